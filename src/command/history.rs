@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use neli::program::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
-use neli_proto::observer::{Finding, Found, History, Leadership, PastTerm, ReadAt, TermEnd};
+use neli_proto::observer::{Finding, Found, Gap, History, Leadership, PastTerm, ReadAt, TermEnd};
 use neli_proto::record::{Offset, Record};
 use neli_proto::time::{Time, millis};
 
@@ -178,10 +178,10 @@ fn take_in(history: &mut History, at: ReadAt, record: &ReadRecord) {
 /// A term with the data that is shown.
 struct Row<'a> {
     past: &'a PastTerm,
-    /// When the term ended; `None` if it has not ended or the time is unknown.
+    /// Until when its leader led at least; `None` if it still leads or the time is unknown.
     to_ms: Option<u64>,
     end: End<'a>,
-    gap: Option<Duration>,
+    gap: Option<Gap>,
     /// There is no leader now: the gap lasts until now.
     is_open: bool,
 }
@@ -198,13 +198,20 @@ enum End<'a> {
 }
 
 impl Row<'_> {
-    /// How long the leader led, until now if it still leads.
+    /// How long the leader led at least, until now if it still leads.
     fn led_for(&self, at_ms: u64) -> Option<Duration> {
         let to_ms = match self.end {
             End::Leads => Some(at_ms),
             End::Overlapped | End::Released(_) | End::Silent | End::Unknown => self.to_ms,
         };
         Some(Duration::from_millis(to_ms?.saturating_sub(self.past.from_ms?)))
+    }
+
+    /// The same in words. After its last record a leader that fell silent may have led up to its lease's end.
+    fn led(&self, at_ms: u64) -> Option<String> {
+        let led = span(self.led_for(at_ms)?);
+        let is_exact = matches!(self.end, End::Leads) || self.to_ms == self.past.lease_over_ms();
+        Some(if is_exact { led } else { format!("{led} or more") })
     }
 
     /// The end of the term in words.
@@ -214,10 +221,9 @@ impl Row<'_> {
             End::Overlapped => "another led while its job ran on (--overlap)".to_owned(),
             End::Released(release) => how_released(release),
             End::Silent => {
-                let unled = self.gap.map(|gap| gap + self.past.lease);
                 let since = if self.is_open { "ago" } else { "before the next claim" };
                 let last_heartbeat =
-                    unled.map_or_else(String::new, |unled| format!("; last heartbeat {} {since}", span(unled)));
+                    self.gap.map_or_else(String::new, |gap| format!("; last heartbeat {} {since}", span(gap.most)));
                 format!("silent beyond its lease ({}){last_heartbeat}", spoken(self.past.lease))
             }
             End::Unknown => "records are missing".to_owned(),
@@ -229,18 +235,21 @@ fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
     let is_silent = matches!(history.observer().leadership(at), Leadership::Silent { .. });
     let (open, last) = (history.open_gap(at), history.terms().len().saturating_sub(1));
     let rows = history.terms().iter().enumerate().map(|(number, past)| {
-        let (end, to_ms) = match &past.end {
-            TermEnd::Open if is_silent => (End::Silent, past.silent_ms()),
-            TermEnd::Open => (End::Leads, None),
-            TermEnd::Overlapped { .. } => (End::Overlapped, past.over_ms()),
-            TermEnd::Released(release) => (End::Released(release), past.over_ms()),
-            TermEnd::Silent => (End::Silent, past.over_ms()),
-            TermEnd::Unknown => (End::Unknown, None),
+        let end = match &past.end {
+            TermEnd::Open if is_silent => End::Silent,
+            TermEnd::Open => End::Leads,
+            TermEnd::Overlapped { .. } => End::Overlapped,
+            TermEnd::Released(release) => End::Released(release),
+            TermEnd::Silent => End::Silent,
+            TermEnd::Unknown => End::Unknown,
         };
+        let has_ended = !matches!(end, End::Leads);
+        let to_ms = past.led_until_ms().filter(|_| has_ended);
         let open = open.filter(|_| number == last);
         // If the end is unknown, the term was over when the next one began.
         let next = history.terms().get(number + 1);
-        let over_by = to_ms.or_else(|| next.and_then(|next| next.from_ms.or(next.last_record_ms)));
+        let over_by = past.lease_over_ms().filter(|_| has_ended);
+        let over_by = over_by.or_else(|| next.and_then(|next| next.from_ms.or(next.last_record_ms)));
         let row = Row { past, to_ms, end, gap: history.gap_after(number).or(open), is_open: open.is_some() };
         (row, over_by)
     });
@@ -264,8 +273,8 @@ fn table(rows: &[Row<'_>], at_ms: u64, style: Style) -> String {
                 row.past.term.to_string(),
                 one_line(row.past.shown()),
                 row.past.from_ms.map_or_else(unknown, date),
-                row.led_for(at_ms).map_or_else(unknown, span),
-                row.gap.map_or_else(unknown, |gap| span(gap) + if row.is_open { ", and on" } else { "" }),
+                row.led(at_ms).unwrap_or_else(unknown),
+                row.gap.map_or_else(unknown, |gap| unled_for(gap) + if row.is_open { ", and on" } else { "" }),
                 one_line(&row.how()),
             ]
         })
@@ -293,6 +302,11 @@ fn report(rows: &[Row<'_>], findings: &[Found], clock: TimestampClock, style: St
     lines.join("\n") + "\n"
 }
 
+/// The length of a time without a leader.
+fn unled_for(gap: Gap) -> String {
+    if gap.least == gap.most { span(gap.most) } else { format!("up to {}", span(gap.most)) }
+}
+
 /// A finding as a sentence.
 fn sentence(finding: &Finding, clock: TimestampClock) -> String {
     match finding {
@@ -316,8 +330,8 @@ fn sentence(finding: &Finding, clock: TimestampClock) -> String {
             )
         }
         Finding::Gap { after, gap, is_open } => {
-            let on = if *is_open { ", and nobody leads yet" } else { "" };
-            format!("no leader for {} after term {after}{on}", span(*gap))
+            let on = if *is_open { ", and nobody has claimed yet" } else { "" };
+            format!("no leader for {} after term {after}{on}", unled_for(*gap))
         }
         Finding::NotEffective { claims, words, nonsense } => {
             let of =

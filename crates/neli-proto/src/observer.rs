@@ -18,7 +18,7 @@ use failed::FailedRuns;
 use lost::Lost;
 use side_by_side::SideBySide;
 
-pub use history::{Finding, Found, History, PastTerm, TermEnd};
+pub use history::{Finding, Found, Gap, History, PastTerm, TermEnd};
 pub use known::{
     Change, Job, KnownCandidate, Leader, Leadership, Release, ResignRequest, Silence, Standby, VoidClaims,
 };

@@ -27,6 +27,7 @@ struct TermLine<'a> {
     late_ms: Option<u64>,
     once: Option<&'a str>,
     gap_ms: Option<u64>,
+    gap_least_ms: Option<u64>,
     gap_open: bool,
     last_heartbeat: Option<String>,
 }
@@ -101,7 +102,8 @@ fn term<'a>(election: &'a ElectionId, at: ReadAt, row: &'a Row<'_>) -> TermLine<
         exit: release.and_then(|release| release.exit),
         late_ms: release.and_then(|release| release.late).map(millis),
         once: release.and_then(|release| release.once.as_deref()),
-        gap_ms: row.gap.map(millis),
+        gap_ms: row.gap.map(|gap| millis(gap.most)),
+        gap_least_ms: row.gap.map(|gap| millis(gap.least)),
         gap_open: row.is_open,
         last_heartbeat: or_null(row.past.last_record_ms),
     }

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use neli_proto::observer::Release;
 
-use super::{End, Row};
-use crate::command::wording::{counted, date, span};
+use super::{End, Row, unled_for};
+use crate::command::wording::{counted, date};
 use crate::text::one_line;
 
 /// The drawing's width in its own units, which a viewer scales.
@@ -44,7 +44,9 @@ pub(super) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String
     let mut svg = head(height, group, &format!("who led, {}", axis.span()));
     let nexts = rows.iter().skip(1).map(|next| next.past.from_ms).chain([Some(now_ms)]);
     for (row, to_ms) in rows.iter().zip(nexts) {
-        gap(&mut svg, &axis, row, to_ms, bottom);
+        if let Some(to_ms) = to_ms {
+            gap(&mut svg, &axis, row, to_ms, bottom);
+        }
     }
     for (name, lane) in &lanes {
         let y = TOP + ROW * lane + 17;
@@ -60,10 +62,15 @@ pub(super) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String
         bar(&mut svg, &axis, row, TOP + ROW * lane + 3, now_ms);
     }
     ticks(&mut svg, &axis, bottom);
-    let legend =
-        [("led", "leads"), ("ended", "ended in order"), ("lost", "killed, silent or unknown"), ("gap", "no leader")];
+    let legend = [
+        ("led", "leads"),
+        ("ended", "ended in order"),
+        ("lost", "killed, silent or unknown"),
+        ("gap", "no leader"),
+        ("doubt", "silent: dead perhaps"),
+    ];
     for (place, (class, text)) in (0..).zip(legend) {
-        let x = LEFT + place * 190;
+        let x = LEFT + place * 165;
         let _ = writeln!(
             svg,
             "<rect class=\"{class}\" x=\"{x}\" y=\"{}\" width=\"12\" height=\"12\"/><text x=\"{}\" y=\"{}\">{text}</text>",
@@ -80,7 +87,9 @@ pub(super) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String
 fn head(height: u64, group: &str, what: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <style>.led{{fill:#3a7d44}}.ended{{fill:#4a6fa5}}.lost{{fill:#b3402a}}.gap{{fill:#e9b44c}}.axis{{stroke:#999}}</style>\n\
+         <style>.led{{fill:#3a7d44}}.ended{{fill:#4a6fa5}}.lost{{fill:#b3402a}}.gap{{fill:#e9b44c}}.doubt{{fill:url(#hatch)}}.axis{{stroke:#999}}</style>\n\
+         <defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">\
+         <rect width=\"3\" height=\"6\" fill=\"#e9b44c\"/></pattern></defs>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n<text x=\"10\" y=\"22\" font-size=\"16\">election {}: {what}</text>\n",
         escaped(group)
     )
@@ -110,7 +119,11 @@ fn list(svg: &mut String, rows: &[Row<'_>], top: u64, now_ms: u64) {
     for row in rows.iter().skip(left_out) {
         let from = row.past.from_ms.map_or_else(|| "?".to_owned(), date);
         let gap = row.gap.map_or_else(String::new, |gap| {
-            format!("; nobody led for {}{}", span(gap), if row.is_open { ", and nobody does yet" } else { "" })
+            format!(
+                "; nobody led for {}{}",
+                unled_for(gap),
+                if row.is_open { ", and nobody has claimed yet" } else { "" }
+            )
         });
         lines.push((Some(class(row)), format!("{from}  {}{gap}", words(row, now_ms))));
     }
@@ -140,7 +153,7 @@ fn was_killed(release: &Release) -> bool {
 
 /// A term in words.
 fn words(row: &Row<'_>, now_ms: u64) -> String {
-    let led_for = row.led_for(now_ms).map_or_else(String::new, |led| format!(", {}", span(led)));
+    let led_for = row.led(now_ms).map_or_else(String::new, |led| format!(", {led}"));
     format!("term {}: {}{led_for}: {}", row.past.term, row.past.shown(), row.how())
 }
 
@@ -187,17 +200,21 @@ fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
     }
 }
 
-/// The times without a leader, across all rows.
-fn gap(svg: &mut String, axis: &Axis, row: &Row<'_>, to_ms: Option<u64>, bottom: u64) {
-    let (Some(gap), Some(over), Some(claimed)) = (row.gap, row.to_ms, to_ms) else { return };
-    let (from, to) = (axis.x(over), axis.x(claimed));
-    let _ = writeln!(
-        svg,
-        "<rect class=\"gap\" x=\"{from}\" y=\"{TOP}\" width=\"{}\" height=\"{}\"><title>no leader for {}</title></rect>",
-        to.saturating_sub(from).max(1),
-        bottom - TOP,
-        span(gap)
-    );
+/// A time without a leader, across all rows: from the end of the lease on for certain, and perhaps since the leader's last record.
+fn gap(svg: &mut String, axis: &Axis, row: &Row<'_>, to_ms: u64, bottom: u64) {
+    let (Some(gap), Some(led_until), Some(over)) = (row.gap, row.to_ms, row.past.lease_over_ms()) else { return };
+    for (class, from_ms, to_ms) in [("doubt", led_until, over.min(to_ms)), ("gap", over, to_ms)] {
+        let (from, to) = (axis.x(from_ms), axis.x(to_ms));
+        if from_ms < to_ms {
+            let _ = writeln!(
+                svg,
+                "<rect class=\"{class}\" x=\"{from}\" y=\"{TOP}\" width=\"{}\" height=\"{}\"><title>no leader for {}</title></rect>",
+                to.saturating_sub(from).max(1),
+                bottom - TOP,
+                unled_for(gap)
+            );
+        }
+    }
 }
 
 fn ticks(svg: &mut String, axis: &Axis, bottom: u64) {

@@ -68,12 +68,12 @@ pub enum Finding {
         /// Whether another candidate led by then, so that two jobs may have run at once.
         overlaps: bool,
     },
-    /// There was no leader.
+    /// There was no leader, for longer than a tenth of the lease.
     Gap {
         /// The term before that.
         after: Offset,
         /// The length of that time.
-        gap: Duration,
+        gap: Gap,
         /// Whether there is still no leader.
         is_open: bool,
     },
@@ -92,6 +92,29 @@ pub enum Finding {
         /// How often this happened.
         times: u64,
     },
+}
+
+/// The length of a time without a leader. If a leader fell silent, its records do not show when it ceased to lead: between its last record and
+/// the end of its lease.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Gap {
+    /// From its last record or its release on.
+    pub most: Duration,
+    /// From the end of its lease or its release on.
+    pub least: Duration,
+}
+
+impl Gap {
+    /// The time from the end of `term` to `until_ms`.
+    fn after(term: &PastTerm, until_ms: u64) -> Option<Self> {
+        let since = |ms: u64| Duration::from_millis(until_ms.saturating_sub(ms));
+        Some(Self { most: since(term.led_until_ms()?), least: since(term.lease_over_ms()?) })
+    }
+
+    /// Whether it is worth a finding after a term with this lease.
+    fn is_long(self, lease: Duration) -> bool {
+        self.most > lease / 10
+    }
 }
 
 /// A finding with its time and place.
@@ -137,9 +160,6 @@ pub struct History {
     /// Records that were appended before this time, in milliseconds since 1970, are no findings.
     from_ms: u64,
 }
-
-/// A shorter time without a leader is not reported.
-const SHORT_GAP: Duration = Duration::from_secs(1);
 
 impl History {
     /// A history whose reading has just begun.
@@ -258,30 +278,29 @@ impl History {
     /// The time without a leader after the term at this index, by the broker's timestamps; `None` after the last
     /// term.
     #[must_use]
-    pub fn gap_after(&self, at: usize) -> Option<Duration> {
-        let over_ms = self.terms.get(at)?.over_ms()?;
-        let next_ms = self.terms.get(at + 1)?.from_ms?;
-        Some(Duration::from_millis(next_ms.saturating_sub(over_ms)))
+    pub fn gap_after(&self, at: usize) -> Option<Gap> {
+        let term = self.terms.get(at).filter(|term| term.end != TermEnd::Open)?;
+        Gap::after(term, self.terms.get(at + 1)?.from_ms?)
     }
 
     /// The time without a leader since the last term, if there is no leader now.
     #[must_use]
-    pub fn open_gap(&self, at: ReadAt) -> Option<Duration> {
-        let last = self.terms.last()?;
-        let over_ms = match self.observer.leadership(at) {
-            Leadership::Silent { .. } => last.silent_ms()?,
-            Leadership::Released { .. } => last.over_ms()?,
-            Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed | Leadership::Unknown => return None,
-        };
-        Some(Duration::from_millis(self.observer.broker_now(at).saturating_sub(over_ms)))
+    pub fn open_gap(&self, at: ReadAt) -> Option<Gap> {
+        match self.observer.leadership(at) {
+            Leadership::Released { .. } | Leadership::Silent { .. } => {
+                Gap::after(self.terms.last()?, self.observer.broker_now(at))
+            }
+            Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed | Leadership::Unknown => None,
+        }
     }
 
     /// The findings so far.
     #[must_use]
     pub fn findings(&self, at: ReadAt) -> Vec<Found> {
         let mut findings = self.between_terms();
-        let open = self.open_gap(at).filter(|gap| *gap >= SHORT_GAP);
-        if let (Some(gap), Some(last)) = (open, self.terms.last()) {
+        if let (Some(gap), Some(last)) = (self.open_gap(at), self.terms.last())
+            && gap.is_long(last.lease)
+        {
             let finding = Finding::Gap { after: last.term, gap, is_open: true };
             findings.push(Found { finding, at_ms: Some(at.wall_ms) });
         }
@@ -303,13 +322,12 @@ impl History {
         let mut findings = Vec::new();
         for (at, pair) in self.terms.windows(2).enumerate() {
             let [before, next] = pair else { continue };
-            let claimed = next.from_ms.zip(before.over_ms()).filter(|_| before.end == TermEnd::Silent);
+            let claimed = next.from_ms.zip(before.lease_over_ms()).filter(|_| before.end == TermEnd::Silent);
             if let Some((claimed_ms, over_ms)) = claimed.filter(|(claimed_ms, over_ms)| claimed_ms < over_ms) {
                 let by = Duration::from_millis(over_ms - claimed_ms);
                 let finding = Finding::Overlap { term: next.term, before: before.term, by };
                 findings.push(Found { finding, at_ms: next.from_ms });
-            }
-            if let Some(gap) = self.gap_after(at).filter(|gap| *gap >= SHORT_GAP) {
+            } else if let Some(gap) = self.gap_after(at).filter(|gap| gap.is_long(before.lease)) {
                 let finding = Finding::Gap { after: before.term, gap, is_open: false };
                 findings.push(Found { finding, at_ms: next.from_ms });
             }
@@ -385,22 +403,34 @@ fn is_late(record: Option<&Record>) -> bool {
 }
 
 impl PastTerm {
-    /// When the leader's lease was over at the latest, in milliseconds since 1970; `None` if it is not over, or unknown.
+    /// When the leader's lease was over at the latest, in milliseconds since 1970. For a term that has not ended: when it will be, unless the
+    /// leader writes another record. `None` if that is unknown.
     #[must_use]
-    pub fn over_ms(&self) -> Option<u64> {
+    pub fn lease_over_ms(&self) -> Option<u64> {
+        let silent_ms = self.last_record_ms.map(|last_ms| last_ms.saturating_add(millis(self.lease)));
         match &self.end {
-            TermEnd::Open | TermEnd::Unknown => None,
+            TermEnd::Unknown => None,
             TermEnd::Overlapped { claimed_ms } => *claimed_ms,
             // A release that was appended later belongs to a term that was over before.
-            TermEnd::Released(release) => Some(release.received.written_ms?.min(self.silent_ms().unwrap_or(u64::MAX))),
-            TermEnd::Silent => self.silent_ms(),
+            TermEnd::Released(release) => Some(release.received.written_ms?.min(silent_ms.unwrap_or(u64::MAX))),
+            TermEnd::Open | TermEnd::Silent => silent_ms,
         }
     }
 
-    /// When the leader's lease will be over at the latest, unless it writes another record.
+    /// Until when the leader led at least, in milliseconds since 1970: up to its release, if that was in time, or up to the end of its lease,
+    /// if its job was alive then; otherwise up to its last record, after which it may have died at once.
     #[must_use]
-    pub fn silent_ms(&self) -> Option<u64> {
-        Some(self.last_record_ms?.saturating_add(millis(self.lease)))
+    pub fn led_until_ms(&self) -> Option<u64> {
+        let over_ms = self.lease_over_ms()?;
+        match &self.end {
+            TermEnd::Overlapped { .. } => Some(over_ms),
+            TermEnd::Released(Release { received, late, .. })
+                if late.is_some() || received.written_ms == Some(over_ms) =>
+            {
+                Some(over_ms)
+            }
+            TermEnd::Open | TermEnd::Released(_) | TermEnd::Silent | TermEnd::Unknown => self.last_record_ms,
+        }
     }
 
     /// The leader's name, or its member id if it had no name.

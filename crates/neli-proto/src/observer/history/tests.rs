@@ -45,6 +45,16 @@ fn an_overlapped_job_is_not_reported() {
     assert_eq!(findings(&history), []);
 }
 
+/// The time without a leader after a leader that fell silent with a lease of 5 s: it led no longer than up to `least` ago.
+const fn silent_for(most: Duration) -> Gap {
+    Gap { most, least: most.saturating_sub(Duration::from_secs(5)) }
+}
+
+/// The time since a release.
+const fn released_for(length: Duration) -> Gap {
+    Gap { most: length, least: length }
+}
+
 fn release(member: &str, term: Offset, late: &str) -> alloc::string::String {
     format!(
         r#"{{"v":1,"kind":"release","member":"{member}","seq":9,"term":{term},"seen":{term},"why":"exited","exit":3{late}}}"#
@@ -61,15 +71,31 @@ fn terms_follow_each_other_with_their_ends_and_gaps() {
         (8_000, &beat("n", 3)),
         (16_000, &claim("m", 4)),
     ]);
-    let terms: Vec<(Offset, &str, Option<u64>, Option<u64>)> =
-        history.terms().iter().map(|term| (term.term, term.shown(), term.from_ms, term.over_ms())).collect();
-    let expected =
-        [(0, "m", Some(1_000), Some(3_000)), (3, "n", Some(3_040), Some(13_000)), (5, "m", Some(16_000), None)];
+    let terms: Vec<(Offset, &str, Option<u64>, Option<u64>, Option<u64>)> = history
+        .terms()
+        .iter()
+        .map(|term| (term.term, term.shown(), term.from_ms, term.led_until_ms(), term.lease_over_ms()))
+        .collect();
+    let expected = [
+        (0, "m", Some(1_000), Some(3_000), Some(3_000)),
+        (3, "n", Some(3_040), Some(8_000), Some(13_000)),
+        (5, "m", Some(16_000), Some(16_000), Some(21_000)),
+    ];
     assert_eq!(terms, expected);
-    let gaps: Vec<Option<u128>> = (0..3).map(|at| history.gap_after(at).map(|gap| gap.as_millis())).collect();
-    assert_eq!(gaps, [Some(40), Some(3_000), None]);
+    let gap = silent_for(Duration::from_secs(8));
+    let gaps: Vec<Option<Gap>> = (0..3).map(|at| history.gap_after(at)).collect();
+    assert_eq!(gaps, [Some(released_for(Duration::from_millis(40))), Some(gap), None]);
     assert_eq!(history.terms()[1].end, TermEnd::Silent);
-    assert_eq!(findings(&history), [Finding::Gap { after: 3, gap: Duration::from_secs(3), is_open: false }]);
+    assert_eq!(findings(&history), [Finding::Gap { after: 3, gap, is_open: false }]);
+}
+
+/// `neli-run`, the guard and the job get SIGKILL, and another candidate claims as soon as it may: the machine was dead for up to a lease.
+#[test]
+fn a_leader_that_died_led_no_longer_than_up_to_its_last_record_for_certain() {
+    let history = history(&[(0, &claim("m", -1)), (1_000, &beat("m", 0)), (6_213, &claim("n", 1))]);
+    let gap = Gap { most: Duration::from_millis(5_213), least: Duration::from_millis(213) };
+    assert_eq!((history.gap_after(0), history.terms()[0].led_until_ms()), (Some(gap), Some(1_000)));
+    assert_eq!(findings(&history), [Finding::Gap { after: 0, gap, is_open: false }]);
 }
 
 #[test]
@@ -120,31 +146,34 @@ fn there_has_been_no_leader_since_the_last_term() {
     let open = |history: &History, ms| {
         let at = ReadAt { wall_ms: ms, ..AT };
         let found = history.findings(at).into_iter().map(|found| (found.finding, found.at_ms)).collect::<Vec<_>>();
-        (history.open_gap(at).map(|gap| gap.as_millis()), found)
+        (history.open_gap(at), found)
     };
     let silent = history(&records);
     assert_eq!(open(&silent, 6_000), (None, Vec::new()), "it leads");
-    let gap = Finding::Gap { after: 0, gap: Duration::from_secs(23), is_open: true };
-    assert_eq!(open(&silent, 30_000), (Some(23_000), [(gap, Some(30_000))].into()), "from the lease's end on");
+    let length = silent_for(Duration::from_secs(28));
+    let gap = Finding::Gap { after: 0, gap: length, is_open: true };
+    assert_eq!(open(&silent, 30_000), (Some(length), [(gap, Some(30_000))].into()), "from its last record on");
     let released = release("m", 0, "");
     let released = history(&[records.as_slice(), &[(3_000, released.as_str())]].concat());
-    let gap = Finding::Gap { after: 0, gap: Duration::from_secs(27), is_open: true };
-    assert_eq!(open(&released, 30_000), (Some(27_000), [(gap, Some(30_000))].into()));
+    let length = released_for(Duration::from_secs(27));
+    let gap = Finding::Gap { after: 0, gap: length, is_open: true };
+    assert_eq!(open(&released, 30_000), (Some(length), [(gap, Some(30_000))].into()));
 }
 
 #[test]
-fn a_gap_is_reported_from_a_second_on() {
-    for (ms, is_reported) in [(3_999, false), (4_000, true)] {
+fn a_gap_of_more_than_a_tenth_of_the_lease_is_reported() {
+    for (ms, is_reported) in [(3_500, false), (3_501, true)] {
         let records = [(1_000, claim("m", -1)), (3_000, release("m", 0, "")), (ms, claim("n", 1))];
         let records: Vec<(u64, &str)> = records.iter().map(|(ms, line)| (*ms, line.as_str())).collect();
-        let closed = Finding::Gap { after: 0, gap: Duration::from_millis(ms - 3_000), is_open: false };
+        let gap = released_for(Duration::from_millis(ms - 3_000));
+        let closed = Finding::Gap { after: 0, gap, is_open: false };
         assert_eq!(findings(&history(&records)), Vec::from_iter(is_reported.then_some(closed)));
         let open: Vec<Finding> = history(&records[..2])
             .findings(ReadAt { wall_ms: ms, ..AT })
             .into_iter()
             .map(|found| found.finding)
             .collect();
-        let expected = Finding::Gap { after: 0, gap: Duration::from_millis(ms - 3_000), is_open: true };
+        let expected = Finding::Gap { after: 0, gap, is_open: true };
         assert_eq!(open, Vec::from_iter(is_reported.then_some(expected)));
     }
 }
@@ -183,9 +212,9 @@ fn records_after_the_lease_s_end_do_not_extend_a_term() {
         [(0, &*claim("m", -1)), (1_000, &beat("m", 0)), (20_000, &release("m", 0, "")), (26_000, &claim("n", 2))];
     for records in [late_beat, late_release] {
         let history = history(&records);
-        assert_eq!((history.terms()[0].over_ms(), history.gap_after(0)), (Some(6_000), Some(Duration::from_secs(20))));
-        let gap = Finding::Gap { after: 0, gap: Duration::from_secs(20), is_open: false };
-        assert_eq!(findings(&history), [gap]);
+        let gap = silent_for(Duration::from_secs(25));
+        assert_eq!((history.terms()[0].lease_over_ms(), history.gap_after(0)), (Some(6_000), Some(gap)));
+        assert_eq!(findings(&history), [Finding::Gap { after: 0, gap, is_open: false }]);
     }
     let goes_on = history(&[(0, &claim("m", -1)), (20_000, &beat("m", 0)), (21_000, &beat("m", 0))]);
     assert_eq!(
