@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use crate::candidate;
 use crate::fact::{self, Fact, Facts, Outcome};
-use crate::record::{Body, MemberId, Offset, Why};
+use crate::record::{Body, KeyedRun, MemberId, Offset, Why};
 use crate::supervisor::RunEnd;
 use crate::time::{Time, millis};
 use crate::window::{Span, Window};
@@ -290,9 +290,9 @@ impl Once {
         true
     }
 
-    /// Handles that no process of the job is left, and none will be started under the term. Returns the key, if the release must contain
-    /// it: the term's run has an outcome, or there was no run since the key needs none.
-    pub(crate) fn term_is_over(&mut self, is_leaving: bool) -> Option<Box<str>> {
+    /// Handles that no process of the job is left, and none will be started under the term. Returns the run, if the release must contain
+    /// it: it has an outcome, or there was none since the key needs none.
+    pub(crate) fn term_is_over(&mut self, is_leaving: bool) -> Option<KeyedRun> {
         let has_outcome = matches!(self.phase, Phase::Recorded { .. } | Phase::Recording { .. });
         let is_skipped = self.phase == Phase::Leaving;
         if self.scheduled.is_some() {
@@ -303,17 +303,19 @@ impl Once {
             // A late answer about a run that is not begun any more means nothing.
             self.phase = Phase::StandingBy;
         }
-        (has_outcome || is_skipped).then(|| self.policy.key.clone())
+        let run = || KeyedRun { key: self.policy.key.clone(), is_window: Some(self.policy.runs_in_windows()) };
+        (has_outcome || is_skipped).then(run)
     }
 
     /// The fact in another candidate's release about the key's run (K4).
     pub(crate) fn fact_released_by(&self, event: &candidate::Event) -> Option<Fact> {
         let candidate::Event::Read { record: Some(record), .. } = event else { return None };
-        let Body::Release { term, exit: Some(exit), once: Some(key), .. } = &record.body else { return None };
+        let Body::Release { term, exit: Some(exit), once: Some(run), .. } = &record.body else { return None };
         let is_anothers = record.member.as_ref() != Some(&self.member);
-        let is_wanted = self.scheduled.is_some() || *key == self.policy.key;
-        (is_anothers && is_wanted).then(|| Fact {
-            key: key.clone(),
+        let is_of_kind = run.is_window.is_none_or(|is_window| is_window == self.policy.runs_in_windows());
+        let is_wanted = self.scheduled.is_some() || run.key == self.policy.key;
+        (is_anothers && is_of_kind && is_wanted).then(|| Fact {
+            key: run.key.clone(),
             window: self.policy.window,
             outcome: if *exit == 0 { Outcome::Done } else { Outcome::Failed },
             term: *term,

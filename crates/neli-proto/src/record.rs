@@ -153,9 +153,9 @@ pub enum Body {
         /// partition to another member.
         #[serde(skip_serializing_if = "Option::is_none")]
         group_member: Option<Box<str>>,
-        /// `--once`: the key whose run has ended by itself with `exit`: done if 0, failed otherwise.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        once: Option<Box<str>>,
+        /// The run that has ended by itself with `exit`: done if 0, failed otherwise.
+        #[serde(flatten)]
+        once: Option<KeyedRun>,
         /// The member for which the writer stood down to spread the roles.
         #[serde(skip_serializing_if = "Option::is_none")]
         successor: Option<MemberId>,
@@ -171,6 +171,17 @@ pub enum Body {
         /// The operator's reason.
         reason: Option<Box<str>>,
     },
+}
+
+/// A run of `--once`, `--window` or `--schedule`, in a release.
+#[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize)]
+pub struct KeyedRun {
+    /// The key, or the start of the window.
+    #[serde(rename = "once")]
+    pub key: Box<str>,
+    /// Whether it is a window: a key may read like the start of one. Earlier versions don't say.
+    #[serde(rename = "window", skip_serializing_if = "Option::is_none")]
+    pub is_window: Option<bool>,
 }
 
 /// The state of a leader's job, as its beats report it.
@@ -320,7 +331,7 @@ impl Body {
                 exit: fields.number("exit"),
                 late_ms: fields.number("late_ms"),
                 group_member: fields.text("group_member"),
-                once: fields.text("once"),
+                once: fields.text("once").map(|key| KeyedRun { key, is_window: fields.enum_value("window") }),
                 successor: fields.member("successor"),
             },
             "request" => Self::Request {

@@ -1,6 +1,5 @@
 //! R6: a release is written when no process of the job is left, and no record of the term after it.
 
-use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::Common;
@@ -10,7 +9,7 @@ use super::reasons::is_lost;
 use super::standing_by::StandingBy;
 use super::state::{Input, State};
 use crate::precedence::RANDOM_DELAY;
-use crate::record::{Body, Offset, Why};
+use crate::record::{Body, KeyedRun, Offset, Why};
 use crate::supervisor::{JobEnd, NothingLeft};
 use crate::time::{Time, millis_rounded_up};
 use crate::timings::cool_off;
@@ -40,8 +39,8 @@ struct End {
     exit: Option<u8>,
     /// How long after the lease's end a process of the job was still alive.
     late: Option<Duration>,
-    /// The key of the run.
-    once: Option<Box<str>>,
+    /// The run that the release reports.
+    once: Option<KeyedRun>,
 }
 
 /// The proof that no process runs under a term and none will. A release needs it (R6).

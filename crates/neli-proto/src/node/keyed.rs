@@ -1,11 +1,9 @@
 //! A node whose job succeeds once for a key: connects the key's facts, the candidate and the supervisor.
 
-use alloc::boxed::Box;
-
 use super::{Action, Awaited, Awaits, FactsEvent, Node, Note};
 use crate::candidate::{self, LocalEvent};
 use crate::once::{self, Once};
-use crate::record::Why;
+use crate::record::{KeyedRun, Why};
 use crate::supervisor::{Ending, JobStatus, LeadEvent};
 use crate::time::Time;
 
@@ -91,8 +89,8 @@ impl Node {
         }
     }
 
-    /// Handles that no process of a term's job is left. Returns the key, if the release must report its run.
-    pub(super) fn term_is_over(&mut self, is_leaving: bool) -> Option<Box<str>> {
+    /// Handles that no process of a term's job is left. Returns the run, if the release must report it.
+    pub(super) fn term_is_over(&mut self, is_leaving: bool) -> Option<KeyedRun> {
         let is_leaving = is_leaving || self.candidate.is_leaving();
         self.once.as_mut()?.term_is_over(is_leaving)
     }

@@ -317,7 +317,16 @@ impl Release {
             Some(Body::Release { exit, late_ms, once, .. }) => (*exit, *late_ms, once.clone()),
             _ => (None, None, None),
         };
-        Self { term, name, member, why, exit, late: late_ms.map(Duration::from_millis), once, received }
+        Self {
+            term,
+            name,
+            member,
+            why,
+            exit,
+            late: late_ms.map(Duration::from_millis),
+            once: once.map(|run| run.key),
+            received,
+        }
     }
 
     /// The name of the candidate that released it.

@@ -22,6 +22,13 @@ pub struct Policy {
     pub done_status: u8,
 }
 
+impl Policy {
+    /// Whether its runs are those of windows, and not of a key.
+    pub(super) const fn runs_in_windows(&self) -> bool {
+        self.window.is_some() || self.schedule.is_some()
+    }
+}
+
 /// Why the job is not run.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Skip {

@@ -24,10 +24,10 @@ impl Once {
             self.history.end.get_or_insert(*end);
         }
         if let candidate::Event::Read { offset, record: Some(record), .. } = event
-            && let Body::Release { once: Some(key), .. } = &record.body
+            && let Body::Release { once: Some(run), .. } = &record.body
             && self.history.end.is_some_and(|end| *offset < end)
         {
-            self.history.named = Some(key.clone());
+            self.history.named = Some(run.key.clone());
             self.tell_of_lost_facts();
         }
     }

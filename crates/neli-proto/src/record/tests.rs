@@ -53,7 +53,7 @@ fn bodies() -> Vec<Body> {
             exit: None,
             late_ms: Some(2_501),
             group_member: None,
-            once: Some("v1.42".into()),
+            once: Some(KeyedRun { key: "v1.42".into(), is_window: Some(false) }),
             successor: Some(MemberId::from("m2")),
         },
         Body::Request { what: What::End, term: None, by: Some("ann".into()), reason: None },

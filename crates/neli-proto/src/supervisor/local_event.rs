@@ -1,10 +1,9 @@
 //! The events on this machine that a supervisor reports to its candidate.
 
-use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::NothingLeft;
-use crate::record::{JobState, MemberId, Why};
+use crate::record::{JobState, KeyedRun, MemberId, Why};
 use crate::time::Time;
 
 /// Events on this machine. They come from the supervisor or from the node, because no other object knows when no process of a job is left.
@@ -51,8 +50,8 @@ pub struct JobEnd {
     pub exit: Option<u8>,
     /// Whether the candidate leaves for good.
     pub leaving: bool,
-    /// `--once`: the key, if the key's run has ended and `exit` is its outcome.
-    pub once: Option<Box<str>>,
+    /// `--once`, `--window`, `--schedule`: the run, if it has ended and `exit` is its outcome.
+    pub once: Option<KeyedRun>,
     /// When the last process ended; `None` if that was before the guard's deadline, or if no job was alive then.
     pub gone_at: Option<Time>,
     /// The time to add to the claim delay from now on, because the last runs failed; zero if none did.

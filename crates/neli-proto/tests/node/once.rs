@@ -9,7 +9,7 @@ use neli_proto::hooks::Hook;
 use neli_proto::node::{Action, Event, FactsEvent, Node, Note};
 use neli_proto::once::{self, Policy};
 use neli_proto::random::Random;
-use neli_proto::record::{Body, MemberId, Offset, Record};
+use neli_proto::record::{Body, KeyedRun, MemberId, Offset, Record};
 use neli_proto::supervisor::{Ending, JobStatus};
 use neli_proto::topic::TopicIdentity;
 
@@ -239,7 +239,7 @@ fn the_outcome_is_acknowledged_before_the_release_which_contains_it_too() {
     assert_eq!(goes.read, None, "whoever goes asks for nothing more");
     let released = goes.releases.unwrap();
     let Body::Release { once, exit, why, .. } = &released.body else { panic!("{released:?}") };
-    assert_eq!((once.as_deref(), *exit, why.as_deref()), (Some(KEY), Some(0), Some("stopped")));
+    assert_eq!((once.as_ref().map(|run| &*run.key), *exit, why.as_deref()), (Some(KEY), Some(0), Some("stopped")));
     host.reads_what_it_sent();
     assert_eq!(exits(&host.actions()), [Ending::Job(JobStatus::Exited(0))]);
 }
@@ -290,7 +290,7 @@ fn a_runner_that_died_has_not_failed_and_failures_are_counted() {
     let used_up = asked(&mut host);
     assert!(!used_up.spawns, "{used_up:?}");
     let Some(Record { body: Body::Release { once, exit, .. }, .. }) = used_up.releases else { panic!("{used_up:?}") };
-    assert_eq!((once.as_deref(), exit), (Some(KEY), None), "the release names what needs no run");
+    assert_eq!((once.as_ref().map(|run| &*run.key), exit), (Some(KEY), None), "the release names what needs no run");
     host.reads_what_it_sent();
     assert_eq!(exits(&host.actions()), [Ending::Skipped(3)]);
 }
@@ -359,7 +359,7 @@ fn a_release_with_a_success_of_the_key_is_no_vacancy() {
 pub(crate) fn is_released(host: &mut Host, key: &str, exit: u8) {
     host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
     let (why, group_member, late_ms, successor) = (Some("exited".into()), None, None, None);
-    let (exit, once) = (Some(exit), Some(key.into()));
+    let (exit, once) = (Some(exit), Some(KeyedRun { key: key.into(), is_window: None }));
     host.reads(by("db1", Body::Release { term: 0, seen: 0, why, exit, late_ms, group_member, once, successor }));
 }
 
@@ -393,7 +393,7 @@ fn a_lease_that_ends_before_the_acknowledgement_is_a_fence_and_the_release_conta
     let Some(Record { body: Body::Release { once, exit, why, .. }, .. }) = fenced.releases else {
         panic!("{fenced:?}")
     };
-    assert_eq!((once.as_deref(), exit, why.as_deref()), (Some(KEY), Some(0), Some("fenced")));
+    assert_eq!((once.as_ref().map(|run| &*run.key), exit, why.as_deref()), (Some(KEY), Some(0), Some("fenced")));
     let id = fenced.read.unwrap();
     host.reads_what_it_sent();
     read(&mut host, id, attempted(fact(Outcome::Running, 0, None, 1)));

@@ -8,7 +8,7 @@ use neli_proto::guard::Answer;
 use neli_proto::node::{Action, Event, FactsEvent, Node, Note};
 use neli_proto::once;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Why};
+use neli_proto::record::{Body, KeyedRun, Why};
 use neli_proto::supervisor::{Ending, JobStatus};
 
 use crate::host::{DURATIONS, Host, LEASE, TERM, by, exits, sends};
@@ -177,7 +177,7 @@ fn lost_facts_are_reported() {
         exit: Some(0),
         late_ms: None,
         group_member: None,
-        once: once.map(Into::into),
+        once: once.map(|key| KeyedRun { key: key.into(), is_window: Some(false) }),
         successor: None,
     };
     let lost = |history: u8, key: Option<&str>, is_made_first: bool| {

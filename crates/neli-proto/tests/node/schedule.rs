@@ -6,7 +6,7 @@ use neli_proto::fact::{Fact, Facts, Outcome};
 use neli_proto::guard::{Answer, Order};
 use neli_proto::node::{Action, Awaited, Event, FactsEvent, Note};
 use neli_proto::once::{self, Policy};
-use neli_proto::record::{Body, Record};
+use neli_proto::record::{Body, KeyedRun, Record};
 use neli_proto::schedule::{self, CatchUp, SkipReason};
 use neli_proto::supervisor::{Ending, JobStatus};
 
@@ -237,6 +237,11 @@ fn a_new_leader_runs_what_has_no_outcome() {
     }
 }
 
+/// The run of this window, as a release names it.
+fn run(number: u64) -> KeyedRun {
+    KeyedRun { key: window(number).key, is_window: Some(true) }
+}
+
 /// What a leader does whose clock is in window 5, after a release that names the run of that window.
 fn leads_after_release(found: Facts) -> (Host, Asked) {
     let schedule = Some(CatchUp::Last);
@@ -245,7 +250,7 @@ fn leads_after_release(found: Facts) -> (Host, Asked) {
     // The node's own claim comes second.
     host.actions();
     host.reads(crate::host::by("db2", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
-    let (why, exit, once) = (Some("fenced".into()), Some(0), Some(window(5).key));
+    let (why, exit, once) = (Some("fenced".into()), Some(0), Some(run(5)));
     let (late_ms, group_member, successor) = (None, None, None);
     host.reads(crate::host::by(
         "db2",
@@ -306,7 +311,7 @@ fn a_stop_waits_until_the_outcome_is_recorded_and_the_release_contains_it() {
     facts(&mut host, FactsEvent::Appended { id });
     let stopped = asked(&mut host);
     let Some(Record { body: Body::Release { once, exit, .. }, .. }) = stopped.releases else { panic!("{stopped:?}") };
-    assert_eq!((once, exit), (Some(window(5).key), Some(0)));
+    assert_eq!((once, exit), (Some(run(5)), Some(0)));
 }
 
 /// The main process has ended with 0, and the processes that it left are being ended.
@@ -335,7 +340,7 @@ fn a_stop_among_leftovers_of_a_run_ends_the_lead_when_the_outcome_is_recorded() 
             host.pass_until_due();
         };
         let Body::Release { once, exit, why, .. } = released.body else { panic!("{released:?}") };
-        assert_eq!((once, exit, why.as_deref()), (Some(window(5).key), Some(0), Some("stopped")));
+        assert_eq!((once, exit, why.as_deref()), (Some(run(5)), Some(0), Some("stopped")));
         host.reads_what_it_sent();
         assert_eq!(exits(&host.actions()), [Ending::Job(JobStatus::Exited(0))]);
     }

@@ -3,11 +3,11 @@
 use neli_proto::fact::{Fact, Facts, Outcome};
 use neli_proto::node::{Action, Event, FactsEvent, Note};
 use neli_proto::once::{self, Policy};
-use neli_proto::record::{Body, MemberId, Offset, Record};
+use neli_proto::record::{Body, KeyedRun, MemberId, Offset, Record};
 use neli_proto::supervisor::{Ending, JobStatus};
 use neli_proto::window::{Span, Window};
 
-use crate::host::{Host, exits};
+use crate::host::{Host, by, exits};
 use crate::once::{Asked, asked, facts, listening_for, read};
 
 /// The window with this number; each lasts a second.
@@ -127,7 +127,30 @@ fn the_outcome_is_that_of_the_window_and_the_release_names_it() {
     assert_eq!((fact.outcome, fact.window), (Outcome::Done, Some(span(5))));
     facts(&mut host, FactsEvent::Appended { id });
     let Some(Record { body: Body::Release { once, .. }, .. }) = asked(&mut host).releases else { panic!("no release") };
-    assert_eq!(once.as_deref(), Some("window 5"));
+    assert_eq!(once, Some(KeyedRun { key: "window 5".into(), is_window: Some(true) }));
+}
+
+/// A key may read like the start of a window, and another line of the same group may have it.
+#[test]
+fn a_key_that_reads_like_a_window_is_no_run_of_it_and_the_reverse() {
+    // After a release that names its run a candidate reads the facts before it claims (K1).
+    let counts = |policy: Policy, is_window| {
+        let mut host = listening_for(policy.clone());
+        let id = asked(&mut host).read.unwrap();
+        read(&mut host, id, Facts::default());
+        host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
+        let once = Some(KeyedRun { key: policy.key, is_window });
+        let (why, exit, late_ms, group_member, successor) = (Some("exited".into()), Some(0), None, None, None);
+        host.reads(by("db1", Body::Release { term: 0, seen: 0, why, exit, late_ms, group_member, once, successor }));
+        asked(&mut host).read.is_some()
+    };
+    let window = Policy { key: "window 5".into(), window: Some(span(5)), schedule: None, retries: 0, done_status: 0 };
+    let key = Policy { window: None, ..window.clone() };
+    for (policy, own, other) in [(window, true, false), (key, false, true)] {
+        assert!(counts(policy.clone(), Some(own)));
+        assert!(counts(policy.clone(), None), "an earlier version does not say which it is");
+        assert!(!counts(policy, Some(other)));
+    }
 }
 
 /// An operator forgot window 5. It runs again, and earlier ones do not.

@@ -12,7 +12,7 @@ use neli_proto::guard::Grant;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Hello, JobState, Offset, Overlap, Record, What};
+use neli_proto::record::{Body, Hello, JobState, KeyedRun, Offset, Overlap, Record, What};
 use neli_proto::supervisor::NothingLeft;
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
@@ -93,7 +93,7 @@ impl Scenario {
                 why: words.why(),
                 exit: words.number_of("exit"),
                 leaving: words.says("leaving"),
-                once: words.value("once").map(Into::into),
+                once: words.value("once").map(|key| KeyedRun { key: key.into(), is_window: None }),
                 gone_at: words.time_of("gone-at"),
                 back_off: words.span_of("back-off").unwrap_or_default(),
             }),
@@ -202,7 +202,7 @@ impl Scenario {
                 exit: None,
                 late_ms: words.number_of("late-ms"),
                 group_member: words.value("left").map(Into::into),
-                once: words.value("once").map(Into::into),
+                once: words.value("once").map(|key| KeyedRun { key: key.into(), is_window: None }),
                 successor: words.value("for").map(member),
             },
             "resign" => Body::Request {

@@ -69,7 +69,7 @@ fn shown_body(body: &Body) -> String {
             let exit = exit.map(|exit| format!(" exit={exit}")).unwrap_or_default();
             let late = late_ms.map(|late| format!(" late={late}ms")).unwrap_or_default();
             let left = group_member.as_ref().map(|id| format!(", has left the group as {id}")).unwrap_or_default();
-            let once = once.as_ref().map(|key| format!(" once={key}")).unwrap_or_default();
+            let once = once.as_ref().map(|run| format!(" once={}", run.key)).unwrap_or_default();
             let successor = successor.as_ref().map(|successor| format!(", for {successor}")).unwrap_or_default();
             format!(
                 "release term={term} seen={seen} why={}{exit}{once}{late}{left}{successor}",
