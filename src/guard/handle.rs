@@ -21,6 +21,7 @@ use crate::guard::backlog::Backlog;
 use crate::guard::channel::Channel;
 use crate::guard::message::GuardConfig;
 use crate::process::image::Image;
+use crate::process::procfs;
 use crate::process::signal_set::Set;
 use crate::process::spawn::{PendingChild, Progress, spawn};
 use crate::process::spawn_spec::{ChildKind, SpawnSpec};
@@ -45,7 +46,7 @@ pub struct ReceivedAnswer {
 pub struct GuardHandle {
     pid: Pid,
     process: Option<OwnedFd>,
-    was_waited_for: bool,
+    is_dead: bool,
     channel: Channel,
     backlog: RefCell<Backlog>,
 }
@@ -101,7 +102,7 @@ impl GuardHandle {
             kind: ChildKind::Guard,
         })?;
         let process = system::open_pidfd(pending.pid).ok();
-        let guard = Self { pid: pending.pid, process, was_waited_for: false, channel, backlog: RefCell::default() };
+        let guard = Self { pid: pending.pid, process, is_dead: false, channel, backlog: RefCell::default() };
         Ok((guard, pending))
     }
 
@@ -204,19 +205,29 @@ impl GuardHandle {
         self.channel.close();
     }
 
-    /// Notes that the guard has ended and was waited for: from now on its pid may belong to another process.
-    pub fn note_waited_for(&mut self) {
-        self.was_waited_for = true;
+    /// Notes that the guard has ended: from now on, or as soon as it is waited for, its pid may belong to another process.
+    pub fn note_death(&mut self) {
+        self.is_dead = true;
     }
 
-    /// Whether it was waited for.
+    /// Whether it is [known](Self::note_death) to have ended.
     #[must_use]
-    pub fn was_waited_for(&self) -> bool {
-        self.was_waited_for
+    pub fn is_dead(&self) -> bool {
+        self.is_dead
+    }
+
+    /// Whether it has ended, according to the kernel. If another process traces it, this process can't wait for it until that one has.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let is_readable = |process: &OwnedFd| {
+            poll(&mut [PollFd::new(process.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO).is_ok_and(|ended| ended > 0)
+        };
+        // A pidfd does not become readable while a tracer keeps one of the guard's other threads.
+        self.is_dead || self.process.as_ref().is_some_and(is_readable) || procfs::has_ended(self.pid)
     }
 
     fn signal(&self, signal: i32) -> io::Result<()> {
-        if self.was_waited_for {
+        if self.is_dead {
             return Err(Errno::ESRCH.into());
         }
         match &self.process {
@@ -251,7 +262,7 @@ mod tests {
     use super::*;
 
     fn handle(pid: Pid, channel: Channel) -> GuardHandle {
-        GuardHandle { pid, process: None, was_waited_for: false, channel, backlog: RefCell::default() }
+        GuardHandle { pid, process: None, is_dead: false, channel, backlog: RefCell::default() }
     }
 
     #[test]
@@ -271,7 +282,7 @@ mod tests {
         let mut other = Command::new("sleep").arg("600").spawn().unwrap();
         let (channel, _peer) = Channel::pair().unwrap();
         let mut guard = handle(Pid::from_raw(other.id().cast_signed()), channel);
-        guard.note_waited_for();
+        guard.note_death();
         assert_eq!(guard.kill().unwrap_err().raw_os_error(), Some(Errno::ESRCH as i32));
         assert_eq!(other.try_wait().unwrap(), None);
         other.kill().unwrap();

@@ -47,7 +47,7 @@ impl GuardLoop {
                 Action::AnswerLeftBehind { until } => self.answer_left_behind(self.tree.named_members(until), true),
                 Action::AnswerStarted => self.answer_started(),
                 Action::AnswerStuck => {
-                    let pids = self.tree.remains().into_iter().take(MOST_STUCK).map(Pid::as_raw).collect();
+                    let pids = self.tree.members().into_iter().take(MOST_STUCK).map(Pid::as_raw).collect();
                     self.answers.put(Answer::Stuck { pids }, None);
                 }
                 Action::BeginAnew => self.begin_anew(),

@@ -75,6 +75,12 @@ pub fn children_of_other_threads() -> Vec<Pid> {
     others.flat_map(|thread| proc.listed_children_of(own, thread)).collect()
 }
 
+/// Whether this child, which was not waited for, is shown as one that has ended.
+#[must_use]
+pub(crate) fn has_ended(child: Pid) -> bool {
+    Procfs::mounted(child).process(child).is_some_and(|process| !process.lives)
+}
+
 /// A process as `/proc` shows it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Process {
@@ -84,6 +90,8 @@ pub(crate) struct Process {
     pub(crate) group: Option<Pid>,
     /// The number of threads, including those that have ended and can't be seen any more; 1 if it has only the first.
     pub(crate) threads: u32,
+    /// Whether it has not ended. A process that has ended and was not waited for does not live: no thread of it runs, and its children have
+    /// another parent already. If another process traces it, it may stay for ever.
     pub(crate) lives: bool,
     /// `/proc` does not show it: only its parent's list does.
     pub(crate) is_hidden: bool,
@@ -239,12 +247,30 @@ impl Procfs {
 
     /// The process with this pid; `None` if there is none, or it is hidden.
     pub(crate) fn process(&self, pid: Pid) -> Option<Process> {
-        let stat = self.ok_or_note(watched(|| fs::read(self.mount.join(format!("{pid}/stat")))))?;
-        parsed(pid, &stat)
+        let process = self.stat_in(&self.mount.join(pid.to_string()), pid)?;
+        // The first thread may end before the others.
+        let lives = process.lives || (process.threads > 1 && self.has_living_thread(pid));
+        Some(Process { lives, ..process })
+    }
+
+    /// The process, or the thread, with this directory.
+    fn stat_in(&self, directory: &Path, pid: Pid) -> Option<Process> {
+        parsed(pid, &self.ok_or_note(watched(|| fs::read(directory.join("stat"))))?)
+    }
+
+    /// Whether a thread of this process lives. A thread that has ended is still shown if another process traces it. A living thread can start
+    /// another one and end between two reads, so the threads are listed again after each was seen to have ended.
+    fn has_living_thread(&self, process: Pid) -> bool {
+        let directory = self.mount.join(format!("{process}/task"));
+        let threads = self.numbers_in(&directory);
+        let has_ended = |thread: &Pid| {
+            self.stat_in(&directory.join(thread.to_string()), *thread).is_some_and(|thread| !thread.lives)
+        };
+        threads.is_empty() || !threads.iter().all(has_ended) || self.numbers_in(&directory) != threads
     }
 }
 
-/// Parses a line of `/proc/PID/stat`. The name is in parentheses, and may contain any byte except NUL, even `)`.
+/// Parses a line of `/proc/PID/stat`, which tells of the first thread alone whether it lives. The name is in parentheses, and may contain any byte except NUL, even `)`.
 fn parsed(pid: Pid, stat: &[u8]) -> Option<Process> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = str::from_utf8(stat.get(name_end + 1..)?).ok()?;
@@ -254,8 +280,7 @@ fn parsed(pid: Pid, stat: &[u8]) -> Option<Process> {
     let group = fields.next()?.parse().ok().map(Pid::from_raw);
     // The third to the 20th field of proc_pid_stat(5), three of which are used.
     let threads: u32 = fields.nth(14)?.parse().ok()?;
-    // A process whose first thread has ended is shown as a zombie while other threads run.
-    let lives = !matches!(state, "Z" | "X") || threads > 1;
+    let lives = !matches!(state, "Z" | "X");
     Some(Process { pid, parent, group, threads, lives, is_hidden: false })
 }
 
@@ -270,9 +295,9 @@ pub(crate) mod tests {
         for (pid, parent, state, threads) in processes {
             let tasks = proc.path().join(format!("{pid}/task/{pid}"));
             fs::create_dir_all(&tasks).unwrap();
-            let stat =
-                format!("{pid} (a ) b (c) {state} {parent} 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 99 0 0 0\n");
-            fs::write(proc.path().join(format!("{pid}/stat")), stat).unwrap();
+            for directory in [&proc.path().join(pid.to_string()), &tasks] {
+                write_stat(directory, (*pid, *parent, *state, *threads));
+            }
             if lists_children {
                 let children: Vec<String> =
                     processes.iter().filter(|other| other.1 == *pid).map(|other| other.0.to_string()).collect();
@@ -280,6 +305,24 @@ pub(crate) mod tests {
             }
         }
         proc
+    }
+
+    /// Writes the line of a process or thread.
+    pub(crate) fn write_stat(directory: &Path, (pid, parent, state, threads): (i32, i32, char, u32)) {
+        let stat = format!("{pid} (a ) b (c) {state} {parent} 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 99 0 0 0\n");
+        fs::create_dir_all(directory).unwrap();
+        fs::write(directory.join("stat"), stat).unwrap();
+    }
+
+    /// A tracer that does not wait keeps each thread that it traces.
+    #[test]
+    fn a_process_lives_while_one_of_its_threads_does() {
+        for (state, lives) in [('S', true), ('Z', false)] {
+            let proc = proc_with(&[(6, 5, 'Z', 2)], false);
+            write_stat(&proc.path().join("6/task/7"), (7, 5, state, 2));
+            let procfs = Procfs::new(proc.path().to_owned(), Pid::from_raw(5));
+            assert_eq!(procfs.process(Pid::from_raw(6)).unwrap().lives, lives, "{state}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
 
 use neli::program::clock;
-use neli_proto::guard::Named;
+use neli_proto::guard::{Named, SeenChild, has_tree_ended};
 use neli_proto::time::Time;
 use nix::unistd::Pid;
 
@@ -110,23 +110,22 @@ impl Tree {
         members
     }
 
-    /// The processes that are left: the members. If no member lives, these are the children that have ended and can't be waited for,
-    /// because another process traces them.
-    #[must_use]
-    pub fn remains(&self) -> Vec<Pid> {
-        let members = self.members();
-        if members.is_empty() { self.included_children().0 } else { members }
-    }
-
-    /// The root's children that are not excluded, and whether the list is complete (no read has failed).
-    fn included_children(&self) -> (Vec<Pid>, bool) {
+    /// The root's children that are not excluded; `None` if a read has failed, so that they may not be all.
+    fn included_children(&self) -> Option<Vec<SeenChild<Pid>>> {
         self.procfs.start_scan();
         let mut children = self.procfs.shown_children(self.root);
         if let Some(root) = self.procfs.process(self.root) {
             children.extend(self.procfs.hidden_children(&root, &self.procfs.listed_children(&root)));
         }
-        let pids = children.into_iter().map(|child| child.pid);
-        (pids.filter(|pid| !self.excluded.contains(pid)).collect(), self.procfs.has_seen_all())
+        let included = children.into_iter().filter(|child| !self.excluded.contains(&child.pid));
+        let seen = included.map(|child| SeenChild { process: child.pid, lives: child.lives }).collect();
+        self.procfs.has_seen_all().then_some(seen)
+    }
+
+    /// Whether all processes could be looked at for the last list of members.
+    #[must_use]
+    pub fn has_seen_all(&self) -> bool {
+        self.procfs.has_seen_all()
     }
 
     fn descendants(&self) -> Vec<Process> {
@@ -167,9 +166,9 @@ impl Tree {
     /// Whether no process is left, as far as this process can prove it. It must be `root`, be a subreaper, and wait for no child meanwhile.
     ///
     /// A walk is no proof: a process may get another parent during the walk, and be seen below neither. But the topmost living process is
-    /// always a child of the root, even after its end, until it is waited for. So if a check finds no child, no process is left. (The
-    /// kernel's lists of children may miss some while others are waited for. Only our own list is read, because `/proc` may hide
-    /// processes.)
+    /// always a child of the root, even after its end, until it is waited for. So if a check finds no child, no process is left. Children
+    /// that have ended and that another process traces can't be waited for: [`has_tree_ended`] needs a second look then. (The kernel's lists
+    /// of children may miss some while others are waited for. Only our own list is read, because `/proc` may hide processes.)
     ///
     /// A read that fails, for example at a memory limit, proves nothing: then the tree does not count as gone.
     #[must_use]
@@ -180,8 +179,15 @@ impl Tree {
     /// Whether no process is left except for these children of the root, none of which was waited for, and their descendants.
     #[must_use]
     pub fn is_all_below(&self, children: &[Pid]) -> bool {
-        let (included, are_all) = self.included_children();
-        are_all && included.iter().all(|child| children.contains(child))
+        let others = || {
+            let included = self.included_children()?.into_iter();
+            Some(included.filter(|child| !children.contains(&child.process)).collect::<Vec<_>>())
+        };
+        others().is_some_and(|first| {
+            first.is_empty()
+                || (first.iter().all(|child| !child.lives)
+                    && others().is_some_and(|second| has_tree_ended(&first, &second)))
+        })
     }
 
     /// Whether its control group is empty, if it has one. This alone proves nothing.
@@ -253,14 +259,21 @@ mod tests {
 
     #[test]
     fn an_ended_child_may_hide_a_process_that_got_another_parent_meanwhile() {
-        // 7 is the child of 6, which has gone between the two reads. So a walk down from 5 does not find it.
+        // 7 was a child of 6 when 6 was listed, and 6 has ended since. So a look at the children of 5 has not shown it.
+        let seen = |process, lives| SeenChild { process: Pid::from_raw(process), lives };
+        assert!(!has_tree_ended(&[seen(6, false)], &[seen(6, false), seen(7, true)]));
+        assert!(has_tree_ended(&[seen(6, false)], &[seen(6, false)]));
+    }
+
+    #[test]
+    fn only_the_living_count_as_left_and_not_those_that_can_not_be_waited_for() {
         let gone = |processes: &[(i32, i32, char, u32)]| {
             let proc = proc_with(processes, false);
             tree_in(proc.path(), 5, &[9]).is_gone()
         };
-        assert!(!gone(&[(5, 1, 'S', 1), (6, 5, 'Z', 1), (7, 6, 'S', 1), (9, 5, 'S', 1)]));
-        assert!(!gone(&[(5, 1, 'S', 1), (6, 5, 'Z', 1)]));
         assert!(gone(&[(5, 1, 'S', 1), (9, 5, 'S', 1), (10, 9, 'S', 1)]));
+        assert!(gone(&[(5, 1, 'S', 1), (6, 5, 'Z', 1), (9, 5, 'S', 1)]));
+        assert!(!gone(&[(5, 1, 'S', 1), (6, 5, 'Z', 1), (7, 5, 'S', 1)]));
     }
 
     #[test]
@@ -333,12 +346,7 @@ mod tests {
             // Of two hidden processes in a chain, the second is visible only after the first has ended.
             assert_eq!(members, if hidden == 6 { vec![6, 7, 8] } else { vec![6] });
             assert!(!tree.is_gone());
-            assert_eq!(tree.remains().first(), Some(&Pid::from_raw(6)));
+            assert_eq!(tree.members().first(), Some(&Pid::from_raw(6)));
         }
-    }
-
-    #[test]
-    fn a_process_whose_first_thread_has_ended_lives() {
-        assert_eq!(members_of(5, &[], &[(5, 1, 'S', 1), (6, 5, 'Z', 2)]), [6]);
     }
 }

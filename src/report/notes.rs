@@ -179,7 +179,9 @@ fn of_supervisor(note: supervisor::Note, term: Offset, moment: Moment, config: &
                 .to_owned(),
         },
         Note::Stopping { why, timeout } => stopping(term, why, timeout, moment, config),
-        Note::GuardStuck { pids } => Event::Error { message: processes::of_stuck_guard(guard, &pids) },
+        Note::GuardStuck { pids, are_all } => {
+            Event::Error { message: processes::of_stuck_guard(guard, &pids, are_all) }
+        }
         Note::Stuck { pids } => Event::Error { message: processes::of_stuck(&pids) },
         Note::Unhealthy(Failure { count, end, last_line }) => {
             Event::Unhealthy { term, failures: count, reason: how(&end), line: last_line.into() }

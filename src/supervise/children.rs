@@ -20,12 +20,13 @@ impl MainLoop {
     /// Handles changes of children (SIGCHLD).
     pub(super) fn handle_children(&mut self) {
         self.reap_children();
+        self.nodes.roles.iter_mut().filter_map(|role| role.job.as_mut()).for_each(GuardedJob::notice_guards_death);
         let mut with_dead_guard = BTreeSet::new();
         // The events of one guard's death wait for children too, and may find that another guard has died.
         while let Some(at) = self.take_guards_death() {
             // The answers that the guard sent before its death are read first.
             self.handle_answers(at);
-            self.nodes.roles[at].job.iter_mut().for_each(GuardedJob::guard_was_waited_for);
+            self.nodes.roles[at].job.iter_mut().for_each(GuardedJob::guard_is_dead);
             self.guard_starts.remove(at);
             self.job_event(at, Event::GuardDied);
             self.perform();
@@ -36,7 +37,7 @@ impl MainLoop {
         }
     }
 
-    /// A role whose guard was waited for, and whose node does not know it; returned once.
+    /// A role whose guard is dead, and whose node does not know it; returned once.
     fn take_guards_death(&mut self) -> Option<usize> {
         let mut jobs = self.nodes.roles.iter_mut().map(|role| role.job.as_mut());
         jobs.position(|job| job.is_some_and(|job| mem::take(&mut job.is_death_unreported)))
@@ -68,15 +69,19 @@ impl MainLoop {
         reaped.children_left
     }
 
-    /// The job whose guard has this pid and was not waited for.
+    /// The job whose guard has this pid and is not known to be dead.
     fn job_with_guard(&mut self, pid: Pid) -> Option<&mut GuardedJob> {
         let mut jobs = self.nodes.roles.iter_mut().filter_map(|role| role.job.as_mut());
-        jobs.find(|job| job.guard.pid() == pid && !job.guard.was_waited_for())
+        jobs.find(|job| job.guard.pid() == pid && !job.guard.is_dead())
     }
 
-    pub(super) fn kill_hung_guard(&mut self, at: usize) {
+    /// Kills a guard that hangs or has closed its socket, with its job.
+    pub(super) fn kill_guard(&mut self, at: usize) {
         let lease = self.config.timings.lease();
-        if self.nodes.roles[at].job.as_mut().is_some_and(|job| job.kill_hung_guard(lease)) {
+        self.reserve.lend();
+        let is_killed = self.nodes.roles[at].job.as_mut().is_some_and(|job| job.kill_guard(lease));
+        self.reserve.take_back();
+        if is_killed {
             self.kill_orphans(at);
         }
     }
@@ -110,10 +115,10 @@ impl MainLoop {
                 let pids = pids.into_iter().filter_map(translate::number_of).collect();
                 self.job_event(at, Event::OrphansStuck { pids });
             }
-            Left::WithGuard(pids) => {
+            Left::WithGuard { pids, are_all } => {
                 self.keep_orphans(at, orphans);
                 let pids = pids.into_iter().filter_map(translate::number_of).collect();
-                self.job_event(at, Event::GuardStuck { pids });
+                self.job_event(at, Event::GuardStuck { pids, are_all });
             }
         }
     }
@@ -132,7 +137,7 @@ impl MainLoop {
             orphans.spare(self.children_of_others(at, &brokers));
             orphans.kill(clock::now());
         }
-        // `handle_children` waits for a guard that has not died, and reports its death.
+        // `handle_children` reports the death of a guard that is not known to be dead.
         if !orphans.have_guard() && !self.reap_children() && orphans.are_not_in_cgroup() {
             // No process is left; finding that out needs no descriptor.
             return Left::Nothing;
@@ -149,7 +154,7 @@ impl MainLoop {
         let hooks = self.nodes.roles.iter().flat_map(|role| role.commands.hook_pids());
         let others = self.nodes.roles.iter().enumerate().filter(|(other, _)| *other != at);
         let guards = others.filter_map(|(_, role)| role.job.as_ref()).map(|job| &job.guard);
-        let guards = guards.filter(|guard| !guard.was_waited_for()).map(GuardHandle::pid);
+        let guards = guards.filter(|guard| !guard.is_dead()).map(GuardHandle::pid);
         brokers.iter().copied().chain(hooks).chain(guards).chain(procfs::children_of_other_threads()).collect()
     }
 }

@@ -72,8 +72,11 @@ impl MainLoop {
             self.reserve.take_back();
             match received {
                 Ok(Some(received)) => self.handle_answer(at, received),
-                // SIGCHLD reports its death. The end of file is a reason to kill, but never to release.
-                Ok(None) => return job.guard_fell_silent(),
+                // The end of file is a reason to kill, but never to release: only the guard's death is.
+                Ok(None) => {
+                    job.is_silent = true;
+                    return self.kill_guard(at);
+                }
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
                 Err(_) => return,
             }

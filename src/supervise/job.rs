@@ -54,7 +54,7 @@ pub(super) struct GuardedJob {
     pub(super) is_death_unreported: bool,
     /// The job's main process, according to the descriptor in the guard's answer.
     pub(super) main: Option<Rc<MainProcess>>,
-    /// The processes that a dead guard left, until all are gone.
+    /// The processes that a dead guard left, or one that hangs or dies, until all are gone.
     pub(super) orphans: Option<Orphans>,
     /// The job's control group, if one could be created.
     cgroup: Option<Rc<Cgroup>>,
@@ -107,42 +107,42 @@ impl GuardedJob {
         Ok(())
     }
 
-    /// Notes that the guard has ended and was waited for.
+    /// Notes that the guard has ended.
     pub(super) fn note_guards_death(&mut self) {
-        self.guard.note_waited_for();
+        self.guard.note_death();
         self.is_death_unreported = true;
     }
 
-    /// Handles the closed socket of the guard: in any state, it no longer guards.
-    pub(super) fn guard_fell_silent(&mut self) {
-        self.is_silent = true;
-        // It fails if the guard is dead already.
-        let _ = self.guard.kill();
-        self.main.as_deref().into_iter().for_each(MainProcess::kill);
-        // If no thread can be started for this, the group is killed after the guard's death.
-        let _ = self.cgroup.iter().all(|cgroup| cgroup.kill_in_background());
+    /// Notes the guard's death if it is being killed and has ended. Its tracer may keep it, and then no SIGCHLD reports the death.
+    pub(super) fn notice_guards_death(&mut self) {
+        if self.orphans.as_ref().is_some_and(Orphans::have_guard) && !self.guard.is_dead() && self.guard.has_ended() {
+            self.note_guards_death();
+        }
     }
 
-    /// Kills a guard that does not answer, and all processes of its job that are found. The guard may take long to die (in state D,
-    /// frozen), and its job must not live on for that time. Returns false if the guard has died, so that nothing was killed.
-    pub(super) fn kill_hung_guard(&mut self, lease: Duration) -> bool {
-        // The guard may be dead already; SIGCHLD reports that.
-        let _ = self.guard.kill();
-        if self.guard.was_waited_for() {
+    /// Kills a guard that does not answer or has closed its socket, and all processes of its job that are found. The guard may take long to
+    /// die (in state D, frozen), and its job must not live on for that time. Returns false if the guard's death is known, so that nothing was
+    /// killed.
+    pub(super) fn kill_guard(&mut self, lease: Duration) -> bool {
+        if self.guard.is_dead() {
             return false;
         }
-        let (main, cgroup) = (self.main.clone(), self.cgroup.clone());
-        self.orphans = Some(Orphans::of_hung_guard(self.guard.pid(), clock::now(), main, cgroup, lease));
+        // It may have ended already.
+        let _ = self.guard.kill();
+        if !self.orphans.as_ref().is_some_and(Orphans::have_guard) {
+            let (main, cgroup) = (self.main.clone(), self.cgroup.clone());
+            self.orphans = Some(Orphans::new(Some(self.guard.pid()), clock::now(), main, cgroup, lease));
+        }
         true
     }
 
     /// Handles the guard's death: determines again which processes of its job are left, and the guard itself no longer counts as stuck.
-    pub(super) fn guard_was_waited_for(&mut self) {
+    pub(super) fn guard_is_dead(&mut self) {
         self.orphans.take_if(|orphans| orphans.have_guard());
     }
 
     /// Takes over the processes of a dead guard's job: this process is a subreaper, and must kill them.
     pub(super) fn inherit_orphans(&mut self, lease: Duration) {
-        self.orphans = Some(Orphans::new(clock::now(), self.main.take(), self.cgroup.clone(), lease));
+        self.orphans = Some(Orphans::new(None, clock::now(), self.main.take(), self.cgroup.clone(), lease));
     }
 }

@@ -62,7 +62,7 @@ impl MainLoop {
     /// Whether a guard that was told to exit has not ended yet.
     fn has_closed_guards(&self) -> bool {
         let mut jobs = self.nodes.roles.iter().filter_map(|role| role.job.as_ref());
-        jobs.any(|job| !job.guard.owes_release() && !job.guard.was_waited_for())
+        jobs.any(|job| !job.guard.owes_release() && !job.guard.is_dead())
     }
 
     fn handle_last_timeouts(&mut self) {

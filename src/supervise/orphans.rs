@@ -1,7 +1,7 @@
 //! The processes that a dead guard has left: its supervisor, which is a subreaper too, inherits the tree and kills it.
 //!
-//! It does so after it has waited for the guard, because the kernel closes a process's socket before its children get another parent.
-//! Processes of a hanging guard are killed too, but whether any is left is known only after the guard's death.
+//! It begins while the guard hangs or dies. So each round looks below this process, where the job's processes are before the guard's death
+//! (as those of its child) and after it: whoever traces a dead guard keeps this process from waiting for it, and not from inheriting them.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::supervise::main_process::MainProcess;
 /// The number of descriptors that it holds: for the main process, and for the list of this process's children.
 pub(crate) const DESCRIPTORS: usize = 2;
 
-/// A dead guard's tree, which the supervisor kills.
+/// The tree of a guard that is dead or hangs, which the supervisor kills.
 #[derive(Debug)]
 pub(crate) struct Orphans {
     tree: Tree,
@@ -37,31 +37,32 @@ pub(crate) enum Left {
     Something,
     /// These processes are left a lease after the first SIGKILL. This is reported once.
     Stuck(Vec<Pid>),
-    /// Their guard and these processes are left a lease after the first SIGKILL, as far as they can be seen. This is reported once.
-    WithGuard(Vec<Pid>),
+    /// Their guard and these processes are left a lease after the first SIGKILL. This is reported once.
+    WithGuard {
+        /// Those that can be seen.
+        pids: Vec<Pid>,
+        /// Whether all could be looked at.
+        are_all: bool,
+    },
 }
 
 impl Orphans {
     /// All processes that descend from this process or are in the job's control group. They count as stuck if they are still alive after
-    /// `lease`.
+    /// `lease`. So does their guard, if it is not known to be dead.
     #[must_use]
-    pub(crate) fn new(now: Time, main: Option<Rc<MainProcess>>, cgroup: Option<Rc<Cgroup>>, lease: Duration) -> Self {
-        let tree = Tree::below(Pid::this()).prioritizing_killed().born_into(cgroup).killing_cgroup_in_background();
-        Self { tree, main, killing: Killing::with_every_method(now, lease), guard: None }
-    }
-
-    /// All descendants of a hanging guard that was not waited for, and the processes in the job's control group; the guard itself counts
-    /// as stuck if it is not dead after `lease`.
-    #[must_use]
-    pub(crate) fn of_hung_guard(
-        guard: Pid,
+    pub(crate) fn new(
+        guard: Option<Pid>,
         now: Time,
         main: Option<Rc<MainProcess>>,
         cgroup: Option<Rc<Cgroup>>,
         lease: Duration,
     ) -> Self {
-        let tree = Tree::below(guard).prioritizing_killed().born_into(cgroup).killing_cgroup_in_background();
-        Self { tree, main, killing: Killing::with_every_method(now, lease), guard: Some(guard) }
+        let tree = Tree::below(Pid::this()).prioritizing_killed().born_into(cgroup).killing_cgroup_in_background();
+        Self::in_tree(tree, guard, now, main, lease)
+    }
+
+    fn in_tree(tree: Tree, guard: Option<Pid>, now: Time, main: Option<Rc<MainProcess>>, lease: Duration) -> Self {
+        Self { tree, main, killing: Killing::with_every_method(now, lease), guard }
     }
 
     /// Excludes children of this process that don't belong to the job, with their descendants. None of them was waited for.
@@ -79,19 +80,23 @@ impl Orphans {
         self.killing.performed(clock::now(), has_seen_all);
     }
 
-    /// The remaining processes, once all children that have ended were waited for.
+    /// The remaining processes, once all children that have ended were waited for, as far as that is possible.
     pub(crate) fn left(&mut self, now: Time) -> Left {
         if self.guard.is_none() && self.tree.is_gone() {
             return Left::Nothing;
         }
         match (self.killing.is_stuck(now), self.guard) {
             (false, _) => Left::Something,
-            (true, None) => Left::Stuck(self.tree.remains()),
-            (true, Some(_)) => Left::WithGuard(self.tree.members()),
+            (true, None) => Left::Stuck(self.tree.members()),
+            (true, Some(guard)) => {
+                let mut pids = self.tree.members();
+                pids.retain(|pid| *pid != guard);
+                Left::WithGuard { pids, are_all: self.tree.has_seen_all() }
+            }
         }
     }
 
-    /// Whether the guard has not died. Then the processes are its children, and this process can't wait for them.
+    /// Whether the guard is not known to be dead. Then nothing shows yet that no process is left.
     #[must_use]
     pub(crate) const fn have_guard(&self) -> bool {
         self.guard.is_some()
@@ -132,7 +137,8 @@ mod tests {
             let stalled = &stalled;
             scope.spawn(move || {
                 let cgroup = Some(Rc::new(stalled.open()));
-                let mut orphans = Orphans::of_hung_guard(pid, clock::now(), None, cgroup, Duration::from_secs(60));
+                let tree = Tree::below(pid).born_into(cgroup).killing_cgroup_in_background();
+                let mut orphans = Orphans::in_tree(tree, Some(pid), clock::now(), None, Duration::from_secs(60));
                 orphans.kill(clock::now());
                 sender.send(()).unwrap();
             });
@@ -147,19 +153,16 @@ mod tests {
     #[test]
     fn a_guard_that_does_not_end_is_not_named_as_a_process_of_its_job() {
         let mut command = Command::new("sh");
-        command.args(["-c", "sleep 600 & echo $!; cat"]);
+        command.args(["-c", "sh -c 'echo $$; sleep 600 & echo $!; wait' & wait"]);
         // The shell reports on stderr that its child was killed.
         command.stderr(Stdio::null());
-        let mut guard = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut of_job = String::new();
-        BufReader::new(guard.stdout.as_mut().unwrap()).read_line(&mut of_job).unwrap();
-        let of_job = Pid::from_raw(of_job.trim().parse().unwrap());
-        let pid = Pid::from_raw(i32::try_from(guard.id()).unwrap());
-        let mut orphans = Orphans::of_hung_guard(pid, clock::now(), None, None, Duration::ZERO);
-        let Left::WithGuard(pids) = orphans.left(clock::now()) else { panic!("the guard has not ended") };
-        assert!(pids.contains(&of_job) && !pids.contains(&pid), "{pids:?}");
+        let mut root = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(root.stdout.take().unwrap()).lines();
+        let [guard, of_job] = [(); 2].map(|()| Pid::from_raw(lines.next().unwrap().unwrap().parse().unwrap()));
+        let tree = Tree::below(Pid::from_raw(root.id().cast_signed()));
+        let mut orphans = Orphans::in_tree(tree, Some(guard), clock::now(), None, Duration::ZERO);
+        assert_eq!(orphans.left(clock::now()), Left::WithGuard { pids: vec![of_job], are_all: true });
         orphans.kill(clock::now());
-        drop(guard.stdin.take());
-        guard.wait().unwrap();
+        root.wait().unwrap();
     }
 }

@@ -47,7 +47,7 @@ impl MainLoop {
             | Action::ReadAnew
             | Action::ReadFrom(_)
             | Action::RenewProducer => self.perform_in_kafka(at, &action),
-            Action::KillGuard => self.kill_hung_guard(at),
+            Action::KillGuard => self.kill_guard(at),
             Action::KillHook { id } => self.nodes.roles[at].commands.kill_hook(id),
             Action::KillOrphans => self.inherit_orphans(at),
             Action::LookAtForeground => {

@@ -1,13 +1,14 @@
 //! SIGKILL, SIGSTOP and hangs of the supervisor, of the guard, of both, and of a whole machine.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
 use harness::election::TestElection;
 use harness::not_tested;
-use harness::process::Process;
+use harness::process::{Hold, Process};
 use harness::wait;
 use harness::witness::Witness;
 use nix::sys::signal::Signal;
@@ -255,6 +256,55 @@ fn a_guard_that_hangs_is_detected_within_the_lease() {
     election.assert_gone(term);
     election.await_witness_after(term);
     election.close([first, second]);
+}
+
+/// A candidate of [`wild_candidate`] that runs without a control group for its job, even if the test may make one.
+fn start_ungrouped(election: &TestElection) -> Running {
+    let candidate = wild_candidate(election, "2s");
+    if !Uid::effective().is_root() {
+        return candidate.start();
+    }
+    fs::set_permissions(election.directory(), Permissions::from_mode(0o777)).expect("our own directory");
+    candidate.start_behind(&[
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "--pdeathsig",
+        "KILL",
+        "--",
+    ])
+}
+
+/// A guard that is dead and can't be waited for, because another process traces it: its job belongs to the supervisor, which kills it before
+/// it releases the term. The same if the tracer also has the job's processes, of which it keeps the dead ones too.
+#[test]
+fn a_guard_that_is_dead_and_traced_leaves_no_process_of_its_job() {
+    for (hangs, with_job) in [(true, false), (false, false), (true, true), (false, true)] {
+        let election = election(Elector::Log);
+        let mut first = start_ungrouped(&election);
+        let term = first.await_lead();
+        await_wild(&election, term);
+        let mut second = election.candidate().lease("2s").start();
+        second.await_event("standby");
+        let guard = first.guard();
+        let job = if with_job { guard.descendants() } else { Vec::new() };
+        let tracers: Vec<Hold> = job.into_iter().map(Process::trace).collect();
+        let tracer = if hangs { guard.hold() } else { guard.trace() };
+        if !hangs {
+            guard.signal(Signal::SIGKILL);
+        }
+        first.await_event("guard_lost");
+        assert_eq!(first.await_release().text("why"), "guard-died", "{hangs} {with_job}");
+        election.assert_gone(term);
+        election.await_witness_after(term);
+        assert!(
+            first.events("error").iter().all(|error| !error.text("message").contains("can't be killed")),
+            "{first:?}"
+        );
+        drop((tracer, tracers));
+        election.close([first, second]);
+    }
 }
 
 /// A control group of cgroup v1 that freezes a guard: the guard gets no processor time, and can't even die.

@@ -27,7 +27,7 @@ pub(crate) enum Notice {
     /// A test of the library with the embedded broker.
     Library(&'static str),
     /// The search of this world finds a breach: two jobs at once, a job in a topic that was not judged, a release by a guard with unread
-    /// orders, or a wrong effect of a guard that started late.
+    /// orders, a tree that is taken for gone, or a wrong effect of a guard that started late.
     Model(&'static str),
     /// A test of the node fails with this message.
     Node(&'static str, &'static str),

@@ -16,6 +16,7 @@ const BREACHES: &[&str] = &[
     ": RanAgain after ",
     ": ReleasedUnread after ",
     ": StartedLate after ",
+    ": TakenForGone after ",
     ": TwoJobs after ",
     ": Unjudged after ",
     ": UnstartedKilled after ",

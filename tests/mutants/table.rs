@@ -46,7 +46,6 @@ const LISTENER: &str = "crates/neli-proto/src/listener.rs";
 const BOUNDS: &str = "crates/neli-proto/src/listener/bounds.rs";
 const CLAIM_WINDOW: &str = "crates/neli-proto/src/listener/claim_window.rs";
 const NODE: &str = "crates/neli-proto/src/node/wiring.rs";
-const GUARDED_JOB: &str = "src/supervise/job.rs";
 const ORPHANS: &str = "src/supervise/children.rs";
 const GUARD: &str = "crates/neli-proto/src/guard.rs";
 const GUARDS_SUPERVISOR: &str = "crates/neli-proto/src/guard/supervisor.rs";
@@ -216,11 +215,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OrphansTakenForGone",
         breaks: "R6: a supervisor that inherits the job of a dead guard reports it as gone while its processes are alive",
-        edits: &[
-            edit(GUARDED_JOB, "self.main.as_deref().into_iter().for_each(MainProcess::kill);", ""),
-            edit(GUARDED_JOB, "let _ = self.cgroup.iter().all(|cgroup| cgroup.kill_in_background());", ""),
-            edit(ORPHANS, "let left = ‹self.kill_remaining_processes(at, &mut orphans)›;", "Left::Nothing"),
-        ],
+        edits: &[edit(ORPHANS, "let left = ‹self.kill_remaining_processes(at, &mut orphans)›;", "Left::Nothing")],
         noticed_by: &[Chaos(&["kill-guard", "term"])],
     },
     Mutant {

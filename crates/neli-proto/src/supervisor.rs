@@ -257,7 +257,7 @@ impl Supervisor {
                 self.guard_died(now);
             }
             Event::GuardNotStarted => self.guard_not_started(),
-            Event::GuardStuck { pids } => self.guard_stuck(pids),
+            Event::GuardStuck { pids, are_all } => self.guard_stuck(pids, are_all),
             Event::HealthEnded { id, end, last_line } => self.health_ended(now, id, end, last_line),
             Event::JobStopped { signal, foreground, continuable } => {
                 self.job_stopped(now, signal, foreground, continuable);

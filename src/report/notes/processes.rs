@@ -39,10 +39,13 @@ pub(super) fn of_stuck(pids: &[u32]) -> String {
 
 /// The error about a guard that was killed, and has not ended a lease later. It is no process of the job; the job's processes are named if
 /// any can be seen.
-pub(super) fn of_stuck_guard(guard: i32, pids: &[u32]) -> String {
+pub(super) fn of_stuck_guard(guard: i32, pids: &[u32], are_all: bool) -> String {
     let named: Vec<String> = pids.iter().map(ToString::to_string).collect();
     let of_job = match pids {
-        [] => "no process of the job is seen any more, but only the guard's end can show that none is left".to_owned(),
+        [] if are_all => {
+            "no process of the job is seen any more, but only the guard's end can show that none is left".to_owned()
+        }
+        [] => "whether a process of the job is left is unknown (/proc can't be read)".to_owned(),
         [_] => format!("a process of the job is left too (pid {})", named.join(", ")),
         _ => format!("processes of the job are left too (pid {})", named.join(", ")),
     };
@@ -58,15 +61,17 @@ mod tests {
 
     #[test]
     fn a_guard_that_does_not_end_is_no_process_of_the_job() {
-        let alone = of_stuck_guard(5, &[]);
+        let alone = of_stuck_guard(5, &[], true);
         assert!(
             alone.starts_with("the guard (pid 5) can't be killed; no process of the job is seen any more"),
             "{alone}"
         );
         assert!(
-            of_stuck_guard(5, &[7]).contains("; a process of the job is left too (pid 7): the term is not released")
+            of_stuck_guard(5, &[7], true)
+                .contains("; a process of the job is left too (pid 7): the term is not released")
         );
-        assert!(of_stuck_guard(5, &[7, 8]).contains("; processes of the job are left too (pid 7, 8): "));
+        assert!(of_stuck_guard(5, &[7, 8], true).contains("; processes of the job are left too (pid 7, 8): "));
+        assert!(of_stuck_guard(5, &[], false).contains("; whether a process of the job is left is unknown "));
     }
 
     #[test]

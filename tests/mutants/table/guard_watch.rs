@@ -7,6 +7,7 @@ use crate::mutant::{Mutant, edit};
 const ANSWERS: &str = "crates/neli-proto/src/supervisor/answers.rs";
 const FENCED: &str = "crates/neli-proto/src/candidate/fenced.rs";
 const GUARDS_SUPERVISOR: &str = "crates/neli-proto/src/guard/supervisor.rs";
+const LOOKS: &str = "crates/neli-proto/src/guard/looks.rs";
 const KILLING: &str = "crates/neli-proto/src/guard/killing.rs";
 const OBEYING: &str = "crates/neli-proto/src/guard/obeying.rs";
 const RUNNING: &str = "crates/neli-proto/src/supervisor/running.rs";
@@ -102,6 +103,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "R7: a guard without a run does not answer a stop, so the supervisor waits for ever if the report of the end was lost",
         edits: &[edit(OBEYING, "self.actions.extend(‹answer.map(Action::Answer)›);", "None")],
         noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "OneLookTakenForTwo",
+        breaks: "R6: a tree counts as gone if each process that a look has shown has ended, even if one of them has left a child meanwhile",
+        edits: &[edit(LOOKS, "‹second.iter().all(|child| ended.contains(&child.process))›", "true")],
+        noticed_by: &[Model("trees::a_tree_of_which_a_process_lives_is_never_taken_for_gone")],
     },
     Mutant {
         name: "OldAnswerForTheEnd",

@@ -226,10 +226,17 @@ impl Process {
     /// is informed only when the returned value is dropped.
     #[must_use]
     pub fn hold(self) -> Hold {
+        let hold = self.trace();
+        ptrace::interrupt(hold.0).expect("it is traced");
+        wait::until_true("a process that is held", || self.stat().is_none_or(|stat| matches!(stat.state, 't' | 'T')));
+        hold
+    }
+
+    /// Traces it without stopping it. When it ends, its parent is informed only when the returned value is dropped.
+    #[must_use]
+    pub fn trace(self) -> Hold {
         let pid = Pid::from_raw(self.pid);
         ptrace::seize(pid, ptrace::Options::empty()).expect("a descendant may be traced");
-        ptrace::interrupt(pid).expect("it is traced");
-        wait::until_true("a process that is held", || self.stat().is_none_or(|stat| matches!(stat.state, 't' | 'T')));
         Hold(pid)
     }
 
@@ -238,15 +245,18 @@ impl Process {
     }
 }
 
-/// A process that is stopped by ptrace; it continues when this is dropped, which must happen in the thread that stopped it.
+/// A process that is traced, and perhaps stopped; it continues when this is dropped, which must happen in the thread that traces it.
 #[derive(Debug)]
 pub struct Hold(Pid);
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // If it was killed meanwhile, the kernel informs its parent only after this process, its tracer, has waited for it.
+        // Only a process that is stopped can be let go. If it was killed meanwhile, the kernel informs its parent only after this process,
+        // its tracer, has waited for it.
         if ptrace::detach(self.0, None).is_err() {
+            let _ = ptrace::interrupt(self.0);
             let _ = waitpid(self.0, Some(WaitPidFlag::__WALL));
+            let _ = ptrace::detach(self.0, None);
         }
     }
 }

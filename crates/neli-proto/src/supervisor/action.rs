@@ -87,6 +87,8 @@ pub enum Note {
     GuardStuck {
         /// The processes of its job that are alive, as far as they can be seen.
         pids: Vec<u32>,
+        /// Whether all processes could be looked at.
+        are_all: bool,
     },
     /// The health command failed, and the failure counts: the failures so far, and the limit.
     HealthFailed(Failure, u32),

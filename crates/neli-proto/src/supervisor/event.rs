@@ -16,7 +16,8 @@ use crate::window::Span;
 pub enum Event {
     /// The answer to [`Action::LookAtForeground`](super::Action::LookAtForeground).
     ForegroundSeen(Foreground),
-    /// The guard is dead and was waited for. Its tree belongs to this process now.
+    /// The guard is dead: the kernel says so, even if its tracer keeps this process from waiting for it. Its tree belongs to this process
+    /// now.
     GuardDied,
     /// No guard could be started, and there will be none.
     GuardNotStarted,
@@ -33,6 +34,8 @@ pub enum Event {
     GuardStuck {
         /// The processes of its job that are alive, as far as they can be seen.
         pids: Vec<u32>,
+        /// Whether all processes could be looked at.
+        are_all: bool,
     },
     /// The job's main process was stopped by a signal.
     JobStopped {

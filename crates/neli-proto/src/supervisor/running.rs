@@ -306,8 +306,8 @@ impl Supervisor {
     }
 
     /// Handles a guard that does not end. Until it has ended, nothing shows that its job is gone, even if no process of it can be seen.
-    pub(super) fn guard_stuck(&mut self, pids: Vec<u32>) {
-        self.note(Note::GuardStuck { pids });
+    pub(super) fn guard_stuck(&mut self, pids: Vec<u32>, are_all: bool) {
+        self.note(Note::GuardStuck { pids, are_all });
         self.actions.push_back(Action::Exit(Ending::Stuck));
     }
 

@@ -23,6 +23,7 @@ mod records;
 mod search;
 mod setup;
 mod step;
+mod trees;
 mod walk;
 mod world;
 

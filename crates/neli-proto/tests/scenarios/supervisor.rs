@@ -153,7 +153,9 @@ impl Scenario {
                 continuable: !words.says("orphaned"),
             },
             "orphans-gone" => Event::OrphansGone,
-            "guard-stuck" => Event::GuardStuck { pids: words.says("7").then_some(7).into_iter().collect() },
+            "guard-stuck" => {
+                Event::GuardStuck { pids: words.says("7").then_some(7).into_iter().collect(), are_all: true }
+            }
             "orphans-stuck" => Event::OrphansStuck { pids: vec![words.number(1)] },
             "suspend" => Event::SuspendSignal { continuable: !words.says("orphaned") },
             "terminal-gone" => Event::TerminalGone,
@@ -316,7 +318,9 @@ fn shown_note(note: Note) -> String {
         Note::Settling { delay } => format!("says: the job starts in {}", shown(delay)),
         Note::StartedUnseen => "says: the job runs, and no descriptor is left to watch it by".to_owned(),
         Note::Stopping { why, .. } => format!("says: stopping, {why}"),
-        Note::GuardStuck { pids } => format!("says: the guard does not end, and of the job there is: {pids:?}"),
+        Note::GuardStuck { pids, are_all: _ } => {
+            format!("says: the guard does not end, and of the job there is: {pids:?}")
+        }
         Note::Stuck { pids } => format!("says: can't be killed: {pids:?}"),
         Note::Unhealthy(failure) => {
             format!("says: unhealthy, {} failures: {:?} {:?}", failure.count, failure.end, failure.last_line)
