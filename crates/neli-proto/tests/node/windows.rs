@@ -1,6 +1,6 @@
 //! `--window`: the newest window of an election is recorded, with clocks that differ.
 
-use neli_proto::fact::{Fact, Facts, Outcome};
+use neli_proto::fact::{Fact, Facts, Outcome, Place};
 use neli_proto::node::{Action, Event, FactsEvent, Note};
 use neli_proto::once::{self, Policy};
 use neli_proto::record::{Body, MemberId, Offset, Record};
@@ -128,6 +128,29 @@ fn the_outcome_is_that_of_the_window_and_the_release_names_it() {
     facts(&mut host, FactsEvent::Appended { id });
     let Some(Record { body: Body::Release { once, .. }, .. }) = asked(&mut host).releases else { panic!("no release") };
     assert_eq!(once.as_deref(), Some("window 5"));
+}
+
+/// A machine whose clock is two windows behind has run window 3 since, and replaced the record.
+#[test]
+fn an_older_window_that_was_run_since_hides_no_newer_one() {
+    let after = |facts: Facts, outcome| {
+        let mut found = Facts::default();
+        for (place, fact) in [(Place::Done, facts.done), (Place::Attempt, facts.attempt)] {
+            found.take(place, fact.map(|fact| fact.to_bytes()).as_deref());
+        }
+        let late = fact(3, outcome, 1, 1);
+        found.take(late.place(), Some(&late.to_bytes()));
+        found
+    };
+    assert_eq!(skips_with(leads(5, after(done(5), Outcome::Done))), Ending::Skipped(7));
+    assert_eq!(skips_with(leads(5, after(attempted(5, Outcome::Failed, 2), Outcome::Running))), Ending::Skipped(3));
+    assert_eq!(
+        runs_as(&leads(5, after(attempted(5, Outcome::Failed, 1), Outcome::Running))),
+        2,
+        "failures are counted"
+    );
+    let far = leads(5, after(done(7), Outcome::Done));
+    assert_eq!(runs_as(&far), 1, "the first clock may have been wrong");
 }
 
 /// An operator forgot window 5. It runs again, and earlier ones do not.
