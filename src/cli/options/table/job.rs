@@ -28,11 +28,12 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         long: "stop-signal",
         short: None,
-        takes: Takes::Value("SIGNAL"),
+        takes: Takes::Value("SIGNAL|none"),
         default: Default::Value("TERM"),
         section: Section::Job,
         help: "Signal that asks the job to stop, by name or number",
-        more: "neli-run itself treats this signal as it treats TERM.",
+        more: "neli-run itself treats this signal as it treats TERM. none: a stop sends nothing and lets the run \
+               finish, up to --stop-timeout.",
     },
     Opt {
         long: "stop-timeout",
