@@ -61,8 +61,8 @@ pub struct Config {
     pub settle: Duration,
     /// `--once`, `--window` or `--schedule`: the key or the windows for which the job succeeds once.
     pub once: Option<Once>,
-    /// The number of the signal that asks the job to stop.
-    pub stop_signal: i32,
+    /// The number of the signal that asks the job to stop; `None` lets its run finish.
+    pub stop_signal: Option<i32>,
     /// The time from the stop signal to SIGKILL; zero means SIGKILL without a stop signal.
     pub stop_timeout: Duration,
     /// Whether the job is run again.

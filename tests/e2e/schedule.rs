@@ -113,6 +113,31 @@ fn a_clock_that_is_set_runs_nothing_twice() {
     stop(daemon);
 }
 
+/// A rolling update stops each machine in turn. The run that goes on finishes, and no other machine runs that window again.
+#[test]
+fn without_a_stop_signal_a_run_finishes_and_is_not_run_again() {
+    let election = election(Elector::Log);
+    let clock = WallClock::new(&election, "clock", HOUR);
+    let start = |name| {
+        let daemon = daemon(&election, name, "@daily", &election.until_go_file());
+        clock.candidate(daemon.option("--stop-signal", "none").option("--stop-timeout", "1h")).start()
+    };
+    let mut first = start("a");
+    first.await_event("window_awaited");
+    clock.set(DAY);
+    await_runs(&election, 1);
+    let mut second = start("b");
+    second.await_event("standby");
+    first.signal(Signal::SIGTERM);
+    let stopping = first.await_event("stopping");
+    assert!(stopping.fields["signal"].is_null() && stopping.text("why") == "stopped", "{stopping:?}");
+    election.create_go_file();
+    assert_eq!(first.status(), 0, "{first:?}");
+    assert_eq!(second.await_event("window_awaited").text("next"), key(2));
+    stop(second);
+    assert_eq!(runs(&election), [format!("a {}", key(1))]);
+}
+
 /// A run that lasts beyond the next time, and one that fails: both are logged, and the daemon continues.
 #[test]
 fn windows_during_a_run_are_skipped_and_a_failure_ends_nothing() {

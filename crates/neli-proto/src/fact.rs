@@ -8,6 +8,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::mem;
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,9 @@ use crate::window::Span;
 
 /// The suffix that makes the name of the topic of facts from the journal's name.
 pub const TOPIC_SUFFIX: &str = ".once";
+
+/// The most facts of newer windows that are kept. One is added each time a machine's clock is more than a window behind the last run's.
+const MOST_NEWER: usize = 8;
 
 /// The state of a key's run.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
@@ -102,6 +106,9 @@ pub struct Facts {
     pub attempt: Option<Fact>,
     /// The last request of an operator to forget the key.
     pub forgotten: Option<Fact>,
+    /// Facts of newer windows that stood at one of the first two places before: a candidate's clock was behind when it replaced them, or
+    /// theirs was ahead. They count for a candidate whose clock does not contradict them.
+    pub newer: Vec<Fact>,
     /// The record in the success's place is not a fact that this version can read.
     pub done_is_unreadable: bool,
     /// The record at the place of the last run is not a fact that this version can read.
@@ -226,10 +233,32 @@ impl Facts {
             Some(Err(Unreadable)) => {}
             Some(Ok(fact)) => {
                 if known.as_ref().is_none_or(|known| !fact.is_older_than(known)) {
-                    *known = Some(fact);
+                    let replaced = known.replace(fact);
+                    self.keep_newer(replaced);
                 }
             }
         }
+        self.keep_newer(None);
+    }
+
+    /// All facts about runs: those at the two places, and those of newer windows.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = &Fact> {
+        self.done.iter().chain(&self.attempt).chain(&self.newer)
+    }
+
+    /// Keeps these facts as well while the fact at their place is about an older window.
+    pub(crate) fn keep_newer(&mut self, replaced: impl IntoIterator<Item = Fact>) {
+        let mut newer = mem::take(&mut self.newer);
+        for fact in replaced {
+            if !newer.contains(&fact) {
+                newer.push(fact);
+            }
+        }
+        let start = |fact: &Fact| fact.window.map(|window| window.from_ms);
+        let is_newer = |fact: &Fact| self.at(fact.place()).is_some_and(|known| start(known) < start(fact));
+        newer.retain(is_newer);
+        newer.drain(..newer.len().saturating_sub(MOST_NEWER));
+        self.newer = newer;
     }
 }
 

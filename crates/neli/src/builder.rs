@@ -373,7 +373,7 @@ fn hello(elector: Elector) -> Body {
 }
 
 fn node_settings(identity: Identity, timings: Timings, stop_timeout: Duration, create_topic: bool) -> node::Settings {
-    let stop = StopPolicy { signal: STOP, timeout: stop_timeout };
+    let stop = StopPolicy { signal: Some(STOP), timeout: stop_timeout };
     node::Settings {
         identity,
         timings,

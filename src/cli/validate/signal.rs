@@ -6,18 +6,21 @@ use nix::sys::signal::Signal;
 use crate::cli::parsed_args::Value;
 use crate::exit::StartupError;
 
-/// The signal's number.
-pub(super) fn validate(value: &Value) -> Result<i32, StartupError> {
+/// The signal's number; `None` for `none`.
+pub(super) fn validate(value: &Value) -> Result<Option<i32>, StartupError> {
     let text = value.text()?;
+    if text == "none" {
+        return Ok(None);
+    }
     let Some(number) = number(text) else {
         return Err(value.refuse(format!(
-            "must be a signal's name or number, such as TERM, SIGINT, 15 or RTMIN+1 (numbers 1 to {})",
+            "must be a signal's name or number, such as TERM, SIGINT, 15 or RTMIN+1 (numbers 1 to {}), or none",
             libc::SIGRTMAX()
         )));
     };
     match why_not(number) {
         Some(why) => Err(value.refuse(why)),
-        None => Ok(number),
+        None => Ok(Some(number)),
     }
 }
 

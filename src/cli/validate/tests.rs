@@ -51,7 +51,7 @@ fn defaults_are_as_the_manual_says() {
     .unwrap();
     assert_eq!(config.timings, timings);
     assert_eq!(config.wait, None);
-    assert_eq!((config.stop_signal, config.stop_timeout), (15, Duration::from_secs(8)));
+    assert_eq!((config.stop_signal, config.stop_timeout), (Some(15), Duration::from_secs(8)));
     let limit = Limit { restarts: 10, within: Duration::from_secs(300) };
     let restart = RestartPolicy { restart: Restart::No, delay: Duration::from_secs(1), limit: Some(limit) };
     assert_eq!((config.restart, config.on_loss), (restart, OnLoss::Standby));
@@ -120,7 +120,7 @@ fn given_values_are_used() {
     assert_eq!(config.wait, Some(Duration::from_secs(2)));
     assert_eq!((config.priority, config.timings.preempt_after()), (10, Some(Duration::from_secs(5))));
     assert_eq!(config.settle, Duration::from_secs(5));
-    assert_eq!((config.stop_signal, config.stop_timeout), (2, Duration::ZERO));
+    assert_eq!((config.stop_signal, config.stop_timeout), (Some(2), Duration::ZERO));
     let limit = Limit { restarts: 0, within: Duration::from_secs(3600) };
     let delay = Duration::from_millis(200);
     assert_eq!(config.restart, RestartPolicy { restart: Restart::OnFailure, delay, limit: Some(limit) });

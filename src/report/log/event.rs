@@ -304,8 +304,8 @@ pub enum Event {
         term: i64,
         /// The reason.
         why: String,
-        /// The stop signal.
-        signal: i32,
+        /// The stop signal; `None` if its run may finish (`--stop-signal none`).
+        signal: Option<i32>,
         /// From now to SIGKILL.
         #[serde(rename = "timeout_ms", serialize_with = "milliseconds")]
         timeout: Duration,

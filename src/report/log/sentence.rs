@@ -160,7 +160,7 @@ fn once_skipped(event: &Event) -> String {
     format!("{key} {how} {by}{at} (term {term}, exit {exit}{ran}){end}")
 }
 
-fn stopping(why: &str, signal: i32, timeout: Duration, at_lease_end: bool) -> String {
+fn stopping(why: &str, signal: Option<i32>, timeout: Duration, at_lease_end: bool) -> String {
     if timeout.is_zero() {
         return format!("killing the job: {}", because(why));
     }
@@ -171,7 +171,11 @@ fn stopping(why: &str, signal: i32, timeout: Duration, at_lease_end: bool) -> St
         (false, _) => "",
     };
     let why = if at_lease_end && is_fence { "no heartbeat extends the lease" } else { because(why) };
-    format!("stopping the job: {why}; {} now, SIGKILL in {}{end}", signal_name(signal), spoken(timeout))
+    let timeout = spoken(timeout);
+    match signal {
+        Some(signal) => format!("stopping the job: {why}; {} now, SIGKILL in {timeout}{end}", signal_name(signal)),
+        None => format!("letting the job's run finish (--stop-signal none): {why}; SIGKILL in {timeout}{end}"),
+    }
 }
 
 fn overlapped(term: i64, by_term: i64, leader: &str, within: Duration) -> String {

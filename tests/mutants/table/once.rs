@@ -1,6 +1,6 @@
 //! Mutants of `--once`: with each a key that has succeeded runs a second time.
 
-use crate::mutant::Notice::{Model, Node};
+use crate::mutant::Notice::{Model, Node, Scenarios};
 use crate::mutant::{Mutant, edit};
 
 use super::NODE;
@@ -88,6 +88,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "schedule::a_stop_among_leftovers_of_a_run_ends_the_lead_when_the_outcome_is_recorded",
             "the outcome is tried to record for a lease",
         )],
+    },
+    Mutant {
+        name: "KilledRunCounts",
+        breaks: "once: with --stop-signal none a run that was killed at the stop timeout counts as one that ended by itself",
+        edits: &[edit(
+            "crates/neli-proto/src/supervisor/running.rs",
+            "self.policy.stop.signal.is_some() || ‹kill_at.is_none()›,",
+            "false",
+        )],
+        noticed_by: &[Scenarios],
     },
     Mutant {
         name: "RetriesOfEachMachine",

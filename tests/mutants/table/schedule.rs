@@ -1,8 +1,9 @@
 //! Mutants of windows and schedules: a window runs twice, or not at all.
 
-use crate::mutant::Notice::{Model, Scenarios};
+use crate::mutant::Notice::{Model, Node, Scenarios};
 use crate::mutant::{Mutant, edit};
 
+const FACT: &str = "crates/neli-proto/src/fact.rs";
 const JUDGING: &str = "crates/neli-proto/src/once/judging.rs";
 const SCHEDULE: &str = "crates/neli-proto/src/schedule.rs";
 const WINDOW: &str = "crates/neli-proto/src/window.rs";
@@ -13,6 +14,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "Windows: a window in the future, recorded by a wrong clock, stops all candidates until that time",
         edits: &[edit(WINDOW, "other.from_ms <= self.until_ms", "let _ = (self, other); true")],
         noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "OlderWindowHides",
+        breaks: "Windows: a machine whose clock is two windows behind runs an older window, and with that hides that the present one is done",
+        edits: &[edit(FACT, "newer.drain(..‹newer.len().saturating_sub(MOST_NEWER)›);", "")],
+        noticed_by: &[Node("windows::an_older_window_that_was_run_since_hides_no_newer_one", "no release")],
     },
     Mutant {
         name: "OlderWindowRun",

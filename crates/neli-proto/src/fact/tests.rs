@@ -100,6 +100,38 @@ fn the_newer_window_counts_if_terms_began_again_and_the_later_term_if_a_clock_wa
     }
 }
 
+/// The clock of a machine is far behind, and it runs an older window. Then another one, whose clock is far ahead, runs a window of its own.
+#[test]
+fn an_older_window_replaces_a_newer_one_and_does_not_hide_it() {
+    let of =
+        |outcome, term, from_ms| Fact { window: Some(Span { from_ms, until_ms: from_ms + 10 }), ..fact(outcome, term) };
+    let records = [
+        of(Outcome::Done, 5, 50),
+        of(Outcome::Done, 7, 20),
+        of(Outcome::Done, 9, 9_000),
+        of(Outcome::Failed, 11, 50),
+        of(Outcome::Done, 12, 50),
+        of(Outcome::Running, 13, 30),
+        of(Outcome::Done, 13, 30),
+    ];
+    let read = |end: usize| {
+        let bytes: Vec<(Place, Vec<u8>)> = records[..end].iter().map(|fact| (fact.place(), fact.to_bytes())).collect();
+        come_to(&bytes.iter().map(|(place, bytes)| (*place, Some(&**bytes))).collect::<Vec<_>>())
+    };
+    for (end, done, newer) in
+        [(1, 0, &[][..]), (2, 1, &[0]), (3, 2, &[]), (4, 2, &[]), (5, 4, &[2]), (7, 6, &[2, 3, 4])]
+    {
+        let facts = read(end);
+        assert_eq!(facts.done.as_ref(), Some(&records[done]), "{end}");
+        let expected: Vec<Fact> = newer.iter().map(|at: &usize| records[*at].clone()).collect();
+        assert_eq!(facts.newer, expected, "{end}");
+    }
+    // A record without a value removes all of its place.
+    let mut facts = read(2);
+    facts.take(Place::Done, None);
+    assert_eq!(facts, Facts::default());
+}
+
 /// Kafka may get a record twice, if the connection broke before its acknowledgement, and the second time only after later records of the same
 /// lead. In a lead, windows need not follow each other: the clock may be set back.
 #[test]

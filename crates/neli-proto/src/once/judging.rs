@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use super::{Action, Note, Once, Phase, Skip};
-use crate::fact::{Fact, Facts, Outcome};
+use crate::fact::{Fact, Facts, Outcome, Place};
 use crate::record::Offset;
 use crate::reminder::INTERVAL;
 use crate::time::Time;
@@ -11,13 +11,14 @@ use crate::time::Time;
 impl Once {
     /// Why the job must not be run, by all known facts.
     pub(super) fn skip(&self) -> Option<Skip> {
-        if let Some(fact) = self.known.done.as_ref().filter(|fact| self.covers(fact)) {
+        let runs = || self.known.runs().filter(|fact| self.covers(fact));
+        if let Some(fact) = runs().find(|fact| fact.place() == Place::Done) {
             // A candidate that ran the job exits with the job's status.
             let is_own = fact.member.as_ref() == Some(&self.member);
             return Some(self.skip_for(fact, if is_own { 0 } else { self.policy.done_status }));
         }
-        let failed = self.known.attempt.as_ref().filter(|fact| fact.outcome == Outcome::Failed && self.covers(fact))?;
-        (failed.attempt > self.policy.retries).then(|| self.skip_for(failed, failed.exit.unwrap_or(1)))
+        let failed = runs().find(|fact| fact.outcome == Outcome::Failed && fact.attempt > self.policy.retries)?;
+        Some(self.skip_for(failed, failed.exit.unwrap_or(1)))
     }
 
     /// The exit status of a candidate that exits because the job must not be run.
@@ -70,13 +71,12 @@ impl Once {
     /// How many times the journal was created again, as far as the facts show it: in one journal no run is of a later term than that of the
     /// present leader.
     pub(super) fn remakes(&self, term: Offset) -> u32 {
-        let runs = [&self.known.done, &self.known.attempt].into_iter().flatten();
-        let counted = runs.map(|fact| fact.remakes.saturating_add((fact.term > term).into()));
+        let counted = self.known.runs().map(|fact| fact.remakes.saturating_add((fact.term > term).into()));
         counted.max().unwrap_or_default()
     }
 
     /// Whether the wall clock does not contradict the fact (S2).
-    fn believes(&self, fact: &Fact) -> bool {
+    pub(super) fn believes(&self, fact: &Fact) -> bool {
         self.shown.zip(fact.window).is_none_or(|(shown, window)| shown.believes(window))
     }
 
@@ -110,8 +110,10 @@ impl Once {
 
     /// The number of the wanted run. A run whose candidate died or was stopped does not count as failed.
     pub(super) fn next_attempt(&self) -> u32 {
-        let is_same = |fact: &&Fact| fact.window == self.policy.window && !self.is_forgotten(fact);
-        match self.known.attempt.as_ref().filter(is_same) {
+        let is_same = |fact: &&Fact| {
+            fact.place() == Place::Attempt && fact.window == self.policy.window && !self.is_forgotten(fact)
+        };
+        match self.known.runs().find(is_same) {
             Some(Fact { outcome: Outcome::Failed, attempt, .. }) => attempt.saturating_add(1),
             Some(Fact { attempt, .. }) => *attempt,
             None => 1,
@@ -119,8 +121,10 @@ impl Once {
     }
 
     /// Adds facts. Of two facts in one place, the one of the later run counts; of two facts of one run, the outcome; and of two outcomes,
-    /// the more complete one.
+    /// the more complete one. A fact of a newer window is kept beside it.
     pub(super) fn learn(&mut self, facts: Facts) {
+        let replaced = [&self.known.done, &self.known.attempt].map(Clone::clone).into_iter().flatten();
+        let newer = facts.newer.into_iter().chain(replaced);
         let tells = |fact: &Fact| (fact.outcome != Outcome::Running, fact.at_ms.is_some());
         let newest = |known: Option<Fact>, new: Option<Fact>| match (known, new) {
             (Some(known), Some(new)) => {
@@ -133,5 +137,6 @@ impl Once {
         self.known.done = newest(self.known.done.take(), facts.done);
         self.known.attempt = newest(self.known.attempt.take(), facts.attempt);
         self.known.forgotten = newest(self.known.forgotten.take(), facts.forgotten);
+        self.known.keep_newer(newer);
     }
 }

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use super::{Action, Note, Once, Phase, RETRY};
-use crate::fact::{Fact, Outcome};
+use crate::fact::{Fact, Outcome, Place};
 use crate::record::{Offset, Why};
 use crate::schedule::{self, CatchUp, Recorded, Schedule};
 use crate::time::Time;
@@ -178,14 +178,13 @@ impl Once {
     fn unfinished(&self) -> Option<&Fact> {
         let (run, shown) = (self.known.attempt.as_ref()?, self.shown?);
         let window = run.window.filter(|window| window.until_ms <= shown.from_ms)?;
-        let done = self.known.done.as_ref().and_then(|done| done.window);
-        let is_newest = done.is_none_or(|done| done.from_ms < window.from_ms);
+        let mut done = self.known.runs().filter(|fact| fact.place() == Place::Done && self.believes(fact));
+        let is_newest = done.all(|done| done.window.is_none_or(|done| done.from_ms < window.from_ms));
         (run.outcome == Outcome::Running && !self.is_released(run) && is_newest).then_some(run)
     }
 
     /// The newest window that has its outcome, or can have none any more, if the wall clock does not contradict it.
     fn recorded(&self) -> Recorded {
-        let (done, attempt) = (self.known.done.as_ref(), self.known.attempt.as_ref());
         let unfinished = self.unfinished();
         let has_outcome =
             |fact: &&Fact| fact.outcome != Outcome::Running || self.is_released(fact) || Some(*fact) == unfinished;
@@ -200,12 +199,12 @@ impl Once {
                 }
             })
         };
-        let spans = || done.into_iter().chain(attempt.filter(has_outcome)).filter_map(span_of);
+        let spans = || self.known.runs().filter(has_outcome).filter_map(span_of);
         let newest = |is_wanted: &dyn Fn(&Span) -> bool| spans().filter(is_wanted).max_by_key(|span| span.from_ms);
         let believed = newest(&|span| self.shown.is_none_or(|shown| shown.believes(*span)));
         match believed.or_else(|| newest(&|_| true)) {
             Some(span) => Recorded::Newest(span),
-            None if attempt.is_some() => Recorded::NoOutcome,
+            None if self.known.attempt.is_some() => Recorded::NoOutcome,
             None => Recorded::Nothing,
         }
     }

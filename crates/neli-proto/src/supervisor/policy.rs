@@ -32,8 +32,8 @@ pub enum OnLoss {
 /// The policy for stopping a job.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct StopPolicy {
-    /// The number of the signal that asks the job to stop.
-    pub signal: i32,
-    /// The time from that signal to SIGKILL; zero means SIGKILL without a stop signal.
+    /// The number of the signal that asks the job to stop; `None` lets its run finish.
+    pub signal: Option<i32>,
+    /// The time from that signal, or from the stop, to SIGKILL; zero means SIGKILL at once, without a stop signal.
     pub timeout: Duration,
 }

@@ -120,12 +120,24 @@ impl Supervisor {
         // A run that failed at its start keeps that status.
         self.run.status.get_or_insert(status);
         self.run.ran = ended_at.since(since);
+        let was_stopped = match self.job {
+            // Without a stop signal a run that ends before SIGKILL ends by itself.
+            Job::Stopping { kill_at, .. } => self.policy.stop.signal.is_some() || kill_at.is_none(),
+            Job::Held { .. }
+            | Job::None
+            | Job::Ordered
+            | Job::Orphaned
+            | Job::Restarting { .. }
+            | Job::Running { .. } => false,
+        };
         // Ctrl-C in the job's terminal counts as a stop.
-        let by_itself = !matches!(self.job, Job::Stopping { .. }) && !self.terminal.has_interrupted();
+        let by_itself = !was_stopped && !self.terminal.has_interrupted();
         self.note(Note::JobExited { status, ran: self.run.ran, by_itself });
         match &mut self.job {
             Job::Stopping { main, kill_at, .. } => {
                 *main = None;
+                // What follows for the run is the node's to decide, although the term ends.
+                self.run.by_itself |= self.holds && by_itself;
                 // The processes that it left, for example in another session, did not get the stop signal yet. The first stop timeout
                 // applies.
                 if let Some(kill_at) = kill_at.filter(|_| left) {

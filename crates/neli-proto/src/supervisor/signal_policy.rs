@@ -15,7 +15,7 @@ const SAME_STOP: Duration = Duration::from_millis(500);
 impl Supervisor {
     /// Handles a signal to `neli-run`.
     pub fn handle_signal(&mut self, now: Time, signal: i32) {
-        let stops = signal == self.policy.stop.signal || matches!(signal, SIGINT | SIGTERM);
+        let stops = self.policy.stop.signal == Some(signal) || matches!(signal, SIGINT | SIGTERM);
         match signal {
             SIGCHLD | SIGTSTP => {}
             _ if stops => self.stop_signal(now, signal),

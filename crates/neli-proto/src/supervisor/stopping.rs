@@ -136,6 +136,6 @@ impl Supervisor {
     /// Orders the guard to send the stop signal to the processes that did not get it in this barrier.
     pub(super) fn order_stop_by(&mut self, kill_at: Time) {
         let StopPolicy { signal, timeout, .. } = self.policy.stop;
-        self.order(Order::Stop { signal: (!timeout.is_zero()).then_some(signal), kill_at });
+        self.order(Order::Stop { signal: signal.filter(|_| !timeout.is_zero()), kill_at });
     }
 }

@@ -81,7 +81,7 @@ impl Fixture {
         .unwrap_or_else(|error| panic!("{error}"));
         let policy = Policy {
             settle,
-            stop: StopPolicy { signal: 15, timeout: STOP_TIMEOUT },
+            stop: StopPolicy { signal: Some(15), timeout: STOP_TIMEOUT },
             restart: RestartPolicy {
                 restart,
                 delay: RESTART_DELAY,

@@ -96,7 +96,7 @@ impl Machine {
         let timings = candidate.timings();
         let policy = Policy {
             settle: candidate.settle,
-            stop: StopPolicy { signal: 15, timeout: candidate.stop_timeout },
+            stop: StopPolicy { signal: Some(15), timeout: candidate.stop_timeout },
             restart: candidate.restart,
             on_loss: candidate.on_loss,
             health: setup.health.clone(),

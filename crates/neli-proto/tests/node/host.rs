@@ -56,7 +56,7 @@ impl Host {
             timings: Timings::new(DURATIONS, Elector::Log).unwrap_or_else(|error| panic!("{error}")),
             job: Policy {
                 settle: Duration::ZERO,
-                stop: StopPolicy { signal: TERM, timeout: STOP_TIMEOUT },
+                stop: StopPolicy { signal: Some(TERM), timeout: STOP_TIMEOUT },
                 restart: RestartPolicy::NEVER,
                 on_loss: OnLoss::Standby,
                 health: None,

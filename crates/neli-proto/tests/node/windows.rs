@@ -1,6 +1,6 @@
 //! `--window`: the newest window of an election is recorded, with clocks that differ.
 
-use neli_proto::fact::{Fact, Facts, Outcome};
+use neli_proto::fact::{Fact, Facts, Outcome, Place};
 use neli_proto::node::{Action, Event, FactsEvent, Note};
 use neli_proto::once::{self, Policy};
 use neli_proto::record::{Body, KeyedRun, MemberId, Offset, Record};
@@ -151,6 +151,29 @@ fn a_key_that_reads_like_a_window_is_no_run_of_it_and_the_reverse() {
         assert!(counts(policy.clone(), None), "an earlier version does not say which it is");
         assert!(!counts(policy, Some(other)));
     }
+}
+
+/// A machine whose clock is two windows behind has run window 3 since, and replaced the record.
+#[test]
+fn an_older_window_that_was_run_since_hides_no_newer_one() {
+    let after = |facts: Facts, outcome| {
+        let mut found = Facts::default();
+        for (place, fact) in [(Place::Done, facts.done), (Place::Attempt, facts.attempt)] {
+            found.take(place, fact.map(|fact| fact.to_bytes()).as_deref());
+        }
+        let late = fact(3, outcome, 1, 1);
+        found.take(late.place(), Some(&late.to_bytes()));
+        found
+    };
+    assert_eq!(skips_with(leads(5, after(done(5), Outcome::Done))), Ending::Skipped(7));
+    assert_eq!(skips_with(leads(5, after(attempted(5, Outcome::Failed, 2), Outcome::Running))), Ending::Skipped(3));
+    assert_eq!(
+        runs_as(&leads(5, after(attempted(5, Outcome::Failed, 1), Outcome::Running))),
+        2,
+        "failures are counted"
+    );
+    let far = leads(5, after(done(7), Outcome::Done));
+    assert_eq!(runs_as(&far), 1, "the first clock may have been wrong");
 }
 
 /// An operator forgot window 5. It runs again, and earlier ones do not.

@@ -24,7 +24,7 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    /// `supervisor settle=0 timeout=8s margin=20ms restart=no|on-failure|always delay=1s limit=2 within=5m loss=standby|exit
+    /// `supervisor no-stop-signal settle=0 timeout=8s margin=20ms restart=no|on-failure|always delay=1s limit=2 within=5m loss=standby|exit
     /// health-interval=10s health-timeout=5s failures=3 health-start=0s`.
     pub(crate) fn begin(words: &Words<'_>) -> Self {
         let timeout = words.span_of("timeout").unwrap_or(Duration::from_secs(8));
@@ -54,7 +54,7 @@ impl Scenario {
             start: words.span_of("health-start").unwrap_or_default(),
         });
         let settle = words.span_of("settle").unwrap_or_default();
-        let stop = StopPolicy { signal: 15, timeout };
+        let stop = StopPolicy { signal: (!words.says("no-stop-signal")).then_some(15), timeout };
         let policy = Policy { settle, stop, restart, on_loss, health };
         Self { supervisor: Supervisor::new(policy, kill_margin), now: begin() }
     }

@@ -113,7 +113,7 @@ impl Subject for Fixture {
 impl Fixture {
     fn new() -> Self {
         let second = Duration::from_secs(1);
-        let stop = StopPolicy { signal: TERM, timeout: 8 * second };
+        let stop = StopPolicy { signal: Some(TERM), timeout: 8 * second };
         let restart = RestartPolicy { restart: Restart::Always, delay: second, limit: None };
         let policy = Policy { settle: Duration::ZERO, stop, restart, on_loss: OnLoss::Standby, health: None };
         Self {

@@ -28,11 +28,15 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         long: "stop-signal",
         short: None,
-        takes: Takes::OneOf("SIGNAL", &["TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "WINCH", "ALRM", "ABRT"]),
+        takes: Takes::OneOf(
+            "SIGNAL|none",
+            &["TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "WINCH", "ALRM", "ABRT", "none"],
+        ),
         default: Default::Value("TERM"),
         section: Section::Job,
         help: "Signal that asks the job to stop, by name or number",
-        more: "neli-run itself treats this signal as it treats TERM.",
+        more: "neli-run itself treats this signal as it treats TERM. none: a stop sends nothing and lets the run \
+               finish, up to --stop-timeout.",
     },
     Opt {
         long: "stop-timeout",

@@ -17,7 +17,7 @@ fn each_reason_of_the_protocol_has_words() {
 }
 
 fn stopping(why: &str, timeout: Duration, at_lease_end: bool) -> Event {
-    Event::Stopping { term: 42, why: why.to_owned(), signal: 15, timeout, at_lease_end }
+    Event::Stopping { term: 42, why: why.to_owned(), signal: Some(15), timeout, at_lease_end }
 }
 
 #[test]
