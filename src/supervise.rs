@@ -305,6 +305,9 @@ impl MainLoop {
         if let Some((error, down)) = self.kafka.outage.poll(now) {
             self.logger.event(&notes::of_outage(error, down));
         }
+        if let Some((error, _)) = self.kafka.group.poll(now) {
+            self.logger.warn(notes::of_group_refusal(self.config.timings.elector(), &error));
+        }
         while let Some((error, _)) = self.kafka.refused_appends.poll(now) {
             self.logger.warn(notes::of_refused_append(&self.config.election.topic, &error));
         }

@@ -221,7 +221,6 @@ fn records_are_written_and_read_back() {
         partitions: None,
         only: None,
         if_missing: IfMissing::Create,
-        joins_group: false,
         is_for_display: false,
     };
     let reader = Reader::start(source, 1, seen.clone()).unwrap();

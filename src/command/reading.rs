@@ -168,7 +168,6 @@ impl Reading {
             partitions: counted,
             only: Some(of_hellos.into_iter().chain([partition]).collect()),
             if_missing: IfMissing::Refuse,
-            joins_group: false,
             is_for_display: true,
         };
         let reader = start(&source, 0, &sender)?;

@@ -385,5 +385,7 @@ fn describe(candidate: &KnownCandidate) -> Vec<String> {
     let priority = (candidate.priority > 0).then(|| format!("--priority {}", candidate.priority));
     let max_roles = candidate.max_roles.map(|most| format!("--max-roles {most}"));
     let host = candidate.host.as_ref().map(|host| format!("on {host}"));
-    [host, version, elector, priority, max_roles].into_iter().flatten().collect()
+    let refused =
+        candidate.group_refuses.as_ref().map(|words| format!("without precedence: the group refuses it ({words})"));
+    [host, version, elector, refused, priority, max_roles].into_iter().flatten().collect()
 }

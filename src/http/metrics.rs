@@ -97,6 +97,11 @@ pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
         "1 if Kafka answers and the journal was read once, else 0.",
         flag(snapshot.broker.is_up()),
     );
+    page.of_process(
+        "neli_group_refused",
+        "1 if the consumer group does not take this process, which then has no precedence (/status says why), else 0.",
+        flag(snapshot.broker.group.is_some()),
+    );
     page.of_process("neli_lease_seconds", "The lease (--lease).", snapshot.about.lease.as_secs_f64());
     let roles: Vec<(String, &RoleSnapshot)> =
         snapshot.roles.iter().map(|role| (escaped(&role.label), role.as_ref())).collect();

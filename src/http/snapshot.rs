@@ -45,6 +45,8 @@ pub(crate) struct Broker {
     pub(crate) outage: Option<(Time, String)>,
     /// Since when the brokers refuse this candidate's records, and why.
     pub(crate) refusal: Option<(Time, String)>,
+    /// Since when the group does not take this process's member, and why.
+    pub(crate) group: Option<(Time, String)>,
 }
 
 impl Broker {

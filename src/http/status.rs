@@ -8,7 +8,7 @@ use neli_proto::record::MemberId;
 use neli_proto::time::{Time, millis};
 use serde::Serialize;
 
-use super::snapshot::{RoleSnapshot, Snapshot};
+use super::snapshot::{Broker, RoleSnapshot, Snapshot};
 use crate::report::log::{because, spoken, timestamp};
 use crate::text::one_line;
 
@@ -109,7 +109,8 @@ pub(super) fn is_led(status: &Status, now: Time) -> bool {
 /// The object, on one line.
 pub(super) fn render(snapshot: &Snapshot, moment: Moment) -> String {
     let about = &snapshot.about;
-    let trouble = snapshot.broker.outage.as_ref().or(snapshot.broker.refusal.as_ref());
+    let Broker { outage, refusal, group, .. } = &snapshot.broker;
+    let trouble = outage.as_ref().or(refusal.as_ref()).or(group.as_ref());
     let page = Page {
         ts: timestamp(moment.wall_ms),
         group: &about.group,

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use neli_proto::candidate::{self, Loss, Milestone, StandbyReason, Timings, Waiting};
+use neli_proto::candidate::{self, Elector, Loss, Milestone, Patience, StandbyReason, Timings, Waiting};
 use neli_proto::command::CommandEnd;
 use neli_proto::health::Failure;
 use neli_proto::node::{Awaited, Awaits, Note, Refusal};
@@ -287,6 +287,17 @@ pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: &KnownLeader)
 }
 
 /// The warning about an append that Kafka refuses.
+pub(crate) fn of_group_refusal(elector: Elector, error: &str) -> String {
+    let meanwhile = match elector {
+        Elector::Group(Patience::Never) => "this candidate claims nothing (--patience never); if it leads, it leads on",
+        Elector::Group(Patience::For(_)) | Elector::Log => {
+            "this candidate goes on without precedence: it claims and leads as with --elect log"
+        }
+    };
+    format!("{error}; until the group takes it, {meanwhile}")
+}
+
+/// The warning about records that Kafka does not append.
 pub(crate) fn of_refused_append(topic: &str, error: &str) -> String {
     format!(
         "topic {topic:?}: Kafka does not append this candidate's records, so it can't lead; it tries again until \

@@ -41,6 +41,7 @@ impl MainLoop {
             RoleEvent::CaughtUp { .. }
             | RoleEvent::Cut
             | RoleEvent::Elsewhere
+            | RoleEvent::GroupRefuses { .. }
             | RoleEvent::Identified { .. }
             | RoleEvent::Named { .. }
             | RoleEvent::NotDelivered { .. }

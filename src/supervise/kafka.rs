@@ -6,7 +6,6 @@ use std::time::Duration;
 use neli::program::embedded::FoundBroker;
 use neli::program::{Access, Session, SessionEvent, SessionSettings, Unperformed, clock};
 use neli_proto::broker_death;
-use neli_proto::candidate::Elector;
 use neli_proto::node::{self, Action};
 use neli_proto::time::Time;
 
@@ -28,7 +27,6 @@ pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) ->
     let settings = SessionSettings {
         elections: config.elections(),
         create_topic: config.create_topic,
-        joins_group: matches!(config.timings.elector(), Elector::Group(_)),
         timeout: config.timings.lease(),
     };
     Session::start(access, settings).map_err(StartupError::new)
@@ -47,6 +45,8 @@ impl MainLoop {
             SessionEvent::Debug(message) => self.logger.event(&LogEvent::Debug { message }),
             SessionEvent::Down { error } => self.kafka.outage.begin(now, error),
             SessionEvent::Facts { id, event } => self.handle_facts(ROLE_WITH_KEY, now, id, event),
+            SessionEvent::Group { refusal: Some(refusal) } => self.kafka.group.begin(now, refusal),
+            SessionEvent::Group { refusal: None } => drop(self.kafka.group.end(now)),
             SessionEvent::Hello { offset, value } => self.nodes.handle_hello(now, offset, &value),
             SessionEvent::HelloDelivered => self.kafka.refused_appends.end(),
             SessionEvent::Moved(found) => self.move_to(now, &found),
@@ -81,16 +81,16 @@ impl MainLoop {
                 }
             }
             Err(Unperformed::Append(error)) => self.kafka.append_was_refused(now, error.to_string()),
-            Err(Unperformed::Client(error)) => drop(self.refuse(error.to_string())),
+            Err(Unperformed::Client(error)) => {
+                self.nodes.tell_all(&node::Event::Refused { error: error.to_string().into() });
+            }
         }
     }
 
     /// Handles the death of the embedded broker: another one runs, with an empty journal.
     fn move_to(&mut self, now: Time, found: &FoundBroker) {
         let alone = self.nodes.are_alone(now);
-        if let Err(error) = self.nodes.session.move_to(found, &self.config.client.properties, alone) {
-            self.refuse(error.to_string());
-        }
+        self.nodes.session.move_to(found, &self.config.client.properties, alone);
     }
 
     /// Warns once if the lease is shorter than a broker's death takes.

@@ -12,6 +12,8 @@ use crate::report::notes::Trouble;
 pub(super) struct KafkaState {
     /// No broker answers.
     pub(super) outage: Reminder,
+    /// The group does not take this process's member.
+    pub(super) group: Reminder,
     /// Appends that Kafka refuses, by Kafka's reasons.
     pub(super) refused_appends: Reminders,
     /// The time from which the empty log of an embedded broker that follows a killed one is reliable; `None` once it is.
@@ -44,7 +46,8 @@ impl KafkaState {
         let down = self.outage.trouble().map(|(since, error)| (since, Trouble::NoBroker(error.to_owned())));
         let refused =
             || self.refused_appends.trouble().map(|(since, error)| (since, Trouble::Refused(error.to_owned())));
-        down.or_else(refused)
+        let group = || self.group.trouble().map(|(since, error)| (since, Trouble::Group(error.to_owned())));
+        down.or_else(refused).or_else(group)
     }
 
     /// Whether an empty log is a new one. That of an embedded broker that follows a killed one is not before `trusted_from`.
@@ -61,8 +64,9 @@ impl KafkaState {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Time> {
-        let timeouts = [self.outage.poll_timeout(), self.refused_appends.poll_timeout(), self.trusted_from];
-        timeouts.into_iter().flatten().min()
+        let reminders = [&self.outage, &self.group].map(Reminder::poll_timeout);
+        let timeouts = reminders.into_iter().chain([self.refused_appends.poll_timeout(), self.trusted_from]);
+        timeouts.flatten().min()
     }
 }
 
@@ -89,6 +93,18 @@ mod tests {
         state.append_was_refused(at(3), "no acknowledgement within 5000 ms".to_owned());
         state.outage.end(at(4));
         assert_eq!(state.trouble(), refused);
+    }
+
+    #[test]
+    fn a_refusal_by_the_group_is_the_last_trouble_and_is_logged_again() {
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let mut state = KafkaState::default();
+        state.group.begin(at(1), "it is full".to_owned());
+        assert_eq!(state.trouble(), Some((at(1), Trouble::Group("it is full".to_owned()))));
+        assert!(state.group.poll(at(1)).is_some());
+        assert_eq!(state.poll_timeout(), Some(at(31)));
+        state.append_was_refused(at(2), REFUSAL.to_owned());
+        assert_eq!(state.trouble(), Some((at(2), Trouble::Refused(REFUSAL.to_owned()))));
     }
 
     #[test]

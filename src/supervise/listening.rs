@@ -148,6 +148,7 @@ fn broker(was_reached: bool, kafka: &KafkaState) -> Broker {
         was_reached,
         outage: kafka.outage.trouble().map(owned),
         refusal: kafka.refused_appends.trouble().map(owned),
+        group: kafka.group.trouble().map(owned),
     }
 }
 

@@ -140,6 +140,7 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         version: Some(env!("CARGO_PKG_VERSION").into()),
         elector: Some(config.timings.elector().name().into()),
         group_member: None,
+        group_refuses: None,
         priority: config.priority,
         overlap_ms: None,
         waits_ms: None,

@@ -244,7 +244,7 @@ const LIBRARY: [(&str, &[&str]); 31] = [
 ];
 
 /// The modules of `crates/neli/src/kafka`.
-const KAFKA: [(&str, &[&str]); 26] = [
+const KAFKA: [(&str, &[&str]); 25] = [
     ("advertised_address", &[]),
     ("answer_limit", &[]),
     ("embedded", &[]),
@@ -263,7 +263,6 @@ const KAFKA: [(&str, &[&str]); 26] = [
     ("partition_consumer", &["librdkafka"]),
     ("source", &["access"]),
     ("group", &["access", "answer_limit", "context", "error_class", "librdkafka", "pace"]),
-    ("group_right", &["access", "context", "error_class", "group", "librdkafka"]),
     ("topic", &["access", "answer_limit", "context", "error_class", "librdkafka"]),
     ("reading", &["context", "error_class", "event", "partition_consumer", "source", "topic"]),
     ("poll_thread", &["context", "error_class", "event", "group", "partition_consumer", "reading", "source", "topic"]),
@@ -276,7 +275,6 @@ const KAFKA: [(&str, &[&str]); 26] = [
             "embedded",
             "error_class",
             "event",
-            "group_right",
             "identity",
             "librdkafka",
             "rebootstrap",

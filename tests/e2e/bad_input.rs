@@ -141,20 +141,6 @@ fn a_topic_that_is_there_need_not_be_created() {
     guarded.election.close([run]);
 }
 
-/// A group that the account may not join: only the elector that uses the group is refused.
-#[test]
-fn a_group_that_may_not_be_joined_is_refused_only_where_it_is_used() {
-    let guarded = Guarded::new(Elector::Group);
-    guarded.create_topic();
-    assert_refused(
-        guarded.candidate(Elector::Group, &Account::NoGroup.properties()).start(),
-        &[&guarded.election.group],
-    );
-    let mut run = guarded.candidate(Elector::Log, &Account::NoGroup.properties()).start();
-    run.await_lead();
-    guarded.election.close([run]);
-}
-
 /// A topic whose configuration may not be read is accepted with a warning.
 #[test]
 fn a_configuration_that_may_not_be_read_is_warned_of() {

@@ -116,16 +116,21 @@ fn every_missing_right_is_reported_with_the_command_that_grants_it() {
         "fail",
         &["no right to DESCRIBE", &acl("--operation Read --operation Write --topic", topic)],
     );
-    found.assert_finding("group", "fail", &["no right to DESCRIBE", &acl("--operation Read --group", group)]);
-    assert_eq!(found.failures(), ["topic", "group"]);
+    found.assert_finding(
+        "group",
+        "warn",
+        &["no right to DESCRIBE", "has no precedence", &acl("--operation Read --group", group)],
+    );
+    assert_eq!(found.failures(), ["topic"]);
 
     tenancy.allow(Resource::Topic(topic), &[Reads]);
     tenancy.allow(Resource::Group(group), &[Describe]);
     let found = tenancy.tenant(&[]);
     found.assert_finding("rights", "fail", &["no right to WRITE", &acl("--operation Write --topic", topic)]);
-    found.assert_finding("group", "fail", &["no right to READ", &acl("--operation Read --group", group)]);
-    assert_eq!(found.failures(), ["rights", "group"]);
-    assert_eq!(tenancy.tenant(&["--elect", "log"]).failures(), ["rights"], "no group is joined");
+    found.assert_finding("group", "warn", &["no right to READ", &acl("--operation Read --group", group)]);
+    assert_eq!(found.failures(), ["rights"]);
+    assert_eq!(tenancy.tenant(&["--patience", "never"]).failures(), ["rights", "group"], "it would never claim");
+    assert_eq!(tenancy.tenant(&["--elect", "log"]).texts("group", "warn"), [""; 0], "no group is joined");
 
     tenancy.allow(Resource::Topic(topic), &[Writes]);
     tenancy.allow(Resource::Group(group), &[Reads]);

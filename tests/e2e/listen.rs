@@ -18,7 +18,7 @@ const CONNECTIONS: usize = 64;
 const FOLLOWERS: usize = 16;
 
 /// Starts a candidate that listens, and returns it with its address.
-fn listening(candidate: &Candidate) -> (Running, String) {
+pub(crate) fn listening(candidate: &Candidate) -> (Running, String) {
     let mut run = candidate.clone().option("--listen", "127.0.0.1:0").start();
     let address = run.await_event("listening").text("address").to_owned();
     (run, address)
@@ -55,7 +55,7 @@ fn get(address: &str, path: &str) -> (u16, String) {
 }
 
 /// The body of `/status` and its first role, checked against docs/http.md.
-fn status(address: &str) -> (Value, Value) {
+pub(crate) fn status(address: &str) -> (Value, Value) {
     let (status, body) = get(address, "/status");
     assert_eq!(status, 200);
     let object: Value = serde_json::from_str(&body).expect("JSON");
@@ -65,7 +65,7 @@ fn status(address: &str) -> (Value, Value) {
 }
 
 /// The value of a metric of role 0, or of the given role.
-fn metric(address: &str, name: &str) -> f64 {
+pub(crate) fn metric(address: &str, name: &str) -> f64 {
     let (status, body) = get(address, "/metrics");
     assert_eq!(status, 200);
     let (name, more) = name.split_once(' ').unwrap_or((name, "role=\"0\""));

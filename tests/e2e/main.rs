@@ -16,6 +16,7 @@ mod death;
 mod doctor;
 mod embedded;
 mod forget;
+mod group;
 mod handover;
 mod harness_itself;
 mod health;

@@ -164,6 +164,7 @@ impl Candidate {
                 self.answered(now, LogBounds { asked, start, end, trusted });
             }
             Event::Delivered { seq } => self.delivered(now, seq),
+            Event::GroupRefuses { words } => self.common.group_refuses(now, words),
             Event::HelloReceived(hello) => self.common.precedence.received(now, hello),
             Event::HistoryCut => self.history_cut(now),
             Event::LogTrusted => self.step(now, Input::LogTrusted),

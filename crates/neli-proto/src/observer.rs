@@ -128,7 +128,9 @@ impl Observer {
     pub fn hello_received(&mut self, at: ReadAt, record: Record, written_ms: Option<u64>) {
         let received = self.receipt(at, written_ms);
         let Record { member: Some(member), name, body, .. } = record else { return };
-        let Body::Hello { host, pid, version, elector, priority, overlap_ms, waits_ms, leaves, .. } = body else {
+        let Body::Hello { host, pid, version, elector, group_refuses, priority, overlap_ms, waits_ms, leaves, .. } =
+            body
+        else {
             return;
         };
         if leaves {
@@ -143,6 +145,7 @@ impl Observer {
             pid,
             version,
             elector,
+            group_refuses,
             priority,
             has_many_roles,
             max_roles,

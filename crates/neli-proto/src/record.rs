@@ -122,6 +122,9 @@ pub enum Body {
         /// The candidate's member id in the consumer group; none while it is not a member.
         #[serde(skip_serializing_if = "Option::is_none")]
         group_member: Option<Box<str>>,
+        /// Why the group does not take the candidate, in Kafka's words; left out if it does. Only displayed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        group_refuses: Option<Box<str>>,
         /// `--priority`: a higher one claims first; left out if it is 0.
         #[serde(skip_serializing_if = "is_default")]
         priority: u16,
@@ -319,6 +322,7 @@ impl Body {
                 version: fields.text("version"),
                 elector: fields.text("elector"),
                 group_member: fields.text("group_member"),
+                group_refuses: fields.text("group_refuses"),
                 priority: fields.number("priority").unwrap_or_default(),
                 overlap_ms: fields.number("overlap_ms"),
                 waits_ms: fields.number("waits_ms"),

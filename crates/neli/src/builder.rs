@@ -310,7 +310,6 @@ impl Builder {
         let session = SessionSettings {
             elections: Elections::from(&place.election),
             create_topic: self.create_topic,
-            joins_group: self.elector == Elector::Group,
             timeout: timings.lease(),
         };
         let identity = Identity { member, name: self.candidates_name()?.into(), hello: hello(self.elector) };
@@ -365,6 +364,7 @@ fn hello(elector: Elector) -> Body {
         version: Some(concat!("neli ", env!("CARGO_PKG_VERSION")).into()),
         elector: Some(elector.into()),
         group_member: None,
+        group_refuses: None,
         priority: 0,
         overlap_ms: None,
         waits_ms: None,

@@ -14,7 +14,7 @@ use std::time::Duration;
 use neli_proto::many_roles::{self, ManyRoles};
 use neli_proto::node;
 use neli_proto::record::{Offset, Why};
-use neli_proto::reminder::Reminders;
+use neli_proto::reminder::{Reminder, Reminders};
 use neli_proto::time::Time;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -97,6 +97,7 @@ pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
         command_sender,
         commands,
         ended: Vec::new(),
+        group: Reminder::default(),
         refused_appends: Reminders::default(),
     };
     let waiter = Waiter::new().map_err(cannot)?;
@@ -118,6 +119,8 @@ struct Driver {
     standing: usize,
     /// The elections whose end was not reported to users yet.
     ended: Vec<usize>,
+    /// The group does not take this process's member.
+    group: Reminder,
     /// Appends that Kafka refuses, by Kafka's reasons.
     refused_appends: Reminders,
 }
@@ -136,7 +139,8 @@ impl Driver {
                 return self.leave(&mut waiter);
             }
             self.tell_ends();
-            let due = [self.nodes.poll_timeout(), self.refused_appends.poll_timeout()].into_iter().flatten().min();
+            let reminders = [self.group.poll_timeout(), self.refused_appends.poll_timeout()];
+            let due = reminders.into_iter().chain([self.nodes.poll_timeout()]).flatten().min();
             match self.wait(&mut waiter, due) {
                 Some(Input::Command(at, command)) => self.handle_command(at, command),
                 Some(Input::Kafka) => self.handle_session_events(),
@@ -163,6 +167,9 @@ impl Driver {
             self.let_time_pass(at, now);
         }
         self.nodes.handle_timeout_of_many(now);
+        if let Some((error, _)) = self.group.poll(now) {
+            self.warn(&format!("{error}; until the group takes this candidate, it goes on without precedence"));
+        }
         while let Some((error, _)) = self.refused_appends.poll(now) {
             self.warn_of_append(&error);
         }
@@ -250,13 +257,6 @@ impl Driver {
             self.ended.push(at);
             // While the process stands for other roles, records still come. The node of a task that blocked must not claim again.
             self.nodes.tell_ended(clock::now(), at, node::Event::Exiting);
-        }
-    }
-
-    /// The process no longer stands in any election.
-    fn end_all(&mut self, error: &Error) {
-        for at in 0..self.nodes.roles.len() {
-            self.end(at, error.clone());
         }
     }
 

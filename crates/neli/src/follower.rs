@@ -298,15 +298,8 @@ fn start(access: Access, elections: Elections) -> Result<Vec<Follower>, Error> {
     let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
     let (states, receivers): (Vec<_>, Vec<_>) =
         elections.roles.clone().map(|_| watch::channel(unknown.clone())).unzip();
-    let source = Source {
-        access,
-        elections,
-        partitions: None,
-        only: None,
-        if_missing: IfMissing::Await,
-        joins_group: false,
-        is_for_display: false,
-    };
+    let source =
+        Source { access, elections, partitions: None, only: None, if_missing: IfMissing::Await, is_for_display: false };
     let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
     // Nothing is sent: the thread sees that the last sender is dropped.
     let (follows, followers) = mpsc::channel(1);

@@ -188,7 +188,6 @@ mod kafka {
     pub(crate) mod examination;
     pub(crate) mod facts;
     pub(crate) mod group;
-    mod group_right;
     mod identity;
     pub(crate) mod librdkafka;
     mod log_bounds;

@@ -267,7 +267,7 @@ impl<R: HasNode> Nodes<R> {
             Action::Identify => self.session.identify(),
             Action::JoinGroup => {
                 if self.many.as_ref().is_none_or(ManyRoles::uses_group) {
-                    self.session.join_group(role).map_err(Unperformed::Client)?;
+                    self.session.join_group(role);
                 }
             }
             Action::LeaveGroup { alone } => self.session.leave_group(role, *alone),

@@ -18,7 +18,7 @@ use crate::clock;
 use crate::election::{ElectionId, Elections};
 use crate::kafka::access::Access;
 use crate::kafka::event::KafkaEvent;
-use crate::kafka::group::{GroupReport, Member};
+use crate::kafka::group::{GroupReport, Member, Refusal};
 use crate::kafka::producer::Producer;
 use crate::kafka::source::{IfMissing, Source};
 use crate::text::{ClientError, reason};
@@ -49,8 +49,6 @@ pub struct SessionSettings {
     pub elections: Elections,
     /// Whether a missing topic is created.
     pub create_topic: bool,
-    /// Whether the process joins the group. If so, the right to join is asked for before any claim.
-    pub joins_group: bool,
     /// A record that was not acknowledged is given up this long after it was sent.
     pub timeout: Duration,
 }
@@ -87,6 +85,10 @@ pub struct Session {
     /// The member's last assignment; none before the group has settled.
     held: Option<BTreeSet<i32>>,
     group_member: Option<String>,
+    /// Why the group does not take the member, if it does not.
+    refusal: Option<Refusal>,
+    /// When the process tries again to make a member, if it could not.
+    joins_again_at: Option<Time>,
     has_unused_partitions: bool,
     last_hello: LastHello,
     events: Receiver<KafkaEvent>,
@@ -104,7 +106,6 @@ fn source(access: &Access, settings: &SessionSettings) -> Source {
         partitions: None,
         only: None,
         if_missing: if settings.create_topic { IfMissing::Create } else { IfMissing::Refuse },
-        joins_group: settings.joins_group,
         is_for_display: false,
     }
 }
@@ -138,6 +139,8 @@ impl Session {
             leading: BTreeSet::new(),
             held: None,
             group_member: None,
+            refusal: None,
+            joins_again_at: None,
             has_unused_partitions: false,
             last_hello: LastHello::default(),
             events,
@@ -298,6 +301,7 @@ impl Session {
 
     pub(crate) fn handle_kafka_event(&mut self, event: KafkaEvent) {
         self.judge_again(clock::now());
+        self.join_again(clock::now());
         let output = match event {
             KafkaEvent::AppendRefused { error } => SessionEvent::AppendRefused { error },
             KafkaEvent::BrokerSession(session) => SessionEvent::BrokerSession(session),

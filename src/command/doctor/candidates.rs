@@ -186,7 +186,9 @@ fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<String> {
     let elector = other.map(|other| format!("{name} stands with --elect {other}, and here it is {elector}"));
     let other = candidate.version.as_deref().filter(|other| *other != version && *other != format!("neli {version}"));
     let version = other.map(|other| format!("{name} has version {other}, and here it is {version}"));
-    [elector, version].into_iter().flatten().collect()
+    let refused = candidate.group_refuses.as_deref();
+    let refused = refused.map(|words| format!("{name} has no precedence: the group refuses it ({words})"));
+    [elector, version, refused].into_iter().flatten().collect()
 }
 
 /// Two clocks at the same moment, in milliseconds since 1970.

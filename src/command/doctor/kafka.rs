@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use neli::program::{Access, Brokers, Examination, Layer, MemberTimings, NotAnswered, SESSION_TIMEOUT, Unreachable};
 use neli_proto::broker_death;
-use neli_proto::candidate::{Elector, Timings};
+use neli_proto::candidate::{Elector, Patience, Timings};
 
 use super::findings::Findings;
 use super::fixes::{Fixes, Resource};
 use super::topic::{Subject, TopicKind};
 use super::{candidates, topic, topic_of_facts};
 use crate::command::reading::access;
+use crate::command::wording::counted;
 use crate::config::{Config, Doctor};
 
 /// The assignor of neli-run's members of a consumer group.
@@ -19,6 +20,7 @@ const ASSIGNOR: &str = "cooperative-sticky";
 const BROKER_SESSION: &str = "broker.session.timeout.ms";
 const SHORTEST_SESSION: &str = "group.min.session.timeout.ms";
 const LONGEST_SESSION: &str = "group.max.session.timeout.ms";
+const MOST_MEMBERS: &str = "group.max.size";
 
 /// Checks Kafka.
 pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
@@ -64,9 +66,10 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
             findings,
         );
         if matches!(config.timings.elector(), Elector::Group(_)) {
-            group(config, &examination, &fixes, findings);
+            let refused = Refused::of(config.timings.elector());
+            group(config, &examination, &fixes, sessions.most_members, refused, findings);
             let own = MemberTimings::of(&config.client.properties).session_timeout;
-            group_session(own, &sessions, findings);
+            group_session(own, &sessions, refused, findings);
         }
     }
     candidates::examine(doctor, &access, findings);
@@ -110,24 +113,27 @@ struct Sessions {
     broker: Option<Duration>,
     shortest: Option<Duration>,
     longest: Option<Duration>,
+    most_members: Option<usize>,
 }
 
 impl Sessions {
     fn of(examination: &Examination) -> Self {
         let (settings, not_answered) =
-            match examination.broker_settings(&[BROKER_SESSION, SHORTEST_SESSION, LONGEST_SESSION]) {
+            match examination.broker_settings(&[BROKER_SESSION, SHORTEST_SESSION, LONGEST_SESSION, MOST_MEMBERS]) {
                 Ok(settings) => (settings, None),
                 Err(not_answered) => (Vec::new(), Some(not_answered)),
             };
-        let find = |name: &str| {
+        let number = |name: &str| {
             let (_, value) = settings.iter().find(|(setting, _)| setting == name)?;
-            value.as_deref()?.parse().ok().map(Duration::from_millis)
+            value.as_deref()?.parse().ok()
         };
+        let find = |name: &str| number(name).map(Duration::from_millis);
         Self {
             not_answered,
             broker: find(BROKER_SESSION),
             shortest: find(SHORTEST_SESSION),
             longest: find(LONGEST_SESSION),
+            most_members: number(MOST_MEMBERS).and_then(|most| usize::try_from(most).ok()),
         }
     }
 }
@@ -163,54 +169,102 @@ fn outlive_broker(lease: Lease<'_>, sessions: &Sessions, replicas: usize, fixes:
     }
 }
 
-fn group(config: &Config, examination: &Examination, fixes: &Fixes, findings: &mut Findings) {
+/// What a candidate does that the group refuses.
+#[derive(Clone, Copy)]
+enum Refused {
+    /// It goes on without precedence.
+    GoesOn,
+    /// `--patience never`: it claims nothing.
+    ClaimsNothing,
+}
+
+impl Refused {
+    const fn of(elector: Elector) -> Self {
+        match elector {
+            Elector::Group(Patience::Never) => Self::ClaimsNothing,
+            Elector::Group(Patience::For(_)) | Elector::Log => Self::GoesOn,
+        }
+    }
+
+    /// Reports why the group would refuse a candidate, and what that means.
+    fn tell(self, check: &'static str, why: &str, fix: Option<String>, findings: &mut Findings) {
+        match self {
+            Self::GoesOn => {
+                findings.warn(
+                    check,
+                    format!("{why}; a candidate here has no precedence, and leads as with --elect log"),
+                    fix,
+                );
+            }
+            Self::ClaimsNothing => {
+                findings.fail(check, format!("{why}; a candidate here claims nothing (--patience never)"), fix);
+            }
+        }
+    }
+}
+
+/// What a join of the group would meet.
+fn group(
+    config: &Config,
+    examination: &Examination,
+    fixes: &Fixes,
+    most_members: Option<usize>,
+    refused: Refused,
+    findings: &mut Findings,
+) {
     let name = &config.election.group;
     let allow = || Some(fixes.allow(&["Read"], Resource::Group(name)));
     let description = match examination.group(name) {
         Ok(description) => description,
         Err(NotAnswered::Forbidden) => {
-            let text = format!(
+            let why = format!(
                 "group \"{name}\": this user has no right to DESCRIBE it; allow READ, which implies it, or use --elect log"
             );
-            return findings.fail("group", text, allow());
+            return refused.tell("group", &why, allow(), findings);
         }
         Err(NotAnswered::Other(why)) => {
             return findings.warn("group", format!("group \"{name}\": unknown ({why})"), None);
         }
     };
     if description.rights.is_some_and(|rights| !rights.read) {
-        let text = format!("group \"{name}\": this user has no right to READ it; allow READ on it, or use --elect log");
-        return findings.fail("group", text, allow());
+        let why = format!("group \"{name}\": this user has no right to READ it; allow READ on it, or use --elect log");
+        return refused.tell("group", &why, allow(), findings);
     }
-    if is_foreign(description.members, &description.assignor) {
-        let text = format!("group \"{name}\": it has members that are no neli-run; choose another --group");
-        return findings.fail("group", text, None);
+    match join(description.members, &description.assignor, most_members) {
+        Ok(members) => findings.ok("group", format!("group \"{name}\": {members}; this user may join it")),
+        Err(why) => refused.tell("group", &format!("group \"{name}\": {why}"), None, findings),
     }
-    let members = match description.members {
-        0 => "no members".to_owned(),
-        1 => "1 member".to_owned(),
-        members => format!("{members} members"),
-    };
-    findings.ok("group", format!("group \"{name}\": {members}; this user may join it"));
 }
 
-/// Whether the members of a group are not candidates. While the group rebalances, its assignor is unknown.
-fn is_foreign(members: usize, assignor: &str) -> bool {
-    members > 0 && !["", ASSIGNOR].contains(&assignor)
+/// The number of a group's members; or why it would refuse another one. While the group rebalances, its assignor is unknown.
+fn join(members: usize, assignor: &str, most_members: Option<usize>) -> Result<String, String> {
+    let shown = if members == 0 { "no members".to_owned() } else { counted(members as u64, "member") };
+    if members > 0 && !["", ASSIGNOR].contains(&assignor) {
+        Err(format!(
+            "it has {shown} with the assignor {assignor}, which are no neli-run, and refuses others (Inconsistent group protocol); \
+             choose another --group, which no other program has as its group.id"
+        ))
+    } else if most_members.is_some_and(|most| members >= most) {
+        Err(format!(
+            "it has {shown}, which is all that {MOST_MEMBERS} of the broker allows, and refuses others; raise that, or use --elect log"
+        ))
+    } else {
+        Ok(shown)
+    }
 }
 
 /// Checks whether the brokers accept the group session that a candidate asks for.
-fn group_session(own: Duration, sessions: &Sessions, findings: &mut Findings) {
+fn group_session(own: Duration, sessions: &Sessions, refused: Refused, findings: &mut Findings) {
     let ms = |duration: Duration| duration.as_millis();
-    let refused =
+    let why =
         |setting: &str, bound: Duration| format!("{SESSION_TIMEOUT}={} is refused: {setting}={}", ms(own), ms(bound));
     let fix = |bound: Duration| Some(format!("-X {SESSION_TIMEOUT}={}", ms(bound)));
     match (sessions.shortest, sessions.longest) {
         (Some(shortest), _) if own < shortest => {
-            findings.fail("group-session", refused(SHORTEST_SESSION, shortest), fix(shortest));
+            refused.tell("group-session", &why(SHORTEST_SESSION, shortest), fix(shortest), findings);
         }
         (_, Some(longest)) if own > longest => {
-            findings.fail("group-session", refused(LONGEST_SESSION, longest), fix(longest));
+            refused.tell("group-session", &why(LONGEST_SESSION, longest), fix(longest), findings);
         }
         (None, None) => {}
         _ => findings.ok("group-session", format!("{SESSION_TIMEOUT}={} is taken", ms(own))),
@@ -227,21 +281,22 @@ mod tests {
 
     fn sessions(broker: u64, shortest: u64, longest: u64) -> Sessions {
         let [broker, shortest, longest] = [broker, shortest, longest].map(|ms| Some(Duration::from_millis(ms)));
-        Sessions { not_answered: None, broker, shortest, longest }
+        Sessions { not_answered: None, broker, shortest, longest, most_members: None }
     }
 
     #[test]
-    fn a_session_that_the_brokers_refuse_fails() {
-        let of = |ms| {
-            page_of(|findings| group_session(Duration::from_millis(ms), &sessions(9_000, 6_000, 60_000), findings))
+    fn a_session_that_the_brokers_refuse_costs_the_precedence() {
+        let of = |ms, refused| {
+            let sessions = sessions(9_000, 6_000, 60_000);
+            page_of(|findings| group_session(Duration::from_millis(ms), &sessions, refused, findings))
         };
-        assert!(
-            of(3_000).starts_with("FAIL  group-session  session.timeout.ms=3000 is refused: group.min."),
-            "{}",
-            of(3_000)
-        );
-        assert!(of(70_000).contains("-X session.timeout.ms=60000"), "{}", of(70_000));
-        assert!(of(6_000).starts_with("ok    group-session  "), "{}", of(6_000));
+        let short = of(3_000, Refused::GoesOn);
+        assert!(short.starts_with("WARN  group-session  session.timeout.ms=3000 is refused: group.min."), "{short}");
+        assert!(short.contains("no precedence"), "{short}");
+        let never = of(70_000, Refused::ClaimsNothing);
+        assert!(never.starts_with("FAIL  group-session  ") && never.contains("-X session.timeout.ms=60000"), "{never}");
+        let fits = of(6_000, Refused::GoesOn);
+        assert!(fits.starts_with("ok    group-session  "), "{fits}");
     }
 
     #[test]
@@ -271,8 +326,13 @@ mod tests {
     }
 
     #[test]
-    fn members_of_another_kind_are_foreign() {
-        assert!(is_foreign(1, "range"));
-        assert!(!is_foreign(0, "range") && !is_foreign(2, ASSIGNOR) && !is_foreign(1, ""));
+    fn a_join_is_refused_by_members_of_another_kind_and_by_a_full_group() {
+        assert_eq!(join(0, "range", Some(1)), Ok("no members".to_owned()));
+        assert_eq!(join(2, ASSIGNOR, Some(3)), Ok("2 members".to_owned()));
+        assert_eq!(join(1, "", None), Ok("1 member".to_owned()), "it rebalances");
+        let foreign = join(2, "range", None).unwrap_err();
+        assert!(foreign.contains("2 members with the assignor range"), "{foreign}");
+        let full = join(3, ASSIGNOR, Some(3)).unwrap_err();
+        assert!(full.contains("3 members") && full.contains("group.max.size"), "{full}");
     }
 }

@@ -13,6 +13,8 @@ use crate::report::log::{because, timestamp};
 /// A lasting problem with Kafka.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Trouble {
+    /// The group does not take this process's member, which has no precedence.
+    Group(String),
     /// No broker answers.
     NoBroker(String),
     /// Brokers answer, but refuse this candidate's records.
@@ -50,6 +52,7 @@ pub(crate) fn of_trouble(lasted: Duration, trouble: &Trouble, wall_ms: u64) -> S
     let lasted = millis(lasted);
     let since = timestamp(wall_ms.saturating_sub(lasted));
     match trouble {
+        Trouble::Group(error) => format!("; without precedence since {since}: {error}"),
         Trouble::NoBroker(error) => format!("; no broker reached since {since}: {error}"),
         Trouble::Refused(error) => format!("; Kafka refuses its records since {since}: {error}"),
     }

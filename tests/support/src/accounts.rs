@@ -16,8 +16,6 @@ pub enum Account {
     NoConfigs,
     /// All rights on existing topics; may not create any.
     NoCreate,
-    /// All rights on topics, none on groups.
-    NoGroup,
     /// May write, but not read.
     NoRead,
     /// May read, but not write.
@@ -32,16 +30,8 @@ use Operation::{Create, Describe, DescribeConfigs, Read as Reads, Write as Write
 
 impl Account {
     /// All accounts.
-    pub const ALL: [Self; 8] = [
-        Self::Founder,
-        Self::NoConfigs,
-        Self::NoCreate,
-        Self::NoGroup,
-        Self::NoRead,
-        Self::NoWrite,
-        Self::Operator,
-        Self::Tenant,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Founder, Self::NoConfigs, Self::NoCreate, Self::NoRead, Self::NoWrite, Self::Operator, Self::Tenant];
 
     /// The user name.
     #[must_use]
@@ -50,7 +40,6 @@ impl Account {
             Self::Founder => "founder",
             Self::NoConfigs => "no-configs",
             Self::NoCreate => "no-create",
-            Self::NoGroup => "no-group",
             Self::NoRead => "no-read",
             Self::NoWrite => "no-write",
             Self::Operator => "operator",
@@ -70,13 +59,13 @@ impl Account {
             Self::NoCreate => &[Reads, Writes, Describe, DescribeConfigs],
             Self::NoRead => &[Writes, Create, Describe, DescribeConfigs],
             Self::NoWrite => &[Reads, Create, Describe, DescribeConfigs],
-            Self::NoGroup | Self::Operator => &[Reads, Writes, Create, Describe, DescribeConfigs],
+            Self::Operator => &[Reads, Writes, Create, Describe, DescribeConfigs],
             Self::Founder | Self::Tenant => &[],
         };
         let cluster: &[Operation] = if self == Self::Founder { &[Create] } else { &[] };
         let group: &[Operation] = match self {
             Self::NoConfigs | Self::NoCreate | Self::NoRead | Self::NoWrite | Self::Operator => &[Reads, Describe],
-            Self::Founder | Self::NoGroup | Self::Tenant => &[],
+            Self::Founder | Self::Tenant => &[],
         };
         let topics = topic.iter().map(|operation| (Resource::Topic("*"), *operation));
         let groups = group.iter().map(|operation| (Resource::Group("*"), *operation));

@@ -31,6 +31,8 @@ pub(crate) struct Node {
     secure: Option<Secure>,
     heap: &'static str,
     session: &'static str,
+    /// A setting that only this broker has, as a line.
+    own_setting: &'static str,
     /// Whether records that are older than a topic keeps them are deleted at once, and not within a quarter of a minute.
     deletes_at_once: bool,
 }
@@ -126,6 +128,7 @@ impl Node {
             secure: None,
             heap: "-Xmx512m",
             session: SHORT_SESSION,
+            own_setting: "",
             deletes_at_once: false,
         }
     }
@@ -150,6 +153,11 @@ impl Node {
     /// The same broker with Kafka's default session: the controller takes it for dead after 9 s without a heartbeat.
     pub(crate) fn with_default_session(self) -> Self {
         Self { session: "", ..self }
+    }
+
+    /// The same broker with this setting, a line.
+    pub(crate) fn with_setting(self, own_setting: &'static str) -> Self {
+        Self { own_setting, ..self }
     }
 
     /// The same with a cleaner that looks at compacted topics all the time.
@@ -177,6 +185,7 @@ impl Node {
                 secure: None,
                 heap: "-Xmx256m",
                 session: SHORT_SESSION,
+                own_setting: "",
                 deletes_at_once: false,
             }
         };
@@ -247,6 +256,7 @@ impl Node {
             secure,
             heap: _,
             session,
+            own_setting,
             deletes_at_once,
         } = self;
         let cleaner = if *deletes_at_once { "log.cleaner.backoff.ms=100\n" } else { "" };
@@ -283,6 +293,7 @@ impl Node {
              authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n\
              super.users=User:ANONYMOUS\n\
              {session}\
+             {own_setting}\
              log.dirs={data}\n\
              offsets.topic.num.partitions={OFFSETS_PARTITIONS}\n\
              offsets.topic.replication.factor={replicas}\n\

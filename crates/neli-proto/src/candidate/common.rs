@@ -60,6 +60,8 @@ pub(super) struct Common {
     pub(super) is_one_of_many: bool,
     /// Whether it is a member of the group, or about to be.
     pub(super) in_group: bool,
+    /// Why the group does not take it, if it does not.
+    pub(super) group_refusal: Option<Box<str>>,
     /// The id under which it held the partition when it left the group; the release contains it.
     pub(super) left_as: Option<Box<str>>,
     /// The successor for which it stands down; the release contains it.
@@ -120,6 +122,7 @@ impl Common {
             claims_are_held: false,
             is_one_of_many: false,
             in_group: false,
+            group_refusal: None,
             left_as: None,
             successor: None,
             released_for: None,
@@ -183,7 +186,8 @@ impl Common {
     fn send_hello(&mut self, now: Option<Time>) {
         let seq = self.next_seq();
         let mut hello = self.identity.hello.clone();
-        if let Body::Hello { group_member, overlap_ms, waits_ms, leaves, .. } = &mut hello {
+        if let Body::Hello { group_member, group_refuses, overlap_ms, waits_ms, leaves, .. } = &mut hello {
+            group_refuses.clone_from(&self.group_refusal);
             *group_member = self.precedence.group_member().map(Into::into);
             *overlap_ms = self.overlap_ms();
             *waits_ms = now.and_then(|now| self.listener.undecided_for(now)).map(millis);

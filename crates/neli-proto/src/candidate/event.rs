@@ -26,6 +26,11 @@ pub enum Event {
         /// The sequence number of the record.
         seq: u64,
     },
+    /// The group does not take this member, or does again.
+    GroupRefuses {
+        /// Kafka's words; `None` once it does.
+        words: Option<Box<str>>,
+    },
     /// Another process with several roles sent its one hello for all of them. The record's offset is reported in the same way as those of
     /// other keys.
     HelloReceived(Hello),

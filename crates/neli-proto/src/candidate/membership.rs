@@ -46,6 +46,17 @@ impl Common {
         }
     }
 
+    /// Handles that the group does not take this member, or does again. That changes nothing but what operators see: without an assignment the
+    /// candidate claims as before its join was answered, and a lead does not depend on the group.
+    pub(super) fn group_refuses(&mut self, now: Time, words: Option<Box<str>>) {
+        if self.in_group && self.group_refusal != words {
+            self.group_refusal = words;
+            if self.next_hello.is_some() && !self.suspending {
+                self.say_hello(now);
+            }
+        }
+    }
+
     /// Handles a change of this member's standing in the group.
     pub(super) fn stand(&mut self, standing: Standing) {
         // Messages that the group sent before the candidate left it are ignored.
@@ -56,7 +67,7 @@ impl Common {
 
     pub(super) fn leave_group(&mut self) {
         if self.in_group && matches!(self.timings.elector(), Elector::Group(_)) {
-            self.in_group = false;
+            (self.in_group, self.group_refusal) = (false, None);
             // If the group also assigns partitions without a role, its next assignment can't be predicted.
             let held = self.precedence.standing() == Standing::Assigned && !self.unused_partitions;
             self.left_as = self.precedence.group_member().filter(|_| held).map(Into::into);

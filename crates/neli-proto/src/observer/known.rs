@@ -108,6 +108,8 @@ pub struct KnownCandidate {
     pub version: Option<Box<str>>,
     /// `group` or `log`.
     pub elector: Option<Box<str>>,
+    /// Why the group does not take it, in Kafka's words; `None` if it does, or if that is unknown.
+    pub group_refuses: Option<Box<str>>,
     /// `--priority`.
     pub priority: u16,
     /// `--roles`: whether its hello is about all roles.
@@ -133,6 +135,7 @@ impl KnownCandidate {
             pid,
             version,
             elector,
+            group_refuses: None,
             priority,
             has_many_roles: true,
             max_roles,

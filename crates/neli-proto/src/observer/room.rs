@@ -57,6 +57,7 @@ mod tests {
             pid: None,
             version: None,
             elector: None,
+            group_refuses: None,
             priority: 0,
             has_many_roles: true,
             max_roles,

@@ -31,6 +31,7 @@ fn bodies() -> Vec<Body> {
             version: Some("0.1.0".into()),
             elector: Some("log".into()),
             group_member: Some("neli-run-2".into()),
+            group_refuses: Some("Inconsistent group protocol".into()),
             priority: 10,
             overlap_ms: Some(150),
             waits_ms: Some(58_000),
@@ -76,8 +77,9 @@ fn the_line_is_as_the_protocol_says() {
 }
 
 fn hello(leaves: bool) -> Body {
-    let (host, pid, version, elector, group_member, overlap_ms) = (None, None, None, None, None, None);
-    Body::Hello { host, pid, version, elector, group_member, priority: 0, overlap_ms, waits_ms: None, leaves }
+    let (host, pid, version, elector) = (None, None, None, None);
+    let (group_member, group_refuses, overlap_ms, waits_ms) = (None, None, None, None);
+    Body::Hello { host, pid, version, elector, group_member, group_refuses, priority: 0, overlap_ms, waits_ms, leaves }
 }
 
 #[test]

@@ -10,6 +10,7 @@ pub(crate) const fn hello(priority: u16) -> Body {
         version: None,
         elector: None,
         group_member: None,
+        group_refuses: None,
         priority,
         overlap_ms: None,
         waits_ms: None,

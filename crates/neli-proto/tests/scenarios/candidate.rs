@@ -125,6 +125,8 @@ impl Scenario {
             "cut" => Event::HistoryCut,
             "delivered" => Event::Delivered { seq: words.number(1) },
             "end" => Event::ReachedEnd { next: words.number(1) },
+            "group-refuses" => Event::GroupRefuses { words: Some("Inconsistent group protocol".into()) },
+            "group-takes" => Event::GroupRefuses { words: None },
             "judged" => Event::TopicJudged {
                 cut_is_harmless: !words.says("harmful"),
                 gaps_are_markers: words.says("gaps-are-markers"),

@@ -17,6 +17,8 @@ impl Driver {
                 self.nodes.roles.iter().for_each(|role| role.set_trouble(Some(&error)));
                 self.warn(&format!("Kafka does not answer: {error}"));
             }
+            SessionEvent::Group { refusal: Some(refusal) } => self.group.begin(now, refusal),
+            SessionEvent::Group { refusal: None } => drop(self.group.end(now)),
             SessionEvent::Hello { offset, value } => self.nodes.handle_hello(now, offset, &value),
             SessionEvent::HelloDelivered => self.refused_appends.end(),
             SessionEvent::Refused { error } => self.nodes.tell_all(&Event::Refused { error: error.into() }),

@@ -56,7 +56,9 @@ impl Driver {
             | Action::Send { .. } => match self.nodes.perform(now, at, &action) {
                 // The node was told that the record is not delivered.
                 Ok(()) | Err(Unperformed::Append(_)) => {}
-                Err(Unperformed::Client(error)) => self.end_all(&error.into()),
+                Err(Unperformed::Client(error)) => {
+                    self.nodes.tell_all(&NodeEvent::Refused { error: error.to_string().into() });
+                }
             },
             Action::Note(note) => self.handle_note(at, note),
             Action::Order(order) => {

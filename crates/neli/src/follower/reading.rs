@@ -262,6 +262,7 @@ impl Reading {
             RoleEvent::Assigned
             | RoleEvent::Delivered { .. }
             | RoleEvent::Elsewhere
+            | RoleEvent::GroupRefuses { .. }
             | RoleEvent::Identified { .. }
             | RoleEvent::Named { .. }
             | RoleEvent::NotDelivered { .. }

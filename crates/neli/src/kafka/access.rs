@@ -51,11 +51,9 @@ impl Access {
         Self { embedded: Some(Arc::clone(connection)), ..Self::at(connection.bootstrap(), properties) }
     }
 
-    /// The configuration of a reader of the journal. The reader joins no group. If the candidate joins a group by another client, the
-    /// reader's configuration names that group too: librdkafka then looks for its coordinator, so that a missing right is known before any
-    /// claim.
+    /// The configuration of a reader of the journal. The reader joins no group.
     #[must_use]
-    pub(crate) fn reader(&self, group: Option<&str>) -> ClientConfig {
+    pub(crate) fn reader(&self) -> ClientConfig {
         let mut defaults = vec![
             // With this check a corrupt batch can't be decoded. Without it, records could have wrong contents.
             ("check.crcs", "true"),
@@ -70,7 +68,7 @@ impl Access {
             // The mock broker does not answer a waiting fetch early, so this is the time after which a record is read.
             defaults.push(("fetch.wait.max.ms", "10"));
         }
-        let mut config = self.client(
+        self.client(
             &defaults,
             &[
                 ("auto.offset.reset", "error"),
@@ -81,11 +79,7 @@ impl Access {
                 ("isolation.level", "read_uncommitted"),
                 ("max.poll.interval.ms", LONGEST_POLL_INTERVAL),
             ],
-        );
-        if let Some(group) = group {
-            config.set("group.id", group);
-        }
-        config
+        )
     }
 
     /// Whether the user asks for librdkafka's debug lines.
@@ -276,7 +270,7 @@ mod tests {
             ("allow.auto.create.topics", "true"),
             ("metadata.broker.list", "elsewhere:9092"),
         ]);
-        let reader = access.reader(None);
+        let reader = access.reader();
         assert_eq!(reader.get("socket.timeout.ms"), Some("3000"));
         assert_eq!(reader.get("isolation.level"), Some("read_uncommitted"));
         assert_eq!(reader.get("allow.auto.create.topics"), Some("false"));
@@ -287,7 +281,7 @@ mod tests {
     fn librdkafka_accepts_every_clients_configuration() {
         let access = access(&[("session.timeout.ms", "10000"), ("queue.buffering.max.ms", "1")]);
         let lease = Duration::from_secs(5);
-        for config in [access.reader(None), access.producer(lease), access.member("g")] {
+        for config in [access.reader(), access.producer(lease), access.member("g")] {
             let native = config.create_native_config().unwrap();
             assert_eq!(native.get("session.timeout.ms").unwrap(), "10000");
         }

@@ -125,11 +125,10 @@ impl Examination {
     /// The layer that fails, and the reason.
     pub fn start(access: &Access, topic: Option<&str>, timeout: Duration) -> Result<Self, Unreachable> {
         let context = KafkaContext::new(access);
-        let consumer =
-            BaseConsumer::from_config_and_context(&access.reader(None), context.clone()).map_err(|error| {
-                let why = explain(&error);
-                Unreachable { layer: error_class::layer_of(&why), why }
-            })?;
+        let consumer = BaseConsumer::from_config_and_context(&access.reader(), context.clone()).map_err(|error| {
+            let why = explain(&error);
+            Unreachable { layer: error_class::layer_of(&why), why }
+        })?;
         let consumer: Arc<BaseConsumer<KafkaContext>> = Arc::new(consumer);
         let (answer, answered) = mpsc::channel();
         let (asked, topic) = (Arc::clone(&consumer), topic.map(str::to_owned));

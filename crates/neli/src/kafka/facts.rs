@@ -167,7 +167,7 @@ struct Thread {
 impl Thread {
     fn run(mut self) {
         let context = KafkaContext::new(&self.source.access);
-        let config = self.source.access.reader(None);
+        let config = self.source.access.reader();
         let mut limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
         let begun = clock::now();
         let mut consumer = None;

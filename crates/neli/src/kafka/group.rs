@@ -21,7 +21,7 @@ use crate::clock;
 use crate::election::Elections;
 use crate::kafka::access::{Access, MemberTimings};
 use crate::kafka::context::{KafkaContext, explain};
-use crate::kafka::error_class::{ErrorClass, code_of};
+use crate::kafka::error_class::{ErrorClass, code_of, plain};
 use crate::kafka::librdkafka;
 use crate::kafka::pace::Pace;
 use crate::text::ClientError;
@@ -61,11 +61,8 @@ pub enum GroupEvent {
         /// The id.
         id: String,
     },
-    /// The coordinator refuses the member, and another attempt is useless: one line with the cause, its value and the right value.
-    Refused {
-        /// The line.
-        error: String,
-    },
+    /// The group does not take the member, which tries again. Repeated until the group has settled with it.
+    Refused(Refusal),
     /// The partitions were revoked, and the revocation has been acknowledged.
     Revoked {
         /// The partitions that are in use.
@@ -78,8 +75,15 @@ pub enum GroupEvent {
     UnusedPartitions,
     /// A line for the log's debug level.
     Debug(String),
-    /// A warning; the member continues.
-    Warning(String),
+}
+
+/// Why the group does not take a member.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refusal {
+    /// Kafka's words, in a few of them.
+    pub words: String,
+    /// One line: the group, the cause, and what to do.
+    pub line: String,
 }
 
 /// A member of the group. Dropping it leaves the group. If the process ends before [`GroupEvent::Left`], the member may not have left, and
@@ -113,7 +117,6 @@ impl Member {
             reports,
             held: Mutex::default(),
             leaving: AtomicBool::new(false),
-            refused: AtomicBool::new(false),
             alone: AtomicBool::new(false),
             is_answered: AtomicBool::new(false),
             has_joined: AtomicBool::new(false),
@@ -232,7 +235,6 @@ struct GroupContext {
     /// The partitions in use that are assigned to this member.
     held: Mutex<BTreeSet<i32>>,
     leaving: AtomicBool,
-    refused: AtomicBool,
     /// No other candidate waits for this member's leave.
     alone: AtomicBool,
     /// The group has answered a join.
@@ -281,43 +283,45 @@ impl GroupContext {
         }
     }
 
-    /// Reports the meaning of an error, unless the reader gets the same error and reports it.
+    /// Reports why the group does not take this member, unless the reader gets the same error and reports it.
     fn judge(&self, error: &KafkaError) {
         let code = code_of(error);
-        let words = self.context.error_text(code);
-        if let Some(error) = refusal(code, right_asked_for(&words), &self.elections.group) {
-            if !self.refused.swap(true, Ordering::Relaxed) {
-                self.report(GroupEvent::Refused { error });
-            }
-        } else if ErrorClass::from(code) == ErrorClass::Other {
-            self.report(GroupEvent::Warning(words));
+        if matches!(ErrorClass::from(code), ErrorClass::GroupForbidden | ErrorClass::Other) {
+            let refusal = refusal(code, &self.context.error_text(code), &self.elections.group);
+            self.report_unless_leaving(GroupEvent::Refused(refusal));
         }
     }
 }
 
-/// The missing right, according to librdkafka's text about a coordinator's refusal. librdkafka first asks for the coordinator, and Kafka
-/// answers that to each user with DESCRIBE on the group.
-pub(super) fn right_asked_for(words: &str) -> &'static str {
-    if words.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" }
-}
-
-/// The line about a coordinator's refusal, if another attempt is useless; `None` for other errors. `right` is the right that is missing if
-/// the reason is a missing right.
-pub(super) fn refusal(code: RDKafkaErrorCode, right: &str, group: &str) -> Option<String> {
-    let reason = if ErrorClass::from(code) == ErrorClass::GroupForbidden {
-        format!("this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or use --elect log")
-    } else if code == RDKafkaErrorCode::InconsistentGroupProtocol {
-        "it has members that are no neli-run; choose another --group".to_owned()
-    } else if code == RDKafkaErrorCode::InvalidSessionTimeout {
-        "the broker does not take this session.timeout.ms; \
-         keep it between its group.min.session.timeout.ms and group.max.session.timeout.ms"
-            .to_owned()
-    } else if code == RDKafkaErrorCode::InvalidGroupId {
-        "the broker does not take this name; choose another --group".to_owned()
-    } else {
-        return None;
+/// Why the group does not take a member. `text` is librdkafka's text about the error.
+fn refusal(code: RDKafkaErrorCode, text: &str, group: &str) -> Refusal {
+    use RDKafkaErrorCode as Code;
+    let is = |wanted| code == wanted;
+    let reason = match () {
+        () if is(Code::GroupAuthorizationFailed) => {
+            // librdkafka first asks for the coordinator, and Kafka answers that to each user with DESCRIBE on the group.
+            let right = if text.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" };
+            &format!(
+                "this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or use --elect log"
+            )
+        }
+        () if is(Code::GroupMaxSizeReached) => {
+            "it is full; raise the broker's group.max.size, stop some of its members, or use --elect log"
+        }
+        () if is(Code::InconsistentGroupProtocol) => {
+            "it has members that are no neli-run; choose another --group, which no other program has as its group.id"
+        }
+        () if is(Code::InvalidGroupId) => "the broker does not take this name; choose another --group",
+        () if is(Code::InvalidSessionTimeout) => {
+            "the broker does not take this session.timeout.ms; \
+             keep it between its group.min.session.timeout.ms and group.max.session.timeout.ms"
+        }
+        () if is(Code::UnsupportedVersion) || is(Code::UnsupportedFeature) => {
+            "the broker does not know the requests of a group's member; use --elect log"
+        }
+        () => text,
     };
-    Some(format!("group \"{group}\": {reason}"))
+    Refusal { words: plain(code), line: format!("group \"{group}\": {reason}") }
 }
 
 impl ClientContext for GroupContext {
@@ -343,7 +347,8 @@ impl ConsumerContext for GroupContext {
             consumer.incremental_unassign(partitions)
         };
         if let Err(error) = acknowledged {
-            self.report(GroupEvent::Warning(format!("group \"{}\": {}", self.elections.group, explain(&error))));
+            let code = code_of(&error);
+            self.report_unless_leaving(GroupEvent::Refused(refusal(code, &explain(&error), &self.elections.group)));
         }
         self.is_answered.store(true, Ordering::Relaxed);
         if assign {

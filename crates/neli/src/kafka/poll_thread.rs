@@ -15,10 +15,8 @@ use crate::election::Elections;
 use crate::kafka::context::KafkaContext;
 use crate::kafka::error_class::{ErrorClass, NoToken, code_of, is_worth_another_login, of_refused_login};
 use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
-use crate::kafka::group::{refusal, right_asked_for};
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::reading::Reading;
-use crate::kafka::source::Source;
 use crate::kafka::topic::{may_not_describe, may_not_read};
 
 /// The time between two attempts to read a batch that can't be decoded.
@@ -103,14 +101,6 @@ impl PollThread {
         match code.into() {
             // Perhaps only one connection of several has failed; or the topic may be gone.
             ErrorClass::Connection | ErrorClass::UnknownPartition | ErrorClass::UnknownTopic => self.reading.ask_soon(),
-            ErrorClass::GroupForbidden => {
-                // The reader itself does not use the group, so the error counts only if this process joins it.
-                let Source { joins_group, elections, .. } = &self.reading.source;
-                let error = refusal(code, right_asked_for(&words), &elections.group);
-                if let Some(error) = error.filter(|_| *joins_group) {
-                    self.reading.refuse(error);
-                }
-            }
             ErrorClass::Moving => {}
             ErrorClass::Cut => self.cut(),
             ErrorClass::Login => self.login_failed(&words),
@@ -122,7 +112,8 @@ impl PollThread {
                 self.reading.down(self.reading.no_answer(code));
                 self.reading.ask_soon();
             }
-            ErrorClass::Other => {
+            // The reader has no group.
+            ErrorClass::GroupForbidden | ErrorClass::Other => {
                 self.reading.send(KafkaEvent::Warning(words));
             }
             ErrorClass::TopicForbidden => {

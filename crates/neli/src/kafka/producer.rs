@@ -20,7 +20,6 @@ use crate::kafka::context::explain;
 use crate::kafka::embedded;
 use crate::kafka::error_class::{ErrorClass, plain};
 use crate::kafka::event::KafkaEvent;
-use crate::kafka::group_right::{Answer, GroupQuestion};
 use crate::kafka::identity::Identifier;
 use crate::kafka::librdkafka::{MainQueue, Waker, topic_identity};
 use crate::kafka::topic::{self, Presence, TopicError};
@@ -35,8 +34,6 @@ const ANSWER: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// The time between two questions while there is no answer.
 const RETRY: Duration = Duration::from_millis(200);
-/// The coordinator must answer within twice the time that the topic's settings took, and this.
-const COORDINATOR_ALLOWANCE: Duration = Duration::from_secs(1);
 /// The time limit of the question about the missing right.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -141,19 +138,14 @@ impl Producer {
     }
 
     /// Asks for the facts that R0 judges, in a thread of its own, until there is an answer: [`KafkaEvent::Topic`]. The question uses the
-    /// producer's connections: on the reader's, it would wait behind the fetch for the next record. If `joins_group`, a client of its own
-    /// for `access` also asks the coordinator whether this user may join the group. If the user may not, the answer is
-    /// [`KafkaEvent::Refused`]; if the coordinator does not answer in time, a warning is reported.
+    /// producer's connections: on the reader's, it would wait behind the fetch for the next record.
     ///
     /// # Errors
     ///
     /// The thread can't be started.
-    pub fn judge(&self, access: &Access, joins_group: bool) -> Result<(), std::io::Error> {
+    pub fn judge(&self) -> Result<(), std::io::Error> {
         let (producer, elections, stopped) =
             (Arc::clone(&self.inner), self.elections.clone(), Arc::clone(&self.polling.stopped));
-        let question = joins_group.then(|| GroupQuestion::ask(access, &elections));
-        // Without this question, the coordinator refuses the member's join later, for the same reason.
-        let mut question = question.and_then(Result::ok);
         thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
             let context = producer.context();
             let mut answer_limit = AnswerLimit::new(WARMING, ANSWER);
@@ -165,12 +157,6 @@ impl Producer {
                         // With one replica the broker's session timeout is irrelevant, because no other broker takes over the partition. The
                         // partition's leader is not asked, because it must answer the claim.
                         let broker = facts.layout.besides_leader().next().filter(|_| facts.layout.replicas.len() > 1);
-                        let took = clock::now().since(asked);
-                        if let Some(question) = question.take()
-                            && let Err(refusal) = await_group(context, &elections.group, question, took)
-                        {
-                            return context.send(KafkaEvent::Refused { error: refusal });
-                        }
                         context.send(KafkaEvent::Topic { asked, facts });
                         // No other code waits for this answer, and the question is not repeated.
                         if let Some(broker) = broker
@@ -254,23 +240,6 @@ impl Producer {
             identifier.ask(partitions);
         }
     }
-}
-
-/// Waits for the coordinator's answer, but not much longer than the time `took` of the topic's settings: an election does not depend on the
-/// coordinator, which may be down.
-fn await_group(context: &Deliveries, group: &str, question: GroupQuestion, took: Duration) -> Result<(), String> {
-    let limit = took * 2 + COORDINATOR_ALLOWANCE;
-    match question.wait(limit) {
-        Some(Answer::MayJoin) => {}
-        Some(Answer::Refused(error)) => return Err(error),
-        None => context.send(KafkaEvent::Warning(format!(
-            "group \"{group}\": its coordinator has not answered within {} ms, so it is unknown whether this user may join the group; the \
-             election goes on without the answer, and if the coordinator later refuses this user, the job is stopped and this candidate exits \
-             with 125",
-            limit.as_millis()
-        ))),
-    }
-    Ok(())
 }
 
 /// Connects to a broker at once, and then to each partition's leader. The answers are not used.

@@ -18,7 +18,6 @@ use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::mpsc::Sender;
 
 use crate::clock;
-use crate::election::Elections;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::embedded;
@@ -117,8 +116,8 @@ struct Asker {
 impl Asker {
     fn run(reading: Arc<Reading>, orders: &mpsc::Receiver<Order>) {
         let source = &reading.source;
-        let Elections { topic, group, .. } = &source.elections;
-        let config = source.access.reader(source.joins_group.then_some(group));
+        let topic = &source.elections.topic;
+        let config = source.access.reader();
         let consumer = match PartitionConsumer::new(&config, reading.context.clone(), topic) {
             Ok(consumer) => Arc::new(consumer),
             Err(error) => {

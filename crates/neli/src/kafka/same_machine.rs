@@ -18,7 +18,7 @@ pub fn runs_on_this_machine(access: &Access, topic: &str, timeout: Duration) -> 
         return true;
     }
     let context = KafkaContext::new(access);
-    let Ok(consumer) = BaseConsumer::<KafkaContext>::from_config_and_context(&access.reader(None), context) else {
+    let Ok(consumer) = BaseConsumer::<KafkaContext>::from_config_and_context(&access.reader(), context) else {
         return false;
     };
     let Ok(metadata) = consumer.fetch_metadata(Some(topic), timeout) else { return false };

@@ -18,8 +18,6 @@ pub struct Source {
     pub only: Option<BTreeSet<i32>>,
     /// What to do if the topic is missing.
     pub if_missing: IfMissing,
-    /// Whether this process will join the elections' group. Then a missing right to the group is reported before a claim is written.
-    pub joins_group: bool,
     /// Whether an observer reads. Then records of other elections are delivered with key and value, and the refusal of a missing topic
     /// names the topics that exist.
     pub is_for_display: bool,

@@ -47,7 +47,7 @@ fn nodes_at(bootstrap: &str) -> Nodes<Role> {
     let role = |role| Role { node: new_node(settings.clone(), false).unwrap(), election: elections.election(role, 1) };
     let roles = vec![role(0), role(1)];
     let timeout = Duration::from_secs(5);
-    let session = SessionSettings { elections, create_topic: false, joins_group: false, timeout };
+    let session = SessionSettings { elections, create_topic: false, timeout };
     let session = Session::start(Access::at(bootstrap, &Properties::default()), session).unwrap();
     Nodes::new(roles, session, None)
 }

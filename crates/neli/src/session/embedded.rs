@@ -8,7 +8,6 @@ use crate::election::Properties;
 use crate::kafka::access::Access;
 use crate::kafka::broker_watch;
 use crate::kafka::embedded::{BrokerFinder, FoundBroker};
-use crate::text::ClientError;
 
 impl Session {
     /// Replaces the embedded broker when it dies. Returns its address; none if Kafka is a real one.
@@ -24,11 +23,7 @@ impl Session {
 
     /// The embedded broker died, and another one runs: every journal is cut, and the group is joined at the new one. `alone`: as for
     /// [`leave_group`](Self::leave_group).
-    ///
-    /// # Errors
-    ///
-    /// As for [`start`](Self::start).
-    pub fn move_to(&mut self, found: &FoundBroker, properties: &Properties, alone: bool) -> Result<(), ClientError> {
+    pub fn move_to(&mut self, found: &FoundBroker, properties: &Properties, alone: bool) {
         let log_callback = self.access.log_callback.clone();
         self.access = Access { log_callback, ..Access::embedded(&found.connection, properties) };
         self.readers.reach_by(self.access.clone());
@@ -38,8 +33,7 @@ impl Session {
         }
         if self.members.is_in_group() {
             self.leave(alone);
-            self.join()?;
+            self.join();
         }
-        Ok(())
     }
 }

@@ -46,6 +46,12 @@ pub enum SessionEvent {
         /// The result.
         event: FactsEvent,
     },
+    /// The group does not take this process's member, or does again. The member tries again; the elections go on without it.
+    Group {
+        /// Why it does not: one line with the group, the cause, and what to do. `None` once the group has taken the member, or the process
+        /// has left the group.
+        refusal: Option<String>,
+    },
     /// A hello was read in partition 0, of this process or another candidate of the group; only where there are many roles.
     Hello {
         /// Where it is.
@@ -58,7 +64,7 @@ pub enum SessionEvent {
     /// The embedded broker has died, and another is running: to be passed to
     /// [`Session::move_to`](crate::program::Session::move_to).
     Moved(FoundBroker),
-    /// Kafka, librdkafka or the group's coordinator refuses for good: one line that names the thing, the value, and what would be right.
+    /// Kafka or librdkafka refuses for good: one line that names the thing, the value, and what would be right.
     Refused {
         /// The line.
         error: String,
@@ -95,6 +101,11 @@ pub enum RoleEvent {
     },
     /// The group has settled, and its partition is assigned to another member.
     Elsewhere,
+    /// Whether the group does not take this process's member.
+    GroupRefuses {
+        /// Kafka's words; `None` once it does.
+        words: Option<String>,
+    },
     /// Where the log of its partition begins and ends. The first of a reading comes before any of its records.
     Ends {
         /// Noted just before asking.
@@ -174,6 +185,7 @@ impl RoleEvent {
             Self::Topic(None) => many.topic_judged(now, role),
             Self::CaughtUp { .. }
             | Self::Delivered { .. }
+            | Self::GroupRefuses { .. }
             | Self::Identified { .. }
             | Self::Named { .. }
             | Self::NotDelivered { .. }
@@ -197,6 +209,7 @@ impl RoleEvent {
             Self::Cut => CandidateEvent::HistoryCut,
             Self::Delivered { seq } => CandidateEvent::Delivered { seq },
             Self::Elsewhere => CandidateEvent::StandingChanged(Standing::Elsewhere),
+            Self::GroupRefuses { words } => CandidateEvent::GroupRefuses { words: words.map(Into::into) },
             Self::Ends { asked, start, end } => CandidateEvent::Answered { asked, start, end, trusted },
             Self::Identified { asked, identity } => CandidateEvent::TopicIdentified { asked, identity },
             Self::Named { id } => CandidateEvent::Named { id: id.into() },

@@ -1,26 +1,28 @@
 //! The membership of a process's roles in the consumer group: one member stands for all of them.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+use neli_proto::time::Time;
 
 use super::Session;
 use super::event::{RoleEvent, SessionEvent};
+use crate::clock;
 use crate::election::Elections;
-use crate::kafka::group::{GroupEvent, GroupReport, Member};
-use crate::text::ClientError;
+use crate::kafka::group::{GroupEvent, GroupReport, Member, Refusal};
+
+/// The time between two tries to make a member.
+const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 impl Session {
     /// Adds the role to the group. The process joins the group with its first role.
-    ///
-    /// # Errors
-    ///
-    /// As for [`start`](Self::start).
-    pub fn join_group(&mut self, role: u32) -> Result<(), ClientError> {
+    pub fn join_group(&mut self, role: u32) {
         self.in_group.insert(role);
         if self.members.is_in_group() {
             self.tell_standing(role);
-            return Ok(());
+        } else {
+            self.join();
         }
-        self.join()
     }
 
     /// Removes the role from the group. The process leaves the group with its last role. `alone`: no other candidate waits for it there.
@@ -56,13 +58,40 @@ impl Session {
         self.members.stop_waiting();
     }
 
-    pub(super) fn join(&mut self) -> Result<(), ClientError> {
+    /// Joins the group. Without a thread or a client for a member this is tried again later: no election depends on the group.
+    pub(super) fn join(&mut self) {
         let Self { access, settings, report_sender, .. } = self;
         let in_use = settings.elections.partitions_in_use(self.readers.partitions().unwrap_or(1));
         (self.held, self.group_member, self.has_unused_partitions) = (None, None, false);
-        self.members.join(|number| Member::join(access, &settings.elections, in_use, number, report_sender.clone()))?;
-        self.tell_member_whether_it_leads();
-        Ok(())
+        let join = |number| Member::join(access, &settings.elections, in_use, number, report_sender.clone());
+        match self.members.join(join) {
+            Ok(()) => {
+                self.joins_again_at = None;
+                self.tell_member_whether_it_leads();
+            }
+            Err(error) => {
+                self.joins_again_at = Some(clock::now() + AGAIN_AFTER);
+                let line = format!("group \"{}\": it can't be joined: {error}", self.settings.elections.group);
+                self.set_refusal(Some(Refusal { words: error.to_string(), line }));
+            }
+        }
+    }
+
+    /// Tries again to join the group, if there was no member. Called with each event of Kafka.
+    pub(super) fn join_again(&mut self, now: Time) {
+        if self.joins_again_at.is_some_and(|at| now >= at) {
+            self.join();
+        }
+    }
+
+    /// Reports whether the group takes the member, if that has changed.
+    fn set_refusal(&mut self, refusal: Option<Refusal>) {
+        if self.refusal != refusal {
+            self.refusal.clone_from(&refusal);
+            let (line, words) = refusal.map(|Refusal { line, words }| (line, words)).unzip();
+            self.tell_members(|_| Some(RoleEvent::GroupRefuses { words: words.clone() }));
+            self.outputs.push_back(SessionEvent::Group { refusal: line });
+        }
     }
 
     fn tell_member_whether_it_leads(&self) {
@@ -72,6 +101,8 @@ impl Session {
     }
 
     pub(super) fn leave(&mut self, alone: bool) {
+        self.joins_again_at = None;
+        self.set_refusal(None);
         if let Some(member) = self.members.leave() {
             member.leave(alone);
         }
@@ -81,11 +112,10 @@ impl Session {
         let speaks = self.members.speaks(report.member);
         match report.event {
             GroupEvent::Left => self.members.left(),
-            GroupEvent::Refused { error } => self.outputs.push_back(SessionEvent::Refused { error }),
             GroupEvent::Debug(message) => self.outputs.push_back(SessionEvent::Debug(message)),
-            GroupEvent::Warning(message) => self.outputs.push_back(SessionEvent::Warning(message)),
             GroupEvent::Assigned { .. }
             | GroupEvent::Named { .. }
+            | GroupEvent::Refused(_)
             | GroupEvent::Revoked { .. }
             | GroupEvent::UnusedPartitions
                 if !speaks => {}
@@ -94,6 +124,7 @@ impl Session {
                 self.group_member = Some(id.clone());
                 self.tell_members(|_| Some(RoleEvent::Named { id: id.clone() }));
             }
+            GroupEvent::Refused(refusal) => self.set_refusal(Some(refusal)),
             GroupEvent::Revoked { partitions, lost } => {
                 if let Some(held) = &mut self.held {
                     held.retain(|partition| !partitions.contains(partition));
@@ -108,6 +139,7 @@ impl Session {
     }
 
     fn assigned(&mut self, partitions: &BTreeSet<i32>) {
+        self.set_refusal(None);
         let before = self.held.replace(partitions.clone()).unwrap_or_default();
         self.tell_members(|of| match (partitions.contains(&of), before.contains(&of)) {
             (true, true) => None,
@@ -135,7 +167,8 @@ impl Session {
             .map(|held| if held.contains(&partition) { RoleEvent::Assigned } else { RoleEvent::Elsewhere });
         let name = self.group_member.clone().map(|id| RoleEvent::Named { id });
         let unused = self.has_unused_partitions.then_some(RoleEvent::UnusedPartitions);
-        for event in [name, unused, standing].into_iter().flatten() {
+        let refusal = self.refusal.clone().map(|Refusal { words, .. }| RoleEvent::GroupRefuses { words: Some(words) });
+        for event in [name, unused, standing, refusal].into_iter().flatten() {
             self.tell(role, event);
         }
     }

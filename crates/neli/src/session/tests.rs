@@ -10,8 +10,7 @@ use crate::election::Properties;
 /// A session with this number of roles.
 fn session(bootstrap: &str, roles: u32) -> Session {
     let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..roles, names: Arc::new([]) };
-    let settings =
-        SessionSettings { elections, create_topic: false, joins_group: false, timeout: Duration::from_secs(5) };
+    let settings = SessionSettings { elections, create_topic: false, timeout: Duration::from_secs(5) };
     Session::start(Access::at(bootstrap, &Properties::default()), settings).unwrap()
 }
 

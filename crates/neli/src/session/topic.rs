@@ -83,7 +83,7 @@ impl Session {
         if self.is_judging || self.unjudged.is_empty() {
             return;
         }
-        let asked = self.producer.judge(&self.access, self.settings.joins_group);
+        let asked = self.producer.judge();
         self.note_question(clock::now(), asked);
     }
 

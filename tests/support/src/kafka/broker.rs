@@ -67,8 +67,14 @@ impl Broker {
     /// A broker for a single test, which the test may stop. At most two exist at a time.
     #[must_use]
     pub fn own() -> Self {
+        Self::own_with("")
+    }
+
+    /// The same with this setting, a line.
+    #[must_use]
+    pub fn own_with(setting: &'static str) -> Self {
         let permit = BrokerPermit::take();
-        let mut broker = Self::start(Node::alone());
+        let mut broker = Self::start(Node::alone().with_setting(setting));
         broker.permit = Some(permit);
         broker
     }

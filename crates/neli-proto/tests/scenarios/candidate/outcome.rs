@@ -57,13 +57,14 @@ fn shown_body(body: &Body) -> String {
         Body::Claim { after, lease_ms, overlap } => {
             format!("claim after={after} lease={}{}", lease(lease_ms), shown_overlap(*overlap))
         }
-        Body::Hello { group_member, priority, overlap_ms, waits_ms, leaves, .. } => {
+        Body::Hello { group_member, group_refuses, priority, overlap_ms, waits_ms, leaves, .. } => {
             let group_member = group_member.as_ref().map(|id| format!(" as {id}")).unwrap_or_default();
+            let refused = group_refuses.as_ref().map(|words| format!(" refused: {words}")).unwrap_or_default();
             let priority = if *priority == 0 { String::new() } else { format!(" priority={priority}") };
             let overlap = overlap_ms.map(|within| format!(" overlap={within}ms")).unwrap_or_default();
             let waits = waits_ms.map(|waits| format!(" waits={waits}ms")).unwrap_or_default();
             let leaves = if *leaves { " leaves" } else { "" };
-            format!("hello{group_member}{priority}{overlap}{waits}{leaves}")
+            format!("hello{group_member}{refused}{priority}{overlap}{waits}{leaves}")
         }
         Body::Release { term, seen, why, exit, late_ms, group_member, once, successor } => {
             let exit = exit.map(|exit| format!(" exit={exit}")).unwrap_or_default();

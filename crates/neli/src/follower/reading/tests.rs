@@ -15,7 +15,6 @@ fn source() -> Source {
         partitions: None,
         only: None,
         if_missing: IfMissing::Await,
-        joins_group: false,
         is_for_display: false,
     }
 }

@@ -8,7 +8,7 @@ use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
 use tokio::sync::mpsc::{self, Receiver};
 
 use super::*;
-use crate::election::Properties;
+use crate::election::{Elections, Properties};
 use crate::kafka::access::Access;
 use crate::kafka::access::LogCallback;
 use crate::kafka::event::Key;
@@ -44,15 +44,7 @@ fn start_with(access: Access, roles: u32, partitions: Option<i32>) -> (Reader, R
 
 fn source(access: Access, roles: u32, partitions: Option<i32>) -> Source {
     let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..roles, names: Arc::new([]) };
-    Source {
-        access,
-        elections,
-        partitions,
-        only: None,
-        if_missing: IfMissing::Create,
-        joins_group: false,
-        is_for_display: false,
-    }
+    Source { access, elections, partitions, only: None, if_missing: IfMissing::Create, is_for_display: false }
 }
 
 /// The first value that `wanted` returns for an event.
@@ -215,7 +207,7 @@ fn a_log_is_cut_when_its_end_is_below_what_was_read_in_two_answers_a_second_apar
     let source = source(Access::at(&cluster.bootstrap_servers(), &Properties::default()), 1, Some(2));
     let (sender, mut events) = mpsc::channel(1024);
     let (orders, _received) = std::sync::mpsc::channel();
-    let config = source.access.reader(None);
+    let config = source.access.reader();
     let reading = Arc::new(Reading::new(source, 1, sender, orders, Arc::default()));
     let consumer = Arc::new(PartitionConsumer::new(&config, reading.context.clone(), "t").unwrap());
     let mut asker = Asker::new(reading, consumer);

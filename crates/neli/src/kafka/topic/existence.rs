@@ -63,9 +63,8 @@ fn described<T: Ord>(
     of: impl Fn(&MetadataTopic) -> T,
 ) -> Result<Vec<T>, ClientError> {
     let context = KafkaContext::new(access);
-    let consumer: BaseConsumer<KafkaContext> =
-        BaseConsumer::from_config_and_context(&access.reader(None), context.clone())
-            .map_err(|error| ClientError(explain(&error)))?;
+    let consumer: BaseConsumer<KafkaContext> = BaseConsumer::from_config_and_context(&access.reader(), context.clone())
+        .map_err(|error| ClientError(explain(&error)))?;
     let metadata = consumer.fetch_metadata(topic, timeout).map_err(|error| {
         // The reason for a failed connection is in the client's events.
         while consumer.poll(A_MOMENT).is_some() {}
