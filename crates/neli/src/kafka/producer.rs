@@ -90,6 +90,7 @@ impl Producer {
             None => Some(
                 Identifier::start(
                     Arc::clone(&producer.inner),
+                    access,
                     producer.inner.context().rebootstrap(),
                     elections,
                     timeout,
