@@ -160,7 +160,7 @@ fn all_topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>, 
     let until = clock::now() + timeout;
     let is_reached = Examination::start(access, None, timeout).map(drop);
     match (is_reached, until.since(clock::now())) {
-        (Err(Unreachable { layer: Layer::Login | Layer::Tls, why }), _) => Err(StartupError::new(why)),
+        (Err(Unreachable { layer: Layer::Login | Layer::Tls | Layer::Cluster, why }), _) => Err(StartupError::new(why)),
         (Err(Unreachable { why, .. }), Duration::ZERO) => Err(no_answer(why)),
         (Ok(()) | Err(_), left) => topics(access, left).map_err(|why| no_answer(why.to_string())),
     }

@@ -244,20 +244,22 @@ const LIBRARY: [(&str, &[&str]); 31] = [
 ];
 
 /// The modules of `crates/neli/src/kafka`.
-const KAFKA: [(&str, &[&str]); 25] = [
+const KAFKA: [(&str, &[&str]); 27] = [
     ("advertised_address", &[]),
     ("answer_limit", &[]),
     ("embedded", &[]),
     ("error_class", &[]),
     ("by_broker", &[]),
     ("log_bounds", &["by_broker", "error_class"]),
-    ("access", &["embedded"]),
     ("event", &["embedded"]),
     ("librdkafka", &["error_class"]),
+    ("cluster", &["librdkafka"]),
+    ("access", &["cluster", "embedded"]),
     ("rebootstrap", &["librdkafka"]),
     ("broker_watch", &["embedded", "event"]),
     ("context", &["access", "advertised_address", "error_class", "rebootstrap"]),
-    ("identity", &["answer_limit", "by_broker", "error_class", "event", "librdkafka", "rebootstrap"]),
+    ("bootstrap_servers", &["access", "cluster", "context", "librdkafka"]),
+    ("identity", &["access", "answer_limit", "by_broker", "error_class", "event", "librdkafka", "rebootstrap"]),
     ("pace", &["access"]),
     ("same_machine", &["access", "context"]),
     ("partition_consumer", &["librdkafka"]),
@@ -299,6 +301,7 @@ const KAFKA: [(&str, &[&str]); 25] = [
         "reader",
         &[
             "answer_limit",
+            "bootstrap_servers",
             "context",
             "embedded",
             "error_class",
@@ -312,5 +315,8 @@ const KAFKA: [(&str, &[&str]); 25] = [
             "topic",
         ],
     ),
-    ("examination", &["access", "answer_limit", "context", "error_class", "facts", "librdkafka", "topic"]),
+    (
+        "examination",
+        &["access", "answer_limit", "bootstrap_servers", "context", "error_class", "facts", "librdkafka", "topic"],
+    ),
 ];

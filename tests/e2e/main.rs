@@ -62,6 +62,7 @@ mod terminal;
 mod tls;
 mod topics_by_hand;
 mod tree;
+mod two_clusters;
 mod watch;
 mod window;
 

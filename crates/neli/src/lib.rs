@@ -179,8 +179,10 @@ mod kafka {
     pub(crate) mod access;
     mod advertised_address;
     mod answer_limit;
+    mod bootstrap_servers;
     pub mod broker_watch;
     mod by_broker;
+    mod cluster;
     mod context;
     pub mod embedded;
     pub(crate) mod error_class;

@@ -103,6 +103,10 @@ fn not_reached(config: &Config, access: &Access, Unreachable { layer, why }: &Un
             reached(config, access, Layer::Tls, findings);
             findings.fail("login", why, None);
         }
+        Layer::Cluster => {
+            reached(config, access, Layer::Login, findings);
+            findings.fail("brokers", why, None);
+        }
     }
 }
 

@@ -9,9 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use rdkafka::client::ClientContext;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 
 use crate::election::{Brokers, Client, Properties};
+use crate::kafka::cluster::Cluster;
 use crate::kafka::embedded;
 
 /// A Kafka that can be reached: an address, and the user's properties for that.
@@ -27,6 +29,8 @@ pub struct Access {
     pub log_callback: Option<LogCallback>,
     /// Whether a broker has ever answered. All clones share it.
     pub answered: Arc<AtomicBool>,
+    /// The cluster that was reached. All clones share it.
+    pub cluster: Arc<Cluster>,
 }
 
 /// Called with each line that librdkafka logs, on any thread.
@@ -42,6 +46,7 @@ impl Access {
             embedded: None,
             log_callback: None,
             answered: Arc::default(),
+            cluster: Arc::default(),
         }
     }
 
@@ -49,6 +54,17 @@ impl Access {
     #[must_use]
     pub fn embedded(connection: &Arc<embedded::Connection>, properties: &Properties) -> Self {
         Self { embedded: Some(Arc::clone(connection)), ..Self::at(connection.bootstrap(), properties) }
+    }
+
+    /// Whether this client has reached the cluster of this process, and no other one was found. To be called after each answer whose cluster
+    /// matters.
+    ///
+    /// # Errors
+    ///
+    /// One line with the ids of both clusters.
+    pub(super) fn admit(&self, client: &rdkafka::client::Client<impl ClientContext>) -> Result<(), String> {
+        // Each embedded broker has an id of its own.
+        if self.embedded.is_some() { Ok(()) } else { self.cluster.admit(client) }
     }
 
     /// The configuration of a reader of the journal. The reader joins no group.

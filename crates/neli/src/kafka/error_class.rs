@@ -131,6 +131,8 @@ pub enum Layer {
     Tls,
     /// The login.
     Login,
+    /// All bootstrap servers belong to one cluster.
+    Cluster,
 }
 
 /// The step that fails with this error; `trouble` is librdkafka's text or ours.

@@ -16,6 +16,7 @@ use crate::clock;
 use crate::election::Elections;
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
+use crate::kafka::bootstrap_servers::ask_servers;
 use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::{self, ErrorClass, Layer, code_of, has_no_coordinator, plain};
 use crate::kafka::facts::{self, FactsSettings};
@@ -131,11 +132,11 @@ impl Examination {
         })?;
         let consumer: Arc<BaseConsumer<KafkaContext>> = Arc::new(consumer);
         let (answer, answered) = mpsc::channel();
-        let (asked, topic) = (Arc::clone(&consumer), topic.map(str::to_owned));
+        let (asked, of_topic) = (Arc::clone(&consumer), topic.map(str::to_owned));
         let question = thread::Builder::new().name("neli-asker".to_owned());
         let ask = move || {
             // The receiver is gone if the reason was clear before the answer came.
-            let _ = answer.send(asked.fetch_metadata(topic.as_deref(), timeout).map(|metadata| brokers(&metadata)));
+            let _ = answer.send(asked.fetch_metadata(of_topic.as_deref(), timeout).map(|metadata| brokers(&metadata)));
         };
         question
             .spawn(ask)
@@ -144,7 +145,14 @@ impl Examination {
         let mut is_all_down = false;
         loop {
             match answered.try_recv() {
-                Ok(Ok(brokers)) => return Ok(Self { consumer, brokers, timeout }),
+                Ok(Ok(brokers)) => {
+                    if let Some(servers) = ask_servers(access, topic, &consumer, |consumer| consumer, || false) {
+                        servers.wait(clock::now().since(begun));
+                    }
+                    let admitted = access.admit(consumer.client());
+                    admitted.map_err(|why| Unreachable { layer: Layer::Cluster, why })?;
+                    return Ok(Self { consumer, brokers, timeout });
+                }
                 Ok(Err(_)) | Err(mpsc::TryRecvError::Disconnected) => return Err(no_answer(access, &context)),
                 Err(mpsc::TryRecvError::Empty) => {}
             }

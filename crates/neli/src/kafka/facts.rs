@@ -261,6 +261,7 @@ impl Thread {
             self.failure(code, context.trouble())
         })?;
         limit.answered(asked);
+        self.source.access.admit(consumer.consumer().client()).map_err(Failure::Refused)?;
         context.rebootstrap().answered();
         self.have_judged(consumer, limit)?;
         let was_known = lock(&self.state).progress.topic.is_some();

@@ -20,6 +20,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::election::Elections;
+use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::by_broker::{ByBroker, ask_all};
 use crate::kafka::error_class::{code_of, plain};
@@ -40,7 +41,7 @@ pub(super) struct Identifier {
 }
 
 impl Identifier {
-    /// Starts the thread; each answer goes to `events`. A question's limit is at most half a `lease`, or 2 s if that is longer: a later
+    /// Starts the thread; each answer of the cluster of `access` goes to `events`. A question's limit is at most half a `lease`, or 2 s if that is longer: a later
     /// answer confirms little, and if a connection has died without an error, another question must be asked before the lease is over.
     ///
     /// # Errors
@@ -48,6 +49,7 @@ impl Identifier {
     /// The thread can't be started.
     pub(super) fn start<C: ProducerContext + 'static>(
         producer: Arc<BaseProducer<C>>,
+        access: &Access,
         rebootstrap: Arc<Rebootstrap>,
         elections: &Elections,
         lease: Duration,
@@ -55,7 +57,7 @@ impl Identifier {
     ) -> Result<Self, std::io::Error> {
         let (orders, received) = mpsc::channel::<Option<i32>>();
         let stopped = Arc::new(AtomicBool::new(false));
-        let (elections, ended) = (elections.clone(), Arc::clone(&stopped));
+        let (access, elections, ended) = (access.clone(), elections.clone(), Arc::clone(&stopped));
         let thread = thread::Builder::new().name("neli-topic-id".to_owned());
         thread.spawn(move || {
             let is_over = || ended.load(Ordering::Relaxed) || events.is_closed();
@@ -71,7 +73,7 @@ impl Identifier {
                         question.partitions.clear();
                     }
                     let asked = clock::now();
-                    let missing = question.ask(producer.client(), &elections, &mut answer_limit, deliver);
+                    let missing = question.ask(producer.client(), &access, &elections, &mut answer_limit, deliver);
                     let Some(code) = missing else {
                         rebootstrap.answered();
                         break;
@@ -122,6 +124,7 @@ impl Question {
     fn ask(
         &mut self,
         client: &Client<impl ClientContext>,
+        access: &Access,
         elections: &Elections,
         answer_limit: &mut AnswerLimit,
         mut deliver: impl FnMut(KafkaEvent),
@@ -166,7 +169,11 @@ impl Question {
         ask_all(&questions, ask, |broker, partitions, answer| match answer {
             Ok(TopicDescription { identity, partitions: count, .. }) => {
                 let partitions = partitions.iter().copied().collect();
-                deliver(KafkaEvent::Identified { asked, identity, count, partitions });
+                // Another cluster's topic confirms nothing.
+                deliver(match access.admit(client) {
+                    Ok(()) => KafkaEvent::Identified { asked, identity, count, partitions },
+                    Err(error) => KafkaEvent::Refused { error },
+                });
             }
             Err(code) => {
                 missing = Some(code);
@@ -196,6 +203,7 @@ mod tests {
     use rdkafka::mocking::MockCluster;
 
     use super::*;
+    use crate::election::Properties;
 
     /// A process with many roles leads on partitions of several brokers. If one of them does not answer for as long as a lease, only the
     /// leads on its partitions may end.
@@ -212,15 +220,39 @@ mod tests {
         }
         let producer: BaseProducer =
             ClientConfig::new().set("bootstrap.servers", cluster.bootstrap_servers()).create().unwrap();
+        let access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
         let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..3, names: Arc::new([]) };
         let (sender, answers) = mpsc::channel();
         thread::spawn(move || {
             let mut limit = AnswerLimit::new(TOO_LONG, TOO_LONG).at_most(TOO_LONG);
             let deliver = |event| sender.send(event).unwrap();
-            Question::default().ask(producer.client(), &elections, &mut limit, deliver)
+            Question::default().ask(producer.client(), &access, &elections, &mut limit, deliver)
         });
         let answer = answers.recv_timeout(TOO_LONG / 2);
         let Ok(KafkaEvent::Identified { partitions, .. }) = answer else { panic!("{answer:?}") };
         assert_eq!(partitions, [1]);
+    }
+
+    /// The topic of another cluster confirms nothing, whatever its id.
+    #[test]
+    fn an_answer_of_another_cluster_is_refused() {
+        const LONG: Duration = Duration::from_secs(10);
+        let [one, other] = [(); 2].map(|()| MockCluster::new(1).unwrap());
+        let access = Access::at(&one.bootstrap_servers(), &Properties::default());
+        let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..1, names: Arc::new([]) };
+        let ask = |cluster: &MockCluster<'static, _>| {
+            cluster.create_topic("t", 1, 1).unwrap();
+            let producer: BaseProducer =
+                ClientConfig::new().set("bootstrap.servers", cluster.bootstrap_servers()).create().unwrap();
+            let (mut answers, mut limit) = (Vec::new(), AnswerLimit::new(LONG, LONG));
+            let deliver = |event| answers.push(event);
+            Question::default().ask(producer.client(), &access, &elections, &mut limit, deliver);
+            answers
+        };
+        let answers = ask(&one);
+        assert!(matches!(answers[..], [KafkaEvent::Identified { .. }]), "{answers:?}");
+        let answers = ask(&other);
+        let [KafkaEvent::Refused { error }] = &answers[..] else { panic!("{answers:?}") };
+        assert!(error.starts_with("answers of two clusters: "), "{error}");
     }
 }

@@ -19,7 +19,7 @@ use rdkafka::bindings::{
     rd_kafka_ConfigResource_new, rd_kafka_ConfigResource_set_config, rd_kafka_CreateTopics,
     rd_kafka_CreateTopics_result_topics, rd_kafka_DescribeConfigs, rd_kafka_DescribeConfigs_result_resources,
     rd_kafka_NewTopic_destroy, rd_kafka_NewTopic_new, rd_kafka_NewTopic_set_config, rd_kafka_brokers_add,
-    rd_kafka_error_code, rd_kafka_error_destroy, rd_kafka_event_CreateTopics_result,
+    rd_kafka_clusterid, rd_kafka_error_code, rd_kafka_error_destroy, rd_kafka_event_CreateTopics_result,
     rd_kafka_event_DescribeConfigs_result, rd_kafka_event_destroy, rd_kafka_event_error, rd_kafka_mem_free,
     rd_kafka_memberid, rd_kafka_queue_destroy, rd_kafka_queue_new, rd_kafka_queue_poll, rd_kafka_topic_result_error,
 };
@@ -280,14 +280,29 @@ unsafe fn text(pointer: *const c_char) -> Option<String> {
 /// The id that the group's coordinator gave to this consumer; `None` while it is not a member, and for other clients.
 #[must_use]
 pub(crate) fn member_id(client: &Client<impl ClientContext>) -> Option<String> {
-    let handle = client.native_ptr();
     // SAFETY: the handle is alive as long as the client is; the string belongs to us.
-    let id = NonNull::new(unsafe { rd_kafka_memberid(handle) })?;
-    // SAFETY: librdkafka ends the string with a zero byte, and no other code holds it.
-    let text = unsafe { CStr::from_ptr(id.as_ptr()) }.to_string_lossy().into_owned();
+    unsafe { own_text(client.native_ptr(), rd_kafka_memberid(client.native_ptr())) }.filter(|text| !text.is_empty())
+}
+
+/// The id of the cluster, by the last answer about the cluster that this client got; `None` before the first one, and from a broker that has none
+/// (before 0.10.1). Nothing is asked.
+#[must_use]
+pub(crate) fn cluster_id(client: &Client<impl ClientContext>) -> Option<String> {
+    // SAFETY: the handle is alive as long as the client is; with a time limit of 0 the function does not wait. The string belongs to us.
+    unsafe { own_text(client.native_ptr(), rd_kafka_clusterid(client.native_ptr(), 0)) }
+}
+
+/// Turns a string that librdkafka has allocated for us into one of ours; `None` for a null pointer.
+///
+/// # Safety
+///
+/// The handle is alive. A pointer that is not null points to a string that ends in a zero byte, and no other code holds it.
+unsafe fn own_text(handle: *mut RDKafka, pointer: *mut c_char) -> Option<String> {
+    // SAFETY: as the caller promises.
+    let copy = unsafe { text(pointer) }?;
     // SAFETY: the string was allocated by librdkafka and is not used below.
-    unsafe { rd_kafka_mem_free(handle, id.as_ptr().cast()) };
-    Some(text).filter(|text| !text.is_empty())
+    unsafe { rd_kafka_mem_free(handle, pointer.cast()) };
+    Some(copy)
 }
 
 /// Adds these brokers, in the format of `bootstrap.servers`, to those that the client knows. For brokers that the client knows already,

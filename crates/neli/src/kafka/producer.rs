@@ -87,6 +87,7 @@ impl Producer {
             None => Some(
                 Identifier::start(
                     Arc::clone(&producer.inner),
+                    access,
                     producer.inner.context().rebootstrap(),
                     elections,
                     timeout,

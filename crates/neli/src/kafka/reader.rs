@@ -19,6 +19,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::kafka::answer_limit::AnswerLimit;
+use crate::kafka::bootstrap_servers::{ServersQuestion, ask_servers};
 use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::embedded;
 use crate::kafka::error_class::ErrorClass;
@@ -96,6 +97,8 @@ struct Asker {
     consumer: Arc<PartitionConsumer<KafkaContext>>,
     /// The time limit of the next question.
     answer_limit: AnswerLimit,
+    /// The question to the bootstrap servers, for whose answers the first answer waits.
+    servers: Option<ServersQuestion>,
     /// The last question had no answer, so the next one first makes librdkafka connect to the partitions' leaders.
     reaches_leaders_first: bool,
     /// The brokers that lead the partitions, if they were looked up.
@@ -139,6 +142,7 @@ impl Asker {
             reading,
             consumer,
             answer_limit: AnswerLimit::new(FIRST_ANSWER, ANSWER),
+            servers: None,
             reaches_leaders_first: false,
             leaders: None,
             unanswered_partitions: UnansweredPartitions::default(),
@@ -152,6 +156,7 @@ impl Asker {
     /// Asks for the log's end regularly, and passes on the orders to read.
     fn ask_on(&mut self, orders: &mpsc::Receiver<Order>) {
         self.reach_broker();
+        self.servers = self.ask_servers();
         let mut ask_at = clock::now();
         while !self.reading.is_over() {
             match orders.recv_timeout(ask_at.since(clock::now())) {
@@ -166,10 +171,33 @@ impl Asker {
                     let answer_limit = self.ask();
                     ask_at = clock::now() + answer_limit;
                     self.begin();
+                    // A server that has not answered may have come back.
+                    let _ = self.ask_servers();
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
+    }
+
+    fn ask_servers(&self) -> Option<ServersQuestion> {
+        let (access, elections) = (&self.reading.source.access, &self.reading.source.elections);
+        let reading = Arc::clone(&self.reading);
+        ask_servers(access, Some(&elections.topic), &self.consumer, PartitionConsumer::consumer, move || {
+            reading.is_over()
+        })
+    }
+
+    /// Whether an answer to the question that was asked at `asked` is of this process's cluster. The first time it waits for the answers of the
+    /// bootstrap servers.
+    ///
+    /// # Errors
+    ///
+    /// One line: it is of another cluster, or the bootstrap servers are.
+    fn admit(&mut self, asked: Time) -> Result<(), String> {
+        if let Some(servers) = self.servers.take() {
+            servers.wait(clock::now().since(asked));
+        }
+        self.reading.source.access.admit(self.consumer.consumer().client())
     }
 
     /// Reads the ordered partitions, once the number of the topic's partitions is known.
@@ -252,6 +280,10 @@ impl Asker {
     /// Handles the bounds of a partition's log. `next` was the next offset to be read when the question was asked.
     fn answered(&mut self, partition: i32, next: Option<i64>, asked: Time, log: Range<i64>) -> Duration {
         let Range { start, end } = log;
+        if let Err(refusal) = self.admit(asked) {
+            self.reading.refuse(refusal);
+            return ASK_INTERVAL;
+        }
         self.unknown_since = None;
         self.reading.up();
         self.reading.send_own(partition, ReadingEvent::Ends { asked, start, end });

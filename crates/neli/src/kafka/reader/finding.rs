@@ -28,8 +28,10 @@ impl Asker {
             clock::now().since(since) < NEW_WITHIN
         };
         while !self.reading.is_over() {
-            let limit = self.answer_limit.ask();
-            let trouble = match topic::look(self.consumer.consumer().client(), elections, limit) {
+            let (limit, asked) = (self.answer_limit.ask(), clock::now());
+            let presence = topic::look(self.consumer.consumer().client(), elections, limit);
+            let presence = presence.and_then(|there| self.admit(asked).map(|()| there).map_err(TopicError::Refused));
+            let trouble = match presence {
                 Ok(Presence::There(found)) if found.is_whole || !is_new() => {
                     self.reading.found(found.partitions);
                     self.leaders = Some(found.into_leaders());

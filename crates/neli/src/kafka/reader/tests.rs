@@ -1,3 +1,5 @@
+use std::io;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -12,6 +14,7 @@ use crate::election::{Elections, Properties};
 use crate::kafka::access::Access;
 use crate::kafka::access::LogCallback;
 use crate::kafka::event::Key;
+use crate::kafka::librdkafka::cluster_id;
 use crate::kafka::source::IfMissing;
 
 const LONG: Duration = Duration::from_secs(10);
@@ -229,7 +232,7 @@ fn a_log_is_cut_when_its_end_is_below_what_was_read_in_two_answers_a_second_apar
 #[test]
 fn a_question_without_an_answer_is_asked_again_for_longer() {
     // The kernel accepts the connection, and nobody answers on it.
-    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let access = Access::at(&silent.local_addr().unwrap().to_string(), &Properties::default());
     let (_reader, mut events) = start_with(access, 1, None);
     let mut retry = || {
@@ -243,4 +246,103 @@ fn a_question_without_an_answer_is_asked_again_for_longer() {
         let (begins, ends) = (format!("no answer within {limit} ms ("), format!("): asking again, for {next} ms"));
         assert!(retry.starts_with(&begins) && retry.ends_with(&ends), "{retry}");
     }
+}
+
+/// A server that answers nothing, until it is connected with another one.
+struct LateServer {
+    listener: TcpListener,
+    address: String,
+}
+
+impl LateServer {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        Self { listener, address }
+    }
+
+    /// Hands all bytes over to the server at `to` and back.
+    fn connect(self, to: String) {
+        thread::spawn(move || {
+            for client in self.listener.incoming().map_while(Result::ok) {
+                let server = TcpStream::connect(&to).unwrap();
+                for (from, to) in [(&client, &server), (&server, &client)] {
+                    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    thread::spawn(move || io::copy(&mut from, &mut to));
+                }
+            }
+        });
+    }
+}
+
+/// The id of a cluster.
+fn id(cluster: &Cluster) -> String {
+    let client: BaseProducer =
+        ClientConfig::new().set("bootstrap.servers", cluster.bootstrap_servers()).create().unwrap();
+    client.client().fetch_metadata(Some("t"), LONG).unwrap();
+    cluster_id(client.client()).unwrap()
+}
+
+/// The refusal of a reading, if it is before the first answer about the log.
+fn refusal(events: &mut Receiver<KafkaEvent>) -> Option<String> {
+    await_event(events, |event| {
+        let is_answer = matches!(event, KafkaEvent::Reading { event: ReadingEvent::Ends { .. }, .. });
+        if let KafkaEvent::Refused { error } = event { Some(Some(error)) } else { is_answer.then_some(None) }
+    })
+}
+
+#[test]
+fn bootstrap_servers_of_two_clusters_are_refused_before_anything_is_read() {
+    let (one, other) = (cluster(), cluster());
+    let both = [one.bootstrap_servers(), other.bootstrap_servers()];
+    for list in [both.join(","), format!("{},{}", both[1], both[0])] {
+        let (_reader, mut events) = start_with(Access::at(&list, &Properties::default()), 1, None);
+        let refusal = refusal(&mut events).expect("a refusal before the first answer");
+        assert!(refusal.contains(&id(&one)) && refusal.contains(&id(&other)), "{refusal}");
+    }
+}
+
+#[test]
+fn bootstrap_servers_that_are_down_or_silent_or_have_another_name_are_no_reason_to_refuse() {
+    let cluster = cluster();
+    let late = LateServer::start();
+    let renamed = cluster.bootstrap_servers().replace("127.0.0.1", "localhost");
+    for others in ["127.0.0.1:9", "no-such-host.invalid:9092", &late.address, &renamed] {
+        let list = format!("{others},{}", cluster.bootstrap_servers());
+        let access = Access::at(&list, &Properties::default());
+        let (_reader, mut events) = start_with(access, 1, None);
+        assert_eq!(refusal(&mut events), None, "{others}");
+    }
+}
+
+/// A candidate that starts later may reach that server alone.
+#[test]
+fn a_bootstrap_server_of_another_cluster_that_answers_later_is_refused_then() {
+    let (one, other) = (cluster(), cluster());
+    let late = LateServer::start();
+    let access = Access::at(&format!("{},{}", one.bootstrap_servers(), late.address), &Properties::default());
+    let (reader, mut events) = start_with(access, 1, None);
+    assert_eq!(refusal(&mut events), None);
+    late.connect(other.bootstrap_servers().split(',').next().unwrap().to_owned());
+    let refusal = std::iter::from_fn(|| {
+        reader.look_for_end();
+        Some(refusal(&mut events))
+    });
+    let refusal = refusal.flatten().next().unwrap();
+    assert!(refusal.contains(&id(&one)) && refusal.contains(&id(&other)), "{refusal}");
+}
+
+/// All clients of a process share what is known of the cluster. So it is noticed if one of them reaches another cluster than the others.
+#[test]
+fn a_reader_in_another_cluster_than_the_process_is_refused() {
+    let (one, other) = (cluster(), cluster());
+    let access = Access::at(&one.bootstrap_servers(), &Properties::default());
+    let (_reader, mut events) = start_with(access.clone(), 1, None);
+    assert_eq!(refusal(&mut events), None);
+    let moved = Access { bootstrap: other.bootstrap_servers(), ..access };
+    let (_reader, mut events) = start_with(moved, 1, None);
+    let refusal = refusal(&mut events).expect("a refusal");
+    let (one, other) = (id(&one), id(&other));
+    let expected = format!("answers of two clusters: the first of \"{one}\", and one of \"{other}\" now; ");
+    assert!(refusal.starts_with(&expected), "{refusal}");
 }

@@ -71,6 +71,7 @@ fn described<T: Ord>(
         let plain = || plain(code_of(&error));
         ClientError(context.first_trouble().unwrap_or_else(|| format!("{}: {}", access.bootstrap, plain())))
     })?;
+    access.admit(consumer.client()).map_err(ClientError)?;
     let mut described: Vec<T> = metadata.topics().iter().map(of).collect();
     described.sort();
     Ok(described)
