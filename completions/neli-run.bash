@@ -646,7 +646,7 @@ _neli__run() {
             return 0
             ;;
         neli__run__subcmd__end)
-            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --yes --force --reason --json --timeout --help"
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --all-roles --yes --force --reason --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -959,7 +959,7 @@ _neli__run() {
             return 0
             ;;
         neli__run__subcmd__resign)
-            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --force --reason --json --timeout --help"
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --all-roles --force --reason --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

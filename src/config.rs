@@ -286,6 +286,8 @@ pub struct HistoryOf {
 pub struct Resign {
     /// The election.
     pub look: Look,
+    /// `--all-roles`: the elections of all roles of the group.
+    pub all_roles: bool,
     /// `--force`: even if there is no standby.
     pub force: bool,
     /// `--reason`.
@@ -297,6 +299,8 @@ pub struct Resign {
 pub struct End {
     /// The election.
     pub look: Look,
+    /// `--all-roles`: the elections of all roles of the group.
+    pub all_roles: bool,
     /// `--yes`: do not ask for confirmation.
     pub is_confirmed: bool,
     /// `--force`: even if there is neither a leader nor a standby.

@@ -34,15 +34,16 @@ fn looks_at_one(name: &'static str, about: &'static str, more: &'static str) -> 
 fn status() -> Command {
     let about = "Show who leads an election, or why nobody does";
     looks_at_one("status", about, STATUS)
-        .arg(role())
+        .arg(role(SHOWN))
         .arg(flag("watch", "Show it again each second"))
         .arg(json("Print one JSON object, with --watch one a second"))
         .arg(timeout("5s"))
 }
 
 const STATUS: &str = "Also shows which candidates stand by, and the last run of --once, --window or --schedule. Reads the topic and writes \
-    nothing; READ on the topic is enough. Exit status: 0 a candidate leads; 3 nobody leads; 4 this can't be determined. A \
-    leader that has written nothing for longer than its lease no longer leads.";
+    nothing; READ on the topic is enough. With several roles a table shows them all, and the exit status is the highest of theirs. Exit \
+    status: 0 a candidate leads; 3 nobody leads; 4 this can't be determined. A leader that has written nothing for longer than its lease no \
+    longer leads.";
 
 fn list() -> Command {
     let about = "List the elections of a topic, or of all topics named *.neli";
@@ -65,7 +66,7 @@ const LIST: &str = "An election is listed if it has a record among the last 100,
 fn history() -> Command {
     let about = "List the terms that the topic keeps, and why each ended";
     looks_at_one("history", about, HISTORY)
-        .arg(role())
+        .arg(role(SHOWN))
         .arg(value("since", "DURATION", "Only terms that were led since then: 7d, 2h"))
         .arg(flag("check", "Also report violations, gaps and missing records"))
         .arg(value("svg", "FILE", "Draw the terms on a time axis into this file").value_hint(ValueHint::FilePath))
@@ -83,7 +84,8 @@ const HISTORY: &str = "GAP is the time from the end of a term to the next claim.
 fn resign() -> Command {
     let about = "Ask the leader to stand down, and wait for the next leader";
     looks_at_one("resign", about, RESIGN)
-        .arg(role())
+        .arg(role(NEEDED))
+        .arg(flag("all-roles", "Ask the leaders of all roles, one after the other"))
         .arg(flag("force", "Ask even if no candidate stands by"))
         .arg(reason())
         .arg(json("Print the outcome as one JSON object"))
@@ -91,14 +93,16 @@ fn resign() -> Command {
 }
 
 const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) and stands by. It claims nothing for two leases, or until \
-    another candidate has led. Prints the next leader, and for how long nobody led. Exit status: 0 another candidate \
+    another candidate has led. Prints the next leader, and for how long nobody led. With several roles --role or --all-roles is required; the \
+    exit status is the highest of theirs. Exit status: 0 another candidate \
     leads; 1 not in time, but it may still happen; 2 no candidate stands by, and nothing was asked; 3 nobody leads; 4 this can't be determined. Needs \
     READ and WRITE on the topic.";
 
 fn end() -> Command {
     let about = "End an election: every candidate stops its job and exits with 0";
     looks_at_one("end", about, END)
-        .arg(role())
+        .arg(role(NEEDED))
+        .arg(flag("all-roles", "End the elections of all roles"))
         .arg(flag("yes", "Do not ask for confirmation on a terminal"))
         .arg(flag("force", "Write the request even if no candidate is known"))
         .arg(reason())
@@ -107,14 +111,14 @@ fn end() -> Command {
 }
 
 const END: &str = "A candidate that starts later stands for election again. So first stop what starts candidates (systemd, Kubernetes, \
-    cron). Exit status: 0 Kafka has taken the request; 1 Kafka has not said that it took it, or you have not confirmed it; 3 no \
+    cron). With several roles --role or --all-roles is required; the exit status is the highest of theirs. Exit status: 0 Kafka has taken the request; 1 Kafka has not said that it took it, or you have not confirmed it; 3 no \
     candidate leads or stands by, and nothing was written. Needs READ and WRITE on the topic.";
 
 fn forget() -> Command {
     let about = "Make a key of --once, or the newest window, run again";
     looks(about, FORGET)
         .name("forget")
-        .arg(role())
+        .arg(role(NEEDED))
         .arg(value("once", "KEY", "The key to forget"))
         .arg(flag("newest-window", "Forget the newest recorded window"))
         .arg(flag("force", "Even if it runs, is not recorded or can't be read"))
@@ -133,7 +137,7 @@ fn assert() -> Command {
     let about = "Exit with 0 if the job may still act: neli-run assert && pay";
     looks(about, ASSERT)
         .name("assert")
-        .arg(role())
+        .arg(role(NEEDED))
         .arg(value("epoch", "TERM", "The term, outside a job [default: NELI_EPOCH]"))
         .arg(value("min-left", "DURATION", "Time that must be left of the lease [default: 0]"))
         .arg(json("Print one JSON object, and nothing on stderr"))
@@ -154,9 +158,13 @@ fn long_about(about: &str, more: &str) -> String {
     format!("{}\n{}", wrapped(&format!("{about}.")), wrapped(more))
 }
 
-/// The option that selects an election of `--roles`.
-fn role() -> Arg {
-    value("role", "ROLE", "Role of --roles, by name or number [default: 0]")
+/// The option that selects an election of `--roles`, of a subcommand that shows elections.
+const SHOWN: &str = "Role of --roles: its name, or its number if it has none [default: all]";
+/// The same of a subcommand that acts on an election.
+const NEEDED: &str = "Role of --roles: its name, or its number if it has none; required if there are several";
+
+fn role(help: &str) -> Arg {
+    value("role", "ROLE", help)
 }
 
 fn json(help: &'static str) -> Arg {
@@ -192,7 +200,7 @@ fn watch() -> Command {
         .override_usage("neli-run watch --group <NAME> [OPTIONS]")
         .args_override_self(true)
         .args(election())
-        .arg(role())
+        .arg(role(SHOWN))
         .arg(json("Print each record, and whether it counts, as JSON"))
         .arg(
             Arg::new("from")

@@ -10,7 +10,8 @@ use neli_proto::observer::Leadership;
 use neli_proto::time::millis;
 use serde::Serialize;
 
-use crate::command::reading::{self, Place, Reading, Unread, observe, read_at};
+use crate::command::reading::{self, Place, Unread, read_at};
+use crate::command::request::see;
 use crate::command::stdout;
 use crate::command::wording::{leadership, span};
 use crate::config::{Assert, Look};
@@ -121,12 +122,12 @@ fn by_descriptor(assert: &Assert) -> Option<Answer> {
 fn by_journal(assert: &Assert, look: &Look) -> Result<Answer, StartupError> {
     let seen = reading::run(async {
         let access = reading::access(&look.client)?;
-        let place = Place::find(&access, &look.election, look.timeout).await?;
-        let seen = observe(&mut Reading::of(&access, &place)?, look.timeout).await?;
-        Ok((seen, place.election))
+        let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
+        place.one("--role says of which the term is")?;
+        Ok(see(&access, place, look.timeout).await?.seen)
     });
     let by = "journal";
-    let (seen, election) = match seen {
+    let seen = match seen {
         Ok(seen) => seen,
         Err(Unread::NoAnswer(why)) => return Ok(Answer { by, left: None, verdict: LeadCheck::Unknown(why) }),
         Err(Unread::Refused(refusal)) => return Err(refusal),
@@ -141,7 +142,7 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer, StartupError> {
         }
         Leadership::Unknown => LeadCheck::Unknown(leadership(current)),
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            LeadCheck::LeadsNot(seen.no_record(&election).unwrap_or_else(|| leadership(current)))
+            LeadCheck::LeadsNot(seen.no_record().unwrap_or_else(|| leadership(current)))
         }
     };
     Ok(Answer { by, left: None, verdict })

@@ -1,135 +1,134 @@
 //! `end`: ends an election.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
 use neli::program::{ElectionId, clock};
 use neli_proto::observer::Leadership;
 use neli_proto::record::{Body, What};
 use serde::Serialize;
 
-use crate::command::reading::{self, Seen, Unread, read_at};
-use crate::command::request::{Appended, SeenElection, append, is_answered_yes, operator, record, see};
-use crate::command::stdout;
-use crate::command::wording::{leadership, named, no_role};
+use crate::command::reading::{self, Place, Seen, Unread, observe, read_at};
+use crate::command::request::{Answer, Appended, answered, append, is_answered_yes, operator, record};
+use crate::command::wording::{leadership, named};
 use crate::config::End;
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::timestamp;
 use crate::text::one_line;
 
-/// The result of `end`, and why nothing was ended.
+/// What became of one election, and why it was not ended.
 struct Ending {
     election: ElectionId,
     outcome: &'static str,
     why: Option<String>,
     /// Whether it may have been ended.
     is_unknown: bool,
-    has_more_roles: bool,
 }
 
 /// The result as JSON; docs/json.md describes it.
 #[derive(Serialize)]
-struct EndLine<'a> {
+struct EndLine {
     ts: String,
-    group: &'a str,
+    group: String,
     role: String,
     outcome: &'static str,
     why: Option<String>,
 }
 
-/// Ends the election: every candidate stops its job and exits with 0.
+/// Ends the election, or with `--all-roles` those of all roles: every candidate stops its job and exits with 0.
 ///
 /// # Errors
 ///
-/// Kafka refuses permanently or does not answer in time (1); the user has not confirmed (1); there is neither a leader nor a standby (3);
-/// or stdout can't be written.
+/// Kafka refuses permanently or does not answer in time (1); the user has not confirmed (1); there is neither a leader nor a standby (3); the
+/// group has several roles and none is named (125); or stdout can't be written.
 pub fn main(end: &End) -> Result<ExitStatus, StartupError> {
-    let Ending { election, outcome, why, is_unknown, has_more_roles } = reading::run(ending(end))?;
-    let status = match (outcome, &why) {
-        (NOBODY_TO_END, _) => ExitStatus::Answer(3),
-        (_, None) => ExitStatus::Success,
-        (_, Some(_)) => ExitStatus::Answer(1),
+    let (endings, candidates) = reading::run(ending(end))?;
+    let answer = |Ending { election, outcome, why, is_unknown }: Ending| {
+        let status = match (outcome, &why) {
+            (NOBODY_TO_END, _) => ExitStatus::Answer(3),
+            (_, None) => ExitStatus::Success,
+            (_, Some(_)) => ExitStatus::Answer(1),
+        };
+        let name = named(&election);
+        let sentence = match &why {
+            Some(why) if is_unknown => format!("whether {name} is ended is unknown: {why}"),
+            Some(why) => format!("{name} was not ended: {why}"),
+            None => format!("{name} is ended: {candidates}; a candidate that starts later stands for election again"),
+        };
+        let (ts, role, group) = (timestamp(clock::wall_ms()), election.label(), election.group);
+        Answer { line: end.look.json.then_some(EndLine { ts, group, role, outcome, why }), status, sentence }
     };
-    let name = named(&election);
-    let text = match why {
-        why if end.look.json => {
-            let (ts, group, role) = (timestamp(clock::wall_ms()), election.group.as_str(), election.label());
-            // Strings under string keys always serialize.
-            serde_json::to_string(&EndLine { ts, group, role, outcome, why }).unwrap_or_default()
-        }
-        Some(why) => {
-            let sentence = if is_unknown {
-                format!("whether {name} is ended is unknown: {why}")
-            } else {
-                format!("{name} was not ended: {why}")
-            };
-            return Err(StartupError::with(status, sentence));
-        }
-        None => format!(
-            "{name} is ended: {}; a candidate that starts later stands for election \
-            again",
-            consequence(has_more_roles)
-        ),
-    };
-    stdout::written(writeln!(io::stdout(), "{text}"))?;
-    Ok(status)
+    let answers: Vec<Answer<EndLine>> = endings.into_iter().map(answer).collect();
+    answered(&answers)
 }
 
-async fn ending(end: &End) -> Result<Ending, StartupError> {
-    let End { look, is_confirmed, force, reason } = end;
+/// Ends the elections. Also returns the consequence for the candidates.
+async fn ending(end: &End) -> Result<(Vec<Ending>, &'static str), StartupError> {
+    let End { look, all_roles, is_confirmed, force, reason } = end;
     let access = reading::access(&look.client)?;
-    let mut ending = Ending {
-        election: look.election.clone(),
-        outcome: "ended",
-        why: None,
-        is_unknown: false,
-        has_more_roles: false,
-    };
-    // The election is read even with `--force`: if the topic does not exist, there is nothing to end.
-    let SeenElection { place, seen, .. } = match see(&access, look).await {
-        Ok(seen) => seen,
-        Err(Unread::Refused(refusal)) => return Err(refusal),
-        Err(Unread::NoAnswer(why)) => return Ok(Ending { outcome: "no-answer", why: Some(why), ..ending }),
-    };
-    (ending.election, ending.has_more_roles) = (place.election, seen.others.mapping.is_some());
-    if !force && let Some(why) = nobody_to_end(&ending.election, &seen) {
-        return Ok(Ending { outcome: NOBODY_TO_END, why: Some(why), ..ending });
-    }
-    if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&ending.election, &seen) {
-        return Ok(Ending { outcome: "not-confirmed", why: Some("it was not confirmed".to_owned()), ..ending });
-    }
-    let body = Body::Request { what: What::End, term: None, by: Some(operator()), reason: reason.clone() };
-    Ok(match append(&access, &ending.election, look.timeout, record(&ending.election, body)).await? {
-        Appended::Yes => ending,
-        Appended::No { why } => Ending { outcome: "no-answer", why: Some(why), ..ending },
-        Appended::Unknown { why } => {
-            let candidates = consequence(ending.has_more_roles);
-            let why = format!("{why}; if Kafka has taken the request, {candidates}: see neli-run status");
-            Ending { outcome: "no-answer", is_unknown: true, why: Some(why), ..ending }
+    let read = async {
+        let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
+        if !all_roles {
+            place.one("--role says which is to be ended, and --all-roles ends them all")?;
         }
-    })
+        // The election is read even with `--force`: if the topic does not exist, there is nothing to end.
+        let all = observe(&mut place.read(&access)?, &place, look.timeout).await?;
+        Ok((place, all))
+    };
+    let (place, all) = match read.await {
+        Ok(read) => read,
+        Err(Unread::Refused(refusal)) => return Err(refusal),
+        Err(Unread::NoAnswer(why)) => return Ok((vec![Ending::not(&look.election, "no-answer", why)], "")),
+    };
+    let candidates = consequence(place.mapping.is_some() && !all_roles);
+    let (mut endings, mut wanted) = (Vec::new(), Vec::new());
+    for seen in &all {
+        match nobody_to_end(seen).filter(|_| !force) {
+            Some(why) => endings.push(Ending::not(&seen.election, NOBODY_TO_END, why)),
+            None => wanted.push(seen),
+        }
+    }
+    if !is_confirmed && io::stdin().is_terminal() && !wanted.is_empty() && !is_wanted(&wanted, candidates) {
+        let not = |seen: &&Seen| Ending::not(&seen.election, "not-confirmed", "it was not confirmed".to_owned());
+        endings.extend(wanted.iter().map(not));
+        return Ok((endings, candidates));
+    }
+    for Seen { election, .. } in wanted {
+        let body = Body::Request { what: What::End, term: None, by: Some(operator()), reason: reason.clone() };
+        endings.push(match append(&access, election, look.timeout, record(election, body)).await? {
+            Appended::Yes => Ending { election: election.clone(), outcome: "ended", why: None, is_unknown: false },
+            Appended::No { why } => Ending::not(election, "no-answer", why),
+            Appended::Unknown { why } => {
+                let why = format!("{why}; if Kafka has taken the request, {candidates}: see neli-run status");
+                Ending { is_unknown: true, ..Ending::not(election, "no-answer", why) }
+            }
+        });
+    }
+    Ok((endings, candidates))
+}
+
+impl Ending {
+    fn not(election: &ElectionId, outcome: &'static str, why: String) -> Self {
+        Self { election: election.clone(), outcome, why: Some(why), is_unknown: false }
+    }
 }
 
 /// An end affects leader and standbys: if there are none it would have no effect, and the name may be mistyped.
 const NOBODY_TO_END: &str = "nobody-stands";
 
 /// Why an end would have no effect, if so.
-fn nobody_to_end(election: &ElectionId, seen: &Seen) -> Option<String> {
-    // For a role that does not exist, the journal may not even show that it has no leader.
-    if let Some(roles) = seen.others.other_roles(election) {
-        return Some(format!("{} has {}", election.group, no_role(election, roles)));
-    }
+fn nobody_to_end(seen: &Seen) -> Option<String> {
     let at = read_at();
     let current = seen.observer.leadership(at);
     if matches!(current, Leadership::Led { .. } | Leadership::Unknown) || !seen.observer.standbys(at).is_empty() {
         return None;
     }
-    let why = seen.no_record(election).unwrap_or_else(|| format!("{}, and nobody stands by", leadership(current)));
+    let why = seen.no_record().unwrap_or_else(|| format!("{}, and nobody stands by", leadership(current)));
     Some(format!("{why}; --force writes the request anyway"))
 }
 
 /// The consequence of an end for the candidates.
-const fn consequence(has_more_roles: bool) -> &'static str {
-    if has_more_roles {
+const fn consequence(is_one_of_many: bool) -> &'static str {
+    if is_one_of_many {
         "its candidates stop its job, and exit with 0 when no other role is left to them"
     } else {
         "its candidates stop their jobs and exit with 0"
@@ -137,19 +136,22 @@ const fn consequence(has_more_roles: bool) -> &'static str {
 }
 
 /// Asks the user on the terminal.
-fn is_wanted(election: &ElectionId, seen: &Seen) -> bool {
+fn is_wanted(wanted: &[&Seen], candidates: &str) -> bool {
     let at = read_at();
-    let standbys = match seen.observer.standbys(at).len() {
-        0 => "nobody stands by".to_owned(),
-        1 => "1 candidate stands by".to_owned(),
-        count => format!("{count} candidates stand by"),
+    let state = |seen: &&Seen| {
+        let standbys = match seen.observer.standbys(at).len() {
+            0 => "nobody stands by".to_owned(),
+            1 => "1 candidate stands by".to_owned(),
+            count => format!("{count} candidates stand by"),
+        };
+        let current = leadership(seen.observer.leadership(at));
+        format!("{}: {}; {standbys}.", one_line(&named(&seen.election)), one_line(&current))
     };
-    let question = format!(
-        "{}: {}; {standbys}. If it is ended, {}. First stop what starts candidates again (systemd's \
-         Restart=always, Kubernetes), or they stand for election again.\nEnd this election? [y/N] ",
-        one_line(&named(election)),
-        one_line(&leadership(seen.observer.leadership(at))),
-        consequence(seen.others.mapping.is_some())
-    );
-    is_answered_yes(&question)
+    let states: Vec<String> = wanted.iter().map(state).collect();
+    let (it_is, this) = if wanted.len() == 1 { ("it is", "this election") } else { ("they are", "these elections") };
+    is_answered_yes(&format!(
+        "{} If {it_is} ended, {candidates}. First stop what starts candidates again (systemd's Restart=always, Kubernetes), or they stand for \
+         election again.\nEnd {this}? [y/N] ",
+        states.join("\n")
+    ))
 }

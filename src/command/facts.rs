@@ -36,22 +36,17 @@ pub(super) async fn read_to_end(
     from: impl Fn(Offset, Offset) -> Offset,
     mut take: impl FnMut(ReadRecord),
 ) -> Result<ReadEnd, StartupError> {
-    let mut reading = Reading::start(access, &Elections::from(topic), 0)?;
-    let (mut known_end, mut next) = (None, 0);
-    while known_end.is_none_or(|end| next < end) {
+    let mut reading = Reading::start(access, &Elections::from(topic), [0], None)?;
+    let mut is_begun = false;
+    while !reading.is_at_end() {
         match reading.next(Some(until)).await? {
-            Input::Ends { start, end, .. } if known_end.is_none() => {
-                (next, known_end) = (from(start, end), Some(end));
-                reading.read_from(next);
+            Input::Ends { partition, start, end, .. } if !std::mem::replace(&mut is_begun, true) => {
+                reading.read_from(partition, from(start, end));
             }
-            Input::Record(record) => {
-                next = record.offset + 1;
-                take(record);
-            }
-            Input::CaughtUp(caught_up) => next = next.max(caught_up),
+            Input::Record { record, .. } => take(record),
             Input::Cut => return Ok(ReadEnd::Cut(reading.history_cut())),
             Input::Timeout => return Ok(ReadEnd::Timeout),
-            Input::Down(_) | Input::Ends { .. } | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
+            Input::CaughtUp | Input::Down(_) | Input::Ends { .. } | Input::Up | Input::Warning(_) => {}
         }
     }
     Ok(ReadEnd::Complete)

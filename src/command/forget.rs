@@ -11,8 +11,10 @@ use neli_proto::record::Offset;
 use serde::Serialize;
 
 use crate::command::facts::{self, ReadEnd};
-use crate::command::reading::{self, Seen, Unread, read_at};
-use crate::command::request::{Appended, KeyedRecord, SeenElection, answered, append, is_answered_yes, operator, see};
+use crate::command::reading::{self, Place, Seen, Unread, read_at};
+use crate::command::request::{
+    Answer, Appended, KeyedRecord, SeenElection, answered, append, is_answered_yes, operator, see,
+};
 use crate::command::status::run;
 use crate::command::wording::named;
 use crate::config::Forget;
@@ -57,8 +59,8 @@ impl ForgetOutcome {
     }
 }
 
-/// The answer to the user.
-struct Answer {
+/// What was done.
+struct Forgetting {
     election: ElectionId,
     outcome: ForgetOutcome,
     /// The forgotten key, if it is known.
@@ -83,7 +85,7 @@ struct Line<'a> {
 ///
 /// Kafka refuses permanently, or stdout can't be written; and every unsuccessful result, with its own status.
 pub fn main(forget: &Forget) -> Result<ExitStatus, StartupError> {
-    let Answer { election, outcome, key, sentence } = reading::run(answer(forget))?;
+    let Forgetting { election, outcome, key, sentence } = reading::run(answer(forget))?;
     let line = forget.look.json.then(|| Line {
         ts: timestamp(clock::wall_ms()),
         group: &election.group,
@@ -92,19 +94,24 @@ pub fn main(forget: &Forget) -> Result<ExitStatus, StartupError> {
         outcome: outcome.name(),
         why: Some(sentence.clone()).filter(|_| outcome != ForgetOutcome::Forgotten),
     });
-    answered(line, outcome.status(), sentence)
+    answered(&[Answer { line, status: outcome.status(), sentence }])
 }
 
-async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
+async fn answer(forget: &Forget) -> Result<Forgetting, StartupError> {
     let Forget { look, key, force, is_confirmed } = forget;
     let access = reading::access(&look.client)?;
-    let mut answer = Answer {
+    let mut answer = Forgetting {
         election: look.election.clone(),
         outcome: ForgetOutcome::Unknown,
         key: key.clone(),
         sentence: String::new(),
     };
-    let SeenElection { place, seen, .. } = match see(&access, look).await {
+    let read = async {
+        let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
+        place.one("--role says which is meant")?;
+        see(&access, place, look.timeout).await
+    };
+    let SeenElection { seen, .. } = match read.await {
         Ok(seen) => seen,
         Err(Unread::Refused(refusal)) => return Err(refusal),
         Err(Unread::NoAnswer(why)) => {
@@ -112,7 +119,7 @@ async fn answer(forget: &Forget) -> Result<Answer, StartupError> {
             return Ok(answer);
         }
     };
-    answer.election = place.election;
+    answer.election = seen.election.clone();
     let topic = FactsTopic::of(&answer.election, key.as_deref());
     let read = match topic.read(&access, look.timeout).await? {
         Ok(facts) => facts,

@@ -1,19 +1,21 @@
 //! `history`: the terms in the retained journal, and irregularities in it.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
 use neli::program::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
+use neli_proto::listener::FIRST_SPAN;
 use neli_proto::observer::{Finding, Found, Gap, History, Leadership, PastTerm, ReadAt, TermEnd};
-use neli_proto::record::{Offset, Record};
+use neli_proto::record::Record;
 use neli_proto::time::{Time, millis};
 
 use crate::command::page::{Style, Tone, columns, wrapped};
 use crate::command::reading::{self, Input, Others, Place, Reading, Unread, doubt, no_answer, read_at, warn_of_clock};
 use crate::command::stdout;
 use crate::command::wording::{counted, date, how_released, named, no_record, span};
-use crate::config::{HistoryOf, Look};
+use crate::config::HistoryOf;
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::{spoken, timestamp};
 use crate::text::{one_line, reason};
@@ -40,37 +42,47 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
     let HistoryOf { look, since, check, svg } = history;
     let since_ms = |now_ms: u64| since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
     let mut from_ms = since_ms(clock::wall_ms());
-    let (election, mut all) = reading::run(read(look, from_ms))?;
-    let by_broker = |read: &Read, at| ReadAt { wall_ms: read.history.observer().broker_now(at), ..at };
-    if since_ms(by_broker(&all, read_at()).wall_ms) < from_ms {
+    let mut all = reading::run(read(history, from_ms))?;
+    let now_ms = |all: &[Read]| all.iter().map(|read| by_broker(read, read_at()).wall_ms).min().unwrap_or_default();
+    if since_ms(now_ms(&all)) < from_ms {
         // This machine's clock is ahead of the broker's, so findings of that time were left out.
-        from_ms = since_ms(by_broker(&all, read_at()).wall_ms);
-        all = reading::run(read(look, from_ms))?.1;
+        from_ms = since_ms(now_ms(&all));
+        all = reading::run(read(history, from_ms))?;
     }
-    if !all.is_known {
-        return Err(StartupError::with(VACANT, no_record(&election, &all.others)));
+    if let Some(first) = all.first().filter(|_| !all.iter().any(|read| read.is_known)) {
+        return Err(StartupError::with(VACANT, no_record(&first.election, &first.others)));
     }
-    warn_of_clock(all.history.observer().is_ahead_by(read_at()));
-    let at = by_broker(&all, read_at());
-    let Read { history: read, clock, .. } = all;
-    let rows = rows(&read, at, from_ms);
-    if let Some(path) = svg {
-        std::fs::write(path, svg::draw(&named(&election), &rows, from_ms..at.wall_ms))
+    warn_of_clock(all.iter().filter_map(|read| read.history.observer().is_ahead_by(read_at())).max());
+    let now = read_at();
+    let shown: Vec<Shown<'_>> = all.iter().map(|read| Shown::of(read, by_broker(read, now), from_ms, *check)).collect();
+    if let (Some(path), [Shown { read, at, rows, .. }]) = (svg, shown.as_slice()) {
+        std::fs::write(path, svg::draw(&named(&read.election), rows, from_ms..at.wall_ms))
             .map_err(|error| StartupError::new(format!("--svg {}: {}", path.display(), reason(&error))))?;
     }
-    let findings = if *check { read.findings(at) } else { Vec::new() };
-    let text = match (look.json, check) {
-        (true, _) => json::lines(&election, at, &rows, (&findings, clock)),
-        (false, true) => report(&rows, &findings, clock, Style::of_stdout()),
-        (false, false) => table(&rows, at.wall_ms, Style::of_stdout()),
+    let (style, is_one) = (Style::of_stdout(), shown.len() == 1);
+    let report_of = |one: &Shown<'_>| {
+        let role = if is_one { String::new() } else { format!("{}: ", one_line(&one.read.election.label())) };
+        role + &report(&one.rows, &one.findings, one.read.clock, style)
+    };
+    let text = match (look.json, check, shown.as_slice()) {
+        (true, _, all) => all.iter().map(json::lines).collect(),
+        (false, true, all) => all.iter().map(report_of).collect(),
+        (false, false, [one]) => table(&one.rows, one.at.wall_ms, style),
+        (false, false, all) => table_of_roles(all, style),
     };
     stdout::written(io::stdout().write_all(text.as_bytes()))?;
-    Ok(if findings.iter().any(|found| clock.is_violation(&found.finding)) { VIOLATED } else { ExitStatus::Success })
+    Ok(if shown.iter().any(Shown::is_violated) { VIOLATED } else { ExitStatus::Success })
+}
+
+/// The time by the broker's clock.
+fn by_broker(read: &Read, at: ReadAt) -> ReadAt {
+    ReadAt { wall_ms: read.history.observer().broker_now(at), ..at }
 }
 
 /// A journal that was read.
 #[derive(Clone)]
 struct Read {
+    election: ElectionId,
     history: History,
     /// What was read of other elections.
     others: Others,
@@ -79,99 +91,140 @@ struct Read {
     clock: TimestampClock,
 }
 
-/// Reads the whole journal, up to its end when the reading begins.
-async fn read(look: &Look, from_ms: u64) -> Result<(ElectionId, Read), StartupError> {
+/// What is shown of an election.
+struct Shown<'a> {
+    read: &'a Read,
+    at: ReadAt,
+    rows: Vec<Row<'a>>,
+    findings: Vec<Found>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(read: &'a Read, at: ReadAt, from_ms: u64, check: bool) -> Self {
+        let findings = if check { read.history.findings(at) } else { Vec::new() };
+        Self { read, at, rows: rows(&read.history, at, from_ms), findings }
+    }
+
+    fn is_violated(&self) -> bool {
+        self.findings.iter().any(|found| self.read.clock.is_violation(&found.finding))
+    }
+}
+
+/// Reads the whole journals, up to their ends when the reading begins.
+async fn read(history: &HistoryOf, from_ms: u64) -> Result<Vec<Read>, StartupError> {
+    let look = &history.look;
     let access = reading::access(&look.client)?;
-    let place = match Place::find(&access, &look.election, look.timeout).await {
+    let place = match Place::find(&access, &look.election, look.timeout, |_| {}).await {
         Ok(place) => place,
         Err(Unread::NoAnswer(why)) => return Err(StartupError::with(UNKNOWN, why)),
         Err(Unread::Refused(refusal)) => return Err(refusal),
     };
-    let mut reading = Reading::with_hellos(&access, &place)?;
-    let history = read_to_end(&mut reading, &place.election, look.timeout, from_ms).await?;
-    Ok((place.election, history))
+    if history.svg.is_some() {
+        place.one("--svg draws one, and --role says which")?;
+    }
+    read_to_end(&mut place.read(&access)?, &place, look.timeout, from_ms).await
 }
 
 async fn read_to_end(
     reading: &mut Reading,
-    election: &ElectionId,
+    place: &Place,
     timeout: Duration,
     from_ms: u64,
-) -> Result<Read, StartupError> {
-    let mut read: Option<(History, Offset)> = None;
-    // A hello in another partition may be read before the start of the election's partition is known.
-    let (mut caught_up, mut trouble, mut others, mut is_known) = (0, None, Others::default(), false);
-    let (mut clock, is_one_machine) = (TimestampClock::Brokers, reading.embedded().is_some());
-    loop {
-        // The journal may be long: only each answer has a time limit, not the whole reading.
+) -> Result<Vec<Read>, StartupError> {
+    // The reading begins when all ends are known, since a hello in one partition may be about an election in another.
+    let (mut ends, mut all, mut trouble) = (BTreeMap::new(), Vec::new(), None);
+    while !reading.is_at_end() {
+        // The journals may be long: only each answer has a time limit, not the whole reading.
         let input = reading.next(Some(clock::now() + timeout)).await?;
         let at = read_at();
-        match (input, &mut read) {
-            (Input::Cut, _) => return Err(reading.history_cut()),
-            (Input::Down(error), _) => trouble = Some(error),
-            (Input::Ends { asked, start, end }, None) => {
-                let mut journal = Journal::read_from(start, reading.origin(start, start));
-                journal.answered(at.now, asked, end);
-                read = Some((History::new(journal).since(from_ms), end));
-                reading.read_from(start);
-            }
-            (Input::Ends { asked, end, .. }, Some((history, _))) => history.answered(at.now, asked, end),
-            (Input::Record(record), Some((history, _))) => {
-                is_known |= !matches!(record.key, Key::AnyHello | Key::Other) | others.take_in(election, &record);
-                if matches!(record.key, Key::Election(_)) && !record.is_brokers_time && !is_one_machine {
-                    clock = TimestampClock::Candidates;
+        match input {
+            Input::Cut => return Err(reading.history_cut()),
+            Input::Down(error) => trouble = Some(error),
+            Input::Ends { partition, asked, start, end } if all.is_empty() => {
+                ends.insert(partition, (asked, start, end));
+                if ends.len() == place.partitions().len() {
+                    let begun = |election: &ElectionId| {
+                        let (asked, start, end) = ends.get(&election.partition)?;
+                        let mut journal = Journal::read_from(*start, reading.origin(*start, *start));
+                        journal.answered(at.now, *asked, *end);
+                        let (history, others) = (History::new(journal).since(from_ms), Others::default());
+                        let (election, clock) = (election.clone(), TimestampClock::Brokers);
+                        Some(Read { election, history, others, is_known: false, clock })
+                    };
+                    all = place.elections.iter().filter_map(begun).collect();
+                    for (partition, (_, start, end)) in &ends {
+                        let has_one = place.elections.iter().any(|election| election.partition == *partition);
+                        reading.read_from(*partition, if has_one { *start } else { (*start).max(end - FIRST_SPAN) });
+                    }
                 }
-                take_in(history, at, &record);
             }
-            (Input::Hello(record), _) => is_known |= others.take_in(election, &record),
-            (Input::CaughtUp(next), _) => caught_up = next,
-            (Input::Timeout, _) => {
-                return Err(StartupError::with(UNKNOWN, no_answer(timeout, trouble)));
+            Input::Ends { partition, asked, end, .. } => {
+                let here = all.iter_mut().filter(|read| read.election.partition == partition);
+                here.for_each(|read| read.history.answered(at.now, asked, end));
             }
-            (Input::Record(_) | Input::Up | Input::Warning(_), _) => {}
-        }
-        let is_read =
-            |(history, end): &mut (History, Offset)| caught_up.max(history.observer().journal().next()) >= *end;
-        if reading.has_read_hellos()
-            && let Some((history, _)) = read.take_if(is_read)
-        {
-            let mut read = Read { history, others, is_known, clock };
-            listen(reading, &mut read, clock::now() + timeout).await?;
-            return Ok(read);
+            Input::Record { partition, record } => {
+                let is_one_machine = reading.embedded().is_some();
+                for read in &mut all {
+                    read.take_in(at, partition, &record, is_one_machine);
+                }
+            }
+            Input::Timeout => return Err(StartupError::with(UNKNOWN, no_answer(timeout, trouble))),
+            Input::CaughtUp | Input::Up | Input::Warning(_) => {}
         }
     }
+    listen(reading, &mut all, clock::now() + timeout).await?;
+    Ok(all)
 }
 
-/// Reads on for a moment, if the timestamps don't tell whether the leader is silent.
-async fn listen(reading: &mut Reading, read: &mut Read, deadline: Time) -> Result<(), StartupError> {
-    let history = &mut read.history;
-    history.caught_up();
-    let is_brokers_time = read.clock == TimestampClock::Brokers;
-    let Some(doubt) = doubt(history.observer(), is_brokers_time, reading, deadline) else { return Ok(()) };
+/// Reads on for a moment, if the timestamps don't tell whether the leaders are silent.
+async fn listen(reading: &mut Reading, all: &mut [Read], deadline: Time) -> Result<(), StartupError> {
+    for read in &mut *all {
+        read.history.caught_up();
+    }
+    let doubted = all.iter().map(|read| (read.history.observer(), read.clock == TimestampClock::Brokers));
+    let Some(doubt) = doubt(doubted, reading, deadline) else { return Ok(()) };
     let until = deadline.min(clock::now() + doubt);
-    while history.observer().doubts_timestamps(read_at()).is_some() {
+    while all.iter().any(|read| read.history.observer().doubts_timestamps(read_at()).is_some()) {
         match reading.next(Some(until)).await? {
             Input::Timeout => break,
             Input::Cut => return Err(reading.history_cut()),
-            Input::Ends { asked, end, .. } => history.answered(clock::now(), asked, end),
-            Input::Record(record) => take_in(history, read_at(), &record),
-            Input::CaughtUp(_) | Input::Down(_) | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
+            Input::Ends { partition, asked, end, .. } => {
+                let here = all.iter_mut().filter(|read| read.election.partition == partition);
+                here.for_each(|read| read.history.answered(clock::now(), asked, end));
+            }
+            Input::Record { partition, record } => {
+                let is_one_machine = reading.embedded().is_some();
+                for read in &mut *all {
+                    read.take_in(read_at(), partition, &record, is_one_machine);
+                }
+            }
+            Input::CaughtUp | Input::Down(_) | Input::Up | Input::Warning(_) => {}
         }
     }
     Ok(())
 }
 
-fn take_in(history: &mut History, at: ReadAt, record: &ReadRecord) {
-    let ReadRecord { offset, key, value, written_ms, is_brokers_time, .. } = record;
-    if let Some(stamp_ms) = written_ms.filter(|_| *is_brokers_time) {
-        history.stamped(stamp_ms);
-    }
-    match key {
-        Key::Election(_) => {
-            let parsed = value.as_deref().and_then(Record::parse);
-            history.read(at, *offset, parsed.as_ref(), *written_ms);
+impl Read {
+    /// `is_one_machine`: the candidates' clocks are one.
+    fn take_in(&mut self, at: ReadAt, partition: i32, record: &ReadRecord, is_one_machine: bool) {
+        let ReadRecord { offset, key, value, written_ms, is_brokers_time, .. } = record;
+        let is_own = partition == self.election.partition && *key == Key::Election(self.election.role);
+        self.is_known |= is_own || self.others.take_in(&self.election, record);
+        if partition != self.election.partition {
+            return;
         }
-        Key::AnyHello | Key::Hello(_) | Key::Other => history.read_other(at.now, *offset),
+        if let Some(stamp_ms) = written_ms.filter(|_| *is_brokers_time) {
+            self.history.stamped(stamp_ms);
+        }
+        if is_own {
+            if !is_brokers_time && !is_one_machine {
+                self.clock = TimestampClock::Candidates;
+            }
+            let parsed = value.as_deref().and_then(Record::parse);
+            self.history.read(at, *offset, parsed.as_ref(), *written_ms);
+        } else {
+            self.history.read_other(at.now, *offset);
+        }
     }
 }
 
@@ -265,21 +318,34 @@ fn table(rows: &[Row<'_>], at_ms: u64, style: Style) -> String {
     if rows.is_empty() {
         return "no terms\n".to_owned();
     }
+    columns(HEAD, &rows.iter().map(|row| cells(row, at_ms)).collect::<Vec<_>>(), style)
+}
+
+/// One line per term of each role.
+fn table_of_roles(shown: &[Shown<'_>], style: Style) -> String {
+    if shown.iter().all(|one| one.rows.is_empty()) {
+        return table(&[], 0, style);
+    }
+    let [term, leader, from, led, gap, end] = HEAD;
+    let of_role = |one: &Shown<'_>| {
+        let role = one_line(&one.read.election.label());
+        let rows = one.rows.iter().map(|row| cells(row, one.at.wall_ms));
+        let rows = rows.map(|[term, leader, from, led, gap, end]| [role.clone(), term, leader, from, led, gap, end]);
+        rows.collect::<Vec<_>>()
+    };
+    columns(["ROLE", term, leader, from, led, gap, end], &shown.iter().flat_map(of_role).collect::<Vec<_>>(), style)
+}
+
+fn cells(row: &Row<'_>, at_ms: u64) -> [String; 6] {
     let unknown = || "-".to_owned();
-    let cells: Vec<[String; 6]> = rows
-        .iter()
-        .map(|row| {
-            [
-                row.past.term.to_string(),
-                one_line(row.past.shown()),
-                row.past.from_ms.map_or_else(unknown, date),
-                row.led(at_ms).unwrap_or_else(unknown),
-                row.gap.map_or_else(unknown, |gap| unled_for(gap) + if row.is_open { ", and on" } else { "" }),
-                one_line(&row.how()),
-            ]
-        })
-        .collect();
-    columns(HEAD, &cells, style)
+    [
+        row.past.term.to_string(),
+        one_line(row.past.shown()),
+        row.past.from_ms.map_or_else(unknown, date),
+        row.led(at_ms).unwrap_or_else(unknown),
+        row.gap.map_or_else(unknown, |gap| unled_for(gap) + if row.is_open { ", and on" } else { "" }),
+        one_line(&row.how()),
+    ]
 }
 
 /// The findings of `--check`; possible overlaps of jobs come first.

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use neli::program::{Access, Elections, Examination, Layer, ReadRecord, Unreachable, clock, names, topics};
 use neli_proto::journal::Journal;
-use neli_proto::observer::{Leadership, Observer, ReadAt};
+use neli_proto::mapping::Mapping;
+use neli_proto::observer::{GroupHellos, LastHello, Leadership, Observer, ReadAt};
 use neli_proto::process_hello::ProcessHello;
-use neli_proto::record::{MemberId, Offset, Record};
+use neli_proto::record::{Offset, Record};
 use neli_proto::time::millis;
 use serde::Serialize;
 
@@ -18,7 +19,7 @@ use crate::command::reading::{
     self, Begin, ElectionKey, Reading, key_of_election, no_answer, read_at, read_last, warn_of_clock,
 };
 use crate::command::stdout;
-use crate::command::wording::{self, leadership, span, state};
+use crate::command::wording::{self, leadership, leadership_in_table, state};
 use crate::config::List;
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::timestamp;
@@ -44,7 +45,7 @@ struct Found {
     topic: String,
     partition: i32,
     elections: Observers,
-    /// The last hello of each candidate with many roles.
+    /// The last hellos of each group's candidates.
     hellos: Hellos,
     /// The latest timestamp by a broker's clock.
     latest_ms: Option<u64>,
@@ -53,23 +54,23 @@ struct Found {
 }
 
 /// The elections of a partition.
-type Observers = BTreeMap<Name, Observer>;
+type Observers = BTreeMap<Name, Row>;
 
-/// The hellos by the candidate's group and member id.
-type Hellos = BTreeMap<(String, MemberId), Hello>;
+/// What was read under an election's keys.
+struct Row {
+    observer: Observer,
+    /// Whether a record of the election was read, or the role is one of the group's.
+    is_election: bool,
+}
+
+/// The hellos of each group.
+type Hellos = BTreeMap<String, GroupHellos>;
 
 /// What identifies an election in a partition.
 #[derive(Eq, Ord, PartialEq, PartialOrd)]
 struct Name {
     group: String,
     role: String,
-}
-
-/// A hello of a candidate with many roles: it is about elections in several partitions.
-struct Hello {
-    at: ReadAt,
-    process: ProcessHello,
-    written_ms: Option<u64>,
 }
 
 /// An election as JSON; docs/json.md describes it.
@@ -86,6 +87,8 @@ struct Line<'a> {
     term: Option<Offset>,
     heartbeat_age_ms: Option<u64>,
     standbys: usize,
+    #[serde(skip)]
+    shown: String,
 }
 
 /// Shows the elections.
@@ -96,11 +99,10 @@ struct Line<'a> {
 pub fn main(list: &List) -> Result<ExitStatus, StartupError> {
     let (found, unread) = reading::run(find(list))?;
     let at = read_at();
-    let observers = found.iter().flat_map(|found| found.elections.values());
-    warn_of_clock(observers.filter_map(|observer| observer.is_ahead_by(at)).max());
-    let elections =
-        found.iter().flat_map(|found| found.elections.iter().map(move |(name, observer)| (found, name, observer)));
-    let lines = elections.map(|(found, name, observer)| line(found, name, observer, at));
+    let rows = found.iter().flat_map(|found| found.elections.values());
+    warn_of_clock(rows.filter_map(|row| row.observer.is_ahead_by(at)).max());
+    let elections = found.iter().flat_map(|found| found.elections.iter().map(move |(name, row)| (found, name, row)));
+    let lines = elections.map(|(found, name, row)| line(found, name, &row.observer, at));
     let lines: Vec<Line<'_>> =
         lines.filter(|line| list.group.as_deref().is_none_or(|group| group == line.group)).collect();
     if let (Some(group), true) = (list.group.as_ref().filter(|_| lines.is_empty()), unread.is_empty()) {
@@ -179,57 +181,87 @@ async fn read(mut reading: Reading, list: &List, topic: &str, partition: i32) ->
 fn take_in(elections: &mut Observers, hellos: &mut Hellos, at: ReadAt, record: ReadRecord, begin: Begin) {
     let ReadRecord { offset, value, other_key, written_ms, .. } = record;
     let Some(ElectionKey { group, role, is_hello }) = other_key.as_deref().and_then(key_of_election) else { return };
-    let process = value.as_deref().filter(|_| is_hello).and_then(ProcessHello::parse);
-    if let Some(process) = process.filter(|process| process.roles.is_some()) {
-        let candidate = (group.to_owned(), process.member.clone());
-        hellos.insert(candidate, Hello { at, process, written_ms });
-        return;
+    if is_hello && let Some(hello) = value.as_deref().and_then(ProcessHello::parse) {
+        let is_of_many = hello.roles.is_some();
+        hellos.entry(group.to_owned()).or_default().read(at, offset, hello, written_ms);
+        if is_of_many {
+            return;
+        }
     }
-    let name = Name { group: group.to_owned(), role: role.to_owned() };
-    let observer = elections.entry(name).or_insert_with(|| Observer::new(Journal::read_from(begin.from, begin.origin)));
+    let row = row(elections, group, role, begin);
     // The records in between belong to other elections.
-    observer.read_others_up_to(at.now, offset);
+    row.observer.read_others_up_to(at.now, offset);
     let parsed = value.as_deref().and_then(Record::parse);
     if is_hello {
-        observer.read_hello(at, offset, parsed, written_ms);
+        row.observer.read_hello(at, offset, parsed, written_ms);
     } else {
-        observer.read(at, offset, parsed.as_ref(), written_ms);
+        row.is_election = true;
+        row.observer.read(at, offset, parsed.as_ref(), written_ms);
     }
 }
 
-/// A candidate with many roles stands by for each of them, also for those of which nothing else was read.
+fn row<'a>(elections: &'a mut Observers, group: &str, role: &str, begin: Begin) -> &'a mut Row {
+    let name = Name { group: group.to_owned(), role: role.to_owned() };
+    let observer = || Observer::new(Journal::read_from(begin.from, begin.origin));
+    elections.entry(name).or_insert_with(|| Row { observer: observer(), is_election: false })
+}
+
+/// A candidate with many roles stands by for each of them. Of a role without records a group has an election if the role is one of its candidates'
+/// roles; what was read only from a candidate that was refused, or has left, is none.
 fn count_hellos(found: &mut [Found]) {
-    let hellos: Vec<_> = found
-        .iter_mut()
-        .flat_map(|found| {
-            mem::take(&mut found.hellos).into_iter().map(|(candidate, hello)| (found.topic.clone(), candidate, hello))
-        })
-        .collect();
-    for (topic, (group, _), Hello { at, process, written_ms }) in hellos {
-        let mapping = process.mapping();
-        let partitions = process.partitions.and_then(|partitions| i32::try_from(partitions).ok()).unwrap_or(1).max(1);
-        let labels: Vec<String> = if mapping.names().is_empty() {
-            (0..mapping.count().min(names::MOST_ROLES)).map(|number| number.to_string()).collect()
-        } else {
-            mapping.names().iter().map(ToString::to_string).collect()
-        };
-        for (number, label) in (0..).zip(labels) {
-            let partition = Elections::partition_of(number, partitions);
-            let place = found.iter_mut().find(|found| found.topic == topic && found.partition == partition);
-            let Some(Found { elections, begin, .. }) = place else { continue };
-            let observer = elections
-                .entry(Name { group: group.clone(), role: label })
-                .or_insert_with(|| Observer::new(Journal::read_from(begin.from, begin.origin)));
-            observer.process_hello_received(at, process.clone().about(number), written_ms);
+    let of_topic = |found: &mut Found| {
+        let topic = found.topic.clone();
+        mem::take(&mut found.hellos).into_iter().map(move |(group, hellos)| (topic.clone(), group, hellos))
+    };
+    let groups: Vec<(String, String, GroupHellos)> = found.iter_mut().flat_map(of_topic).collect();
+    for (topic, group, hellos) in groups {
+        let mapping = hellos.mapping();
+        if mapping == Some(Mapping::of_one_role()) {
+            // The keys of its candidates' hellos name the role.
+            let rows = found.iter_mut().filter(|found| found.topic == topic).flat_map(|found| &mut found.elections);
+            rows.filter(|(name, _)| name.group == group).for_each(|(_, row)| row.is_election = true);
+            continue;
+        }
+        for (_, role, partition) in mapping.iter().flat_map(places) {
+            if let Some(found) = partition_of(found, &topic, partition) {
+                row(&mut found.elections, &group, &role, found.begin).is_election = true;
+            }
+        }
+        for LastHello { hello, at: read_at, written_ms, .. } in hellos.all().filter(|last| last.hello.roles.is_some()) {
+            for (number, role, partition) in places(&hello.mapping()) {
+                let found = partition_of(found, &topic, partition);
+                let row = found.and_then(|found| found.elections.get_mut(&Name { group: group.clone(), role }));
+                if let Some(row) = row {
+                    row.observer.process_hello_received(*read_at, hello.clone().about(number), *written_ms);
+                }
+            }
         }
     }
+    for found in found {
+        found.elections.retain(|_, row| row.is_election);
+    }
+}
+
+fn partition_of<'a>(found: &'a mut [Found], topic: &str, partition: i32) -> Option<&'a mut Found> {
+    found.iter_mut().find(|found| found.topic == topic && found.partition == partition)
+}
+
+/// The number, the label and the partition of each role.
+fn places(mapping: &Mapping) -> Vec<(u32, String, i32)> {
+    let partitions = i32::try_from(mapping.partitions()).unwrap_or(1);
+    let label = |number: u32| match mapping.names().get(number as usize) {
+        Some(name) => name.to_string(),
+        None => number.to_string(),
+    };
+    let roles = 0..mapping.count().min(names::MOST_ROLES);
+    roles.map(|number| (number, label(number), Elections::partition_of(number, partitions))).collect()
 }
 
 /// Tells each election the latest time that a broker's clock is known to have shown.
 fn stamp(found: &mut [Found]) {
     let Some(latest_ms) = found.iter().filter_map(|found| found.latest_ms).max() else { return };
     let elections = found.iter_mut().flat_map(|found| found.elections.values_mut());
-    elections.for_each(|observer| observer.stamped(latest_ms));
+    elections.for_each(|row| row.observer.stamped(latest_ms));
 }
 
 fn line<'a>(found: &'a Found, name: &'a Name, observer: &'a Observer, at: ReadAt) -> Line<'a> {
@@ -254,6 +286,7 @@ fn line<'a>(found: &'a Found, name: &'a Name, observer: &'a Observer, at: ReadAt
         term: leader.map(|leader| leader.term),
         heartbeat_age_ms: age.map(millis),
         standbys: observer.standbys(at).len(),
+        shown: leadership_in_table(current),
     }
 }
 
@@ -276,18 +309,13 @@ fn table(lines: &[Line<'_>]) -> String {
     let cells: Vec<[String; 6]> = lines
         .iter()
         .map(|line| {
-            let age = line.heartbeat_age_ms.map(Duration::from_millis);
-            let seen = match (&line.leader, age, &line.why) {
-                (Some(leader), Some(age), None) => format!("{leader} leads, heartbeat {} ago", span(age)),
-                (_, _, why) => why.clone().unwrap_or_default(),
-            };
             [
                 one_line(line.group),
                 one_line(line.role),
                 line.topic.to_owned(),
                 line.term.map_or_else(|| "-".to_owned(), |term| term.to_string()),
                 line.standbys.to_string(),
-                one_line(&seen),
+                one_line(&line.shown),
             ]
         })
         .collect();

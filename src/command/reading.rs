@@ -1,13 +1,14 @@
 //! Reads the journal for the subcommands. They join no group; READ on the topic is enough.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::io;
 use std::mem;
 use std::sync::Arc;
 
 use neli::program::{
-    Access, Brokers, Client, ElectionId, Elections, IfMissing, KafkaEvent, ReadRecord, Reader, ReadingEvent, Source,
-    clock, embedded,
+    Access, Brokers, Client, Elections, IfMissing, KafkaEvent, ReadRecord, Reader, ReadingEvent, Source, clock,
+    embedded,
 };
 use neli_proto::journal::Origin;
 use neli_proto::observer::ReadAt;
@@ -21,19 +22,16 @@ use crate::process::timer::Timer;
 use crate::text::reason;
 
 mod doubt;
-mod hellos;
 mod last;
 mod others;
 mod place;
 mod seen;
 
 pub(super) use doubt::{doubt, warn_of_clock};
-use hellos::HellosElsewhere;
-pub(super) use hellos::is_hello;
 pub(super) use last::{Begin, read_last};
-pub(super) use others::Others;
+pub(super) use others::{Others, is_hello};
 pub(super) use place::Place;
-pub(super) use seen::{ElectionKey, Seen, Unread, key_of_election, no_answer, observe};
+pub(super) use seen::{ElectionKey, Seen, Unread, key_of_election, no_answer, observe, take_in};
 
 /// The capacity of the queue of events.
 const WAITING: usize = 1_000;
@@ -41,18 +39,16 @@ const WAITING: usize = 1_000;
 /// An event of the reading.
 #[derive(Debug)]
 pub(super) enum Input {
-    /// All records below this offset were passed on.
-    CaughtUp(Offset),
+    /// Markers at the end of a partition count as read: see [`Reading::is_at_end`].
+    CaughtUp,
     /// The history was cut or the topic was created again.
     Cut,
     /// No broker answers.
     Down(String),
-    /// The start and the end of the log.
-    Ends { asked: Time, start: Offset, end: Offset },
-    /// A hello in partition 0, while the election is in another partition.
-    Hello(ReadRecord),
-    /// A record.
-    Record(ReadRecord),
+    /// The start and the end of a partition's log.
+    Ends { partition: i32, asked: Time, start: Offset, end: Offset },
+    /// A record of a partition.
+    Record { partition: i32, record: ReadRecord },
     /// The time limit was reached.
     Timeout,
     /// A broker answers again.
@@ -61,12 +57,11 @@ pub(super) enum Input {
     Warning(String),
 }
 
-/// One reading of a partition.
+/// One reading of some partitions.
 pub(super) struct Reading {
     source: Source,
-    partition: i32,
-    /// The progress in the partition of the hellos, if that is another one and hellos are wanted.
-    hellos: Option<HellosElsewhere>,
+    /// The end of each partition's log when the reading began, once it is known, and the offset below which all records were passed on.
+    progress: BTreeMap<i32, (Option<Offset>, Offset)>,
     /// Whether an outage was reported that has not ended.
     is_down: bool,
     /// The number of the topic's partitions. It is reported if more than one role was requested.
@@ -126,47 +121,24 @@ fn cannot_wait(error: &io::Error) -> StartupError {
 }
 
 impl Reading {
-    /// Asks for the start and the end of this partition's log. Must be called within a runtime.
+    /// Asks for the start and the end of these partitions' logs. Must be called within a runtime. `counted`: by how many partitions roles are
+    /// mapped, if that is known.
     ///
     /// # Errors
     /// The process has no free thread or descriptor.
-    pub(super) fn start(access: &Access, elections: &Elections, partition: i32) -> Result<Self, StartupError> {
-        Self::with(access, elections, partition, None, None)
-    }
-
-    /// Like [`start`](Self::start), for an election.
-    ///
-    /// # Errors
-    ///
-    /// As for [`start`](Self::start).
-    pub(super) fn of(access: &Access, place: &Place) -> Result<Self, StartupError> {
-        Self::with(access, &place.elections, place.election.partition, place.counted, None)
-    }
-
-    /// Like [`start`](Self::start), for an election and the hellos of its candidates, in any partition.
-    ///
-    /// # Errors
-    ///
-    /// As for [`start`](Self::start).
-    pub(super) fn with_hellos(access: &Access, place: &Place) -> Result<Self, StartupError> {
-        let hellos = place.has_hellos_elsewhere().then(HellosElsewhere::default);
-        Self::with(access, &place.elections, place.election.partition, place.counted, hellos)
-    }
-
-    fn with(
+    pub(super) fn start(
         access: &Access,
         elections: &Elections,
-        partition: i32,
+        partitions: impl IntoIterator<Item = i32>,
         counted: Option<i32>,
-        hellos: Option<HellosElsewhere>,
     ) -> Result<Self, StartupError> {
         let (sender, events) = channel(WAITING);
-        let of_hellos = hellos.as_ref().map(|_| Elections::PARTITION_OF_HELLOS);
+        let partitions: BTreeSet<i32> = partitions.into_iter().collect();
         let source = Source {
             access: access.clone(),
             elections: elections.clone(),
             partitions: counted,
-            only: Some(of_hellos.into_iter().chain([partition]).collect()),
+            only: Some(partitions.clone()),
             if_missing: IfMissing::Refuse,
             is_for_display: true,
         };
@@ -174,8 +146,7 @@ impl Reading {
         let timer = timer()?;
         Ok(Self {
             source,
-            partition,
-            hellos,
+            progress: partitions.into_iter().map(|partition| (partition, (None, 0))).collect(),
             is_down: false,
             partitions: None,
             reader,
@@ -192,26 +163,27 @@ impl Reading {
         self.source.access.embedded.as_ref()
     }
 
-    /// Reads from this offset.
-    pub(super) fn read_from(&self, offset: Offset) {
-        self.reader.read_from(self.partition, offset);
+    /// Reads a partition from this offset.
+    pub(super) fn read_from(&mut self, partition: i32, offset: Offset) {
+        self.read_up_to(partition, offset);
+        self.reader.read_from(partition, offset);
     }
 
-    /// The election that is read.
-    fn election(&self) -> ElectionId {
-        let elections = &self.source.elections;
-        elections.election(elections.roles.start, 1)
+    /// Whether all partitions were read up to the ends that they had when the reading began.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.progress.values().all(|(end, next)| end.is_some_and(|end| *next >= end))
     }
 
-    /// Whether the hellos in another partition have been read up to their end at the start of the reading.
-    pub(super) fn has_read_hellos(&self) -> bool {
-        self.hellos.as_ref().is_none_or(HellosElsewhere::are_read)
+    fn read_up_to(&mut self, partition: i32, offset: Offset) {
+        if let Some((_, next)) = self.progress.get_mut(&partition) {
+            *next = offset.max(*next);
+        }
     }
 
-    /// Starts again: asks for the first and the next offset of the log.
+    /// Starts again: asks for the first and the next offset of each log.
     fn begin_anew(&mut self) -> Result<(), StartupError> {
         self.number += 1;
-        self.hellos = self.hellos.take().map(|_| HellosElsewhere::default());
+        self.progress.values_mut().for_each(|progress| *progress = (None, 0));
         self.reader = start(&self.source, self.number, &self.sender)?;
         Ok(())
     }
@@ -269,16 +241,22 @@ impl Reading {
                 self.partitions = Some(partitions);
                 return Ok(None);
             }
-            KafkaEvent::Reading { reading, partition, event }
-                if reading == self.number && partition != self.partition =>
-            {
-                return self.elsewhere(event);
-            }
-            KafkaEvent::Reading { reading, event, .. } if reading == self.number => match event {
-                ReadingEvent::CaughtUp { next } => Input::CaughtUp(next),
+            KafkaEvent::Reading { reading, partition, event } if reading == self.number => match event {
+                ReadingEvent::CaughtUp { next } => {
+                    self.read_up_to(partition, next);
+                    Input::CaughtUp
+                }
                 ReadingEvent::Cut => Input::Cut,
-                ReadingEvent::Ends { asked, start, end } => Input::Ends { asked, start, end },
-                ReadingEvent::Record(record) => Input::Record(record),
+                ReadingEvent::Ends { asked, start, end } => {
+                    if let Some((known_end, _)) = self.progress.get_mut(&partition) {
+                        known_end.get_or_insert(end);
+                    }
+                    Input::Ends { partition, asked, start, end }
+                }
+                ReadingEvent::Record(record) => {
+                    self.read_up_to(partition, record.offset + 1);
+                    Input::Record { partition, record }
+                }
                 ReadingEvent::Undecodable { offset, error } => return Err(undecodable(offset, &error)),
             },
             KafkaEvent::Down { .. } if self.embedded().is_some() => {
@@ -307,26 +285,6 @@ impl Reading {
             | KafkaEvent::Reading { .. }
             | KafkaEvent::Topic { .. } => return Ok(None),
         }))
-    }
-
-    /// Handles an event of the partition with the hellos.
-    fn elsewhere(&mut self, event: ReadingEvent) -> Result<Option<Input>, StartupError> {
-        let Some(hellos) = &mut self.hellos else { return Ok(None) };
-        match event {
-            ReadingEvent::CaughtUp { next } => hellos.caught_up(next),
-            ReadingEvent::Cut => return Ok(Some(Input::Cut)),
-            ReadingEvent::Ends { start, end, .. } => {
-                if let Some(from) = hellos.ends(start, end) {
-                    self.reader.read_from(Elections::PARTITION_OF_HELLOS, from);
-                }
-            }
-            ReadingEvent::Record(record) => {
-                hellos.caught_up(record.offset + 1);
-                return Ok(is_hello(&self.source.elections.group, &record).then_some(Input::Hello(record)));
-            }
-            ReadingEvent::Undecodable { offset, error } => return Err(undecodable(offset, &error)),
-        }
-        Ok(None)
     }
 
     /// The meaning of an empty log from `from` on, if the log starts at `start`.

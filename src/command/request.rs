@@ -11,7 +11,6 @@ use tokio::sync::mpsc::channel;
 
 use crate::command::reading::{self, Place, Reading, Seen, Unread, observe};
 use crate::command::stdout;
-use crate::config::Look;
 use crate::exit::{ExitStatus, StartupError};
 use crate::text::one_line;
 
@@ -24,20 +23,29 @@ const REFUSAL_WITHIN: Duration = Duration::from_millis(1_500);
 /// librdkafka takes no longer time limit for a record.
 const LONGEST_DELIVERY: Duration = Duration::from_millis(i32::MAX as u64);
 
-/// Prints the answer: the JSON line if there is one, otherwise the sentence, which is an error unless `status` is success.
-pub(super) fn answered(
-    line: Option<impl Serialize>,
-    status: ExitStatus,
-    sentence: String,
-) -> Result<ExitStatus, StartupError> {
-    let text = match line {
+/// The answer about one election.
+pub(super) struct Answer<L> {
+    /// With `--json`.
+    pub(super) line: Option<L>,
+    pub(super) status: ExitStatus,
+    pub(super) sentence: String,
+}
+
+/// Prints the answers: the JSON lines if there are any, otherwise the sentences; those without success are an error. The exit status is the worst
+/// of them.
+pub(super) fn answered<L: Serialize>(answers: &[Answer<L>]) -> Result<ExitStatus, StartupError> {
+    let worst =
+        answers.iter().map(|answer| answer.status).max_by_key(|status| status.code()).unwrap_or(ExitStatus::Success);
+    let text = |answer: &Answer<L>| match &answer.line {
         // Strings and numbers under string keys always serialize.
-        Some(line) => serde_json::to_string(&line).unwrap_or_default(),
-        None if status == ExitStatus::Success => one_line(&sentence),
-        None => return Err(StartupError::with(status, sentence)),
+        Some(line) => Some(serde_json::to_string(line).unwrap_or_default()),
+        None => Some(one_line(&answer.sentence)).filter(|_| answer.status == ExitStatus::Success),
     };
-    stdout::written(writeln!(io::stdout(), "{text}"))?;
-    Ok(status)
+    let text: String = answers.iter().filter_map(text).map(|line| line + "\n").collect();
+    stdout::written(io::stdout().write_all(text.as_bytes()))?;
+    let is_error = |answer: &&Answer<L>| answer.line.is_none() && answer.status != ExitStatus::Success;
+    let errors: Vec<&str> = answers.iter().filter(is_error).map(|answer| answer.sentence.as_str()).collect();
+    if errors.is_empty() { Ok(worst) } else { Err(StartupError::with(worst, errors.join("; "))) }
 }
 
 /// An election that was read; the reading continues.
@@ -48,11 +56,11 @@ pub(super) struct SeenElection {
     pub(super) seen: Seen,
 }
 
-/// Finds the election and reads it, with its candidates' hellos.
-pub(super) async fn see(access: &Access, look: &Look) -> Result<SeenElection, Unread> {
-    let place = Place::find(access, &look.election, look.timeout).await?;
-    let mut reading = Reading::with_hellos(access, &place)?;
-    let seen = observe(&mut reading, look.timeout).await?;
+/// Reads one election, with its candidates' hellos.
+pub(super) async fn see(access: &Access, place: Place, timeout: Duration) -> Result<SeenElection, Unread> {
+    let mut reading = place.read(access)?;
+    let seen = observe(&mut reading, &place, timeout).await?.pop();
+    let seen = seen.ok_or_else(|| StartupError::new("no election was read"))?;
     Ok(SeenElection { place, reading, seen })
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::program::{ElectionId, clock};
+use neli::program::{Access, ElectionId, clock};
 use neli_proto::journal::View;
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{Leader, Leadership, NoRoom, Receipt};
@@ -10,9 +10,9 @@ use neli_proto::record::{Body, Offset, What};
 use neli_proto::time::{Time, millis};
 use serde::Serialize;
 
-use crate::command::reading::{self, Input, Reading, Seen, Unread, read_at};
-use crate::command::request::{Appended, SeenElection, answered, append, operator, record, see};
-use crate::command::wording::{leadership, nobody_has_room, span};
+use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, read_at};
+use crate::command::request::{Answer, Appended, SeenElection, answered, append, operator, record, see};
+use crate::command::wording::{leadership, named, nobody_has_room, span};
 use crate::config::Resign;
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::{spoken, timestamp};
@@ -79,9 +79,9 @@ struct Handover {
 
 /// The result as JSON; docs/json.md describes it.
 #[derive(Serialize)]
-struct Line<'a> {
+struct Line {
     ts: String,
-    group: &'a str,
+    group: String,
     role: String,
     outcome: &'static str,
     why: Option<String>,
@@ -96,45 +96,81 @@ struct Line<'a> {
 ///
 /// Kafka refuses permanently, the log can't be read, or stdout can't be written; and every unsuccessful result, with its own status.
 pub fn main(resign: &Resign) -> Result<ExitStatus, StartupError> {
-    let Handover { election, outcome, sentence, from, to, gap } = reading::run(hand_over(resign))?;
-    let line = resign.look.json.then(|| Line {
-        ts: timestamp(clock::wall_ms()),
-        group: &election.group,
-        role: election.label(),
-        outcome: outcome.name(),
-        why: Some(sentence.clone()).filter(|_| outcome != ResignOutcome::Resigned),
-        from,
-        to,
-        gap_ms: gap.map(millis),
-    });
-    answered(line, outcome.status(), sentence)
+    let handovers = reading::run(hand_over(resign))?;
+    let are_many = handovers.len() > 1;
+    let answer = |Handover { election, outcome, sentence, from, to, gap }: Handover| {
+        let shown = if are_many { format!("{}: {sentence}", named(&election)) } else { sentence.clone() };
+        let line = resign.look.json.then(|| Line {
+            ts: timestamp(clock::wall_ms()),
+            role: election.label(),
+            group: election.group,
+            outcome: outcome.name(),
+            why: Some(sentence).filter(|_| outcome != ResignOutcome::Resigned),
+            from,
+            to,
+            gap_ms: gap.map(millis),
+        });
+        Answer { line, status: outcome.status(), sentence: shown }
+    };
+    answered(&handovers.into_iter().map(answer).collect::<Vec<_>>())
 }
 
 impl Handover {
     fn none(election: &ElectionId, outcome: ResignOutcome, from: Option<Party>, sentence: String) -> Self {
         Self { election: election.clone(), outcome, sentence, from, to: None, gap: None }
     }
+
+    fn unknown(election: &ElectionId, why: &str) -> Self {
+        Self::none(election, ResignOutcome::Unknown, None, format!("can't tell who leads: {why}"))
+    }
 }
 
-async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
-    let Resign { look, force, reason } = resign;
-    let until = clock::now() + look.timeout;
+/// Hands over the role, or with `--all-roles` one role after the other.
+async fn hand_over(resign: &Resign) -> Result<Vec<Handover>, StartupError> {
+    let Resign { look, all_roles, .. } = resign;
     let access = reading::access(&look.client)?;
-    let SeenElection { place, mut reading, mut seen } = match see(&access, look).await {
+    let place = match Place::find(&access, &look.election, look.timeout, |_| {}).await {
+        Ok(place) => place,
+        Err(Unread::Refused(refusal)) => return Err(refusal),
+        Err(Unread::NoAnswer(why)) => return Ok(vec![Handover::unknown(&look.election, &why)]),
+    };
+    if !all_roles {
+        place.one(
+            "--role says whose leader is to stand down, and --all-roles asks the leaders of all, one after the other",
+        )?;
+    }
+    let mut handovers = Vec::new();
+    for one in place.each() {
+        let election = one.elections.first().cloned();
+        match (hand_over_one(resign, &access, one).await, election) {
+            (Ok(handover), _) => handovers.push(handover),
+            // What was done before is to be printed.
+            (Err(refusal), Some(election)) if !handovers.is_empty() => {
+                handovers.push(Handover::unknown(&election, &refusal.to_string()));
+                break;
+            }
+            (Err(refusal), _) => return Err(refusal),
+        }
+    }
+    Ok(handovers)
+}
+
+async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result<Handover, StartupError> {
+    let Resign { look, force, reason, .. } = resign;
+    let until = clock::now() + look.timeout;
+    let election = place.one("")?.clone();
+    let SeenElection { place, mut reading, mut seen } = match see(access, place, look.timeout).await {
         Ok(seen) => seen,
         Err(Unread::Refused(refusal)) => return Err(refusal),
-        Err(Unread::NoAnswer(why)) => {
-            let sentence = format!("can't tell who leads: {why}");
-            return Ok(Handover::none(&look.election, ResignOutcome::Unknown, None, sentence));
-        }
+        Err(Unread::NoAnswer(why)) => return Ok(Handover::unknown(&election, &why)),
     };
-    let (at, election) = (read_at(), &place.election);
+    let (at, election) = (read_at(), &election);
     let current = seen.observer.leadership(at);
     let from = match current {
         Leadership::Led { leader, .. } => Party::of(leader),
         Leadership::Unknown => return Ok(Handover::none(election, ResignOutcome::Unknown, None, leadership(current))),
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            let sentence = seen.no_record(election).unwrap_or_else(|| leadership(current));
+            let sentence = seen.no_record().unwrap_or_else(|| leadership(current));
             return Ok(Handover::none(election, ResignOutcome::Vacant, None, sentence));
         }
     };
@@ -143,7 +179,7 @@ async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
         return Ok(Handover::none(election, ResignOutcome::NobodyStandsBy, Some(from), sentence));
     }
     let (standbys, leader) = (seen.observer.standbys(at), seen.observer.leaders_hello());
-    let roles = seen.others.mapping.as_ref().map_or(1, Mapping::count);
+    let roles = place.mapping.as_ref().map_or(1, Mapping::count);
     let no_room = leader.and_then(|leader| NoRoom::for_successor(&standbys, leader, roles));
     if let Some(no_room) = no_room.filter(|_| !force) {
         let why = nobody_has_room(&no_room, roles);
@@ -152,7 +188,7 @@ async fn hand_over(resign: &Resign) -> Result<Handover, StartupError> {
     }
     let body =
         Body::Request { what: What::Resign, term: Some(from.term), by: Some(operator()), reason: reason.clone() };
-    let sentence = match append(&access, election, look.timeout, record(election, body)).await? {
+    let sentence = match append(access, election, look.timeout, record(election, body)).await? {
         Appended::Yes => {
             let asked = Asked { election, from, timeout: look.timeout, until };
             return successor(&mut reading, &mut seen, asked).await;
@@ -224,6 +260,6 @@ async fn successor(reading: &mut Reading, seen: &mut Seen, asked: Asked<'_>) -> 
         if matches!(input, Input::Cut) {
             return Err(reading.history_cut());
         }
-        seen.take_in(input);
+        seen.take_in(&input);
     }
 }

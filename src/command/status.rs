@@ -1,4 +1,4 @@
-//! `status`: the leader of an election, or why there is none and until when; and the standbys.
+//! `status`: the leader of an election, or why there is none and until when; and the standbys. Of a group with several roles: a table of them.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use neli_proto::observer::{KnownCandidate, Leader, Leadership, NoRoom, Observer,
 use neli_proto::record::JobState;
 use neli_proto::time::Time;
 
-use crate::command::page::{Page, Style, Tone, wrapped};
-use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at, warn_of_clock};
+use crate::command::page::{Page, Style, Tone, columns, wrapped};
+use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at, take_in, warn_of_clock};
 use crate::command::screen::{self, Screen};
-use crate::command::wording::{counted, date, groups, leadership, named, no_role, nobody_has_room, span};
+use crate::command::wording::{counted, date, groups, leadership, leadership_in_table, named, nobody_has_room, span};
 use crate::command::{status::json::Line, stdout};
 use crate::config::{Look, StatusOf};
 use crate::exit::{ExitStatus, StartupError};
@@ -101,40 +101,45 @@ impl From<io::Error> for Ended {
 
 async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
     let access = reading::access(&look.client)?;
-    let place = Place::find(&access, &look.election, look.timeout).await?;
-    let question = run::Question::ask(&access, &place.election);
-    let mut reading = Reading::with_hellos(&access, &place)?;
-    let mut seen = observe(&mut reading, look.timeout).await?;
-    seen.learn_claim(&reading).await?;
-    let mut last_run = question.answer().await;
+    let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
+    // The jobs of several roles have no recorded runs.
+    let recorded = if let [only] = place.elections.as_slice() { Some(only) } else { None };
+    let question = recorded.map(|election| run::Question::ask(&access, election));
+    let mut reading = place.read(&access)?;
+    let mut all = observe(&mut reading, &place, look.timeout).await?;
+    if let [seen] = all.as_mut_slice() {
+        seen.learn_claim(&reading).await?;
+    }
+    let mut last_run = match question {
+        Some(question) => question.answer().await,
+        None => None,
+    };
     let mut screen = Screen::of_stdout(how != How::Once);
-    let mut was_silent = false;
+    let mut were_silent = vec![false; all.len()];
     loop {
         let at = read_at();
-        let snapshot = Snapshot::of(&place.election, &seen, last_run.as_ref(), at);
+        let mapping = place.mapping.as_ref();
+        let snapshots = all.iter().map(|seen| Snapshot::of(seen, mapping, last_run.as_ref(), at));
+        let shown = Shown { snapshots: snapshots.collect(), at };
         // A single page shows the records up to the end, even if Kafka does not answer any more.
-        let text = match seen.trouble.as_ref().filter(|_| how != How::Once) {
-            Some(why) if look.json => Line::unknown(&place.election, at, why).text(),
-            Some(why) => snapshot.without_answer(why).render(Style::of_stdout()),
-            None if look.json => snapshot.json(),
-            None => snapshot.text(how),
-        };
+        let trouble = all.iter().find_map(|seen| seen.trouble.as_deref()).filter(|_| how != How::Once);
+        let text = if look.json { shown.json(trouble) } else { shown.text(how, trouble) };
         if how == How::Once {
-            warn_of_clock(seen.observer.is_ahead_by(at));
+            warn_of_clock(all.iter().filter_map(|seen| seen.observer.is_ahead_by(at)).max());
         }
         let written = if look.json { io::stdout().write_all(text.as_bytes()) } else { screen.show(&text) };
         if how == How::Once {
             // The exit status names the state even if stdout is not read.
             stdout::written(written)?;
-            return Ok(snapshot.status());
+            return Ok(shown.status());
         }
         written?;
-        let run = seen.run();
-        pass(&mut reading, &mut seen, clock::now() + INTERVAL).await?;
-        if seen.run() != run {
-            last_run = run::Question::ask(&access, &place.election).answer().await;
+        let run = all.first().map(Seen::run);
+        pass(&mut reading, &mut all, clock::now() + INTERVAL).await?;
+        if let Some(election) = recorded.filter(|_| all.first().map(Seen::run) != run) {
+            last_run = run::Question::ask(&access, election).answer().await;
         }
-        note_silence(&mut seen, &mut was_silent);
+        all.iter_mut().zip(&mut were_silent).for_each(|(seen, was_silent)| note_silence(seen, was_silent));
     }
 }
 
@@ -153,15 +158,117 @@ fn note_silence(seen: &mut Seen, was_silent: &mut bool) {
 }
 
 /// Handles events until this time.
-async fn pass(reading: &mut Reading, seen: &mut Seen, until: Time) -> Result<(), Ended> {
+async fn pass(reading: &mut Reading, all: &mut [Seen], until: Time) -> Result<(), Ended> {
     while clock::now() < until {
         let input = reading.next(Some(until)).await?;
         if matches!(input, Input::Cut) {
             return Err(reading.history_cut().into());
         }
-        seen.take_in(input);
+        take_in(all, &input);
     }
     Ok(())
+}
+
+/// What is shown at one moment: one election, or all roles of a group.
+struct Shown<'a> {
+    snapshots: Vec<Snapshot<'a>>,
+    at: ReadAt,
+}
+
+impl Shown<'_> {
+    /// The worst of the elections' states.
+    fn status(&self) -> ExitStatus {
+        self.snapshots.iter().map(Snapshot::status).max_by_key(|status| status.code()).unwrap_or(UNKNOWN)
+    }
+
+    /// One line for each election. While Kafka does not answer, the records that were read do not show the present leader.
+    fn json(&self, trouble: Option<&str>) -> String {
+        let line = |snapshot: &Snapshot<'_>| match trouble {
+            Some(why) => Line::unknown(snapshot.election, self.at, why).text(),
+            None => Line::of(snapshot).text(),
+        };
+        self.snapshots.iter().map(line).collect()
+    }
+
+    /// The page. The live view also has as many of the last changes as fit the terminal.
+    fn text(&self, how: How, trouble: Option<&str>) -> String {
+        let style = Style::of_stdout();
+        let mut text = match (trouble, self.snapshots.as_slice()) {
+            (Some(why), all) => {
+                let of_one = all.iter().map(|one| named(one.election)).next().filter(|_| all.len() == 1);
+                let name = of_one.unwrap_or_else(|| self.group().to_owned());
+                return Page::new(Tone::Unknown, &format!("{name}: can't tell who leads: {why}")).render(style);
+            }
+            (None, [one]) => one.page(how == How::Live, style).render(style),
+            (None, all) => self.head(all).render(style) + &table(all, style),
+        };
+        if how == How::Live {
+            let room = screen::rows().map_or(usize::MAX, |rows| rows.saturating_sub(text.lines().count() + 2));
+            let lines = self.last_changes(style.columns.unwrap_or(usize::MAX));
+            let last = lines.iter().skip(lines.len().saturating_sub(room));
+            text.push('\n');
+            text.extend(last.map(|line| format!("{line}\n")));
+        }
+        text
+    }
+
+    fn group(&self) -> &str {
+        self.snapshots.first().map_or("", |snapshot| snapshot.election.group.as_str())
+    }
+
+    /// The first line above the table of several roles.
+    fn head(&self, all: &[Snapshot<'_>]) -> Page {
+        let led = all.iter().filter(|snapshot| snapshot.status() == LED).count();
+        let tone = match () {
+            () if led == all.len() => Tone::Good,
+            () if all.iter().all(|snapshot| snapshot.status() != VACANT) => Tone::Unknown,
+            () => Tone::Bad,
+        };
+        let led = if led == all.len() {
+            format!("all {led} roles are led")
+        } else {
+            format!("{led} of {} roles are led", all.len())
+        };
+        Page::new(tone, &format!("{}: {led}; --role shows one of them", self.group()))
+    }
+
+    /// The last changes in all elections, the oldest one first.
+    fn last_changes(&self, width: usize) -> Vec<String> {
+        let is_one = self.snapshots.len() == 1;
+        let of_election = |snapshot: &Snapshot<'_>| {
+            let role = if is_one { String::new() } else { format!("{}: ", snapshot.election.label()) };
+            snapshot
+                .seen
+                .events
+                .iter()
+                .map(move |(ms, event)| (*ms, format!("{} {role}{event}", date(*ms))))
+                .collect::<Vec<_>>()
+        };
+        let mut events: Vec<(u64, String)> = self.snapshots.iter().flat_map(of_election).collect();
+        if !is_one {
+            events.sort_by_key(|(ms, _)| *ms);
+        }
+        events.iter().flat_map(|(_, event)| wrapped(&one_line(event), width)).collect()
+    }
+}
+
+/// One line for each role.
+fn table(all: &[Snapshot<'_>], style: Style) -> String {
+    let cells: Vec<[String; 4]> = all
+        .iter()
+        .map(|snapshot| {
+            let term = match snapshot.leadership {
+                Leadership::Led { leader, .. } | Leadership::Silent { leader, .. } => leader.term.to_string(),
+                Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown => {
+                    "-".to_owned()
+                }
+            };
+            let role = one_line(&snapshot.election.label());
+            let state = snapshot.with_room(leadership_in_table(snapshot.leadership));
+            [role, term, snapshot.standbys.len().to_string(), one_line(&state)]
+        })
+        .collect();
+    columns(["ROLE", "TERM", "STANDBYS", "LEADER"], &cells, style)
 }
 
 /// An election at one moment.
@@ -169,6 +276,8 @@ struct Snapshot<'a> {
     election: &'a ElectionId,
     seen: &'a Seen,
     observer: &'a Observer,
+    /// The roles of the group, if there are several or these have names.
+    mapping: Option<&'a Mapping>,
     /// `--once`, `--window` or `--schedule`: the last recorded run.
     last_run: Option<&'a Fact>,
     at: ReadAt,
@@ -179,12 +288,12 @@ struct Snapshot<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    fn of(election: &'a ElectionId, seen: &'a Seen, last_run: Option<&'a Fact>, at: ReadAt) -> Self {
-        let observer = &seen.observer;
+    fn of(seen: &'a Seen, mapping: Option<&'a Mapping>, last_run: Option<&'a Fact>, at: ReadAt) -> Self {
+        let (election, observer) = (&seen.election, &seen.observer);
         let (leadership, standbys) = (observer.leadership(at), observer.standbys(at));
-        let roles = seen.others.mapping.as_ref().map_or(1, Mapping::count);
+        let roles = mapping.map_or(1, Mapping::count);
         let no_room = NoRoom::of(&standbys, roles).filter(|_| is_vacant(leadership));
-        Self { election, seen, observer, last_run, at, leadership, standbys, no_room }
+        Self { election, seen, observer, mapping, last_run, at, leadership, standbys, no_room }
     }
 
     fn status(&self) -> ExitStatus {
@@ -199,19 +308,13 @@ impl<'a> Snapshot<'a> {
 
     /// The leader, or why there is none.
     fn sentence(&self) -> String {
-        let sentence = leadership(self.leadership);
-        if let (Leadership::Forgotten | Leadership::NeverLed, Some(roles)) =
-            (self.leadership, self.seen.others.other_roles(self.election))
-        {
-            return format!("no leader: there is {}", no_role(self.election, roles));
-        }
-        let Some(no_room) = &self.no_room else { return sentence };
-        let roles = self.seen.others.mapping.as_ref().map_or(1, Mapping::count);
-        format!("{sentence}; {}", nobody_has_room(no_room, roles))
+        self.with_room(leadership(self.leadership))
     }
 
-    fn json(&self) -> String {
-        Line::of(self).text()
+    /// The sentence, and that no standby may lead this role too, if so.
+    fn with_room(&self, sentence: String) -> String {
+        let Some(no_room) = &self.no_room else { return sentence };
+        format!("{sentence}; {}", nobody_has_room(no_room, self.mapping.map_or(1, Mapping::count)))
     }
 
     fn tone(&self) -> Tone {
@@ -222,27 +325,6 @@ impl<'a> Snapshot<'a> {
             }
             Leadership::Unknown => Tone::Unknown,
         }
-    }
-
-    /// The page. The live view also has as many of the last changes as fit the terminal.
-    fn text(&self, how: How) -> String {
-        let style = Style::of_stdout();
-        let mut text = self.page(how == How::Live, style).render(style);
-        if how == How::Live {
-            let room = screen::rows().map_or(usize::MAX, |rows| rows.saturating_sub(text.lines().count() + 2));
-            let events =
-                self.seen.events.iter().map(|event| wrapped(&one_line(event), style.columns.unwrap_or(usize::MAX)));
-            let lines: Vec<String> = events.flatten().collect();
-            let last = lines.iter().skip(lines.len().saturating_sub(room));
-            text.push('\n');
-            text.extend(last.map(|line| format!("{line}\n")));
-        }
-        text
-    }
-
-    /// While Kafka does not answer, the records that were read do not show the present leader.
-    fn without_answer(&self, why: &str) -> Page {
-        Page::new(Tone::Unknown, &format!("{}: can't tell who leads: {why}", named(self.election)))
     }
 
     fn page(&self, has_bar: bool, style: Style) -> Page {
@@ -359,15 +441,12 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// The role's number and the number of roles.
+    /// The group's roles.
     fn roles(&self, page: &mut Page) {
-        let Some(mapping) = &self.seen.others.mapping else { return };
-        let (label, roles) = (self.election.label(), mapping.roles());
-        let cells = match mapping.number(&label) {
-            Some(_) => format!("{roles}; this is {label}, and --role shows another"),
-            None => format!("{roles}; --role says which"),
-        };
-        page.row("roles", &cells);
+        if let Some(mapping) = self.mapping {
+            let (roles, label) = (mapping.roles(), self.election.label());
+            page.row("roles", &format!("{roles}; this is {label}, and --role shows another"));
+        }
     }
 }
 

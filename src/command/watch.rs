@@ -1,11 +1,14 @@
 //! `watch`: shows how the law judges each record, for users and for tests. It reads like every other reader and writes nothing. It begins
 //! up to 10,000 records before the first shown one, so that it knows the law's verdict on that one.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::Range;
 
-use neli::program::{ElectionId, Elections, Key, clock};
+use neli::program::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
+use neli_proto::listener::FIRST_SPAN;
+use neli_proto::observer::ReadAt;
 use neli_proto::record::Offset;
 use neli_proto::time::{Time, millis};
 
@@ -69,23 +72,13 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
     reading::run(async {
         let access = reading::access(&watch.client)?;
         let deadline = clock::now() + watch.timeout;
-        let place = match Place::find(&access, &watch.election, watch.timeout).await {
+        let place = match Place::find(&access, &watch.election, watch.timeout, say_outage).await {
             Ok(place) => place,
             Err(Unread::NoAnswer(why)) => return Err(unknown(&why).into()),
             Err(Unread::Refused(refusal)) => return Err(refusal.into()),
         };
-        let mut reading =
-            if watch.has_hellos { Reading::with_hellos(&access, &place)? } else { Reading::of(&access, &place)? };
-        let mut show = Show {
-            watch,
-            election: &place.election,
-            account: None,
-            end: 0,
-            caught_up: false,
-            is_known: false,
-            others: Others::default(),
-            trouble: None,
-        };
+        let mut reading = place.read(&access)?;
+        let mut show = Show::new(watch, &place)?;
         // If a refusal ends the display, the buffer is written when it is dropped.
         let mut screen = BufWriter::new(io::stdout());
         loop {
@@ -94,20 +87,22 @@ fn show(watch: &Watch) -> Result<(), Obstacle> {
             } else {
                 // The output is flushed before each wait.
                 screen.flush()?;
-                let due = match &show.account {
-                    Some(account) => account.poll_timeout(read_at()),
-                    None => Some(deadline),
-                };
+                let due = if show.has_begun() { show.poll_timeout() } else { Some(deadline) };
                 reading.next(due).await?
             };
-            if show.account.is_none() && matches!(input, Input::Timeout) {
+            if !show.has_begun() && matches!(input, Input::Timeout) {
                 return Err(unknown(&no_answer(watch.timeout, show.trouble)).into());
             }
-            let step = show.handle(&reading, input);
-            for line in show.account.as_mut().map(Account::take_lines).unwrap_or_default() {
+            let handled = show.handle(&mut reading, input);
+            for line in show.accounts.iter_mut().flat_map(Account::take_lines) {
                 writeln!(screen, "{line}")?;
             }
-            if let Step::Done = step? {
+            handled?;
+            if reading.is_at_end() && matches!(show.caught_up(), Step::Done) {
+                show.accounts
+                    .iter_mut()
+                    .flat_map(Account::take_lines)
+                    .try_for_each(|line| writeln!(screen, "{line}"))?;
                 return Ok(screen.flush()?);
             }
         }
@@ -122,13 +117,13 @@ enum Step {
 
 struct Show<'a> {
     watch: &'a Watch,
-    election: &'a ElectionId,
-    /// The output, which begins when the first and the next offset of the log are known.
-    account: Option<Account>,
-    /// The log's next offset at that time.
-    end: Offset,
+    place: &'a Place,
+    /// When each partition's end was asked for, its first and its next offset, until all are known.
+    ends: BTreeMap<i32, (Time, Range<Offset>)>,
+    /// The output of each election, which begins when the bounds of all logs are known.
+    accounts: Vec<Account>,
     caught_up: bool,
-    /// Whether a record of the election, or the hello of a candidate for it, was read.
+    /// Whether a record of an election, or the hello of a candidate for one, was read.
     is_known: bool,
     /// The other elections whose records were read.
     others: Others,
@@ -136,96 +131,134 @@ struct Show<'a> {
     trouble: Option<String>,
 }
 
-impl Show<'_> {
-    fn handle(&mut self, reading: &Reading, input: Input) -> Result<Step, StartupError> {
+impl<'a> Show<'a> {
+    fn new(watch: &'a Watch, place: &'a Place) -> Result<Self, StartupError> {
+        let partitions: BTreeSet<i32> = place.elections.iter().map(|election| election.partition).collect();
+        if let (Some(WatchFrom::Offset(offset)), 2..) = (watch.from, partitions.len()) {
+            place.one(&format!("--from {offset} is in one partition, and --role says in which"))?;
+        }
+        let (ends, accounts, others) = (BTreeMap::new(), Vec::new(), Others::default());
+        Ok(Self { watch, place, ends, accounts, caught_up: false, is_known: false, others, trouble: None })
+    }
+
+    const fn has_begun(&self) -> bool {
+        !self.accounts.is_empty()
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.accounts.iter().filter_map(|account| account.poll_timeout(read_at())).min()
+    }
+
+    /// The elections in a partition, with their accounts.
+    fn in_partition(&mut self, partition: i32) -> impl Iterator<Item = (&ElectionId, &mut Account)> {
+        let elections = self.place.elections.iter().zip(&mut self.accounts);
+        elections.filter(move |(election, _)| election.partition == partition)
+    }
+
+    fn handle(&mut self, reading: &mut Reading, input: Input) -> Result<(), StartupError> {
         let at = read_at();
-        match (input, &mut self.account) {
-            (Input::CaughtUp(next), _) => return Ok(self.read_up_to(next)),
-            (Input::Cut, _) => return Err(reading.history_cut()),
-            (Input::Down(error), None) => {
-                say(&format!("Kafka does not answer: {error}; waiting"));
-                self.trouble = Some(error);
+        match input {
+            Input::Cut => return Err(reading.history_cut()),
+            Input::Down(error) => {
+                say_outage(&error);
+                self.trouble = Some(error).filter(|_| !self.has_begun());
             }
-            (Input::Down(error), Some(_)) => say(&format!("Kafka does not answer: {error}; waiting")),
-            (Input::Ends { asked, end, .. }, Some(account)) => account.answered(at.now, asked, end),
-            (Input::Ends { asked, start, end }, None) => return self.begin(reading, asked, start..end),
-            (Input::Hello(record), Some(account)) => {
-                // The offset where the election was read from has no meaning in another partition.
-                let is_shown =
-                    self.caught_up || matches!(self.watch.from, Some(WatchFrom::Since(_) | WatchFrom::Start));
-                if let Some(value) = record.value.filter(|_| is_shown) {
-                    let position = Position { partition: Elections::PARTITION_OF_HELLOS, offset: record.offset };
-                    account.hello(at, position, &value, record.written_ms);
+            Input::Ends { partition, asked, end, .. } if self.has_begun() => {
+                self.in_partition(partition).for_each(|(_, account)| account.answered(at.now, asked, end));
+            }
+            Input::Ends { partition, asked, start, end } => {
+                self.ends.insert(partition, (asked, start..end));
+                if self.ends.len() == self.place.partitions().len() {
+                    self.begin(reading)?;
                 }
             }
-            (Input::Record(record), Some(account)) => {
-                let offset = record.offset;
-                if let Key::Election(_) = record.key {
-                    self.is_known = true;
-                    account.read(at, offset, record.value.as_deref(), record.written_ms);
-                } else {
-                    account.read_other(at.now, offset);
-                    self.is_known |= self.others.take_in(self.election, &record);
-                    let is_shown_hello = self.watch.has_hellos && is_hello(&self.election.group, &record);
-                    if let Some(value) = record.value.filter(|_| is_shown_hello) {
-                        let position = Position { partition: self.election.partition, offset };
-                        account.hello(at, position, &value, record.written_ms);
-                    }
+            Input::Record { partition, record } => self.read(at, partition, &record),
+            Input::Timeout => self.accounts.iter_mut().for_each(|account| account.handle_timeout(at)),
+            Input::Up => say("Kafka answers again"),
+            Input::Warning(warning) => say(&warning),
+            Input::CaughtUp => {}
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, at: ReadAt, partition: i32, record: &ReadRecord) {
+        let ReadRecord { offset, key, value, written_ms, .. } = record;
+        for (election, account) in self.in_partition(partition) {
+            if *key == Key::Election(election.role) {
+                account.read(at, *offset, value.as_deref(), *written_ms);
+            } else {
+                account.read_other(at.now, *offset);
+            }
+        }
+        let place = self.place;
+        self.is_known |= matches!(key, Key::Election(_));
+        for election in &place.elections {
+            self.is_known |= self.others.take_in(election, record);
+        }
+        let Some(group) = place.elections.first().map(|election| &election.group) else { return };
+        // The offset where an election was read from has no meaning in another partition.
+        let is_elsewhere = place.elections.iter().all(|election| election.partition != partition);
+        let is_shown = self.watch.has_hellos
+            && (!is_elsewhere
+                || self.caught_up
+                || matches!(self.watch.from, Some(WatchFrom::Since(_) | WatchFrom::Start)));
+        if let (Some(value), Some(account)) = (value, self.accounts.first_mut())
+            && is_shown
+            && is_hello(group, record)
+        {
+            account.hello(at, Position { partition, offset: *offset }, value, *written_ms);
+        }
+    }
+
+    /// Begins the output, since the bounds of all logs are known.
+    fn begin(&mut self, reading: &mut Reading) -> Result<(), StartupError> {
+        for election in &self.place.elections {
+            let Some((asked, Range { start, end })) = self.ends.get(&election.partition) else { continue };
+            let first = match self.watch.from.unwrap_or(WatchFrom::End) {
+                WatchFrom::End => *end,
+                WatchFrom::Offset(offset) if offset > *end => {
+                    return Err(StartupError::new(format!("--from {offset}: must be at most {end}, the log's end")));
                 }
-                return Ok(self.read_up_to(offset + 1));
-            }
-            (Input::Timeout, Some(account)) => account.handle_timeout(at),
-            (Input::Up, _) => say("Kafka answers again"),
-            (Input::Warning(warning), _) => say(&warning),
-            // No record comes before the log's bounds are known.
-            (Input::Hello(_) | Input::Record(_) | Input::Timeout, _) => {}
+                WatchFrom::Offset(offset) => offset.max(*start),
+                WatchFrom::Since(_) | WatchFrom::Start => *start,
+            };
+            let since_ms = match self.watch.from.unwrap_or(WatchFrom::End) {
+                WatchFrom::Since(span) => read_at().wall_ms.saturating_sub(millis(span)),
+                WatchFrom::End | WatchFrom::Offset(_) | WatchFrom::Start => 0,
+            };
+            let from = (*start).max(first - RUN_UP);
+            let mut journal = Journal::read_from(from, reading.origin(from, *start));
+            journal.answered(clock::now(), *asked, *end);
+            let (shown, is_one_of_many) = (Shown { first, since_ms }, self.place.elections.len() > 1);
+            self.accounts.push(Account::new(self.watch.json, election, is_one_of_many, shown, journal));
         }
-        Ok(Step::On)
+        for (partition, (_, Range { start, end })) in &self.ends {
+            let elections = self.place.elections.iter().zip(&self.accounts);
+            let first = elections
+                .filter(|(election, _)| election.partition == *partition)
+                .map(|(_, account)| account.next())
+                .min();
+            reading.read_from(*partition, first.unwrap_or((*start).max(end - FIRST_SPAN)));
+        }
+        Ok(())
     }
 
-    /// Begins the output. The log had these offsets when it was `asked`.
-    fn begin(&mut self, reading: &Reading, asked: Time, log: Range<Offset>) -> Result<Step, StartupError> {
-        let Range { start, end } = log;
-        let first = match self.watch.from.unwrap_or(WatchFrom::End) {
-            WatchFrom::End => end,
-            WatchFrom::Offset(offset) if offset > end => {
-                return Err(StartupError::new(format!("--from {offset}: must be at most {end}, the log's end")));
-            }
-            WatchFrom::Offset(offset) => offset.max(start),
-            WatchFrom::Since(_) | WatchFrom::Start => start,
-        };
-        let since_ms = match self.watch.from.unwrap_or(WatchFrom::End) {
-            WatchFrom::Since(span) => read_at().wall_ms.saturating_sub(millis(span)),
-            WatchFrom::End | WatchFrom::Offset(_) | WatchFrom::Start => 0,
-        };
-        let from = start.max(first - RUN_UP);
-        self.end = end;
-        let mut journal = Journal::read_from(from, reading.origin(from, start));
-        journal.answered(clock::now(), asked, end);
-        self.account = Some(Account::new(self.watch.json, self.election.partition, Shown { first, since_ms }, journal));
-        reading.read_from(from);
-        Ok(self.read_up_to(from))
-    }
-
-    fn read_up_to(&mut self, next: Offset) -> Step {
-        if next < self.end {
-            return Step::On;
-        }
+    /// Everything was read up to the ends that the logs had at the start.
+    fn caught_up(&mut self) -> Step {
         // If there are other elections, the name may be mistyped. Without others, this election may be the first one.
-        let has_others = !self.others.groups.is_empty() || self.others.other_roles(self.election).is_some();
-        if !self.caught_up && !self.is_known && has_others {
-            say(&no_record(self.election, &self.others));
+        if let ([election, ..], false) = (self.place.elections.as_slice(), self.caught_up || self.is_known)
+            && !self.others.groups.is_empty()
+        {
+            say(&no_record(election, &self.others));
         }
         if self.watch.until_end {
-            if let Some(account) = self.account.as_mut().filter(|_| self.watch.from.is_some()) {
+            for account in self.accounts.iter_mut().filter(|_| self.watch.from.is_some()) {
                 account.tell_silence(read_at());
             }
             return Step::Done;
         }
-        if !std::mem::replace(&mut self.caught_up, true)
-            && let Some(account) = &mut self.account
-        {
-            account.caught_up(read_at());
+        if !std::mem::replace(&mut self.caught_up, true) {
+            self.accounts.iter_mut().for_each(|account| account.caught_up(read_at()));
         }
         Step::On
     }
@@ -234,6 +267,10 @@ impl Show<'_> {
 /// The error for a Kafka that has not answered in time at the start.
 fn unknown(why: &str) -> StartupError {
     StartupError::with(UNKNOWN, format!("can't tell who leads: {why}"))
+}
+
+fn say_outage(error: &str) {
+    say(&format!("Kafka does not answer: {error}; waiting"));
 }
 
 /// Prints a line on stderr. If stderr is closed, it is lost.

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use neli::program::ElectionId;
-use neli_proto::mapping::Mapping;
 use neli_proto::observer::{Change, Job, Leader, Leadership, NoRoom, Observer, OverlappedJob, Release, Silence};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, What};
@@ -62,19 +61,11 @@ pub(super) fn groups(others: &BTreeSet<String>) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// The sentence that the topic contains no record of an election, but records of other groups or other roles.
+/// The sentence that the topic contains no record of an election, but records of other groups.
 pub(super) fn no_record(election: &ElectionId, others: &Others) -> String {
-    if let Some(roles) = others.other_roles(election) {
-        return format!("{} has {}", election.group, no_role(election, roles));
-    }
     let others = &others.groups;
     let has = if others.is_empty() { String::new() } else { format!("; this topic has {}", groups(others)) };
     format!("topic {} keeps no record of {}{has}", election.topic, named(election))
-}
-
-/// The sentence that the candidates have other roles than the requested one.
-pub(super) fn no_role(election: &ElectionId, roles: &Mapping) -> String {
-    format!("no role {}; --role says which of {} is meant", election.label(), roles.roles())
 }
 
 /// The leader, or why there is none, as a sentence.
@@ -102,6 +93,18 @@ pub(super) fn leadership(leadership: Leadership<'_>) -> String {
              after 60.61s"
                 .to_owned()
         }
+    }
+}
+
+/// The leader with the age of its last heartbeat, or why there is none: what a table of elections says of each.
+pub(super) fn leadership_in_table(current: Leadership<'_>) -> String {
+    match current {
+        Leadership::Led { leader, age, .. } => format!("{} leads, heartbeat {} ago", leader.shown(), span(age)),
+        Leadership::Forgotten
+        | Leadership::NeverLed
+        | Leadership::Released { .. }
+        | Leadership::Silent { .. }
+        | Leadership::Unknown => leadership(current),
     }
 }
 

@@ -307,12 +307,20 @@ fn an_overlap_fits_into_the_lease_and_is_for_jobs_that_start_at_once() {
 
 #[test]
 fn roles_are_a_number_or_names() {
-    for wrong in ["0", "10001", "007", "99999999999"] {
-        refused_value("roles", wrong, "must be a number from 1 to 10000");
+    for wrong in ["0", "10001", "0010001", "99999999999", "-1", "1.5", "1e3", "0x4", "1_0"] {
+        refused_value("roles", wrong, "must be a whole number from 1 to 10000, in digits alone");
     }
+    refused_value("roles", "03", "must be written without a zero before it: 3");
     let long = "r".repeat(65);
-    for (wrong, name) in [("a,,b", ""), ("a,b c", "b c"), ("a,1", "1"), ("a/b", "a/b"), (long.as_str(), long.as_str())]
-    {
+    for (wrong, name) in [
+        ("a,,b", ""),
+        ("a,b c", "b c"),
+        ("a,1", "1"),
+        ("a,-1", "-1"),
+        ("0x4,a", "0x4"),
+        ("a/b", "a/b"),
+        (long.as_str(), long.as_str()),
+    ] {
         let why = format!("'{name}' is no name for a role: must be 1 to 64 of a-z A-Z 0-9 . _ -, and no number");
         refused_value("roles", wrong, &why);
     }
@@ -322,7 +330,7 @@ fn roles_are_a_number_or_names() {
     refused_value("roles", &names.join(","), why);
     for wrong in ["0", "many", "-1", "10001"] {
         let line = format!("-g g -b a:1 --roles 3 --max-roles={wrong} -- true");
-        refused(&line, &format!("--max-roles {wrong}: must be a number from 1 to 10000"));
+        refused(&line, &format!("--max-roles {wrong}: must be a whole number from 1 to 10000, in digits alone"));
     }
     refused_value("spread", "maybe", "must be yes or no");
     for option in ["--spread no", "--max-roles 2"] {

@@ -20,7 +20,7 @@ fn list(arguments: &[&str]) -> Answer {
 }
 
 /// The JSON about each election, which is checked against docs/json.md.
-fn json(arguments: &[&str]) -> Vec<Value> {
+pub(crate) fn json(arguments: &[&str]) -> Vec<Value> {
     let answer = list(&[&["--json"], arguments].concat());
     // The broker is shared, so another test may be deleting its topic.
     let is_one_topic = arguments.contains(&"--topic");
@@ -113,4 +113,32 @@ fn a_login_that_is_refused() {
     assert!(answer.errors.contains("Authentication failed"), "{answer:?}");
     assert!(answer.errors.contains("; check sasl.mechanisms, sasl.username and sasl.password"), "{answer:?}");
     assert_eq!(answer.status, 125);
+}
+
+/// A candidate with another order of names was refused, and another one without `--roles`: neither adds a role to the list, and neither does a
+/// candidate that has left without ever leading.
+#[test]
+fn what_is_known_only_from_a_refused_candidate_is_not_listed() {
+    let election = election(Elector::Log);
+    let topic = election.topic();
+    let kafka = Kafka::shared();
+    kafka.create_topic(&topic, &[]);
+    kafka.add_partitions(&topic, 2);
+    let hello = |member: &str, fields: &str| {
+        format!(r#"{{"v":1,"kind":"hello","member":"{member}","name":"{member}","roles":{fields}}}"#).into_bytes()
+    };
+    let stands = hello("web", r#""in,out","partitions":2,"joined":0"#);
+    let other = hello("odd", r#""out,in","partitions":2"#);
+    let refused = hello("odd", r#""out,in","partitions":2,"joined":1,"leaves":true"#);
+    let pen = Pen::new(kafka, &topic, &[]);
+    pen.write("many/in/hello", &[&stands, &stands]);
+    pen.write("many/out/hello", &[&other, &refused]);
+    pen.write("many/0/hello", &[br#"{"v":1,"kind":"hello","member":"lone","name":"lone","leaves":true}"#]);
+    let found = json(&["--topic", &topic]);
+    let shown: Vec<(&str, i64)> = found
+        .iter()
+        .map(|line| (line["role"].as_str().unwrap_or("?"), line["partition"].as_i64().unwrap_or(-1)))
+        .collect();
+    assert_eq!(shown, [("in", 0), ("out", 1)]);
+    assert!(found.iter().all(|line| line["standbys"] == 1), "{found:?}");
 }

@@ -235,18 +235,18 @@ fn an_election_without_candidates_is_not_ended() {
     assert_eq!(election.verdicts().len(), 1);
 }
 
-/// `--role` is required, and no request is written for role 0, which does not exist.
+/// `--role` or `--all-roles` is required, also with `--force`.
 #[test]
 fn an_end_of_one_of_several_roles_requires_role() {
     let election = election(Elector::Log);
     let run = election.candidate().option("--roles", "ingest,bill").job(["sleep", "100000"]).start();
     let hello = || election.ask("status", &["--role", "bill"]).status == 0;
     wait::until_true("a leader of the role", hello);
-    let answer = election.ask("end", &[]);
-    let group = &election.group;
-    let why = format!("{group} has no role 0; --role says which of ingest, bill is meant");
-    let line = format!("neli-run: {group} was not ended: {why}\n");
-    assert_eq!(answer, Answer { text: String::new(), errors: line, status: 3 });
+    let answer = election.ask("end", &["--force"]);
+    let has = format!("{} has the roles ingest, bill", election.group);
+    let line = format!("neli-run: {has}: --role says which is to be ended, and --all-roles ends them all\n");
+    assert_eq!(answer, Answer { text: String::new(), errors: line, status: 125 });
+    assert_eq!(run.count("ended"), 0);
     election.close([run]);
 }
 

@@ -8,8 +8,8 @@ use harness::wait;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::election;
 use crate::roles::{are_all_led, candidate, close, led};
+use crate::{election, list};
 
 const PAGE: &str = include_str!("../../docs/json.md");
 const ROLES: [&str; 3] = ["ingest", "bill", "report"];
@@ -40,7 +40,7 @@ fn pair(election: &TestElection) -> Vec<Running> {
 }
 
 #[test]
-fn a_role_is_found_by_its_name_and_by_its_number() {
+fn a_role_is_found_by_its_name() {
     let election = election(Elector::Log);
     let candidates = pair(&election);
     let status = &json(&election, "status", "bill", &[])[0];
@@ -48,7 +48,6 @@ fn a_role_is_found_by_its_name_and_by_its_number() {
     assert_ne!(status["leader"]["name"], status["standbys"][0]["name"], "{status}");
     assert!(status["leader"]["hello"].is_object(), "{status}");
     let term = &status["leader"]["term"];
-    assert_eq!(&json(&election, "status", "1", &[])[0]["leader"]["term"], term);
     assert_eq!(&json(&election, "history", "bill", &[]).last().expect("a term")["term"], term);
     let leader = status["leader"]["name"].as_str().unwrap_or_default();
 
@@ -61,33 +60,135 @@ fn a_role_is_found_by_its_name_and_by_its_number() {
     let answer = election.ask("assert", &["--role", "bill", "--epoch", &term.to_string()]);
     assert_eq!((answer.errors.as_str(), answer.status), ("", 0));
 
-    // Without --role it is role 0, which has a name here.
-    let answer = election.ask("status", &[]);
-    let head = "no leader: there is no role 0; --role says which of ingest, bill, report is meant";
-    assert!(answer.text.starts_with(&format!("{}: {head}\n", election.group)), "{answer:?}");
-    assert!(answer.text.ends_with("\nroles      ingest, bill, report; --role says which\n"), "{answer:?}");
-    assert_eq!(answer.status, 3);
-    let line = format!("{} has no role 0; --role says which of ingest, bill, report is meant", election.group);
-    let commands: [(&str, &[&str], i32); 6] = [
-        ("history", &[], 3),
-        ("resign", &[], 3),
-        ("end", &["--yes"], 3),
-        ("assert", &["--epoch", "0"], 83),
-        ("watch", &["--until-end"], 0),
-        ("watch", &["--from", "start", "--until-end", "--json"], 0),
-    ];
-    for (subcommand, arguments, status) in commands {
-        let answer = election.ask(subcommand, arguments);
-        assert!(answer.errors.contains(&line) && answer.errors.lines().count() == 1, "{subcommand}: {answer:?}");
-        assert_eq!((answer.text.as_str(), answer.status), ("", status), "{subcommand}");
-    }
-    for unknown in ["mail", "3"] {
+    for (wrong, has) in [("mail", "no such role; it has"), ("1", "roles with names:")] {
         for subcommand in ["status", "watch", "history", "resign", "end"] {
-            let answer = election.ask(subcommand, &["--role", unknown]);
+            let answer = election.ask(subcommand, &["--role", wrong]);
             let group = &election.group;
-            let line = format!("neli-run: --role {unknown}: {group} has no such role; it has ingest, bill, report\n");
+            let line = format!("neli-run: --role {wrong}: {group} has {has} ingest, bill, report\n");
             assert_eq!((answer.errors, answer.status), (line, 125), "{subcommand}");
         }
+    }
+    close(&election, candidates, &ROLES.map(str::to_owned));
+}
+
+/// The lines that a subcommand without `--role` prints, each checked against docs/json.md.
+fn json_of_all(election: &TestElection, subcommand: &str, arguments: &[&str]) -> (Vec<Value>, i32) {
+    let answer = election.ask(subcommand, &[&["--json"], arguments].concat());
+    assert_eq!(answer.errors, "", "{answer:?}");
+    let schema = Schema::read(PAGE, subcommand);
+    let lines = answer.text.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    (lines.inspect(|line| schema.assert_holds(line)).collect(), answer.status)
+}
+
+fn roles_of(lines: &[Value]) -> Vec<&str> {
+    lines.iter().map(|line| line["role"].as_str().unwrap_or("?")).collect()
+}
+
+/// What shows elections shows all roles, and what acts on one does nothing before it knows on which.
+#[test]
+fn without_a_role_all_are_shown_and_none_is_touched() {
+    let election = election(Elector::Log);
+    let candidates = pair(&election);
+    let (states, exit) = json_of_all(&election, "status", &[]);
+    assert_eq!((roles_of(&states), exit), (ROLES.to_vec(), 0));
+    assert!(states.iter().all(|line| line["state"] == "led" && line["leader"]["hello"].is_object()), "{states:?}");
+    let answer = election.ask("status", &[]);
+    let lines: Vec<&str> = answer.text.lines().collect();
+    let head = format!("{}: all 3 roles are led; --role shows one of them", election.group);
+    assert_eq!((lines[0], lines.len(), answer.status), (head.as_str(), 5, 0), "{answer:?}");
+    assert!(lines[1].starts_with("ROLE ") && lines[1].ends_with("LEADER"), "{answer:?}");
+    for (line, (role, state)) in lines[2..].iter().zip(ROLES.iter().zip(&states)) {
+        let leads = format!("{} leads, heartbeat ", state["leader"]["name"].as_str().unwrap_or_default());
+        assert!(line.starts_with(role) && line.contains(&leads), "{answer:?}");
+    }
+    let (terms, exit) = json_of_all(&election, "history", &[]);
+    let mut of_terms = roles_of(&terms);
+    of_terms.dedup();
+    assert_eq!((of_terms, exit), (ROLES.to_vec(), 0));
+    let answer = election.ask("history", &[]);
+    assert!(answer.text.starts_with("ROLE ") && ROLES.iter().all(|role| answer.text.contains(&format!("\n{role} "))));
+    let answer = election.ask("history", &["--check"]);
+    assert!(ROLES.iter().all(|role| answer.text.contains(&format!("{role}: "))), "{answer:?}");
+    let (records, exit) = json_of_all(&election, "watch", &["--from", "start", "--until-end"]);
+    let claims = records.iter().filter(|line| line["record"]["kind"] == "claim" && line["verdict"] == "effective");
+    let mut claimed: Vec<&str> = claims.map(|line| line["role"].as_str().unwrap_or("?")).collect();
+    claimed.sort_unstable();
+    claimed.dedup();
+    assert_eq!((claimed, exit), (vec!["bill", "ingest", "report"], 0));
+    let answer = election.ask("watch", &["--from", "start", "--until-end"]);
+    assert!(ROLES.iter().all(|role| answer.text.contains(&format!("Z {role}: "))), "{answer:?}");
+
+    let has = format!("neli-run: {} has the roles ingest, bill, report: ", election.group);
+    let commands: [(&str, &[&str], &str); 6] = [
+        ("end", &["--yes"], "--role says which is to be ended, and --all-roles ends them all"),
+        (
+            "resign",
+            &[],
+            "--role says whose leader is to stand down, and --all-roles asks the leaders of all, one after the other",
+        ),
+        ("assert", &["--epoch", "0"], "--role says of which the term is"),
+        ("forget", &["--newest-window"], "--role says which is meant"),
+        ("watch", &["--from", "0"], "--from 0 is in one partition, and --role says in which"),
+        ("history", &["--svg", "/dev/null"], "--svg draws one, and --role says which"),
+    ];
+    for (subcommand, arguments, what) in commands {
+        let answer = election.ask(subcommand, arguments);
+        assert_eq!(
+            (answer.errors, answer.text.as_str(), answer.status),
+            (format!("{has}{what}\n"), "", 125),
+            "{subcommand}"
+        );
+    }
+    let ended: usize = candidates.iter().map(|candidate| candidate.count("ended") + candidate.count("resigned")).sum();
+    assert_eq!(ended, 0);
+    close(&election, candidates, &ROLES.map(str::to_owned));
+}
+
+/// Roles without names: role 0 alone is not the group.
+#[test]
+fn a_role_that_nobody_leads_is_seen_and_all_are_ended_on_request() {
+    let election = election(Elector::Log);
+    let mut candidates = vec![candidate(&election, "3").start()];
+    wait::until_true("a job of each role", || are_all_led(&election, &candidates, &crate::roles::numbers(3)));
+    let answer = election.ask("end", &["--role", "0"]);
+    assert!(
+        answer.text.starts_with(&format!("{}/0 is ended: its candidates stop its job,", election.group)),
+        "{answer:?}"
+    );
+    wait::until_true("its release", || json_of_all(&election, "status", &[]).0[0]["state"] == "released");
+    let answer = election.ask("status", &[]);
+    let head = format!("{}: 2 of 3 roles are led; --role shows one of them\n", election.group);
+    assert!(answer.text.starts_with(&head) && answer.status == 3, "{answer:?}");
+
+    let listed = list::json(&["--group", &election.group, "--topic", &election.topic()]);
+    let (shown, _) = json_of_all(&election, "status", &[]);
+    let states =
+        |lines: &[Value]| lines.iter().map(|line| (line["role"].clone(), line["state"].clone())).collect::<Vec<_>>();
+    assert_eq!(states(&listed), states(&shown));
+
+    let (ended, exit) = json_of_all(&election, "end", &["--all-roles", "--force"]);
+    assert_eq!((roles_of(&ended), exit), (vec!["0", "1", "2"], 0));
+    assert!(ended.iter().all(|line| line["outcome"] == "ended"), "{ended:?}");
+    assert_eq!(candidates[0].status(), 0);
+    election.close(candidates);
+}
+
+/// Each role gets another leader; the command waits for one before it asks the next.
+#[test]
+fn the_leaders_of_all_roles_resign_one_after_the_other() {
+    let election = election(Elector::Log);
+    let candidates = pair(&election);
+    let before: Vec<i64> =
+        json_of_all(&election, "status", &[]).0.iter().filter_map(|line| line["leader"]["term"].as_i64()).collect();
+    let answer = election.ask("resign", &["--all-roles", "--role", "bill"]);
+    assert_eq!(
+        (answer.errors.as_str(), answer.status),
+        ("neli-run: --role bill: can't be combined with --all-roles\n", 125)
+    );
+    let (resigned, exit) = json_of_all(&election, "resign", &["--all-roles"]);
+    assert_eq!((roles_of(&resigned), exit), (ROLES.to_vec(), 0));
+    for (line, term) in resigned.iter().zip(before) {
+        assert!(line["outcome"] == "resigned" && line["to"]["term"].as_i64() > Some(term), "{resigned:?}");
     }
     close(&election, candidates, &ROLES.map(str::to_owned));
 }

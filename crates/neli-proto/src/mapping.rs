@@ -191,14 +191,7 @@ impl Mapping {
         }
     }
 
-    /// The number of the role that a user calls by name or number; records may use the other form.
-    #[must_use]
-    pub fn find(&self, role: &str) -> Option<u32> {
-        let by_number = || Self::new(&format!("{}", self.names().len()), self.partitions).number(role);
-        self.number(role).or_else(by_number)
-    }
-
-    /// The number of the role with this name in records.
+    /// The number of the role that is called so, in records and by users: by its name where roles have names, otherwise by its number.
     #[must_use]
     pub fn number(&self, role: &str) -> Option<u32> {
         match &self.roles {
@@ -315,11 +308,10 @@ mod tests {
     }
 
     #[test]
-    fn a_user_calls_a_role_by_name_or_number() {
+    fn a_role_with_a_name_has_no_number_for_users() {
         let (named, numbered) = (Mapping::new("ingest,bill", 3), Mapping::new("7", 3));
-        assert_eq!(["bill", "1", "2", "01", ""].map(|role| named.find(role)), [Some(1), Some(1), None, None, None]);
-        assert_eq!(["6", "7", "06", "bill"].map(|role| numbered.find(role)), [Some(6), None, None, None]);
-        assert_eq!(named.number("1"), None, "its records are called by the name");
+        assert_eq!(["bill", "1", "01", ""].map(|role| named.number(role)), [Some(1), None, None, None]);
+        assert_eq!(["6", "7", "06", "bill"].map(|role| numbered.number(role)), [Some(6), None, None, None]);
         assert_eq!((named.roles().as_str(), numbered.roles().as_str()), ("ingest, bill", "0 to 6"));
         assert_eq!(Mapping::of_one_role().roles(), "0 alone");
         assert_eq!([named, numbered, Mapping::of_one_role()].map(|mapping| mapping.count()), [2, 7, 1]);

@@ -23,6 +23,7 @@ pub use known::{
     Change, Job, KnownCandidate, Leader, Leadership, Release, ResignRequest, Silence, Standby, VoidClaims,
 };
 pub use receipt::{AgeBy, ReadAt, Receipt};
+pub use roles::{GroupHellos, LastHello};
 pub use room::NoRoom;
 pub use side_by_side::OverlappedJob;
 
@@ -32,6 +33,7 @@ mod history;
 mod known;
 mod lost;
 mod receipt;
+mod roles;
 mod room;
 mod side_by_side;
 mod waits;

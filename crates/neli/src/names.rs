@@ -134,6 +134,19 @@ pub fn is_role_name(name: &str) -> bool {
     is_plain && (1..=LONGEST_ROLE).contains(&name.len())
 }
 
+/// Whether this reads as a number, also in another notation than that of a role's number: `07`, `-1`, `1.5`, `1e3`, `0x4`.
+#[must_use]
+pub fn reads_as_number(text: &str) -> bool {
+    let plain = text.replace('_', "").to_ascii_lowercase();
+    let digits = plain.trim_start_matches(['-', '+']);
+    let of_radix = [("0x", 16), ("0o", 8), ("0b", 2)].into_iter().find_map(|(prefix, radix)| {
+        let digits = digits.strip_prefix(prefix).filter(|digits| !digits.is_empty())?;
+        Some(digits.chars().all(|digit| digit.is_digit(radix)))
+    });
+    // A word may be the name of such a number: inf.
+    of_radix == Some(true) || (plain.contains(|digit: char| digit.is_ascii_digit()) && plain.parse::<f64>().is_ok())
+}
+
 /// Checks the names of a group's roles.
 ///
 /// # Errors
@@ -142,7 +155,7 @@ pub fn is_role_name(name: &str) -> bool {
 pub fn validate_roles<T: AsRef<str>>(names: &[T]) -> Result<(), RoleNamesError> {
     for (at, name) in names.iter().enumerate() {
         let name = name.as_ref();
-        if !is_role_name(name) || name.bytes().all(|byte| byte.is_ascii_digit()) {
+        if !is_role_name(name) || reads_as_number(name) {
             return Err(RoleNamesError::NoName(name.to_owned()));
         }
         if names[..at].iter().any(|known| known.as_ref() == name) {
@@ -154,4 +167,22 @@ pub fn validate_roles<T: AsRef<str>>(names: &[T]) -> Result<(), RoleNamesError> 
         return Err(RoleNamesError::TooLong { length });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reads_as_a_number_is_no_name_of_a_role() {
+        for number in ["3", "03", "-1", "1.5", "1e3", "1E-3", "0x4", "0XFF", "0b1", "1_000", "-0", ".5", "5."] {
+            assert!(reads_as_number(number), "{number}");
+            assert_eq!(validate_roles(&["a", number]), Err(RoleNamesError::NoName(number.to_owned())));
+        }
+        for name in
+            ["ingest", "v1", "1st", "eu-1", "1.2.3", "2024-01", "0xy", "0x", "0b2", "inf", "nan", "e3", "-", "."]
+        {
+            assert_eq!(validate_roles(&[name]), Ok(()), "{name}");
+        }
+    }
 }

@@ -91,8 +91,9 @@ pub fn history(args: &ParsedArgs) -> Result<HistoryOf, StartupError> {
 /// # Errors
 /// A value is missing or out of its bounds.
 pub fn resign(args: &ParsedArgs) -> Result<Resign, StartupError> {
-    let look = look_for(args, HANDOVER_TIMEOUT)?;
-    Ok(Resign { look, force: args.flag("force")?.is_some(), reason: reason(args)? })
+    let mut look = look_for(args, HANDOVER_TIMEOUT)?;
+    let all_roles = all_roles(args, &mut look)?;
+    Ok(Resign { look, all_roles, force: args.flag("force")?.is_some(), reason: reason(args)? })
 }
 
 /// The configuration of `end`.
@@ -101,7 +102,19 @@ pub fn resign(args: &ParsedArgs) -> Result<Resign, StartupError> {
 /// A value is missing or out of its bounds.
 pub fn end(args: &ParsedArgs) -> Result<End, StartupError> {
     let (is_confirmed, force) = (args.flag("yes")?.is_some(), args.flag("force")?.is_some());
-    Ok(End { look: look(args)?, is_confirmed, force, reason: reason(args)? })
+    let mut look = look(args)?;
+    let all_roles = all_roles(args, &mut look)?;
+    Ok(End { look, all_roles, is_confirmed, force, reason: reason(args)? })
+}
+
+/// `--all-roles`, also in a job of one of them.
+fn all_roles(args: &ParsedArgs, look: &mut Look) -> Result<bool, StartupError> {
+    let Some(all) = args.flag("all-roles")? else { return Ok(false) };
+    if let Some(role) = args.value("role") {
+        return Err(role.refuse(format!("can't be combined with {}", all.shown())));
+    }
+    look.election.role_name = None;
+    Ok(true)
 }
 
 /// The configuration of `forget`.

@@ -1,7 +1,7 @@
 //! `--roles` and its related options: the number or the names of the roles, whether they are spread, and how many
 //! this process leads.
 
-use neli::program::names::{LONGEST_ROLE, MOST_ROLES, is_role_name, validate_roles};
+use neli::program::names::{LONGEST_ROLE, MOST_ROLES, is_role_name, reads_as_number, validate_roles};
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::Roles;
@@ -70,7 +70,7 @@ pub(super) fn one(args: &ParsedArgs) -> Result<Option<String>, StartupError> {
 /// The number of roles in `--roles`, and their names if they are named.
 pub(super) fn count_and_names(value: &Value) -> Result<(u32, Vec<String>), StartupError> {
     let text = value.text()?;
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+    if reads_as_number(text) || text.is_empty() {
         return Ok((count(value)?, Vec::new()));
     }
     let names: Vec<String> = text.split(',').map(str::to_owned).collect();
@@ -79,8 +79,12 @@ pub(super) fn count_and_names(value: &Value) -> Result<(u32, Vec<String>), Start
 }
 
 fn count(value: &Value) -> Result<u32, StartupError> {
-    let count = number(value.text()?).filter(|count| (1..=MOST_ROLES).contains(count));
-    count.ok_or_else(|| value.refuse(format!("must be a number from 1 to {MOST_ROLES}")))
+    let text = value.text()?;
+    let is_count = |count: &u32| (1..=MOST_ROLES).contains(count);
+    number(text).filter(is_count).ok_or_else(|| match number(text.trim_start_matches('0')).filter(is_count) {
+        Some(meant) => value.refuse(format!("must be written without a zero before it: {meant}")),
+        None => value.refuse(format!("must be a whole number from 1 to {MOST_ROLES}, in digits alone")),
+    })
 }
 
 /// A number as it is written in a key, without leading zeros.

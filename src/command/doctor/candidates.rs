@@ -204,18 +204,17 @@ async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option
     let is_one_machine = reading.embedded().is_some();
     loop {
         match reading.next(Some(until)).await? {
-            Input::Record(ReadRecord { written_ms: Some(written_ms), is_brokers_time, .. })
+            Input::Record { record: ReadRecord { written_ms: Some(written_ms), is_brokers_time, .. }, .. }
                 if is_brokers_time || is_one_machine =>
             {
                 return Ok(Some(Clocks { broker_ms: written_ms, own_ms: clock::wall_ms() }));
             }
             Input::Timeout => return Ok(None),
-            Input::CaughtUp(_)
+            Input::CaughtUp
             | Input::Cut
             | Input::Down(_)
             | Input::Ends { .. }
-            | Input::Hello(_)
-            | Input::Record(_)
+            | Input::Record { .. }
             | Input::Up
             | Input::Warning(_) => {}
         }

@@ -5,7 +5,7 @@ use neli_proto::observer::{Finding, Found, ReadAt};
 use neli_proto::time::millis;
 use serde::Serialize;
 
-use super::{End, Row, TimestampClock, or_null, sentence};
+use super::{End, Read, Row, Shown, or_null, sentence};
 use crate::report::log::timestamp;
 
 #[derive(Serialize)]
@@ -46,13 +46,9 @@ struct FindingLine<'a> {
 }
 
 /// All lines.
-pub(super) fn lines(
-    election: &ElectionId,
-    at: ReadAt,
-    rows: &[Row<'_>],
-    (findings, clock): (&[Found], TimestampClock),
-) -> String {
-    let terms = rows.iter().map(|row| line(&term(election, at, row)));
+pub(super) fn lines(shown: &Shown<'_>) -> String {
+    let Shown { read: Read { election, clock, .. }, at, rows, findings } = shown;
+    let terms = rows.iter().map(|row| line(&term(election, *at, row)));
     let findings = findings.iter().map(|Found { finding, at_ms }| {
         line(&FindingLine {
             ts: timestamp(at.wall_ms),
@@ -63,7 +59,7 @@ pub(super) fn lines(
             violation: clock.is_violation(finding),
             term: finding.term(),
             at: or_null(*at_ms),
-            text: sentence(finding, clock),
+            text: sentence(finding, *clock),
         })
     });
     terms.chain(findings).collect()

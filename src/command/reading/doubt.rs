@@ -1,9 +1,10 @@
 //! Timestamps that may be by another clock than this machine's.
 
+use std::cell::LazyCell;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use neli::program::{clock, runs_on_this_machine};
+use neli::program::{Source, clock, runs_on_this_machine};
 use neli_proto::observer::{Leadership, Observer};
 use neli_proto::time::Time;
 
@@ -15,38 +16,30 @@ use crate::text::one_line;
 /// The time limit for finding out whether the brokers are on this machine, which avoids longer waits.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How long to listen before the timestamps of the leader's records count, if they don't count yet; that is explained on a terminal.
-/// `is_brokers_time`: the records' timestamps are by the broker's clock.
-pub(in crate::command) fn doubt(
-    observer: &Observer,
-    is_brokers_time: bool,
+/// How long to listen before the timestamps of the leaders' records count, if they don't count yet; that is explained on a terminal. Each observer
+/// comes with whether the timestamps of its election's records are by the broker's clock.
+pub(in crate::command) fn doubt<'a>(
+    observers: impl IntoIterator<Item = (&'a Observer, bool)>,
     reading: &Reading,
     deadline: Time,
 ) -> Option<Duration> {
-    let doubt = observer.doubts_timestamps(read_at())?;
-    if has_silent_leader_by_this_clock(observer, is_brokers_time, reading, deadline) {
-        return None;
-    }
+    let is_one_clock = LazyCell::new(|| {
+        let Source { access, elections, .. } = &reading.source;
+        runs_on_this_machine(access, &elections.topic, deadline.since(clock::now()).min(LOOK))
+    });
+    // If the timestamps are by this machine's clock, no difference of clocks matters. If candidates write them, those on an embedded broker are.
+    let is_sure = |observer: &Observer, is_brokers_time: bool| {
+        (is_brokers_time || reading.embedded().is_some())
+            && matches!(observer.leadership(read_at()), Leadership::Silent { .. })
+            && *is_one_clock
+    };
+    let doubted = observers.into_iter().filter_map(|(observer, is_brokers_time)| {
+        let doubt = observer.doubts_timestamps(read_at())?;
+        (!is_sure(observer, is_brokers_time)).then_some((doubt, observer))
+    });
+    let (doubt, observer) = doubted.max_by_key(|(doubt, _)| *doubt)?;
     say_doubt(observer, doubt);
     Some(doubt)
-}
-
-/// Whether the leader is silent, if the timestamps are by this machine's clock, so that no difference of clocks matters.
-fn has_silent_leader_by_this_clock(
-    observer: &Observer,
-    is_brokers_time: bool,
-    reading: &Reading,
-    deadline: Time,
-) -> bool {
-    // If candidates write the timestamps, those on an embedded broker are by this machine's clock.
-    let is_ours = is_brokers_time || reading.embedded().is_some();
-    is_ours
-        && matches!(observer.leadership(read_at()), Leadership::Silent { .. })
-        && runs_on_this_machine(
-            &reading.source.access,
-            &reading.source.elections.topic,
-            deadline.since(clock::now()).min(LOOK),
-        )
 }
 
 /// Warns that the newest record lies this far in the future by this machine's clock.

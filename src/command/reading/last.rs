@@ -30,7 +30,7 @@ impl Reading {
     ///
     /// As for [`start`](Self::start).
     pub(in crate::command) fn of_all(access: &Access, topic: &str, partition: i32) -> Result<Self, StartupError> {
-        Self::start(access, &of_nobody(topic, 0..1), partition)
+        Self::start(access, &of_nobody(topic, 0..1), [partition], None)
     }
 
     /// Like [`of_all`](Self::of_all), for partition 0, which has the hellos; also counts the topic's [`partitions`](Self::partitions).
@@ -39,7 +39,7 @@ impl Reading {
     ///
     /// As for [`start`](Self::start).
     pub(in crate::command) fn of_all_roles(access: &Access, topic: &str) -> Result<Self, StartupError> {
-        Self::start(access, &of_nobody(topic, 0..2), Elections::PARTITION_OF_HELLOS)
+        Self::start(access, &of_nobody(topic, 0..2), [Elections::PARTITION_OF_HELLOS], None)
     }
 
     /// The number of the topic's partitions, if several roles are read; otherwise 1.
@@ -53,7 +53,7 @@ fn of_nobody(topic: &str, roles: Range<u32>) -> Elections {
     Elections { group: String::new(), topic: topic.to_owned(), roles, names: Arc::default() }
 }
 
-/// Passes on the last `span` records up to the log's end. `timeout` is the limit for each of Kafka's answers.
+/// Passes on the last `span` records up to the end of the log of the one partition that is read. `timeout` is the limit for each of Kafka's answers.
 ///
 /// # Errors
 /// As for [`Reading::next`]; or the log was cut meanwhile, or an answer did not come in time.
@@ -63,33 +63,28 @@ pub(in crate::command) async fn read_last(
     timeout: Duration,
     mut take_in: impl FnMut(ReadAt, ReadRecord, Begin),
 ) -> Result<Begin, StartupError> {
-    let mut bounds = None;
-    let mut next = 0;
-    let mut trouble = None;
+    let (mut begin, mut trouble) = (None, None);
     loop {
         let at = read_at();
         match reading.next(Some(clock::now() + timeout)).await? {
-            Input::Ends { start, end, .. } if bounds.is_none() => {
+            Input::Ends { partition, start, end, .. } if begin.is_none() => {
                 let from = start.max(end - span);
-                bounds = Some((Begin { from, origin: reading.origin(from, start) }, end));
-                next = from;
-                reading.read_from(from);
+                begin = Some(Begin { from, origin: reading.origin(from, start) });
+                reading.read_from(partition, from);
             }
-            Input::Record(record) => {
-                next = record.offset + 1;
-                if let Some((begin, _)) = bounds {
+            Input::Record { record, .. } => {
+                if let Some(begin) = begin {
                     take_in(at, record, begin);
                 }
             }
-            Input::CaughtUp(caught_up) => next = caught_up,
             Input::Cut => return Err(reading.history_cut()),
             Input::Down(error) => trouble = Some(error),
             Input::Timeout => {
                 return Err(StartupError::with(UNKNOWN, no_answer(timeout, trouble)));
             }
-            Input::Ends { .. } | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
+            Input::CaughtUp | Input::Ends { .. } | Input::Up | Input::Warning(_) => {}
         }
-        if let Some((begin, _)) = bounds.filter(|(_, end)| next >= *end) {
+        if let Some(begin) = begin.filter(|_| reading.is_at_end()) {
             return Ok(begin);
         }
     }

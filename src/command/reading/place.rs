@@ -1,16 +1,17 @@
-//! Finds the election of a command and its partition. `--role` is looked up in the mapping of the candidates' hellos.
+//! Finds the elections of a command and their partitions, by the hellos of the group's candidates: that of `--role`, or those of all roles.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use neli::program::{Access, ElectionId, Elections, Key, clock};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
+use neli_proto::observer::GroupHellos;
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
-use super::seen::no_answer;
-use super::{Input, Reading, Unread};
+use super::{Input, Reading, Unread, no_answer, read_at};
 use crate::exit::StartupError;
 use crate::text::one_line;
 
@@ -19,17 +20,21 @@ const FARTHEST: Offset = 100_000;
 /// If no hello contains it, the next reading begins this many times further back.
 const FURTHER: Offset = 8;
 
-/// An election, and its partition.
+/// The elections of a command, in the order of their roles' numbers.
 #[derive(Clone, Debug)]
 pub(in crate::command) struct Place {
-    pub(in crate::command) election: ElectionId,
-    pub(in crate::command) elections: Elections,
-    /// The number of partitions by which the candidates map roles to partitions, if it had to be found.
-    pub(super) counted: Option<i32>,
+    /// Never empty.
+    pub(in crate::command) elections: Vec<ElectionId>,
+    /// The roles of the group's candidates, if they have several or if these have names.
+    pub(in crate::command) mapping: Option<Mapping>,
+    keys: Elections,
+    /// The number of partitions by which the candidates map roles to partitions.
+    counted: i32,
 }
 
 impl Place {
-    /// Finds the election: role 0's unless `--role` names another, which is then in `role_name`.
+    /// Finds the role of `--role`, which is in the election's `role_name`, or otherwise all roles of the group. `note_outage` gets why Kafka does
+    /// not answer, at once.
     ///
     /// # Errors
     /// There is no such role; or an error of [`Unread`].
@@ -37,166 +42,224 @@ impl Place {
         access: &Access,
         election: &ElectionId,
         timeout: Duration,
+        note_outage: fn(&str),
     ) -> Result<Self, Unread> {
-        let Some(role) = &election.role_name else {
-            return Ok(Self { elections: Elections::from(election), election: election.clone(), counted: None });
-        };
         let deadline = clock::now() + timeout;
         // Two roles are requested, so that all hellos and the number of partitions are passed on.
-        let elections = Elections { roles: 0..2, ..Elections::from(election) };
-        let mut reading = Reading::start(access, &elections, Elections::PARTITION_OF_HELLOS)?;
+        let all_hellos = Elections { roles: 0..2, ..Elections::from(election) };
+        let mut reading = Reading::start(access, &all_hellos, [Elections::PARTITION_OF_HELLOS], None)?;
         let mut span = FIRST_SPAN;
-        let found = loop {
-            let found = Hellos::read(&mut reading, span, deadline, timeout).await?;
-            if found.mappings.iter().any(|mapping| mapping.find(role).is_some()) || found.is_whole || span >= FARTHEST {
-                break found;
+        let hellos = loop {
+            let (hellos, is_whole) = read_hellos(&mut reading, span, (deadline, timeout), note_outage).await?;
+            let is_found = match &election.role_name {
+                Some(role) => hellos.find(role).is_some(),
+                None => hellos.mapping().is_some(),
+            };
+            if is_found || is_whole || span >= FARTHEST {
+                break hellos;
             }
             span = FARTHEST.min(span.saturating_mul(FURTHER));
             reading.begin_anew()?;
         };
-        let partitions = reading.partitions.unwrap_or(1);
-        Ok(Self::of(election, role, &found.mappings, partitions)?)
+        Ok(Self::of(election, &hellos, reading.partitions.unwrap_or(1))?)
     }
 
-    /// The election of the role with this name or number, by the last hello whose mapping contains it.
-    fn of(election: &ElectionId, role: &str, mappings: &[Mapping], partitions: i32) -> Result<Self, StartupError> {
-        let known = mappings.iter().rev().find_map(|mapping| Some((mapping, mapping.find(role)?)));
-        let (number, names, counted) = match known {
-            Some((mapping, number)) => {
-                let names = mapping.names().iter().map(ToString::to_string).collect();
-                // Partitions may have been added to the topic since these candidates counted them.
-                let counted = i32::try_from(mapping.partitions()).ok().filter(|counted| *counted <= partitions);
-                (number, names, counted.unwrap_or(partitions))
-            }
-            // No hello names the roles, so the number is taken for the partition.
-            None => match role.parse() {
-                Ok(number) if mappings.is_empty() => (number, Vec::new(), partitions),
-                _ => return Err(StartupError::new(unknown(election, role, mappings))),
+    fn of(election: &ElectionId, hellos: &GroupHellos, partitions: i32) -> Result<Self, StartupError> {
+        let mapping = hellos.mapping();
+        let (of_role, roles) = match &election.role_name {
+            Some(role) => match (hellos.find(role), &mapping) {
+                (Some((of_role, number)), _) => (Some(of_role), number..number + 1),
+                // No hello names the roles, so the number is taken for the partition.
+                (None, None) => {
+                    (None, role.parse().map(|number| number..number + 1).map_err(|_| unnamed(election, role))?)
+                }
+                (None, Some(mapping)) => return Err(StartupError::new(unknown(election, role, mapping))),
             },
+            None => (mapping.clone(), 0..mapping.as_ref().map_or(1, Mapping::count)),
         };
-        let elections = Elections { roles: number..number + 1, names: names.into(), ..Elections::from(election) };
-        Ok(Self { election: elections.election(number, counted), elections, counted: Some(counted) })
+        let names = of_role.iter().flat_map(Mapping::names).map(ToString::to_string).collect();
+        // Partitions may have been added to the topic since these candidates counted them.
+        let counted = of_role.and_then(|mapping| i32::try_from(mapping.partitions()).ok());
+        let counted = counted.filter(|counted| *counted <= partitions).unwrap_or(partitions);
+        let keys = Elections { roles, names, ..Elections::from(election) };
+        let mapping = mapping.filter(|mapping| *mapping != Mapping::of_one_role());
+        let elections = keys.roles.clone().map(|role| {
+            let election = keys.election(role, counted);
+            // So that messages about role 0 of several do not name the group alone.
+            let role_name = mapping.as_ref().map(|_| election.label());
+            ElectionId { role_name: role_name.or(election.role_name.clone()), ..election }
+        });
+        let elections = elections.collect();
+        Ok(Self { elections, mapping, keys, counted })
     }
 
-    /// Whether the hellos are in another partition than the election's records.
-    pub(super) const fn has_hellos_elsewhere(&self) -> bool {
-        self.election.partition != Elections::PARTITION_OF_HELLOS
+    /// The partitions of the elections, and that of the hellos.
+    pub(in crate::command) fn partitions(&self) -> BTreeSet<i32> {
+        self.elections.iter().map(|election| election.partition).chain([Elections::PARTITION_OF_HELLOS]).collect()
+    }
+
+    /// Begins to read the elections and the hellos of their candidates.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Reading::start`].
+    pub(in crate::command) fn read(&self, access: &Access) -> Result<Reading, StartupError> {
+        Reading::start(access, &self.keys, self.partitions(), Some(self.counted))
+    }
+
+    /// The only election.
+    ///
+    /// # Errors
+    ///
+    /// There are several, and this says what is to be given.
+    pub(in crate::command) fn one(&self, otherwise: &str) -> Result<&ElectionId, StartupError> {
+        match (self.elections.as_slice(), &self.mapping) {
+            ([one], _) => Ok(one),
+            (all, mapping) => {
+                let group = all.first().map_or("", |election| election.group.as_str());
+                let roles = mapping.as_ref().map(Mapping::roles).unwrap_or_default();
+                Err(StartupError::new(format!("{} has the roles {}: {otherwise}", one_line(group), one_line(&roles))))
+            }
+        }
+    }
+
+    /// A place for each election.
+    pub(in crate::command) fn each(&self) -> impl Iterator<Item = Self> + '_ {
+        self.elections.iter().map(|election| {
+            let keys = Elections { roles: election.role..election.role + 1, ..self.keys.clone() };
+            Self { elections: vec![election.clone()], keys, ..self.clone() }
+        })
     }
 }
 
 /// One line: the role does not exist; these roles exist.
-fn unknown(election: &ElectionId, role: &str, mappings: &[Mapping]) -> String {
+fn unknown(election: &ElectionId, role: &str, mapping: &Mapping) -> String {
     let (group, role) = (one_line(&election.group), one_line(role));
-    match mappings.last() {
-        Some(mapping) => format!("--role {role}: {group} has no such role; it has {}", one_line(&mapping.roles())),
-        None => format!(
-            "--role {role}: no candidate of {group} has said in topic \"{}\" how its roles are called; a number is found without that",
-            election.topic
-        ),
-    }
+    let is_number = role.parse::<u32>().is_ok();
+    let has = if is_number && !mapping.names().is_empty() { "roles with names:" } else { "no such role; it has" };
+    format!("--role {role}: {group} has {has} {}", one_line(&mapping.roles()))
 }
 
-/// The mappings in the hellos before the end of partition 0.
-struct Hellos {
-    /// Each mapping once, the newest last. That of a candidate that leaves is not newer for that.
-    mappings: Vec<Mapping>,
-    /// Whether the whole retained log was read.
-    is_whole: bool,
+/// The error that no hello names the roles.
+fn unnamed(election: &ElectionId, role: &str) -> StartupError {
+    StartupError::new(format!(
+        "--role {}: no candidate of {} has said in topic \"{}\" how its roles are called; a number is found without that",
+        one_line(role),
+        one_line(&election.group),
+        election.topic
+    ))
 }
 
-impl Hellos {
-    fn take_in(&mut self, hello: &[u8]) {
-        let Some(hello) = ProcessHello::parse(hello) else { return };
-        let mapping = hello.mapping();
-        if hello.leaves {
-            if !self.mappings.contains(&mapping) {
-                self.mappings.insert(0, mapping);
+/// Reads the hellos before the end of partition 0, and returns whether its whole retained log was read.
+async fn read_hellos(
+    reading: &mut Reading,
+    span: Offset,
+    (deadline, timeout): (Time, Duration),
+    note_outage: fn(&str),
+) -> Result<(GroupHellos, bool), Unread> {
+    let (mut hellos, mut is_whole, mut trouble, mut is_begun) = (GroupHellos::default(), false, None, false);
+    while !reading.is_at_end() {
+        match reading.next(Some(deadline)).await? {
+            Input::Ends { partition, start, end, .. } if !std::mem::replace(&mut is_begun, true) => {
+                let from = start.max(end - span);
+                is_whole = from == start;
+                reading.read_from(partition, from);
             }
-            return;
-        }
-        self.mappings.retain(|known| *known != mapping);
-        self.mappings.push(mapping);
-    }
-
-    async fn read(reading: &mut Reading, span: Offset, deadline: Time, timeout: Duration) -> Result<Self, Unread> {
-        let mut found = Self { mappings: Vec::new(), is_whole: false };
-        let (mut known_end, mut next, mut trouble) = (None, 0, None);
-        loop {
-            match reading.next(Some(deadline)).await? {
-                Input::Ends { start, end, .. } if known_end.is_none() => {
-                    next = start.max(end - span);
-                    found.is_whole = next == start;
-                    known_end = Some(end);
-                    reading.read_from(next);
+            Input::Record { record, .. } => {
+                let hello =
+                    record.value.as_deref().filter(|_| record.key == Key::AnyHello).and_then(ProcessHello::parse);
+                if let Some(hello) = hello {
+                    hellos.read(read_at(), record.offset, hello, record.written_ms);
                 }
-                Input::Record(record) => {
-                    next = record.offset + 1;
-                    if let (Key::AnyHello, Some(value)) = (record.key, record.value) {
-                        found.take_in(&value);
-                    }
-                }
-                Input::CaughtUp(caught_up) => next = next.max(caught_up),
-                Input::Cut => return Err(reading.history_cut().into()),
-                Input::Down(error) => trouble = Some(error),
-                Input::Timeout => return Err(Unread::NoAnswer(no_answer(timeout, trouble))),
-                Input::Ends { .. } | Input::Hello(_) | Input::Up | Input::Warning(_) => {}
             }
-            if known_end.is_some_and(|end| next >= end) {
-                return Ok(found);
+            Input::Cut => return Err(reading.history_cut().into()),
+            Input::Down(error) => {
+                note_outage(&error);
+                trouble = Some(error);
             }
+            Input::Timeout => return Err(Unread::NoAnswer(no_answer(timeout, trouble))),
+            Input::CaughtUp | Input::Ends { .. } | Input::Up | Input::Warning(_) => {}
         }
     }
+    Ok((hellos, is_whole))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn place(role: &str, mappings: &[Mapping]) -> Result<(String, i32), String> {
-        let election =
-            ElectionId { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name: Some(role.into()) };
-        let place = Place::of(&election, role, mappings, 3).map_err(|error| error.to_string())?;
-        Ok((place.election.key(), place.election.partition))
+    /// The hellos of candidates with these mappings, the newest last.
+    fn hellos(mappings: &[(&str, u32, bool)]) -> GroupHellos {
+        let mut hellos = GroupHellos::default();
+        for (offset, (roles, partitions, leaves)) in (0..).zip(mappings) {
+            let line = format!(
+                r#"{{"v":1,"kind":"hello","member":"{roles}","roles":"{roles}","partitions":{partitions},"joined":0,"leaves":{leaves}}}"#
+            );
+            hellos.read(read_at(), offset, ProcessHello::parse(line.as_bytes()).expect("a hello"), None);
+        }
+        hellos
+    }
+
+    fn places(role: Option<&str>, mappings: &[(&str, u32, bool)]) -> Result<Vec<(String, i32)>, String> {
+        let role_name = role.map(Into::into);
+        let election = ElectionId { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name };
+        let place = Place::of(&election, &hellos(mappings), 3).map_err(|error| error.to_string())?;
+        Ok(place.elections.iter().map(|election| (election.key(), election.partition)).collect())
+    }
+
+    fn place(role: &str, mappings: &[(&str, u32, bool)]) -> Result<(String, i32), String> {
+        places(Some(role), mappings).map(|mut places| places.remove(0))
     }
 
     #[test]
-    fn a_role_is_found_by_name_and_by_number() {
-        let named = [Mapping::of_one_role(), Mapping::new("a,b,c,d,e", 3)];
-        assert_eq!(place("e", &named), Ok(("g/e".into(), 1)));
-        assert_eq!(place("4", &named), Ok(("g/e".into(), 1)));
-        assert_eq!(place("4", &[Mapping::new("5", 3)]), Ok(("g/4".into(), 1)));
-        let renamed = [Mapping::new("a,b", 3), Mapping::new("a,b,c", 3)];
-        assert_eq!(place("c", &renamed), Ok(("g/c".into(), 2)), "the last hello tells");
-        assert_eq!(place("a", &[Mapping::new("a", 3)]), Ok(("g/a".into(), 0)));
+    fn without_a_role_all_of_the_group_are_meant() {
+        let all = places(None, &[("ingest,bill", 3, false)]);
+        assert_eq!(all, Ok(vec![("g/ingest".into(), 0), ("g/bill".into(), 1)]));
+        let all = places(None, &[("4", 3, false)]).expect("four");
+        assert_eq!(all.iter().map(|(_, partition)| *partition).collect::<Vec<_>>(), [0, 1, 2, 0]);
+        assert_eq!(places(None, &[]), Ok(vec![("g/0".into(), 0)]), "nobody has said hello");
+    }
+
+    #[test]
+    fn a_command_that_acts_on_one_role_does_not_take_several() {
+        let election = ElectionId { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name: None };
+        let place = |mappings| Place::of(&election, &hellos(mappings), 3).expect("a place");
+        let otherwise = "--role says which is meant";
+        let error = place(&[("ingest,bill", 3, false)]).one(otherwise).expect_err("two").to_string();
+        assert_eq!(error, "g has the roles ingest, bill: --role says which is meant");
+        assert_eq!(place(&[("ingest", 3, false)]).one(otherwise).expect("one").key(), "g/ingest");
+        let each: Vec<String> = place(&[("2", 3, false)]).each().map(|place| place.elections[0].key()).collect();
+        assert_eq!(each, ["g/0", "g/1"]);
+    }
+
+    #[test]
+    fn a_role_is_found_by_its_name_or_else_by_its_number() {
+        assert_eq!(place("e", &[("a,b,c,d,e", 3, false)]), Ok(("g/e".into(), 1)));
+        assert_eq!(place("4", &[("5", 3, false)]), Ok(("g/4".into(), 1)));
+        let renamed = [("a,b", 3, false), ("a,b,c", 3, false)];
+        assert_eq!(place("c", &renamed), Ok(("g/c".into(), 2)));
+        assert_eq!(place("a", &[("a", 3, false)]), Ok(("g/a".into(), 0)));
     }
 
     #[test]
     fn a_role_is_where_the_candidates_have_it_and_not_in_a_partition_that_was_added() {
-        assert_eq!(place("d", &[Mapping::new("a,b,c,d", 2)]), Ok(("g/d".into(), 1)));
-        assert_eq!(place("d", &[Mapping::new("a,b,c,d", 100)]), Ok(("g/d".into(), 0)), "there is no partition 3");
+        assert_eq!(place("d", &[("a,b,c,d", 2, false)]), Ok(("g/d".into(), 1)));
+        assert_eq!(place("d", &[("a,b,c,d", 100, false)]), Ok(("g/d".into(), 0)), "there is no partition 3");
     }
 
-    /// A candidate that is refused because of its mapping says hello, is answered, and says that it leaves.
+    /// The same list under another name of the candidate would be the same mapping.
     #[test]
     fn a_candidate_that_leaves_does_not_say_where_a_role_is() {
-        let mut hellos = Hellos { mappings: Vec::new(), is_whole: true };
-        for (partitions, leaves) in [(2, false), (3, false), (2, false), (3, true)] {
-            let hello = format!(
-                r#"{{"v":1,"kind":"hello","member":"m","roles":"a,b,c","partitions":{partitions},"leaves":{leaves}}}"#
-            );
-            hellos.take_in(hello.as_bytes());
-        }
-        assert_eq!(hellos.mappings, [3, 2].map(|partitions| Mapping::new("a,b,c", partitions)));
-        let mut only = Hellos { mappings: Vec::new(), is_whole: true };
-        only.take_in(br#"{"v":1,"kind":"hello","member":"m","roles":"a","partitions":1,"leaves":true}"#);
-        assert_eq!(only.mappings, [Mapping::new("a", 1)]);
+        assert_eq!(place("a", &[("x,a", 2, false), ("a,x", 2, true)]), Ok(("g/a".into(), 1)));
+        assert_eq!(place("a", &[("a,x", 2, true)]), Ok(("g/a".into(), 0)), "the only one");
     }
 
     #[test]
     fn an_unknown_role_is_refused_with_a_list_of_the_roles() {
-        assert_eq!(place("x", &[Mapping::new("a,b", 3)]), Err("--role x: g has no such role; it has a, b".into()));
-        assert_eq!(place("7", &[Mapping::new("5", 3)]), Err("--role 7: g has no such role; it has 0 to 4".into()));
-        assert_eq!(place("1", &[Mapping::of_one_role()]), Err("--role 1: g has no such role; it has 0 alone".into()));
+        let named = [("a,b", 3, false)];
+        assert_eq!(place("x", &named), Err("--role x: g has no such role; it has a, b".into()));
+        assert_eq!(place("0", &named), Err("--role 0: g has roles with names: a, b".into()));
+        assert_eq!(place("7", &[("5", 3, false)]), Err("--role 7: g has no such role; it has 0 to 4".into()));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Reads one election up to the log's end.
 
-use std::collections::VecDeque;
-use std::ops::Range;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use neli::program::{ElectionId, Key, ReadRecord, Source, clock};
@@ -12,8 +11,9 @@ use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, Offset, Record};
 use neli_proto::time::Time;
 
-use super::{Input, Others, Reading, doubt, is_hello, read_at};
-use crate::command::wording::{self, date};
+use super::others::number_in;
+use super::{Input, Others, Place, Reading, doubt, is_hello, read_at};
+use crate::command::wording;
 use crate::exit::StartupError;
 use crate::report::log::spoken;
 
@@ -30,18 +30,17 @@ pub(in crate::command) struct Seen {
     pub(in crate::command) observer: Observer,
     /// The other elections whose records were read.
     pub(in crate::command) others: Others,
-    /// The last changes; the oldest one comes first.
-    pub(in crate::command) events: VecDeque<String>,
+    /// The last changes with their times, in milliseconds since 1970; the oldest one comes first.
+    pub(in crate::command) events: VecDeque<(u64, String)>,
     /// Kafka does not answer, for this reason.
     pub(in crate::command) trouble: Option<String>,
-    election: ElectionId,
+    pub(in crate::command) election: ElectionId,
     /// Whether the timestamps of the election's records are by the broker's clock.
     is_brokers_time: bool,
     /// The offset where the reading began.
     from: Offset,
-    /// The log's first offset, and its next offset when the reading began.
+    /// The log's first offset.
     start: Offset,
-    end: Offset,
 }
 
 /// Why an election was not read to its end.
@@ -58,79 +57,92 @@ impl From<StartupError> for Unread {
     }
 }
 
-/// Reads an election up to the log's end, from as far back as needed to know the leader. If the timestamps are not reliable, it reads for a
+/// Reads elections up to the end of each log, from as far back as needed to know the leaders. If the timestamps are not reliable, it reads for a
 /// moment longer. The time limit is for the whole reading.
 ///
 /// # Errors
 ///
 /// See [`Unread`].
-pub(in crate::command) async fn observe(reading: &mut Reading, timeout: Duration) -> Result<Seen, Unread> {
+pub(in crate::command) async fn observe(
+    reading: &mut Reading,
+    place: &Place,
+    timeout: Duration,
+) -> Result<Vec<Seen>, Unread> {
     let (deadline, mut span) = (clock::now() + timeout, FIRST_SPAN);
-    let mut seen = loop {
-        let seen = read_to_end(reading, span, deadline, timeout).await?;
-        let is_undecided = matches!(seen.observer.journal().view(), View::Undecided(_));
-        if !is_undecided || seen.from == seen.start {
-            break seen;
+    let mut all = loop {
+        let all = read_to_end(reading, place, span, deadline, timeout).await?;
+        let is_undecided = |seen: &Seen| matches!(seen.observer.journal().view(), View::Undecided(_));
+        if !all.iter().any(|seen| is_undecided(seen) && seen.from != seen.start) {
+            break all;
         }
         span = span.saturating_mul(FURTHER);
         reading.begin_anew()?;
     };
-    seen.observer.caught_up();
-    if let Some(doubt) = doubt(&seen.observer, seen.is_brokers_time, reading, deadline) {
+    for seen in &mut all {
+        seen.observer.caught_up();
+    }
+    if let Some(doubt) = doubt(all.iter().map(|seen| (&seen.observer, seen.is_brokers_time)), reading, deadline) {
         let until = deadline.min(clock::now() + doubt);
-        while seen.observer.doubts_timestamps(read_at()).is_some() {
+        while all.iter().any(|seen| seen.observer.doubts_timestamps(read_at()).is_some()) {
             let input = reading.next(Some(until)).await?;
-            match input {
+            match &input {
                 Input::Timeout => break,
                 Input::Cut => return Err(reading.history_cut().into()),
-                Input::CaughtUp(_)
+                Input::CaughtUp
                 | Input::Down(_)
                 | Input::Ends { .. }
-                | Input::Hello(_)
-                | Input::Record(_)
+                | Input::Record { .. }
                 | Input::Up
-                | Input::Warning(_) => seen.take_in(input),
+                | Input::Warning(_) => take_in(&mut all, &input),
             }
         }
     }
-    Ok(seen)
+    Ok(all)
 }
 
-async fn read_to_end(reading: &mut Reading, span: Offset, deadline: Time, timeout: Duration) -> Result<Seen, Unread> {
-    let mut seen: Option<Seen> = None;
-    // Hellos that were read before the log's first offset of the election's partition was known.
-    let mut early = Vec::new();
-    let (mut caught_up, mut trouble) = (0, None);
-    loop {
-        match reading.next(Some(deadline)).await? {
-            Input::Ends { asked, start, end } if seen.is_none() => {
-                let from = start.max(end - span);
-                let mut journal = Journal::read_from(from, reading.origin(from, start));
-                journal.answered(clock::now(), asked, end);
-                let mut begun = Seen::new(reading.election(), journal, from, start..end);
-                for hello in early.drain(..) {
-                    begun.take_in(Input::Hello(hello));
+async fn read_to_end(
+    reading: &mut Reading,
+    place: &Place,
+    span: Offset,
+    deadline: Time,
+    timeout: Duration,
+) -> Result<Vec<Seen>, Unread> {
+    // The reading begins when all ends are known, since a hello in one partition may be about an election in another.
+    let (mut ends, mut all, mut trouble) = (BTreeMap::new(), Vec::new(), None);
+    while !reading.is_at_end() {
+        let input = reading.next(Some(deadline)).await?;
+        match &input {
+            Input::Ends { partition, asked, start, end } if all.is_empty() => {
+                ends.insert(*partition, (*asked, *start, *end));
+                if ends.len() == place.partitions().len() {
+                    let begun = |election: &ElectionId| {
+                        let (asked, start, end) = ends.get(&election.partition)?;
+                        let from = (*start).max(end - span);
+                        let mut journal = Journal::read_from(from, reading.origin(from, *start));
+                        journal.answered(clock::now(), *asked, *end);
+                        Some(Seen::new(election.clone(), journal, from, *start))
+                    };
+                    all = place.elections.iter().filter_map(begun).collect();
+                    for (partition, (_, start, end)) in &ends {
+                        reading.read_from(*partition, (*start).max(end - span));
+                    }
                 }
-                seen = Some(begun);
-                reading.read_from(from);
             }
             Input::Timeout => return Err(Unread::NoAnswer(no_answer(timeout, trouble))),
             Input::Cut => return Err(reading.history_cut().into()),
-            Input::Down(error) => trouble = Some(error),
-            Input::CaughtUp(next) => caught_up = next,
-            Input::Hello(hello) if seen.is_none() => early.push(hello),
-            input @ (Input::Ends { .. } | Input::Hello(_) | Input::Record(_) | Input::Up | Input::Warning(_)) => {
-                if let Some(seen) = &mut seen {
-                    seen.take_in(input);
-                }
+            Input::Down(error) => trouble = Some(error.clone()),
+            Input::CaughtUp | Input::Ends { .. } | Input::Record { .. } | Input::Up | Input::Warning(_) => {
+                take_in(&mut all, &input);
             }
         }
-        let is_read = |seen: &mut Seen| caught_up.max(seen.observer.journal().next()) >= seen.end;
-        if reading.has_read_hellos()
-            && let Some(seen) = seen.take_if(is_read)
-        {
-            return Ok(seen);
-        }
+    }
+    Ok(all)
+}
+
+/// Passes an event to each election.
+pub(in crate::command) fn take_in(all: &mut [Seen], input: &Input) {
+    for seen in all {
+        seen.take_in(input);
     }
 }
 
@@ -153,8 +165,8 @@ pub(in crate::command) struct SeenRun {
 }
 
 impl Seen {
-    /// An election whose reading begins at `from`, in a log with these offsets.
-    fn new(election: ElectionId, journal: Journal, from: Offset, log: Range<Offset>) -> Self {
+    /// An election whose reading begins at `from`, in a log that begins at `start`.
+    fn new(election: ElectionId, journal: Journal, from: Offset, start: Offset) -> Self {
         Self {
             observer: Observer::new(journal),
             others: Others::default(),
@@ -163,23 +175,33 @@ impl Seen {
             election,
             is_brokers_time: true,
             from,
-            start: log.start,
-            end: log.end,
+            start,
         }
     }
 
     /// Handles an event.
-    pub(in crate::command) fn take_in(&mut self, input: Input) {
+    pub(in crate::command) fn take_in(&mut self, input: &Input) {
         let at = read_at();
         match input {
-            Input::Ends { asked, end, .. } => self.observer.answered(at.now, asked, end),
-            Input::Hello(record) => self.take_in_hello(at, &record),
-            Input::Record(record) if record.offset >= self.observer.journal().next() => {
-                self.take_in_record(at, &record);
+            Input::Ends { partition, asked, end, .. } if *partition == self.election.partition => {
+                self.observer.answered(at.now, *asked, *end);
             }
-            Input::Down(error) => self.trouble = Some(error),
+            Input::Record { partition, record } if *partition != self.election.partition => {
+                if is_hello(&self.election.group, record) {
+                    self.take_in_hello(at, record);
+                }
+            }
+            Input::Record { record, .. } if record.offset >= self.observer.journal().next() => {
+                self.take_in_record(at, record);
+            }
+            Input::Down(error) => self.trouble = Some(error.clone()),
             Input::Up => self.trouble = None,
-            Input::CaughtUp(_) | Input::Cut | Input::Record(_) | Input::Timeout | Input::Warning(_) => {}
+            Input::CaughtUp
+            | Input::Cut
+            | Input::Ends { .. }
+            | Input::Record { .. }
+            | Input::Timeout
+            | Input::Warning(_) => {}
         }
     }
 
@@ -188,7 +210,7 @@ impl Seen {
         if self.events.len() == MOST_EVENTS {
             self.events.pop_front();
         }
-        self.events.push_back(format!("{} {sentence}", date(wall_ms)));
+        self.events.push_back((wall_ms, sentence.to_owned()));
     }
 
     fn take_in_record(&mut self, at: ReadAt, record: &ReadRecord) {
@@ -197,7 +219,7 @@ impl Seen {
         if let Some(stamp_ms) = written_ms.filter(|_| *is_brokers_time) {
             self.observer.stamped(stamp_ms);
         }
-        if let Key::Election(_) = key {
+        if *key == Key::Election(self.election.role) {
             self.is_brokers_time &= is_brokers_time;
             let parsed = value.as_deref().and_then(Record::parse);
             let (_, changes) = self.observer.read(at, offset, parsed.as_ref(), written_ms);
@@ -218,7 +240,7 @@ impl Seen {
     fn take_in_hello(&mut self, at: ReadAt, record: &ReadRecord) {
         let Some(value) = record.value.as_deref() else { return };
         let Some(process) = ProcessHello::parse(value) else { return };
-        if let Some(number) = self.others.number_in(&process.mapping(), &self.election) {
+        if let Some(number) = number_in(&process, &self.election) {
             if process.roles.is_some() {
                 self.observer.process_hello_received(at, process.about(number), record.written_ms);
             } else if let Some(hello) = Record::parse(value) {
@@ -228,8 +250,8 @@ impl Seen {
     }
 
     /// Why no candidate can be asked: no record of the election was read, so its name may be mistyped.
-    pub(in crate::command) fn no_record(&self, election: &ElectionId) -> Option<String> {
-        (!self.observer.has_read_anything()).then(|| wording::no_record(election, &self.others))
+    pub(in crate::command) fn no_record(&self) -> Option<String> {
+        (!self.observer.has_read_anything()).then(|| wording::no_record(&self.election, &self.others))
     }
 
     /// The present or last run according to the journal. When it changes, facts about it may have been recorded.
@@ -252,24 +274,21 @@ impl Seen {
         };
         // The claim is read over a connection of its own, because on the other one the long fetch for the next record would delay it.
         let Source { access, elections, partitions, .. } = &reading.source;
-        let mut aside = Reading::with(access, elections, reading.partition, *partitions, None)?;
+        let mut aside = Reading::start(access, elections, [self.election.partition], *partitions)?;
         let until = clock::now() + CLAIM_WITHIN;
         let mut is_asked_for = false;
         loop {
             match aside.next(Some(until)).await? {
-                Input::Ends { .. } if !std::mem::replace(&mut is_asked_for, true) => aside.read_from(term),
-                Input::Record(record) if record.offset == term => {
+                Input::Ends { partition, .. } if !std::mem::replace(&mut is_asked_for, true) => {
+                    aside.read_from(partition, term);
+                }
+                Input::Record { record, .. } if record.offset == term => {
                     self.observer.learn_claim(term, record.written_ms);
                     return Ok(());
                 }
                 // The claim was just deleted, or the broker is slow. Then the start of the lead stays unknown.
-                Input::Cut | Input::Record(_) | Input::Timeout => return Ok(()),
-                Input::CaughtUp(_)
-                | Input::Down(_)
-                | Input::Ends { .. }
-                | Input::Hello(_)
-                | Input::Up
-                | Input::Warning(_) => {}
+                Input::Cut | Input::Record { .. } | Input::Timeout => return Ok(()),
+                Input::CaughtUp | Input::Down(_) | Input::Ends { .. } | Input::Up | Input::Warning(_) => {}
             }
         }
     }
@@ -307,13 +326,13 @@ mod tests {
         let claim = r#"{"v":1,"kind":"claim","member":"m","name":"m","seq":1,"after":-1,"lease_ms":1000}"#;
         for is_brokers_time in [true, false] {
             let journal = Journal::read_from(0, Origin::Beginning);
-            let mut seen = Seen::new(election.clone(), journal, 0, 0..2);
+            let mut seen = Seen::new(election.clone(), journal, 0, 0);
             for (offset, key, value, ago) in
                 [(0, Key::Election(0), Some(claim.as_bytes()), 120_000), (1, Key::Other, None, 60_000)]
             {
                 let (value, written_ms) = (value.map(Box::from), Some(read_at().wall_ms - ago));
                 let record = ReadRecord { offset, key, value, other_key: None, written_ms, is_brokers_time };
-                seen.take_in(Input::Record(record));
+                seen.take_in(&Input::Record { partition: 0, record });
             }
             assert!(matches!(seen.observer.leadership(read_at()), Leadership::Silent { .. }));
             assert_eq!(seen.observer.doubts_timestamps(read_at()).is_none(), is_brokers_time);
@@ -329,11 +348,11 @@ mod tests {
             let hello = format!(
                 r#"{{"v":1,"kind":"hello","member":"m","roles":"c,b,a","partitions":1,"joined":0,"left":"{left}"}}"#
             );
-            let mut seen = Seen::new(election.clone(), Journal::read_from(0, Origin::Beginning), 0, 0..1);
+            let mut seen = Seen::new(election.clone(), Journal::read_from(0, Origin::Beginning), 0, 0);
             let (value, written_ms) = (Some(Box::from(hello.as_bytes())), Some(read_at().wall_ms));
-            let key = Key::Other;
+            let key = Key::AnyHello;
             let record = ReadRecord { offset: 0, key, value, other_key: None, written_ms, is_brokers_time: true };
-            seen.take_in(Input::Hello(record));
+            seen.take_in(&Input::Record { partition: 0, record });
             assert_eq!(seen.observer.standbys(read_at()).len(), standbys, "has left {left}");
         }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use neli::program::ElectionId;
 use neli_proto::journal::{Journal, Verdict};
 use neli_proto::listener::silence;
 use neli_proto::observer::{Change, Leadership, Observer, ReadAt, Silence};
@@ -18,6 +19,10 @@ use crate::text::one_line;
 /// The election that was read, and the lines that are not printed yet.
 pub(super) struct Account {
     json: bool,
+    /// The election's role.
+    role: String,
+    /// The begin of each line about it, if other roles are shown too.
+    prefix: String,
     /// The election's partition.
     partition: i32,
     shown: Shown,
@@ -46,8 +51,9 @@ pub(super) struct Position {
 
 /// A line of `--json`.
 #[derive(Serialize)]
-struct Line {
+struct Line<'a> {
     ts: String,
+    role: Option<&'a str>,
     event: &'static str,
     partition: i32,
     offset: Option<Offset>,
@@ -68,9 +74,23 @@ struct SilentLine {
 
 impl Account {
     /// An account for a reading that has just begun.
-    pub(super) fn new(json: bool, partition: i32, shown: Shown, journal: Journal) -> Self {
-        let observer = Observer::new(journal);
-        Self { json, partition, shown, observer, is_live: false, is_silent: false, lines: Vec::new() }
+    pub(super) fn new(json: bool, election: &ElectionId, is_one_of_many: bool, shown: Shown, journal: Journal) -> Self {
+        Self {
+            json,
+            role: election.label(),
+            prefix: if is_one_of_many { format!("{}: ", election.label()) } else { String::new() },
+            partition: election.partition,
+            shown,
+            observer: Observer::new(journal),
+            is_live: false,
+            is_silent: false,
+            lines: Vec::new(),
+        }
+    }
+
+    /// The next offset of the election's log that is to be read.
+    pub(super) const fn next(&self) -> Offset {
+        self.observer.journal().next()
     }
 
     /// The lines to print, oldest first.
@@ -149,9 +169,9 @@ impl Account {
             return;
         }
         if self.json {
-            self.print(written_ms, position, "hello", Some(value));
+            self.print(written_ms, position, HELLO, Some(value));
         } else if let Some(hello) = ProcessHello::parse(value) {
-            self.tell(Some(written_ms), &wording::hello(&hello));
+            self.lines.push(line(Some(written_ms), "", &wording::hello(&hello)));
         }
     }
 
@@ -160,12 +180,10 @@ impl Account {
         let term = self.observer.journal().term();
         let (event, offset, verdict) = ("record", Some(offset), Some(verdict));
         let record = value.and_then(as_read);
-        self.push(&Line { ts: timestamp(ms), event, partition, offset, verdict, term, record, silent: None });
-    }
-
-    fn push(&mut self, line: &Line) {
-        // Strings and numbers under string keys always serialize.
-        self.lines.push(serde_json::to_string(line).unwrap_or_default());
+        // A hello may be about several roles.
+        let role = Some(self.role.as_str()).filter(|_| verdict != Some(HELLO));
+        let line = Line { ts: timestamp(ms), role, event, partition, offset, verdict, term, record, silent: None };
+        self.lines.push(line.text());
     }
 
     /// Reports that a leader is silent although its heartbeat came.
@@ -189,8 +207,9 @@ impl Account {
             return self.tell(Some(silence.since_ms), &sentence);
         }
         let Silence { term, name, lease, silent, since_ms } = silence;
-        self.push(&Line {
+        let line = Line {
             ts: timestamp(since_ms),
+            role: Some(&self.role),
             event: "silent",
             partition: self.partition,
             offset: None,
@@ -198,7 +217,8 @@ impl Account {
             term: None,
             record: None,
             silent: Some(SilentLine { name, term, lease_ms: millis(lease), for_ms: millis(silent) }),
-        });
+        };
+        self.lines.push(line.text());
     }
 
     /// When the leader's silence must be reported, unless a record comes before.
@@ -255,9 +275,23 @@ impl Account {
     }
 
     fn tell(&mut self, wall_ms: Option<u64>, sentence: &str) {
-        let at = wall_ms.map_or_else(|| "(no time)".to_owned(), timestamp);
-        self.lines.push(format!("{at} {}", one_line(sentence)));
+        self.lines.push(line(wall_ms, &self.prefix, sentence));
     }
+}
+
+impl Line<'_> {
+    fn text(&self) -> String {
+        // Strings and numbers under string keys always serialize.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// The verdict on a hello, to which the law does not apply.
+const HELLO: &str = "hello";
+
+fn line(wall_ms: Option<u64>, prefix: &str, sentence: &str) -> String {
+    let at = wall_ms.map_or_else(|| "(no time)".to_owned(), timestamp);
+    format!("{at} {}", one_line(&format!("{prefix}{sentence}")))
 }
 
 const fn verdict_name(verdict: Verdict) -> &'static str {

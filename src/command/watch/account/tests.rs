@@ -11,7 +11,11 @@ const NOW: Time = Time::from_nanos(1_000_000_000_000);
 const AT: ReadAt = ReadAt { now: NOW, wall_ms: 1_769_860_800_123 };
 
 fn account(json: bool, first: Offset) -> Account {
-    Account::new(json, 2, Shown { first, since_ms: 0 }, Journal::read_from(0, Origin::Beginning))
+    Account::new(json, &role(2), false, Shown { first, since_ms: 0 }, Journal::read_from(0, Origin::Beginning))
+}
+
+fn role(partition: i32) -> ElectionId {
+    ElectionId { group: "g".into(), topic: "t".into(), partition, role: 0, role_name: Some("bill".into()) }
 }
 
 fn read(account: &mut Account, offset: Offset, record: &str) {
@@ -44,10 +48,10 @@ fn json_shows_every_record_with_its_verdict() {
     assert_eq!(
         first,
         serde_json::json!({
-            "ts": ts, "event": "record", "partition": 2, "offset": 0, "verdict": "effective", "term": 0, "record": claim, "silent": null
+            "ts": ts, "role": "bill", "event": "record", "partition": 2, "offset": 0, "verdict": "effective", "term": 0, "record": claim, "silent": null
         })
     );
-    let begin = format!(r#"{{"ts":"{ts}","event":"record","partition":2,"#);
+    let begin = format!(r#"{{"ts":"{ts}","role":"bill","event":"record","partition":2,"#);
     let lines: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix(&begin)).collect();
     assert_eq!(lines[1], r#""offset":1,"verdict":"nonsense","term":0,"record":null,"silent":null}"#);
     assert_eq!(lines[2], r#""offset":2,"verdict":"nonsense","term":0,"record":{"v":9, "new":true},"silent":null}"#);
@@ -58,8 +62,13 @@ fn json_shows_every_record_with_its_verdict() {
 
 #[test]
 fn terms_before_the_requested_time_are_not_shown() {
-    let mut account =
-        Account::new(false, 0, Shown { first: 0, since_ms: AT.wall_ms }, Journal::read_from(0, Origin::Beginning));
+    let mut account = Account::new(
+        false,
+        &role(0),
+        false,
+        Shown { first: 0, since_ms: AT.wall_ms },
+        Journal::read_from(0, Origin::Beginning),
+    );
     account.read(AT, 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms - 1));
     account.read(AT, 1, Some(beat("running", 7).as_bytes()), Some(AT.wall_ms));
     let hello = br#"{"v":1,"kind":"hello","member":"m","name":"web","host":"h","version":"1","elector":"log"}"#;
@@ -171,7 +180,7 @@ fn a_silence_has_a_line_in_json_too_even_if_it_ended_long_ago() {
     assert_eq!(lines.len(), 4, "{lines:?}");
     let silent = |ts: &str, ms: u32| {
         format!(
-            r#"{{"ts":"{ts}","event":"silent","partition":2,"offset":null,"verdict":null,"term":null,"record":null,"silent":{{"name":"web","term":0,"lease_ms":5000,"for_ms":{ms}}}}}"#
+            r#"{{"ts":"{ts}","role":"bill","event":"silent","partition":2,"offset":null,"verdict":null,"term":null,"record":null,"silent":{{"name":"web","term":0,"lease_ms":5000,"for_ms":{ms}}}}}"#
         )
     };
     assert_eq!(lines[1], silent("2026-01-31T12:00:05.183Z", 30_000));

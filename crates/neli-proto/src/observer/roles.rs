@@ -1,0 +1,148 @@
+//! The roles of a group, by the hellos of its candidates. Every command that shows or asks a group's roles uses this, so that all of them name
+//! the same roles.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::ReadAt;
+use crate::mapping::Mapping;
+use crate::precedence::HELLO_HOLDS;
+use crate::process_hello::ProcessHello;
+use crate::record::{MemberId, Offset};
+use crate::time::millis;
+
+/// The last hello of each candidate of a group, as far as partition 0 was read.
+#[derive(Clone, Debug, Default)]
+pub struct GroupHellos {
+    last: BTreeMap<MemberId, LastHello>,
+}
+
+/// A candidate's last hello.
+#[derive(Clone, Debug)]
+pub struct LastHello {
+    /// The hello.
+    pub hello: ProcessHello,
+    /// When it was read.
+    pub at: ReadAt,
+    /// When it was appended, in milliseconds since 1970, if that is known.
+    pub written_ms: Option<u64>,
+    offset: Offset,
+}
+
+impl GroupHellos {
+    /// Handles the hello of a candidate of the group, in the order of the log.
+    pub fn read(&mut self, at: ReadAt, offset: Offset, hello: ProcessHello, written_ms: Option<u64>) {
+        self.last.insert(hello.member.clone(), LastHello { hello, at, written_ms, offset });
+    }
+
+    /// The last hello of each candidate, also of those that have left.
+    pub fn all(&self) -> impl Iterator<Item = &LastHello> {
+        self.last.values()
+    }
+
+    /// The last hellos of the candidates that stand: each has not said that it leaves, was heard within 75 s before the last one of all, and
+    /// agrees with the last one on the partition of each role. A candidate that is refused does not stand: it says no hello after its first
+    /// one but that it leaves.
+    fn standing(&self) -> Vec<&LastHello> {
+        let newest_ms = self.last.values().filter_map(|last| last.written_ms).max();
+        let is_old = |written_ms: u64| newest_ms.is_some_and(|newest| newest - written_ms >= millis(HELLO_HOLDS));
+        let stands = |last: &&LastHello| {
+            let LastHello { hello, written_ms, .. } = last;
+            hello.takes_roles() && !hello.stands_for_no_role() && !written_ms.is_some_and(is_old)
+        };
+        let mut standing: Vec<&LastHello> = self.last.values().filter(stands).collect();
+        // A candidate without `--roles` does not stand beside those that have roles. The release of its last term, which says that it goes, is
+        // no hello.
+        if standing.iter().any(|last| last.hello.roles.is_some()) {
+            standing.retain(|last| last.hello.roles.is_some());
+        }
+        if let Some(mapping) = standing.iter().max_by_key(|last| last.offset).map(|last| last.hello.mapping()) {
+            standing.retain(|last| mapping.refusal(&last.hello.mapping(), "").is_none());
+        }
+        standing
+    }
+
+    /// The mapping with the most roles by which a candidate stands. If no candidate stands, that of the last one that stood; `None` if no hello
+    /// was read.
+    #[must_use]
+    pub fn mapping(&self) -> Option<Mapping> {
+        let longest = |last: &&LastHello| (last.hello.mapping().count(), last.offset);
+        let standing = self.standing().into_iter().max_by_key(longest);
+        standing.or_else(|| self.last.values().max_by_key(|last| last.rank())).map(|last| last.hello.mapping())
+    }
+
+    /// The mapping and the number of the role with this name or number: by [`mapping`](Self::mapping), or else by the last hello whose mapping
+    /// contains it. Where roles have names no role is called by its number, which would be another role in another list.
+    #[must_use]
+    pub fn find(&self, role: &str) -> Option<(Mapping, u32)> {
+        let of = |mapping: Mapping| mapping.number(role).map(|number| (mapping, number));
+        let current = self.mapping()?;
+        if !current.names().is_empty() && role.parse::<u32>().is_ok() {
+            return None;
+        }
+        let mut others: Vec<&LastHello> = self.last.values().collect();
+        others.sort_by_key(|last| last.rank());
+        of(current).or_else(|| others.iter().rev().find_map(|last| of(last.hello.mapping())))
+    }
+}
+
+impl LastHello {
+    /// The order of hellos by what they say of the roles: that of a candidate that leaves, which may have been refused, comes first.
+    const fn rank(&self) -> (bool, Offset) {
+        (!self.hello.leaves, self.offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::*;
+    use crate::time::Time;
+
+    /// A hello of this many seconds after the first.
+    fn read(hellos: &mut GroupHellos, seconds: u64, member: &str, fields: &str) {
+        let line = format!(r#"{{"v":1,"kind":"hello","member":"{member}"{fields}}}"#);
+        let hello = ProcessHello::parse(line.as_bytes()).expect("a hello");
+        let at = ReadAt { now: Time::from_nanos(1), wall_ms: 0 };
+        hellos.read(at, Offset::try_from(seconds).expect("small"), hello, Some(seconds * 1_000));
+    }
+
+    const NAMED: &str = r#","roles":"ingest,bill","partitions":2,"joined":1"#;
+
+    fn roles(hellos: &GroupHellos) -> Option<alloc::string::String> {
+        hellos.mapping().map(|mapping| mapping.roles())
+    }
+
+    #[test]
+    fn a_refused_candidate_does_not_say_what_the_roles_are() {
+        let mut hellos = GroupHellos::default();
+        assert_eq!(roles(&hellos), None);
+        read(&mut hellos, 1, "a", NAMED);
+        read(&mut hellos, 20, "b", r#","roles":"bill,ingest","partitions":2"#);
+        assert_eq!(roles(&hellos).as_deref(), Some("ingest, bill"), "it has not stood yet");
+        read(&mut hellos, 21, "b", r#","roles":"bill,ingest","partitions":2,"joined":20,"leaves":true"#);
+        read(&mut hellos, 22, "c", "");
+        assert_eq!(roles(&hellos).as_deref(), Some("ingest, bill"), "a candidate without --roles is refused beside it");
+        assert_eq!(hellos.standing().len(), 1);
+        assert_eq!(hellos.find("0").map(|(_, number)| number), None, "no role is called by its number");
+        assert_eq!(hellos.find("bill").map(|(_, number)| number), Some(1));
+        read(&mut hellos, 77, "c", "");
+        assert_eq!(roles(&hellos).as_deref(), Some("0 alone"), "the others have not been heard for 75 s");
+        assert_eq!(hellos.find("0").map(|(_, number)| number), Some(0));
+        assert_eq!(hellos.find("bill").map(|(_, number)| number), Some(1), "its records may still be looked at");
+    }
+
+    #[test]
+    fn the_longest_list_counts_while_roles_are_added() {
+        let mut hellos = GroupHellos::default();
+        read(&mut hellos, 1, "new", r#","roles":"5","partitions":3,"joined":1"#);
+        read(&mut hellos, 2, "old", r#","roles":"3","partitions":3,"joined":0"#);
+        assert_eq!(roles(&hellos).as_deref(), Some("0 to 4"));
+        assert_eq!(hellos.standing().len(), 2);
+        read(&mut hellos, 3, "new", r#","roles":"5","partitions":3,"joined":1,"leaves":true"#);
+        assert_eq!(roles(&hellos).as_deref(), Some("0 to 2"));
+        read(&mut hellos, 4, "old", r#","roles":"3","partitions":3,"joined":0,"left":"0-2""#);
+        assert_eq!((roles(&hellos).as_deref(), hellos.standing().len()), (Some("0 to 2"), 0), "it has died");
+    }
+}
