@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use neli::program::{Elections, Examination, FactsSettings, clock, facts_to_create, journal_to_create};
+use neli::program::{Elections, Examination, FactsSettings, NewTopic, clock, facts_to_create, journal_to_create};
 
 use crate::command::page::Style;
 use crate::command::reading::{access, read_at};
@@ -76,21 +76,28 @@ fn print_topic(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
     let config = &doctor.candidate;
     let access = access(&config.client)?;
     let elections = config.elections();
-    let brokers = match Examination::start(&access, Some(&elections.topic), doctor.timeout) {
-        Ok(examination) => examination.brokers(),
+    let examination = match Examination::start(&access, Some(&elections.topic), doctor.timeout) {
+        Ok(examination) => Some(examination),
         Err(unreachable) => {
             let why = unreachable.why;
             let line = format!("neli-run: warning: the number of brokers is unknown ({why}): three are assumed\n");
             // If stderr is closed, the text is lost.
             let _ = io::stderr().write_all(line.as_bytes());
-            USUAL_BROKERS
+            None
         }
     };
+    let brokers = examination.as_ref().map_or(USUAL_BROKERS, Examination::brokers);
     let fixes = Fixes::of(&config.client, &access.bootstrap);
-    let mut lines = fixes.create(&journal_to_create(&elections, brokers)) + "\n";
+    let create = |elections: &Elections, topic: NewTopic<'_>| {
+        let topic = match &examination {
+            Some(examination) => examination.try_to_create(elections, topic).unwrap_or_else(|(_, topic)| topic),
+            None => topic,
+        };
+        fixes.create(&topic) + "\n"
+    };
+    let mut lines = create(&elections, journal_to_create(&elections, brokers));
     if let Some((topic, facts_settings)) = topic_of_facts(config) {
-        lines += &fixes.create(&facts_to_create(&topic.topic, facts_settings, brokers.clamp(1, 3)));
-        lines.push('\n');
+        lines += &create(&topic, facts_to_create(&topic.topic, facts_settings, brokers.clamp(1, 3)));
     }
     stdout::written(io::stdout().write_all(lines.as_bytes()))
 }

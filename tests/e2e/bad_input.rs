@@ -39,6 +39,11 @@ impl Guarded {
         Self { election: TestElection::new(PROGRAM, &plain, elector), plain, address, _broker: Some(broker) }
     }
 
+    /// This broker.
+    pub(crate) fn of(broker: Broker, election: TestElection, plain: Kafka, address: String) -> Self {
+        Self { election, plain, address, _broker: Some(broker) }
+    }
+
     /// A broker for this test, which candidates reach through a wire.
     pub(crate) fn behind_a_wire(elector: Elector, network: &Network) -> (Self, Wire) {
         let (broker, wire, address) = Broker::behind_a_wire(network);

@@ -327,8 +327,7 @@ fn the_printed_command_creates_the_topics() {
     let (kafka, topic) = (Kafka::shared().address(), election.topic());
     let expected = format!(
         "kafka-topics.sh --bootstrap-server {kafka} --create --topic {topic} --partitions 3 --replication-factor 1 --config \
-         cleanup.policy=delete --config message.timestamp.type=LogAppendTime --config retention.bytes=-1 --config \
-         retention.ms=86400000 --config segment.ms=3600000 --config unclean.leader.election.enable=false\n"
+         message.timestamp.type=LogAppendTime --config retention.ms=86400000 --config segment.ms=3600000\n"
     );
     assert_eq!((answer.text, answer.errors.as_str(), answer.status), (expected, "", 0));
     let answer = election.ask("doctor", &["--print-topic", "--once", "k"]);

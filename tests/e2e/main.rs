@@ -60,6 +60,7 @@ mod systemd;
 mod terminal;
 #[cfg(feature = "ssl")]
 mod tls;
+mod topic_policy;
 mod topics_by_hand;
 mod tree;
 mod two_clusters;

@@ -57,8 +57,10 @@ impl Fixes {
     pub(super) fn create(&self, NewTopic { name, partitions, replicas, settings }: &NewTopic<'_>) -> String {
         let settings: Vec<String> =
             settings.iter().map(|(setting, value)| format!("--config {setting}={value}")).collect();
+        // Without the option the cluster's default applies.
+        let replicas = replicas.map_or_else(String::new, |count| format!(" --replication-factor {count}"));
         let (tool, settings) = (self.tool("kafka-topics.sh"), settings.join(" "));
-        format!("{tool} --create --topic {name} --partitions {partitions} --replication-factor {replicas} {settings}")
+        format!("{tool} --create --topic {name} --partitions {partitions}{replicas} {settings}")
     }
 
     fn tool(&self, name: &str) -> String {
@@ -105,8 +107,11 @@ mod tests {
 
     #[test]
     fn a_topic_is_made_with_its_settings() {
-        let topic = NewTopic { name: "g.neli", partitions: 2, replicas: 3, settings: vec![("a.b", "1".to_owned())] };
+        let topic =
+            NewTopic { name: "g.neli", partitions: 2, replicas: Some(3), settings: vec![("a.b", "1".to_owned())] };
         let expected = "kafka-topics.sh --bootstrap-server a:1 --create --topic g.neli --partitions 2 --replication-factor 3 --config a.b=1";
         assert_eq!(fixes(&[]).create(&topic), expected);
+        let by_default = NewTopic { replicas: None, ..topic };
+        assert_eq!(fixes(&[]).create(&by_default), expected.replace(" --replication-factor 3", ""));
     }
 }

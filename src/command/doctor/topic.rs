@@ -44,7 +44,7 @@ impl Look<'_> {
     pub(super) fn at(&self, subject: &Subject, findings: &mut Findings) -> usize {
         let name = &subject.elections.topic;
         let planned = self.planned(subject);
-        let replicas = usize::try_from(planned.replicas).unwrap_or(1);
+        let replicas = planned.replicas.and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
         match self.examination.topic(&subject.elections) {
             TopicExamination::Hidden => {
                 let text = format!(
@@ -52,7 +52,7 @@ impl Look<'_> {
                 );
                 findings.fail("topic", text, Some(self.fixes.allow(&["Read", "Write"], Resource::Topic(name))));
             }
-            TopicExamination::Missing => self.missing(subject, &planned, findings),
+            TopicExamination::Missing => self.missing(subject, planned, findings),
             TopicExamination::Unanswered(why) => findings.fail("topic", format!("topic \"{name}\": {why}"), None),
             TopicExamination::There(seen) => return self.there(subject, &seen, findings),
         }
@@ -67,21 +67,23 @@ impl Look<'_> {
         }
     }
 
-    fn missing(&self, subject: &Subject, planned: &NewTopic<'_>, findings: &mut Findings) {
+    fn missing(&self, subject: &Subject, planned: NewTopic<'_>, findings: &mut Findings) {
         let name = &subject.elections.topic;
-        let create = Some(self.fixes.create(planned));
+        let accepted = self.examination.try_to_create(&subject.elections, planned);
+        let (Ok(topic) | Err((_, topic))) = &accepted;
+        let create = Some(self.fixes.create(topic));
         if !self.config.create_topic {
             let text = format!("topic \"{name}\": it does not exist; create it, or drop --no-create-topic");
             return findings.fail("topic", text, create);
         }
-        match self.examination.try_to_create(&subject.elections, planned) {
-            Ok(()) => {
+        match accepted {
+            Ok(_) => {
                 findings.ok("topic", format!("topic \"{name}\": it does not exist yet; a candidate creates it"));
                 let text =
                     format!("topic \"{name}\": whether this user may READ and WRITE it can be checked once it exists");
                 findings.skipped("rights", text);
             }
-            Err(error) => findings.fail("topic", error.to_string(), create),
+            Err((error, _)) => findings.fail("topic", error.to_string(), create),
         }
     }
 

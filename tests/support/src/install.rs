@@ -84,6 +84,16 @@ pub fn witness() -> &'static Path {
     })
 }
 
+/// A directory with a broker's policy for new topics (`TopicPolicy.java`); compiled on first use and after a change of its source.
+pub(crate) fn topic_policy() -> PathBuf {
+    let kafka = kafka();
+    compiled_by("TopicPolicy.java", "topic-policy", |at, source| {
+        let mut compiler = Command::new("javac");
+        compiler.args(["-cp", &kafka.class_path, "-d"]).arg(at).arg(source);
+        run(&mut compiler, "a Java compiler: apt-get install default-jdk-headless")
+    })
+}
+
 /// A preload library that gives a process a wall clock of its own (`stepped_clock.c`); compiled on first use and after a change of its
 /// source.
 #[must_use]
@@ -100,6 +110,17 @@ fn compiled(
     made: &str,
     how: impl FnOnce(&dyn Fn(&[&str]) -> Result<(), String>) -> Result<(), String>,
 ) -> PathBuf {
+    compiled_by(source, made, |at, source| {
+        how(&|options| {
+            let mut compiler = Command::new("cc");
+            compiler.args(options).args(["-O2", "-Werror", "-o"]).arg(at).arg(source);
+            run(&mut compiler, "a C compiler: apt-get install gcc libc6-dev")
+        })
+    })
+}
+
+/// Compiles one of our sources, unless the result is newer than the source.
+fn compiled_by(source: &str, made: &str, how: impl FnOnce(&Path, &Path) -> Result<(), String>) -> PathBuf {
     let home = home();
     let _lock = lock(&home);
     let source = Path::new(SOURCES).join(source);
@@ -107,14 +128,9 @@ fn compiled(
     let written = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
     if written(&made) < written(&source) {
         let _ = fs::remove_file(&made);
+        let _ = fs::remove_dir_all(&made);
     }
-    let built = make(&made, |at| {
-        how(&|options| {
-            let mut compiler = Command::new("cc");
-            compiler.args(options).args(["-O2", "-Werror", "-o"]).arg(at).arg(&source);
-            run(&mut compiler, "a C compiler: apt-get install gcc libc6-dev")
-        })
-    });
+    let built = make(&made, |at| how(at, &source));
     built.unwrap_or_else(|why| panic!("{why}"));
     made
 }

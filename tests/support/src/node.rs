@@ -35,6 +35,8 @@ pub(crate) struct Node {
     own_setting: &'static str,
     /// Whether records that are older than a topic keeps them are deleted at once, and not within a quarter of a minute.
     deletes_at_once: bool,
+    /// Whether a policy judges new topics.
+    has_topic_policy: bool,
 }
 
 /// A short session with the controller, so that a killed broker can come back soon.
@@ -130,7 +132,13 @@ impl Node {
             session: SHORT_SESSION,
             own_setting: "",
             deletes_at_once: false,
+            has_topic_policy: false,
         }
+    }
+
+    /// The same broker with a policy for new topics (`TopicPolicy.java`).
+    pub(crate) fn with_topic_policy(self) -> Self {
+        Self { has_topic_policy: true, ..self }
     }
 
     /// The same broker with TLS listeners as well.
@@ -187,6 +195,7 @@ impl Node {
                 session: SHORT_SESSION,
                 own_setting: "",
                 deletes_at_once: false,
+                has_topic_policy: false,
             }
         };
         iter::zip(1.., iter::zip(controllers, doors)).map(node).collect()
@@ -206,6 +215,10 @@ impl Node {
     pub(crate) fn secure_addresses(&self) -> Option<SecureAddresses> {
         let [plain, accounts, mutual, expired] = self.secure?.ports().map(|port| format!("127.0.0.1:{port}"));
         Some(SecureAddresses { plain, accounts, mutual, expired })
+    }
+
+    pub(crate) fn has_topic_policy(&self) -> bool {
+        self.has_topic_policy
     }
 
     /// Java's option for the heap size.
@@ -258,7 +271,9 @@ impl Node {
             session,
             own_setting,
             deletes_at_once,
+            has_topic_policy,
         } = self;
+        let policy = if *has_topic_policy { "create.topic.policy.class.name=TopicPolicy\n" } else { "" };
         let cleaner = if *deletes_at_once { "log.cleaner.backoff.ms=100\n" } else { "" };
         let replicas = brokers.min(&3);
         let in_sync = if *replicas == 3 { 2 } else { 1 };
@@ -307,6 +322,7 @@ impl Node {
              num.io.threads=4\n\
              log.cleaner.dedupe.buffer.size=4194304\n\
              {cleaner}\
+             {policy}\
              {last}",
             jaas = accounts::jaas(),
             // Kafka's default check of unsigned tokens: the user's name and the expiry.

@@ -21,8 +21,8 @@ use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::{self, ErrorClass, Layer, code_of, has_no_coordinator, plain};
 use crate::kafka::facts::{self, FactsSettings};
 use crate::kafka::librdkafka::{
-    GroupDescription, NewTopic, Rights, Variation, broker_settings, describe_group, describe_topic, topic_settings,
-    try_to_create_topic,
+    AdminError, GroupDescription, NewTopic, Rights, Variation, broker_settings, describe_group, describe_topic,
+    topic_settings, try_to_create_topic,
 };
 use crate::kafka::topic::{self, TopicError};
 
@@ -208,19 +208,29 @@ impl Examination {
         }))
     }
 
-    /// Whether this user could create the topic of these elections on this many brokers. It only asks Kafka, and creates no topic.
+    /// The topic as this user could create it. It only asks Kafka, and creates no topic.
     ///
     /// # Errors
     ///
-    /// The reason why not.
-    pub fn try_to_create(&self, elections: &Elections, topic: &NewTopic<'_>) -> Result<(), NotCreated> {
-        match try_to_create_topic(self.consumer.client(), topic, self.timeout) {
-            Ok(()) | Err(RDKafkaErrorCode::TopicAlreadyExists) => Ok(()),
-            Err(code) => Err(match topic::not_created(code, elections) {
+    /// The reason why not, and the topic as it was refused last.
+    pub fn try_to_create<'a>(
+        &self,
+        elections: &Elections,
+        topic: NewTopic<'a>,
+    ) -> Result<NewTopic<'a>, (NotCreated, NewTopic<'a>)> {
+        let client = self.consumer.client();
+        let create = |topic: &NewTopic<'a>| match try_to_create_topic(client, topic, self.timeout) {
+            Err(AdminError { code: RDKafkaErrorCode::TopicAlreadyExists, .. }) => Ok(()),
+            outcome => outcome,
+        };
+        let accepted = topic::create_as_accepted(client, topic, self.brokers.first().copied(), self.timeout, create);
+        accepted.map_err(|(error, topic)| {
+            let not_created = match topic::not_created(error, elections) {
                 TopicError::Refused(error) => NotCreated::Refused(error),
-                TopicError::Transient(code) => NotCreated::NotNow { topic: topic.name.to_owned(), reason: plain(code) },
-            }),
-        }
+                TopicError::Transient(error) => NotCreated::NotNow { topic: topic.name.to_owned(), reason: error.text },
+            };
+            (not_created, topic)
+        })
     }
 
     /// The consumer group of this name, which may not exist.
@@ -236,7 +246,7 @@ impl Examination {
                 Err(code) if has_no_coordinator(code) && clock::now() < until => {
                     thread::park_timeout(COORDINATOR_RETRY);
                 }
-                described => return described.map_err(not_answered),
+                described => return described.map_err(|code| not_answered(code.into())),
             }
         }
     }
@@ -279,10 +289,10 @@ fn seen(partition: &MetadataPartition) -> PartitionSeen {
     }
 }
 
-fn not_answered(code: RDKafkaErrorCode) -> NotAnswered {
-    let is_forbidden = code == RDKafkaErrorCode::ClusterAuthorizationFailed
-        || matches!(code.into(), ErrorClass::GroupForbidden | ErrorClass::TopicForbidden);
-    if is_forbidden { NotAnswered::Forbidden } else { NotAnswered::Other(plain(code)) }
+fn not_answered(error: AdminError) -> NotAnswered {
+    let is_forbidden = error.code == RDKafkaErrorCode::ClusterAuthorizationFailed
+        || matches!(error.code.into(), ErrorClass::GroupForbidden | ErrorClass::TopicForbidden);
+    if is_forbidden { NotAnswered::Forbidden } else { NotAnswered::Other(error.text) }
 }
 
 /// The reason if the error is final: a refused login or a certificate that is not accepted. `None` for all other errors.

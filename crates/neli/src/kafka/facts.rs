@@ -364,7 +364,7 @@ impl Thread {
     fn of_topic_error(&self, error: TopicError) -> Failure {
         match error {
             TopicError::Refused(error) => Failure::Refused(error),
-            TopicError::Transient(code) => self.failure(code, None),
+            TopicError::Transient(error) => self.failure(error.code, Some(error.text)),
         }
     }
 

@@ -16,12 +16,13 @@ use rdkafka::bindings::{
     rd_kafka_AdminOptions_set_include_authorized_operations, rd_kafka_AdminOptions_set_request_timeout,
     rd_kafka_AdminOptions_set_validate_only, rd_kafka_ConfigEntry_name, rd_kafka_ConfigEntry_value,
     rd_kafka_ConfigResource_configs, rd_kafka_ConfigResource_destroy, rd_kafka_ConfigResource_error,
-    rd_kafka_ConfigResource_new, rd_kafka_ConfigResource_set_config, rd_kafka_CreateTopics,
-    rd_kafka_CreateTopics_result_topics, rd_kafka_DescribeConfigs, rd_kafka_DescribeConfigs_result_resources,
-    rd_kafka_NewTopic_destroy, rd_kafka_NewTopic_new, rd_kafka_NewTopic_set_config, rd_kafka_brokers_add,
-    rd_kafka_clusterid, rd_kafka_error_code, rd_kafka_error_destroy, rd_kafka_event_CreateTopics_result,
-    rd_kafka_event_DescribeConfigs_result, rd_kafka_event_destroy, rd_kafka_event_error, rd_kafka_mem_free,
-    rd_kafka_memberid, rd_kafka_queue_destroy, rd_kafka_queue_new, rd_kafka_queue_poll, rd_kafka_topic_result_error,
+    rd_kafka_ConfigResource_error_string, rd_kafka_ConfigResource_new, rd_kafka_ConfigResource_set_config,
+    rd_kafka_CreateTopics, rd_kafka_CreateTopics_result_topics, rd_kafka_DescribeConfigs,
+    rd_kafka_DescribeConfigs_result_resources, rd_kafka_NewTopic_destroy, rd_kafka_NewTopic_new,
+    rd_kafka_NewTopic_set_config, rd_kafka_brokers_add, rd_kafka_clusterid, rd_kafka_error_code,
+    rd_kafka_error_destroy, rd_kafka_event_CreateTopics_result, rd_kafka_event_DescribeConfigs_result,
+    rd_kafka_event_destroy, rd_kafka_event_error, rd_kafka_mem_free, rd_kafka_memberid, rd_kafka_queue_destroy,
+    rd_kafka_queue_new, rd_kafka_queue_poll, rd_kafka_topic_result_error, rd_kafka_topic_result_error_string,
 };
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
@@ -29,6 +30,7 @@ use rdkafka::types::{
     RDKafka, RDKafkaAdminOp, RDKafkaAdminOptions, RDKafkaEvent, RDKafkaQueue, RDKafkaResourceType, RDKafkaRespErr,
 };
 
+use crate::kafka::error_class::plain;
 pub use describe::{GroupDescription, Rights, topic_identity};
 pub(crate) use describe::{TopicDescription, describe_group, describe_topic};
 pub(crate) use main_queue::{MainQueue, Waker};
@@ -71,6 +73,35 @@ impl AdminCall {
     }
 }
 
+/// Why an administrative call has failed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct AdminError {
+    /// librdkafka's code.
+    pub(crate) code: RDKafkaErrorCode,
+    /// The code's text, and that of Kafka's answer if it has one: of the cluster's policy, for example. One line.
+    pub(crate) text: String,
+}
+
+impl From<RDKafkaErrorCode> for AdminError {
+    fn from(code: RDKafkaErrorCode) -> Self {
+        Self { code, text: plain(code) }
+    }
+}
+
+impl AdminError {
+    /// The error with this code, and with the text in the answer.
+    fn of_answer(code: RDKafkaErrorCode, answer: Option<String>) -> Self {
+        /// The text may be of any length, and is that of a policy of the cluster's operator.
+        const LONGEST: usize = 300;
+        let plain = plain(code);
+        let answer = answer.unwrap_or_default();
+        let words = answer.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words: String = words.trim_start_matches("Broker: ").chars().take(LONGEST).collect();
+        let says_more = !words.is_empty() && !plain.eq_ignore_ascii_case(words.trim_end_matches('.'));
+        Self { code, text: if says_more { format!("{plain}: {words}") } else { plain } }
+    }
+}
+
 /// The values of these settings of a topic, as the broker with this id reports them (`DescribeConfigs`). A setting whose value the broker
 /// does not report has the value `None`. A user without the right to them gets an empty list, and no error. Waits `timeout` for the answer.
 ///
@@ -86,7 +117,7 @@ pub(crate) fn topic_settings(
     names: &[&str],
     broker: i32,
     timeout: Duration,
-) -> Result<Vec<(String, Option<String>)>, RDKafkaErrorCode> {
+) -> Result<Vec<(String, Option<String>)>, AdminError> {
     let resource = Resource { kind: RDKafkaResourceType::RD_KAFKA_RESOURCE_TOPIC, name: topic };
     settings(client, &resource, names, broker, timeout)
 }
@@ -101,7 +132,7 @@ pub(crate) fn broker_settings(
     names: &[&str],
     broker: i32,
     timeout: Duration,
-) -> Result<Vec<(String, Option<String>)>, RDKafkaErrorCode> {
+) -> Result<Vec<(String, Option<String>)>, AdminError> {
     let resource = Resource { kind: RDKafkaResourceType::RD_KAFKA_RESOURCE_BROKER, name: &broker.to_string() };
     settings(client, &resource, names, broker, timeout)
 }
@@ -118,7 +149,7 @@ fn settings(
     names: &[&str],
     broker: i32,
     timeout: Duration,
-) -> Result<Vec<(String, Option<String>)>, RDKafkaErrorCode> {
+) -> Result<Vec<(String, Option<String>)>, AdminError> {
     let name = CString::new(*name).map_err(|_| RDKafkaErrorCode::InvalidArgument)?;
     // SAFETY: the name ends in a zero byte; librdkafka copies it.
     let resource = unsafe { rd_kafka_ConfigResource_new(*kind, name.as_ptr()) };
@@ -139,8 +170,11 @@ fn settings(
     let resource = unsafe {
         first_part(&event, rd_kafka_event_DescribeConfigs_result, rd_kafka_DescribeConfigs_result_resources)
     }?;
-    // SAFETY: the resource is alive.
-    succeeded(unsafe { rd_kafka_ConfigResource_error(resource) })?;
+    // SAFETY: the resource is alive, and so is its text.
+    unsafe {
+        succeeded(rd_kafka_ConfigResource_error(resource))
+            .map_err(|code| AdminError::of_answer(code, text(rd_kafka_ConfigResource_error_string(resource))))?;
+    }
     // SAFETY: the function is for a resource, and its entries belong to it.
     let entries = unsafe { parts(resource, rd_kafka_ConfigResource_configs) };
     let entry = |entry: &*const _| {
@@ -161,7 +195,7 @@ pub(crate) fn create_topic(
     client: &Client<impl ClientContext>,
     topic: &NewTopic<'_>,
     timeout: Duration,
-) -> Result<(), RDKafkaErrorCode> {
+) -> Result<(), AdminError> {
     create(client, topic, Variation::None, timeout)
 }
 
@@ -174,7 +208,7 @@ pub(crate) fn try_to_create_topic(
     client: &Client<impl ClientContext>,
     topic: &NewTopic<'_>,
     timeout: Duration,
-) -> Result<(), RDKafkaErrorCode> {
+) -> Result<(), AdminError> {
     create(client, topic, Variation::ValidateOnly, timeout)
 }
 
@@ -185,8 +219,8 @@ pub struct NewTopic<'a> {
     pub name: &'a str,
     /// The number of its partitions.
     pub partitions: i32,
-    /// The number of replicas of each partition.
-    pub replicas: i32,
+    /// The number of replicas of each partition; `None` for the cluster's default (Kafka 2.4).
+    pub replicas: Option<i32>,
     /// Its settings.
     pub settings: Vec<(&'static str, String)>,
 }
@@ -196,11 +230,14 @@ fn create(
     NewTopic { name, partitions, replicas, settings }: &NewTopic<'_>,
     variation: Variation,
     timeout: Duration,
-) -> Result<(), RDKafkaErrorCode> {
+) -> Result<(), AdminError> {
+    /// The number that leaves it to the cluster.
+    const DEFAULT: i32 = -1;
+    let replicas = replicas.unwrap_or(DEFAULT);
     let terminated = |text: &str| CString::new(text).map_err(|_| RDKafkaErrorCode::InvalidTopic);
     let name = terminated(name)?;
     // SAFETY: the name ends in a zero byte, and librdkafka copies it; no buffer for an error text is given.
-    let wanted = unsafe { rd_kafka_NewTopic_new(name.as_ptr(), *partitions, *replicas, ptr::null_mut(), 0) };
+    let wanted = unsafe { rd_kafka_NewTopic_new(name.as_ptr(), *partitions, replicas, ptr::null_mut(), 0) };
     let wanted = Owned::new(wanted, rd_kafka_NewTopic_destroy).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
     for (key, value) in settings {
         let (key, value) = (terminated(key)?, terminated(value)?);
@@ -217,8 +254,11 @@ fn create(
     // SAFETY: both functions are for an answer to this call.
     let result =
         unsafe { first_part(&event, rd_kafka_event_CreateTopics_result, rd_kafka_CreateTopics_result_topics) }?;
-    // SAFETY: the result is alive.
-    succeeded(unsafe { rd_kafka_topic_result_error(result) })
+    // SAFETY: the result is alive, and so is its text.
+    unsafe {
+        succeeded(rd_kafka_topic_result_error(result))
+            .map_err(|code| AdminError::of_answer(code, text(rd_kafka_topic_result_error_string(result))))
+    }
 }
 
 /// The first part of an answer. Each of our calls asks for one object, so there is no other part.

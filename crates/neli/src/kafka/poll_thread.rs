@@ -109,7 +109,7 @@ impl PollThread {
                     self.reading.refuse(error);
                     return None;
                 }
-                self.reading.down(self.reading.no_answer(code));
+                self.reading.down(self.reading.no_answer(&code.into()));
                 self.reading.ask_soon();
             }
             // The reader has no group.

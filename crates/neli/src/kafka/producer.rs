@@ -18,7 +18,7 @@ use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::explain;
 use crate::kafka::embedded;
-use crate::kafka::error_class::{ErrorClass, plain};
+use crate::kafka::error_class::ErrorClass;
 use crate::kafka::event::KafkaEvent;
 use crate::kafka::identity::Identifier;
 use crate::kafka::librdkafka::{MainQueue, Waker, topic_identity};
@@ -169,19 +169,19 @@ impl Producer {
                     }
                     Err(TopicError::Refused(error)) => return context.send(KafkaEvent::Refused { error }),
                     // The reader creates the topic, or reports why it can't.
-                    Err(TopicError::Transient(code)) if ErrorClass::from(code) == ErrorClass::UnknownTopic => {
+                    Err(TopicError::Transient(error)) if ErrorClass::from(error.code) == ErrorClass::UnknownTopic => {
                         let is_new = clock::now().since(*missing_since.get_or_insert_with(clock::now));
                         thread::park_timeout(if is_new < RETRY { LOOK_AGAIN } else { RETRY });
                     }
-                    Err(TopicError::Transient(code)) => {
+                    Err(TopicError::Transient(error)) => {
                         let limit = answer_limit.limit().as_millis();
-                        if ErrorClass::from(code) == ErrorClass::Connection {
+                        if ErrorClass::from(error.code) == ErrorClass::Connection {
                             answer_limit.was_too_short();
                         }
                         let next = answer_limit.limit().as_millis();
                         context.send(KafkaEvent::Debug(format!(
                             "how the topic is set is not known after {limit} ms ({}): asking again, for {next} ms",
-                            plain(code)
+                            error.text
                         )));
                         thread::park_timeout(RETRY);
                     }

@@ -24,7 +24,7 @@ use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::embedded;
 use crate::kafka::error_class::ErrorClass;
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
-use crate::kafka::librdkafka::topic_identity;
+use crate::kafka::librdkafka::{AdminError, topic_identity};
 use crate::kafka::log_bounds::{Answer, Question};
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::poll_thread::PollThread;
@@ -344,7 +344,7 @@ impl Asker {
             | ErrorClass::Other
             | ErrorClass::Undecodable => {
                 let is_perhaps_slow = self.is_perhaps_slow(code);
-                let why = self.no_answer(code);
+                let why = self.no_answer(&code.into());
                 if are_all && !is_perhaps_slow {
                     self.reading.down(why);
                 }
@@ -366,7 +366,7 @@ impl Asker {
                 self.reading.refuse(error);
                 Err(RDKafkaErrorCode::LeaderNotAvailable)
             }
-            Err(TopicError::Transient(code)) => Err(code),
+            Err(TopicError::Transient(error)) => Err(error.code),
         }
     }
 
@@ -399,9 +399,9 @@ impl Asker {
     }
 
     /// Notes the missing answer, and returns the reason; the next question has a longer time limit.
-    fn no_answer(&mut self, code: RDKafkaErrorCode) -> String {
+    fn no_answer(&mut self, error: &AdminError) -> String {
         let limit = self.answer_limit.limit().as_millis();
-        if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
+        if matches!(error.code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
             if let Some(error) = self.reading.permanent_failure() {
                 self.reading.refuse(error.clone());
                 return error;
@@ -411,7 +411,7 @@ impl Asker {
             // The embedded broker does not support the question that connects, and is always near.
             self.reaches_leaders_first = self.reading.source.access.embedded.is_none();
         }
-        let (why, next) = (self.reading.no_answer(code), self.answer_limit.limit().as_millis());
+        let (why, next) = (self.reading.no_answer(error), self.answer_limit.limit().as_millis());
         self.reading
             .send(KafkaEvent::Debug(format!("no answer within {limit} ms ({why}): asking again, for {next} ms")));
         why

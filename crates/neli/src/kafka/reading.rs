@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 
-use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::mpsc::Sender;
 
 use crate::kafka::context::KafkaContext;
-use crate::kafka::error_class::{self, ErrorClass, plain};
+use crate::kafka::error_class::{self, ErrorClass};
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
+use crate::kafka::librdkafka::AdminError;
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::source::Source;
 use crate::kafka::topic;
@@ -166,17 +166,17 @@ impl Reading {
     }
 
     /// The reason for the missing answer, in one line.
-    pub(super) fn no_answer(&self, code: RDKafkaErrorCode) -> String {
+    pub(super) fn no_answer(&self, error: &AdminError) -> String {
         let bootstrap = &self.source.access.bootstrap;
         let has_answered = self.source.access.answered.load(Ordering::Relaxed);
         self.trouble().unwrap_or_else(|| {
             if self.source.access.asks_for_tokens() && !has_answered {
                 // librdkafka connects to no broker before it has a token, and retries a failing endpoint for 50 s without a report.
                 format!("{bootstrap}: no answer; no broker is asked before the token endpoint has given a token")
-            } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
+            } else if matches!(error.code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
                 format!("{bootstrap}: no answer")
             } else {
-                format!("{bootstrap}: {}", plain(code))
+                format!("{bootstrap}: {}", error.text)
             }
         })
     }

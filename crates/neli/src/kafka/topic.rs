@@ -12,8 +12,8 @@ use crate::clock;
 use crate::election::Elections;
 use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
-use crate::kafka::error_class::{ErrorClass, code_of, plain};
-use crate::kafka::librdkafka::{NewTopic, broker_settings, create_topic, topic_settings};
+use crate::kafka::error_class::{ErrorClass, code_of};
+use crate::kafka::librdkafka::{AdminError, NewTopic, broker_settings, create_topic, topic_settings};
 pub use existence::{TopicExistence, has_topic, topics};
 
 mod existence;
@@ -51,10 +51,10 @@ pub(super) enum Presence {
     There(Found),
     /// It exists, but no partition in use has a leader: it is being created, or the brokers that could lead are down.
     Coming,
-    /// It does not exist; this many brokers could store it.
+    /// It does not exist; these brokers could store it.
     Missing {
-        /// The number of brokers of the cluster.
-        brokers: usize,
+        /// The brokers of the cluster that are up.
+        brokers: Vec<i32>,
     },
 }
 
@@ -79,6 +79,11 @@ impl Found {
         Leaders { of, reported_by: self.answered_by }
     }
 
+    /// The number of replicas of the first partition in use that has a leader.
+    pub(super) fn replicas(&self) -> usize {
+        self.layouts.values().next().map_or(1, |layout| layout.replicas.len())
+    }
+
     /// The layout of the first partition in use that has a leader. All partitions of a topic have the same number of replicas, unless an
     /// operator has moved some.
     fn into_first(self) -> Option<Layout> {
@@ -101,7 +106,7 @@ pub(super) enum TopicError {
     /// Kafka refuses, and another attempt is useless: one line with the name, the value, and what would be right.
     Refused(String),
     /// Another attempt may succeed.
-    Transient(RDKafkaErrorCode),
+    Transient(AdminError),
 }
 
 /// Looks for the topic, and waits `timeout` for an answer. It never creates the topic.
@@ -114,24 +119,25 @@ pub(super) fn look(
     elections: &Elections,
     timeout: Duration,
 ) -> Result<Presence, TopicError> {
-    let metadata =
-        client.fetch_metadata(Some(&elections.topic), timeout).map_err(|error| trouble(code_of(&error), elections))?;
+    let metadata = client
+        .fetch_metadata(Some(&elections.topic), timeout)
+        .map_err(|error| trouble(code_of(&error).into(), elections))?;
+    let brokers: Vec<i32> = metadata.brokers().iter().map(MetadataBroker::id).collect();
     let Some(topic) = metadata.topics().iter().find(|topic| topic.name() == elections.topic) else {
-        return Ok(Presence::Missing { brokers: metadata.brokers().len() });
+        return Ok(Presence::Missing { brokers });
     };
     if let Some(error) = topic.error() {
         let code = RDKafkaErrorCode::from(error);
         let meaning = ErrorClass::from(code);
         if meaning == ErrorClass::UnknownTopic {
-            return Ok(Presence::Missing { brokers: metadata.brokers().len() });
+            return Ok(Presence::Missing { brokers });
         }
         if meaning == ErrorClass::Moving {
             return Ok(Presence::Coming);
         }
-        return Err(trouble(code, elections));
+        return Err(trouble(code.into(), elections));
     }
     let partitions = i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX);
-    let brokers: Vec<i32> = metadata.brokers().iter().map(MetadataBroker::id).collect();
     let in_use = elections.partitions_in_use(partitions);
     let led = topic.partitions().iter().filter(|partition| in_use.contains(&partition.id()) && partition.leader() >= 0);
     let layouts: BTreeMap<i32, Layout> = led
@@ -180,8 +186,7 @@ fn partitions_of_new(elections: &Elections) -> i32 {
 /// The topic to be created: with the settings that R0 requires, one partition for each role up to [`MOST_PARTITIONS`], and up to three
 /// replicas, as `brokers` allows.
 pub(super) fn wanted(elections: &Elections, brokers: usize) -> NewTopic<'_> {
-    let replicas = brokers.clamp(1, 3);
-    let mut settings = vec![
+    let settings = vec![
         (CLEANUP_POLICY, "delete".to_owned()),
         (TIMESTAMP_TYPE, "LogAppendTime".to_owned()),
         (RETENTION_BYTES, "-1".to_owned()),
@@ -190,15 +195,85 @@ pub(super) fn wanted(elections: &Elections, brokers: usize) -> NewTopic<'_> {
         ("segment.ms", "3600000".to_owned()),
         (UNCLEAN_LEADER_ELECTION, "false".to_owned()),
     ];
-    if replicas == 3 {
-        settings.push((MIN_INSYNC_REPLICAS, "2".to_owned()));
-    }
-    let (partitions, replicas) = (partitions_of_new(elections), i32::try_from(replicas).unwrap_or(1));
-    NewTopic { name: &elections.topic, partitions, replicas, settings }
+    let partitions = partitions_of_new(elections);
+    replicated(NewTopic { name: &elections.topic, partitions, replicas: None, settings }, brokers.clamp(1, 3))
 }
 
-/// Creates the topic as [`wanted`] describes it. Waits `timeout` for an answer. Returns the number of replicas; `None` if another candidate
-/// created the topic meanwhile, or if the broker is the embedded one.
+/// The topic with this number of replicas.
+pub(super) fn replicated(topic: NewTopic<'_>, replicas: usize) -> NewTopic<'_> {
+    let mut settings = topic.settings;
+    settings.retain(|(name, _)| *name != MIN_INSYNC_REPLICAS);
+    if replicas >= 3 {
+        settings.push((MIN_INSYNC_REPLICAS, "2".to_owned()));
+    }
+    NewTopic { replicas: Some(i32::try_from(replicas).unwrap_or(1)), settings, ..topic }
+}
+
+/// The settings of a topic for which a cluster may have defaults of its own: the topic's name for it, the broker's, and Kafka's default.
+const DEFAULTS: [(&str, &str, &str); 5] = [
+    (CLEANUP_POLICY, "log.cleanup.policy", "delete"),
+    (MIN_INSYNC_REPLICAS, "min.insync.replicas", "1"),
+    (RETENTION_BYTES, "log.retention.bytes", "-1"),
+    (TIMESTAMP_TYPE, "log.message.timestamp.type", "CreateTime"),
+    (UNCLEAN_LEADER_ELECTION, "unclean.leader.election.enable", "false"),
+];
+const DEFAULT_REPLICAS: &str = "default.replication.factor";
+
+/// Creates the topic by `create`, or only asks whether that would be possible. Settings that the cluster has as its defaults are not sent, since its
+/// policy may refuse any setting, and there are at least as many replicas as it gives by default. If the defaults are not shown to this user, all
+/// settings are sent; if they are refused, the others that R0 needs are left to Kafka's defaults, and the number of replicas to the cluster's. Returns
+/// the topic as it was accepted.
+///
+/// # Errors
+///
+/// The refusal, with the topic as it was refused last.
+pub(super) fn create_as_accepted<'a>(
+    client: &Client<impl ClientContext>,
+    topic: NewTopic<'a>,
+    broker: Option<i32>,
+    timeout: Duration,
+    create: impl Fn(&NewTopic<'a>) -> Result<(), AdminError>,
+) -> Result<NewTopic<'a>, (AdminError, NewTopic<'a>)> {
+    use RDKafkaErrorCode::{InvalidConfig, InvalidReplicationFactor, PolicyViolation};
+    let names: Vec<&str> = DEFAULTS.iter().map(|(_, of_broker, _)| *of_broker).chain([DEFAULT_REPLICAS]).collect();
+    let shown = broker.and_then(|broker| broker_settings(client, &names, broker, timeout).ok()).unwrap_or_default();
+    let first = beside(topic.clone(), &shown);
+    let Err(refusal) = create(&first) else { return Ok(first) };
+    let last = without_defaults(topic);
+    if ![InvalidConfig, InvalidReplicationFactor, PolicyViolation].contains(&refusal.code) || last == first {
+        return Err((refusal, first));
+    }
+    match create(&last) {
+        Ok(()) => Ok(last),
+        // A broker before 2.4 knows no default number of replicas.
+        Err(error) if error.code == RDKafkaErrorCode::UnsupportedFeature => Err((refusal, first)),
+        Err(error) => Err((error, last)),
+    }
+}
+
+/// The topic beside the defaults that a broker shows.
+fn beside<'a>(topic: NewTopic<'a>, shown: &[(String, Option<String>)]) -> NewTopic<'a> {
+    let default = |wanted: &str| shown.iter().find(|(name, _)| name == wanted).and_then(|(_, value)| value.as_deref());
+    let replicas = default(DEFAULT_REPLICAS).and_then(|count| count.parse().ok()).max(topic.replicas);
+    let topic = replicated(topic, replicas.and_then(|count| usize::try_from(count).ok()).unwrap_or(1));
+    let is_default = |name: &str, value: &str| {
+        DEFAULTS.iter().any(|(setting, of_broker, _)| *setting == name && default(of_broker) == Some(value))
+    };
+    let settings = topic.settings.into_iter().filter(|(name, value)| !is_default(name, value)).collect();
+    NewTopic { settings, ..topic }
+}
+
+/// The topic with as few settings as possible.
+fn without_defaults(topic: NewTopic<'_>) -> NewTopic<'_> {
+    let is_default = |name: &str, value: &str| {
+        name == MIN_INSYNC_REPLICAS || DEFAULTS.iter().any(|(setting, _, kafkas)| (*setting, *kafkas) == (name, value))
+    };
+    let settings = topic.settings.into_iter().filter(|(name, value)| !is_default(name, value)).collect();
+    NewTopic { replicas: None, settings, ..topic }
+}
+
+/// Creates the topic as [`wanted`] describes it. Waits `timeout` for an answer. Returns whether this process has created it; false if another
+/// candidate created the topic meanwhile, or if the broker is the embedded one.
 ///
 /// # Errors
 ///
@@ -207,20 +282,31 @@ pub(super) fn create(
     client: &Client<impl ClientContext>,
     access: &Access,
     elections: &Elections,
-    brokers: usize,
+    brokers: &[i32],
     timeout: Duration,
-) -> Result<Option<usize>, TopicError> {
+) -> Result<bool, TopicError> {
     if let Some(connection) = &access.embedded {
         return connection
             .create_topic(&elections.topic, partitions_of_new(elections))
-            .map(|()| None)
-            .map_err(|_| TopicError::Transient(RDKafkaErrorCode::BrokerTransportFailure));
+            .map(|()| false)
+            .map_err(|_| TopicError::Transient(RDKafkaErrorCode::BrokerTransportFailure.into()));
     }
-    let topic = wanted(elections, brokers);
-    match create_topic(client, &topic, timeout) {
-        Ok(()) => Ok(usize::try_from(topic.replicas).ok()),
-        Err(RDKafkaErrorCode::TopicAlreadyExists) => Ok(None),
-        Err(code) => Err(not_created(code, elections)),
+    create_one(client, wanted(elections, brokers.len()), brokers, elections, timeout)
+}
+
+/// Creates this topic; otherwise like [`create`].
+pub(super) fn create_one(
+    client: &Client<impl ClientContext>,
+    topic: NewTopic<'_>,
+    brokers: &[i32],
+    elections: &Elections,
+    timeout: Duration,
+) -> Result<bool, TopicError> {
+    let create = |topic: &NewTopic<'_>| create_topic(client, topic, timeout);
+    match create_as_accepted(client, topic, brokers.first().copied(), timeout, create) {
+        Ok(_) => Ok(true),
+        Err((AdminError { code: RDKafkaErrorCode::TopicAlreadyExists, .. }, _)) => Ok(false),
+        Err((error, _)) => Err(not_created(error, elections)),
     }
 }
 
@@ -237,9 +323,9 @@ pub(super) fn facts(
 ) -> Result<TopicFacts, TopicError> {
     let limit = answer_limit.ask();
     let asked = clock::now();
-    let missing = TopicError::Transient(RDKafkaErrorCode::UnknownTopicOrPartition);
-    let Presence::There(found) = look(client, elections, limit)? else { return Err(missing) };
-    let layout = found.into_first().ok_or(missing)?;
+    let missing = || TopicError::Transient(RDKafkaErrorCode::UnknownTopicOrPartition.into());
+    let Presence::There(found) = look(client, elections, limit)? else { return Err(missing()) };
+    let layout = found.into_first().ok_or_else(missing)?;
     let limit = answer_limit.answered(asked) * 2 + SETTINGS_ALLOWANCE;
     // Any broker can answer. The leader is asked last: it answers the requests of a connection one after another, and a claim may be
     // waiting there for its replicas. A broker that has just died is listed for some seconds more, so a second broker is asked before the
@@ -249,12 +335,14 @@ pub(super) fn facts(
     let settings = match besides.map_or_else(|| ask(layout.leader), Ok) {
         // If this user lacks the right to them, the answer has no error and no entry.
         Ok(settings) => read(&settings).ok_or_else(|| "it is not shown to this user".to_owned()),
-        Err(RDKafkaErrorCode::OperationTimedOut) => Err(format!("no answer within {} ms", limit.as_millis())),
-        Err(code) if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) => {
-            return Err(TopicError::Transient(code));
+        Err(AdminError { code: RDKafkaErrorCode::OperationTimedOut, .. }) => {
+            Err(format!("no answer within {} ms", limit.as_millis()))
+        }
+        Err(error) if matches!(error.code.into(), ErrorClass::Connection | ErrorClass::NoBroker) => {
+            return Err(TopicError::Transient(error));
         }
         // A broker that does not support the question is treated like one that refuses the answer.
-        Err(code) => Err(plain(code)),
+        Err(error) => Err(error.text),
     };
     Ok(TopicFacts { layout, settings: settings.map_err(SettingsUnread) })
 }
@@ -319,41 +407,41 @@ fn read(settings: &[(String, Option<String>)]) -> Option<TopicSettings> {
     })
 }
 
-pub(super) fn not_created(code: RDKafkaErrorCode, elections: &Elections) -> TopicError {
+pub(super) fn not_created(error: AdminError, elections: &Elections) -> TopicError {
     use RDKafkaErrorCode::{
         ClusterAuthorizationFailed, InvalidConfig, PolicyViolation, TopicAuthorizationFailed, UnsupportedFeature,
     };
-    let name = &elections.topic;
-    if [ClusterAuthorizationFailed, TopicAuthorizationFailed].contains(&code) {
+    let (name, AdminError { code, text }) = (&elections.topic, &error);
+    if [ClusterAuthorizationFailed, TopicAuthorizationFailed].contains(code) {
         TopicError::Refused(format!(
             "topic \"{name}\": it is missing, and this user has no right to CREATE it; create it, or allow CREATE on it"
         ))
-    } else if [InvalidConfig, PolicyViolation].contains(&code) {
+    } else if [InvalidConfig, PolicyViolation].contains(code) {
         TopicError::Refused(format!(
-            "topic \"{name}\": it is missing, and the cluster refuses to create it ({}); create it by hand",
-            plain(code)
+            "topic \"{name}\": it is missing, and the cluster refuses to create it ({text}); create it by hand as the cluster demands, or choose \
+             another --topic"
         ))
-    } else if code == UnsupportedFeature {
+    } else if *code == UnsupportedFeature {
         TopicError::Refused(format!(
             "topic \"{name}\": it is missing, and this broker creates none; if it is neli-run's own, say --embedded"
         ))
     } else {
-        trouble(code, elections)
+        trouble(error, elections)
     }
 }
 
 /// The meaning of an error about the topic.
-fn trouble(code: RDKafkaErrorCode, elections: &Elections) -> TopicError {
+fn trouble(error: AdminError, elections: &Elections) -> TopicError {
     let name = &elections.topic;
-    if code == RDKafkaErrorCode::InvalidTopic {
+    if error.code == RDKafkaErrorCode::InvalidTopic {
         return TopicError::Refused(format!(
             "topic \"{name}\": no name for a topic; use up to 249 letters, digits, dots, hyphens and underscores"
         ));
     }
-    if ErrorClass::from(code) == ErrorClass::TopicForbidden {
+    if ErrorClass::from(error.code) == ErrorClass::TopicForbidden {
         return TopicError::Refused(may_not_describe(name));
     }
-    TopicError::Transient(code)
+    TopicError::Transient(error)
 }
 
 #[cfg(test)]
@@ -371,10 +459,46 @@ mod tests {
             let least = topic.settings.iter().find(|(name, _)| *name == MIN_INSYNC_REPLICAS);
             assert_eq!(
                 (topic.replicas, least.map(|(_, least)| least.as_str())),
-                (replicas, least_in_sync),
+                (Some(replicas), least_in_sync),
                 "{brokers} brokers"
             );
         }
+    }
+
+    #[test]
+    fn a_new_topic_gets_what_the_cluster_does_not_give_by_default() {
+        const ALWAYS: &str = "message.timestamp.type=LogAppendTime retention.ms=86400000 segment.ms=3600000";
+        let names: std::sync::Arc<[String]> = std::sync::Arc::default();
+        let elections = Elections { group: "g".to_owned(), topic: "g.neli".to_owned(), roles: 0..1, names };
+        let shown = |settings: &[(&str, &str)]| -> Vec<(String, Option<String>)> {
+            settings.iter().map(|(name, value)| ((*name).to_owned(), Some((*value).to_owned()))).collect()
+        };
+        let sent = |topic: NewTopic<'_>| {
+            let settings: Vec<String> = topic.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            (topic.replicas, settings.join(" "))
+        };
+        let all = "cleanup.policy=delete message.timestamp.type=LogAppendTime retention.bytes=-1 retention.ms=86400000 segment.ms=3600000 \
+                   unclean.leader.election.enable=false";
+        // Kafka's own defaults.
+        let kafkas = shown(&[
+            ("log.cleanup.policy", "delete"),
+            ("min.insync.replicas", "1"),
+            ("log.retention.bytes", "-1"),
+            ("log.message.timestamp.type", "CreateTime"),
+            ("unclean.leader.election.enable", "false"),
+            ("default.replication.factor", "1"),
+        ]);
+        let of = |brokers| wanted(&elections, brokers);
+        assert_eq!(sent(beside(of(1), &kafkas)), (Some(1), ALWAYS.to_owned()));
+        assert_eq!(sent(beside(of(3), &kafkas)), (Some(3), format!("{ALWAYS} min.insync.replicas=2")));
+        // One of the three brokers of a cluster that demands three replicas is down.
+        let managed = shown(&[("min.insync.replicas", "2"), ("default.replication.factor", "3")]);
+        assert_eq!(sent(beside(of(2), &managed)), (Some(3), all.to_owned()));
+        // A cluster whose defaults R0 refuses.
+        let compacting = shown(&[("log.cleanup.policy", "compact"), ("unclean.leader.election.enable", "true")]);
+        assert_eq!(sent(beside(of(1), &compacting)), (Some(1), all.to_owned()));
+        assert_eq!(sent(beside(of(3), &[])), (Some(3), format!("{all} min.insync.replicas=2")));
+        assert_eq!(sent(without_defaults(of(3))), (None, ALWAYS.to_owned()));
     }
 
     #[test]

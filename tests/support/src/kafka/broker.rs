@@ -79,6 +79,15 @@ impl Broker {
         broker
     }
 
+    /// A broker for a single test, with a policy for new topics (`TopicPolicy.java`).
+    #[must_use]
+    pub fn with_topic_policy() -> Self {
+        let permit = BrokerPermit::take();
+        let mut broker = Self::start(Node::alone().with_topic_policy());
+        broker.permit = Some(permit);
+        broker
+    }
+
     /// A broker with a wall clock of its own, which [`Self::pass`] moves, and that deletes at once what a compacted topic need not keep.
     #[must_use]
     pub fn with_a_clock() -> Self {
@@ -186,7 +195,11 @@ impl Broker {
         let mut minder = Command::new("sh");
         minder.args(["-c", MINDER, "sh"]).arg(self.directory.path());
         minder.args(["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", self.node.heap(), "-Dlog4j2.level=WARN"]);
-        minder.args(["-cp", &distribution.class_path, "kafka.Kafka"]).arg(self.settings());
+        let mut class_path = distribution.class_path.clone();
+        if self.node.has_topic_policy() {
+            class_path = format!("{class_path}:{}", install::topic_policy().display());
+        }
+        minder.args(["-cp", &class_path, "kafka.Kafka"]).arg(self.settings());
         if let Some(clock) = &self.clock {
             minder.env("LD_PRELOAD", install::stepped_clock()).env("STEPPED_CLOCK", clock);
         }

@@ -15,7 +15,7 @@ use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::KafkaContext;
 use crate::kafka::error_class::code_of;
 use crate::kafka::event::FactsEvent;
-use crate::kafka::librdkafka::{NewTopic, create_topic, topic_identity};
+use crate::kafka::librdkafka::{NewTopic, topic_identity};
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::topic::{self, Presence};
 
@@ -26,8 +26,8 @@ const SEGMENT: Duration = Duration::from_secs(60 * 60);
 
 /// The topic of facts to be created. Each lead reads the whole topic, so it must stay short. With Kafka's own settings, compaction leaves
 /// out the active segment for up to a week (`segment.ms`), and waits until half of the log can be compacted.
-pub(in crate::kafka) fn topic_wanted(topic: &str, kept: FactsSettings, replicas: usize) -> NewTopic<'_> {
-    let mut settings = vec![
+pub(in crate::kafka) fn topic_wanted(name: &str, kept: FactsSettings, replicas: usize) -> NewTopic<'_> {
+    let settings = vec![
         ("cleanup.policy", "compact,delete".to_owned()),
         ("message.timestamp.type", "LogAppendTime".to_owned()),
         ("min.cleanable.dirty.ratio", "0.1".to_owned()),
@@ -37,10 +37,7 @@ pub(in crate::kafka) fn topic_wanted(topic: &str, kept: FactsSettings, replicas:
         ("segment.ms", SEGMENT.as_millis().to_string()),
         ("unclean.leader.election.enable", "false".to_owned()),
     ];
-    if replicas >= 3 {
-        settings.push(("min.insync.replicas", "2".to_owned()));
-    }
-    NewTopic { name: topic, partitions: 1, replicas: i32::try_from(replicas).unwrap_or(1), settings }
+    topic::replicated(NewTopic { name, partitions: 1, replicas: None, settings }, replicas)
 }
 
 impl Thread {
@@ -69,10 +66,16 @@ impl Thread {
         let client = consumer.consumer().client();
         let place = self.place();
         let begun = clock::now();
+        let mut created_with = None;
         while !self.is_over() {
             let presence = topic::look(client, &place, limit.ask()).map_err(|error| self.of_topic_error(error))?;
             let brokers = match presence {
-                Presence::There(_) => return Ok(()),
+                Presence::There(found) => {
+                    if let Some(brokers) = created_with {
+                        self.report(FactsEvent::Created { replicas: found.replicas(), brokers });
+                    }
+                    return Ok(());
+                }
                 Presence::Coming if clock::now().since(begun) < LED_WITHIN => {
                     thread::park_timeout(LOOK_AGAIN);
                     continue;
@@ -90,11 +93,11 @@ impl Thread {
             // The topic gets as many replicas as the journal has.
             let journal = topic::look(client, &self.source.elections, limit.ask());
             let replicas = match journal.map_err(|error| self.of_topic_error(error))? {
-                Presence::There(found) => found.layouts.values().next().map_or(1, |layout| layout.replicas.len()),
-                Presence::Coming | Presence::Missing { .. } => brokers.clamp(1, 3),
+                Presence::There(found) => found.replicas(),
+                Presence::Coming | Presence::Missing { .. } => brokers.len().clamp(1, 3),
             };
-            if self.create(consumer, replicas, limit.ask())? {
-                self.report(FactsEvent::Created { replicas, brokers });
+            if self.create(consumer, replicas, &brokers, limit.ask())? {
+                created_with = Some(brokers.len());
             }
         }
         Err(Failure::Transient("it was given up".to_owned()))
@@ -106,6 +109,7 @@ impl Thread {
         &self,
         consumer: &PartitionConsumer<KafkaContext>,
         replicas: usize,
+        brokers: &[i32],
         timeout: Duration,
     ) -> Result<bool, Failure> {
         let FactsSource { access, wanted: WantedFacts { topic, settings, .. }, .. } = &self.source;
@@ -113,11 +117,9 @@ impl Thread {
             let created = connection.create_topic(topic, 1);
             return created.map(|()| false).map_err(|error| Failure::Transient(error.to_string()));
         }
-        match create_topic(consumer.consumer().client(), &topic_wanted(topic, *settings, replicas), timeout) {
-            Ok(()) => Ok(true),
-            Err(RDKafkaErrorCode::TopicAlreadyExists) => Ok(false),
-            Err(code) => Err(self.of_topic_error(topic::not_created(code, &self.place()))),
-        }
+        let wanted = topic_wanted(topic, *settings, replicas);
+        topic::create_one(consumer.consumer().client(), wanted, brokers, &self.place(), timeout)
+            .map_err(|error| self.of_topic_error(error))
     }
 
     /// The topic of facts, in the form of one election's topic.

@@ -23,6 +23,8 @@ impl Asker {
         let reading = Arc::clone(&self.reading);
         let Source { access, elections, if_missing, .. } = &reading.source;
         let (mut missing_since, mut coming_since) = (None, None);
+        // The brokers that were up when this process created the topic.
+        let mut created_with = None;
         let mut is_new = || {
             let since = *coming_since.get_or_insert_with(clock::now);
             clock::now().since(since) < NEW_WITHIN
@@ -33,6 +35,9 @@ impl Asker {
             let presence = presence.and_then(|there| self.admit(asked).map(|()| there).map_err(TopicError::Refused));
             let trouble = match presence {
                 Ok(Presence::There(found)) if found.is_whole || !is_new() => {
+                    if let Some(brokers) = created_with {
+                        self.reading.send(KafkaEvent::Created { replicas: found.replicas(), brokers });
+                    }
                     self.reading.found(found.partitions);
                     self.leaders = Some(found.into_leaders());
                     return;
@@ -52,12 +57,11 @@ impl Asker {
                     continue;
                 }
                 Ok(Presence::Missing { brokers }) if *if_missing == IfMissing::Create => {
-                    match topic::create(self.consumer.consumer().client(), access, elections, brokers, limit) {
-                        Ok(Some(replicas)) => {
-                            self.reading.send(KafkaEvent::Created { replicas, brokers });
+                    match topic::create(self.consumer.consumer().client(), access, elections, &brokers, limit) {
+                        Ok(is_created) => {
+                            created_with = is_created.then_some(brokers.len()).or(created_with);
                             continue;
                         }
-                        Ok(None) => continue,
                         Err(trouble) => trouble,
                     }
                 }
@@ -82,9 +86,9 @@ impl Asker {
             };
             match trouble {
                 TopicError::Refused(error) => self.reading.refuse(error),
-                TopicError::Transient(code) => {
-                    let is_perhaps_slow = self.is_perhaps_slow(code);
-                    let why = self.no_answer(code);
+                TopicError::Transient(error) => {
+                    let is_perhaps_slow = self.is_perhaps_slow(error.code);
+                    let why = self.no_answer(&error);
                     if !is_perhaps_slow {
                         self.reading.down(why);
                     }

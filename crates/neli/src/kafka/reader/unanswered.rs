@@ -81,7 +81,7 @@ impl Asker {
         if !are_all && !lasting.is_empty() {
             let what = numbers(&lasting);
             if silent.is_to_be_warned_of(lasting) {
-                let why = self.reading.no_answer(RDKafkaErrorCode::BrokerTransportFailure);
+                let why = self.reading.no_answer(&RDKafkaErrorCode::BrokerTransportFailure.into());
                 self.reading.send(KafkaEvent::Warning(format!(
                     "topic \"{topic}\": no answer from the leader of {what} ({why}). The elections there wait until it answers, or \
                      another broker leads"
