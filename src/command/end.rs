@@ -120,7 +120,9 @@ fn nobody_to_end(election: &ElectionId, seen: &Seen) -> Option<String> {
     }
     let at = read_at();
     let current = seen.observer.leadership(at);
-    if matches!(current, Leadership::Led { .. } | Leadership::Unknown) || !seen.observer.standbys(at).is_empty() {
+    if matches!(current, Leadership::Led { .. } | Leadership::Overdue { .. } | Leadership::Unknown)
+        || !seen.observer.standbys(at).is_empty()
+    {
         return None;
     }
     let why = seen.no_record(election).unwrap_or_else(|| format!("{}, and nobody stands by", leadership(current)));

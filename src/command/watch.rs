@@ -146,7 +146,10 @@ impl Show<'_> {
                 say(&format!("Kafka does not answer: {error}; waiting"));
                 self.trouble = Some(error);
             }
-            (Input::Down(error), Some(_)) => say(&format!("Kafka does not answer: {error}; waiting")),
+            (Input::Down(error), Some(account)) => {
+                say(&format!("Kafka does not answer, so it is unknown who leads: {error}; waiting"));
+                account.unanswered();
+            }
             (Input::Ends { asked, end, .. }, Some(account)) => account.answered(at.now, asked, end),
             (Input::Ends { asked, start, end }, None) => return self.begin(reading, asked, start..end),
             (Input::Hello(record), Some(account)) => {

@@ -41,7 +41,7 @@ fn has_silent_leader_by_this_clock(
     // If candidates write the timestamps, those on an embedded broker are by this machine's clock.
     let is_ours = is_brokers_time || reading.embedded().is_some();
     is_ours
-        && matches!(observer.leadership(read_at()), Leadership::Silent { .. })
+        && matches!(observer.leadership(read_at()), Leadership::Overdue { .. } | Leadership::Silent { .. })
         && runs_on_this_machine(
             &reading.source.access,
             &reading.source.elections.topic,
@@ -64,7 +64,8 @@ pub(in crate::command) fn warn_of_clock(ahead: Option<Duration>) {
 fn say_doubt(observer: &Observer, doubt: Duration) {
     let Some(leader) = observer.leader().filter(|_| io::stderr().is_terminal()) else { return };
     let (name, within) = (one_line(leader.shown()), spoken(doubt));
-    let age = if let Leadership::Silent { age, .. } = observer.leadership(read_at()) {
+    let current = observer.leadership(read_at());
+    let age = if let Leadership::Overdue { age, .. } | Leadership::Silent { age, .. } = current {
         format!("{} old (lease {})", span(age), spoken(leader.lease))
     } else {
         "of the future".to_owned()

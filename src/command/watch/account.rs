@@ -11,7 +11,7 @@ use neli_proto::time::{Time, millis};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::command::wording::{self, job, leadership};
+use crate::command::wording::{self, Told, job, leadership};
 use crate::report::log::timestamp;
 use crate::text::one_line;
 
@@ -24,8 +24,10 @@ pub(super) struct Account {
     observer: Observer,
     /// Whether the reading has reached the end that the log had at the start.
     is_live: bool,
-    /// Whether the leader's silence was reported.
-    is_silent: bool,
+    /// Whether Kafka answers. While it does not, no heartbeat can be read, so nothing is said of a silence.
+    is_answered: bool,
+    /// How much of the leader's silence was reported.
+    told: Told,
     lines: Vec<String>,
 }
 
@@ -70,7 +72,8 @@ impl Account {
     /// An account for a reading that has just begun.
     pub(super) fn new(json: bool, partition: i32, shown: Shown, journal: Journal) -> Self {
         let observer = Observer::new(journal);
-        Self { json, partition, shown, observer, is_live: false, is_silent: false, lines: Vec::new() }
+        let (is_live, is_answered, told, lines) = (false, true, Told::Nothing, Vec::new());
+        Self { json, partition, shown, observer, is_live, is_answered, told, lines }
     }
 
     /// The lines to print, oldest first.
@@ -80,7 +83,13 @@ impl Account {
 
     /// Handles an answer: the log ended at `end` when it was `asked`.
     pub(super) fn answered(&mut self, now: Time, asked: Time, end: Offset) {
+        self.is_answered = true;
         self.observer.answered(now, asked, end);
+    }
+
+    /// Handles that Kafka does not answer.
+    pub(super) const fn unanswered(&mut self) {
+        self.is_answered = false;
     }
 
     /// Handles the record at `offset`, which has another key.
@@ -93,6 +102,7 @@ impl Account {
         if offset < self.observer.journal().next() {
             return;
         }
+        self.is_answered = true;
         let record = value.and_then(Record::parse);
         let (verdict, changes) = self.observer.read(at, offset, record.as_ref(), written_ms);
         let is_shown =
@@ -101,7 +111,7 @@ impl Account {
             changes.into_iter().partition(|change| matches!(change, Change::FellSilent(_)));
         for change in past {
             if let (Change::FellSilent(silence), true) = (change, is_shown) {
-                self.is_silent = true;
+                self.told = Told::Silent;
                 self.fell_silent(silence);
             }
         }
@@ -111,12 +121,14 @@ impl Account {
             self.print(written_ms, position, verdict_name(verdict), value);
         }
         for change in changes {
-            let was_silent = self.is_silent;
-            self.is_silent &=
-                matches!(change, Change::EarlierJobGone { .. } | Change::Job(_) | Change::Requested { .. });
-            self.is_silent |= matches!(change, Change::LateBeat { .. });
+            let told = self.told;
+            self.told = match &change {
+                Change::EarlierJobGone { .. } | Change::Job(_) | Change::Requested { .. } => told,
+                Change::LateBeat { .. } => Told::Silent,
+                _ => Told::Nothing,
+            };
             let wall_ms = match &change {
-                Change::SilenceEnded { .. } if !was_silent => continue,
+                Change::SilenceEnded { .. } if told == Told::Nothing => continue,
                 Change::SilenceEnded { .. } => written_ms.filter(|_| !self.is_live).or(Some(at.wall_ms)),
                 Change::EarlierJobGone { .. }
                 | Change::FellSilent(_)
@@ -191,7 +203,7 @@ impl Account {
         let Silence { term, name, lease, silent, since_ms } = silence;
         self.push(&Line {
             ts: timestamp(since_ms),
-            event: "silent",
+            event: if silent < lease { "overdue" } else { "silent" },
             partition: self.partition,
             offset: None,
             verdict: None,
@@ -203,12 +215,12 @@ impl Account {
 
     /// When the leader's silence must be reported, unless a record comes before.
     pub(super) fn poll_timeout(&self, at: ReadAt) -> Option<Time> {
-        self.observer.silent_at(at).filter(|_| self.is_live && !self.is_silent)
+        self.observer.silent_at(at).filter(|_| self.is_live && self.is_answered)
     }
 
     /// Reports the leader's silence, if it is due.
     pub(super) fn handle_timeout(&mut self, at: ReadAt) {
-        if self.is_live {
+        if self.is_live && self.is_answered {
             self.tell_silence(at);
         }
     }
@@ -216,15 +228,16 @@ impl Account {
     /// Reports the leader's silence, unless it was reported before.
     pub(super) fn tell_silence(&mut self, at: ReadAt) {
         let current = self.observer.leadership(at);
-        let Leadership::Silent { leader, age, .. } = current else { return };
-        if std::mem::replace(&mut self.is_silent, true) {
+        let (Leadership::Overdue { leader, age, .. } | Leadership::Silent { leader, age, .. }) = current else {
+            return;
+        };
+        let silence = Told::by(current);
+        if silence <= std::mem::replace(&mut self.told, silence) {
             return;
         }
         if self.json {
-            if let Some(silence) = Silence::of(leader, age, at.wall_ms) {
-                self.fell_silent(silence);
-            }
-            return;
+            let silence = Silence::of(leader, age, at.wall_ms);
+            return self.fell_silent(silence);
         }
         let sentence = leadership(current);
         self.tell(Some(at.wall_ms), &sentence);
@@ -238,7 +251,7 @@ impl Account {
             return self.tell_silence(at);
         }
         let current = self.observer.leadership(at);
-        self.is_silent = matches!(current, Leadership::Silent { .. });
+        self.told = Told::by(current);
         let more = match current {
             Leadership::Led { leader, .. } => {
                 let job = leader.job.map_or_else(String::new, |of_leader| format!(": {}", job(of_leader)));
@@ -246,6 +259,7 @@ impl Account {
             }
             Leadership::Forgotten
             | Leadership::NeverLed
+            | Leadership::Overdue { .. }
             | Leadership::Released { .. }
             | Leadership::Silent { .. }
             | Leadership::Unknown => String::new(),
