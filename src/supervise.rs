@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use neli::program::embedded::BrokerFinder;
 use neli::program::{Nodes, clock};
 use neli_proto::candidate;
-use neli_proto::node::Event;
+use neli_proto::node::{Event, Known};
 use neli_proto::time::Time;
 
 use crate::config::Config;
@@ -190,9 +190,13 @@ impl MainLoop {
     /// The leader, as far as it is known, if there is only one role.
     fn known_leader(&self) -> KnownLeader {
         let [role] = self.nodes.roles.as_slice() else { return KnownLeader::None };
-        match role.node.status(clock::now()).leader.and_then(|leader| leader.name) {
-            Some(name) => KnownLeader::Named(name),
-            None if self.kafka.outage.trouble().is_some() => KnownLeader::NoAnswer,
+        let (now, is_answered) = (clock::now(), self.kafka.outage.trouble().is_none());
+        let status = role.node.status(now);
+        let known = status.known(now, is_answered);
+        match status.leader.and_then(|leader| leader.name) {
+            Some(name) if known == Known::Led => KnownLeader::Named(name),
+            _ if !is_answered => KnownLeader::NoAnswer,
+            Some(name) => KnownLeader::Silent(name),
             None if !role.node.is_caught_up() => KnownLeader::Unread,
             None => KnownLeader::None,
         }
@@ -270,7 +274,7 @@ impl MainLoop {
 
     fn next_timeout(&self) -> Option<Time> {
         let nodes = self.nodes.poll_timeout();
-        let service = self.service_status.notifier.poll_timeout();
+        let service = self.service_status.poll_timeout();
         let publisher = self.publisher.as_ref().map(Publisher::poll_timeout);
         let guards = self.guard_starts.poll_timeout();
         let kafka = self.kafka.poll_timeout();

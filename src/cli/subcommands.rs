@@ -42,8 +42,8 @@ fn status() -> Command {
 
 const STATUS: &str = "Also shows which candidates stand by, and the last run of --once, --window or --schedule. Reads the topic and writes \
     nothing; READ on the topic is enough. With several roles a table shows them all, and the exit status is the highest of theirs. Exit \
-    status: 0 a candidate leads; 3 nobody leads; 4 this can't be determined. A leader that has written nothing for longer than its lease no \
-    longer leads.";
+    status: 0 a candidate leads; 3 nobody leads; 4 this can't be determined, also if the leader has missed three heartbeats. A leader that \
+    has written nothing for longer than its lease no longer leads.";
 
 fn list() -> Command {
     let about = "List the elections of a topic, or of all topics named *.neli";

@@ -134,10 +134,12 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer, StartupError> {
     };
     let current = seen.observer.leadership(read_at());
     let verdict = match current {
-        Leadership::Led { leader, left, .. } if leader.term == assert.term => {
+        Leadership::Led { leader, left, .. } | Leadership::Overdue { leader, left, .. }
+            if leader.term == assert.term =>
+        {
             return Ok(Answer::left(assert, by, left));
         }
-        Leadership::Led { leader, .. } => {
+        Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } => {
             LeadCheck::LeadsNot(format!("{} leads, term {}", leader.shown(), leader.term))
         }
         Leadership::Unknown => LeadCheck::Unknown(leadership(current)),

@@ -119,7 +119,9 @@ const NOBODY_TO_END: &str = "nobody-stands";
 fn nobody_to_end(seen: &Seen) -> Option<String> {
     let at = read_at();
     let current = seen.observer.leadership(at);
-    if matches!(current, Leadership::Led { .. } | Leadership::Unknown) || !seen.observer.standbys(at).is_empty() {
+    if matches!(current, Leadership::Led { .. } | Leadership::Overdue { .. } | Leadership::Unknown)
+        || !seen.observer.standbys(at).is_empty()
+    {
         return None;
     }
     let why = seen.no_record().unwrap_or_else(|| format!("{}, and nobody stands by", leadership(current)));

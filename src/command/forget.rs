@@ -234,7 +234,7 @@ impl<'a> Recorded<'a> {
         let counts = |fact: &&Fact| !is_forgotten(fact);
         let attempt = facts.attempt.as_ref().filter(counts);
         let leads = |run: &Fact| match seen.observer.leadership(read_at()) {
-            Leadership::Led { leader, .. } => leader.term == run.term,
+            Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } => leader.term == run.term,
             // The runner may still lead.
             Leadership::Unknown => true,
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {

@@ -245,7 +245,7 @@ enum End<'a> {
     /// `--overlap`: another candidate has claimed while the job continued.
     Overlapped,
     Released(&'a neli_proto::observer::Release),
-    /// The leader has been silent for longer than its lease.
+    /// The leader fell silent: its lease is over, or it has missed three heartbeats.
     Silent,
     Unknown,
 }
@@ -273,6 +273,10 @@ impl Row<'_> {
             End::Leads => "leads".to_owned(),
             End::Overlapped => "another led while its job ran on (--overlap)".to_owned(),
             End::Released(release) => how_released(release),
+            End::Silent if self.gap.is_some_and(|gap| gap.least.is_zero() && self.is_open) => {
+                let silent = self.gap.map_or_else(String::new, |gap| span(gap.most));
+                format!("silent for {silent} (lease {})", spoken(self.past.lease))
+            }
             End::Silent => {
                 let since = if self.is_open { "ago" } else { "before the next claim" };
                 let last_heartbeat =
@@ -285,7 +289,8 @@ impl Row<'_> {
 }
 
 fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
-    let is_silent = matches!(history.observer().leadership(at), Leadership::Silent { .. });
+    let current = history.observer().leadership(at);
+    let is_silent = matches!(current, Leadership::Overdue { .. } | Leadership::Silent { .. });
     let (open, last) = (history.open_gap(at), history.terms().len().saturating_sub(1));
     let rows = history.terms().iter().enumerate().map(|(number, past)| {
         let end = match &past.end {

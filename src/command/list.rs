@@ -267,7 +267,7 @@ fn stamp(found: &mut [Found]) {
 fn line<'a>(found: &'a Found, name: &'a Name, observer: &'a Observer, at: ReadAt) -> Line<'a> {
     let current = observer.leadership(at);
     let (leader, age) = match current {
-        Leadership::Led { leader, .. } | Leadership::Silent { leader, .. } => {
+        Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } | Leadership::Silent { leader, .. } => {
             (Some(leader), Some(observer.age(leader.last_record, at)))
         }
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown => {

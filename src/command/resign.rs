@@ -167,7 +167,7 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
     let (at, election) = (read_at(), &election);
     let current = seen.observer.leadership(at);
     let from = match current {
-        Leadership::Led { leader, .. } => Party::of(leader),
+        Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } => Party::of(leader),
         Leadership::Unknown => return Ok(Handover::none(election, ResignOutcome::Unknown, None, leadership(current))),
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
             let sentence = seen.no_record().unwrap_or_else(|| leadership(current));

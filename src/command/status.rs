@@ -14,7 +14,9 @@ use neli_proto::time::Time;
 use crate::command::page::{Page, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at, take_in, warn_of_clock};
 use crate::command::screen::{self, Screen};
-use crate::command::wording::{counted, date, groups, leadership, leadership_in_table, named, nobody_has_room, span};
+use crate::command::wording::{
+    Told, counted, date, groups, leadership, leadership_in_table, named, nobody_has_room, span,
+};
 use crate::command::{status::json::Line, stdout};
 use crate::config::{Look, StatusOf};
 use crate::exit::{ExitStatus, StartupError};
@@ -115,7 +117,7 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
         None => None,
     };
     let mut screen = Screen::of_stdout(how != How::Once);
-    let mut were_silent = vec![false; all.len()];
+    let mut told = vec![Told::Nothing; all.len()];
     loop {
         let at = read_at();
         let mapping = place.mapping.as_ref();
@@ -139,22 +141,21 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
         if let Some(election) = recorded.filter(|_| all.first().map(Seen::run) != run) {
             last_run = run::Question::ask(&access, election).answer().await;
         }
-        all.iter_mut().zip(&mut were_silent).for_each(|(seen, was_silent)| note_silence(seen, was_silent));
+        all.iter_mut().zip(&mut told).for_each(|(seen, told)| note_silence(seen, told));
     }
 }
 
 /// Notes the leader's silence, which no record reports. While Kafka does not answer, the state is unknown.
-fn note_silence(seen: &mut Seen, was_silent: &mut bool) {
+fn note_silence(seen: &mut Seen, told: &mut Told) {
     if seen.trouble.is_some() {
         return;
     }
     let at = read_at();
-    let snapshot = seen.observer.leadership(at);
-    let (is_silent, sentence) = (matches!(snapshot, Leadership::Silent { .. }), leadership(snapshot));
-    if is_silent && !std::mem::replace(was_silent, is_silent) {
+    let current = seen.observer.leadership(at);
+    let (silence, sentence) = (Told::by(current), leadership(current));
+    if silence > std::mem::replace(told, silence) {
         seen.note(at.wall_ms, &sentence);
     }
-    *was_silent = is_silent;
 }
 
 /// Handles events until this time.
@@ -258,7 +259,9 @@ fn table(all: &[Snapshot<'_>], style: Style) -> String {
         .iter()
         .map(|snapshot| {
             let term = match snapshot.leadership {
-                Leadership::Led { leader, .. } | Leadership::Silent { leader, .. } => leader.term.to_string(),
+                Leadership::Led { leader, .. }
+                | Leadership::Overdue { leader, .. }
+                | Leadership::Silent { leader, .. } => leader.term.to_string(),
                 Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown => {
                     "-".to_owned()
                 }
@@ -302,7 +305,7 @@ impl<'a> Snapshot<'a> {
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
                 VACANT
             }
-            Leadership::Unknown => UNKNOWN,
+            Leadership::Overdue { .. } | Leadership::Unknown => UNKNOWN,
         }
     }
 
@@ -323,7 +326,7 @@ impl<'a> Snapshot<'a> {
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
                 Tone::Bad
             }
-            Leadership::Unknown => Tone::Unknown,
+            Leadership::Overdue { .. } | Leadership::Unknown => Tone::Unknown,
         }
     }
 
@@ -333,7 +336,8 @@ impl<'a> Snapshot<'a> {
         let (observer, standbys, has_no_room, at) = (self.observer, &self.standbys, self.no_room.is_some(), self.at);
         let claimable = claimable::View { observer, standbys, has_no_room, at };
         match self.leadership {
-            Leadership::Led { leader, age, left } => {
+            Leadership::Led { leader, age, left } | Leadership::Overdue { leader, age, left, .. } => {
+                claimable.rows(&mut page);
                 page.row("term", &self.term(leader));
                 page.row("job", &self.job(leader));
                 let bar = if has_bar { style.bar(left, leader.lease) } else { String::new() };
@@ -389,7 +393,9 @@ impl<'a> Snapshot<'a> {
         let attempt = attempt.map_or_else(String::new, |attempt| format!(", attempt {attempt}"));
         // Also between the times of `--schedule`.
         let state = if job.state == JobState::Restarting { "waiting for its next run" } else { job.state.name() };
-        format!("{state}{since}{pid}{attempt}")
+        let is_known = matches!(self.leadership, Leadership::Led { .. });
+        let by = if is_known { "" } else { ", by its last heartbeat" };
+        format!("{state}{since}{pid}{attempt}{by}")
     }
 
     /// `--overlap`: the rows about two jobs, or about a leader that waits for its successor.
@@ -417,7 +423,8 @@ impl<'a> Snapshot<'a> {
     }
 
     fn candidates(&self, page: &mut Page) {
-        let leader = self.observer.leaders_hello().filter(|_| matches!(self.leadership, Leadership::Led { .. }));
+        let may_lead = matches!(self.leadership, Leadership::Led { .. } | Leadership::Overdue { .. });
+        let leader = self.observer.leaders_hello().filter(|_| may_lead);
         if let Some(leader) = leader {
             page.row("leader", &describe(leader).join(", "));
         }
@@ -453,7 +460,7 @@ impl<'a> Snapshot<'a> {
 const fn is_vacant(leadership: Leadership<'_>) -> bool {
     match leadership {
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => true,
-        Leadership::Led { .. } | Leadership::Unknown => false,
+        Leadership::Led { .. } | Leadership::Overdue { .. } | Leadership::Unknown => false,
     }
 }
 

@@ -161,6 +161,7 @@ impl<'a> Show<'a> {
             Input::Cut => return Err(reading.history_cut()),
             Input::Down(error) => {
                 say_outage(&error);
+                self.accounts.iter_mut().for_each(Account::unanswered);
                 self.trouble = Some(error).filter(|_| !self.has_begun());
             }
             Input::Ends { partition, asked, end, .. } if self.has_begun() => {
@@ -270,7 +271,7 @@ fn unknown(why: &str) -> StartupError {
 }
 
 fn say_outage(error: &str) {
-    say(&format!("Kafka does not answer: {error}; waiting"));
+    say(&format!("Kafka does not answer, so it is unknown who leads: {error}; waiting"));
 }
 
 /// Prints a line on stderr. If stderr is closed, it is lost.

@@ -72,9 +72,13 @@ pub(super) fn no_record(election: &ElectionId, others: &Others) -> String {
 pub(super) fn leadership(leadership: Leadership<'_>) -> String {
     match leadership {
         Leadership::Led { leader, .. } => format!("{} leads", leader.shown()),
-        Leadership::Silent { leader, .. } if leader.late.is_some() => {
+        Leadership::Overdue { leader, age, claimable_in, .. } => {
+            let (name, age, lease, within) = (leader.shown(), span(age), spoken(leader.lease), span(claimable_in));
+            format!("{name} has been silent for {age} (lease {lease}): unless a heartbeat comes, another may claim in {within}")
+        }
+        Leadership::Silent { leader, .. } if leader.late().is_some() => {
             let (name, lease) = (leader.shown(), spoken(leader.lease));
-            let gap = leader.late.map_or_else(String::new, |late| span(late.gap));
+            let gap = leader.late().map_or_else(String::new, |late| span(late.gap));
             format!("no leader: {name} was silent for {gap} (lease {lease}); a heartbeat that came after that extends no lease")
         }
         Leadership::Silent { leader, age, .. } => {
@@ -102,9 +106,35 @@ pub(super) fn leadership_in_table(current: Leadership<'_>) -> String {
         Leadership::Led { leader, age, .. } => format!("{} leads, heartbeat {} ago", leader.shown(), span(age)),
         Leadership::Forgotten
         | Leadership::NeverLed
+        | Leadership::Overdue { .. }
         | Leadership::Released { .. }
         | Leadership::Silent { .. }
         | Leadership::Unknown => leadership(current),
+    }
+}
+
+/// How much of a leader's silence was reported.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Told {
+    #[default]
+    Nothing,
+    /// That it has missed three heartbeats.
+    Overdue,
+    /// That its lease is over.
+    Silent,
+}
+
+impl Told {
+    pub(super) const fn by(leadership: Leadership<'_>) -> Self {
+        match leadership {
+            Leadership::Overdue { .. } => Self::Overdue,
+            Leadership::Silent { .. } => Self::Silent,
+            Leadership::Forgotten
+            | Leadership::Led { .. }
+            | Leadership::NeverLed
+            | Leadership::Released { .. }
+            | Leadership::Unknown => Self::Nothing,
+        }
     }
 }
 
@@ -115,7 +145,7 @@ pub(super) const fn state(leadership: Leadership<'_>) -> &'static str {
         Leadership::Led { .. } => "led",
         Leadership::NeverLed => "never-led",
         Leadership::Released { .. } => "released",
-        Leadership::Silent { .. } => "silent",
+        Leadership::Overdue { .. } | Leadership::Silent { .. } => "silent",
         Leadership::Unknown => "unknown",
     }
 }

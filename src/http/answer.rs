@@ -75,12 +75,12 @@ impl AnswerSource {
             "/" => ok(ContentType::Html, Bytes::from_static(PAGE.as_bytes())),
             "/events" => Answer::Live,
             "/healthz" => health(&self.look(), now),
-            "/leader" => leader(self.look().roles.iter(), now),
+            "/leader" => leader(&self.look(), self.look().roles.iter(), now),
             "/metrics" => ok(ContentType::Metrics, self.metrics(now)),
             "/readyz" => readiness(&self.look(), now),
             "/status" => ok(ContentType::Json, self.status(self.look(), now)),
             _ => match path.strip_prefix("/leader/") {
-                Some(label) => leader(named(&self.look().roles, label), now),
+                Some(label) => leader(&self.look(), named(&self.look().roles, label), now),
                 None => text(
                     StatusCode::NOT_FOUND,
                     "no such path; the paths are / /events /healthz /leader /leader/ROLE /metrics /readyz /status",
@@ -145,7 +145,7 @@ fn named<'a>(roles: &'a [Arc<RoleSnapshot>], label: &str) -> Option<&'a Arc<Role
 }
 
 /// Whether this process leads one of these roles.
-fn leader<'a>(roles: impl IntoIterator<Item = &'a Arc<RoleSnapshot>>, now: Time) -> Answer {
+fn leader<'a>(snapshot: &Snapshot, roles: impl IntoIterator<Item = &'a Arc<RoleSnapshot>>, now: Time) -> Answer {
     let roles: Vec<&RoleSnapshot> = roles.into_iter().map(Arc::as_ref).collect();
     match (roles.iter().find(|role| role.leads(now)), roles.as_slice()) {
         (_, []) => text(StatusCode::NOT_FOUND, "this process has no such role"),
@@ -153,7 +153,10 @@ fn leader<'a>(roles: impl IntoIterator<Item = &'a Arc<RoleSnapshot>>, now: Time)
             StatusCode::OK,
             &format!("leading, term {}", role.status.leader.as_ref().map_or(-1, |leader| leader.term)),
         ),
-        (None, [role]) => unavailable(&format!("not leading: {}", status::why_not_here(&role.status, now))),
+        (None, [role]) => {
+            let moment = Moment { now, wall_ms: clock::wall_ms() };
+            unavailable(&format!("not leading: {}", status::why_not_here(snapshot, &role.status, moment)))
+        }
         (None, roles) => unavailable(&format!("not leading: none of its {} roles", roles.len())),
     }
 }

@@ -4,11 +4,11 @@ use std::fmt::{Display, Write};
 use std::time::Duration;
 
 use neli_proto::candidate::Position;
-use neli_proto::node::Vacancy;
+use neli_proto::node::{Known, Vacancy};
 use neli_proto::time::Time;
 
 use super::snapshot::{RoleSnapshot, Snapshot};
-use super::status::{is_led, leader};
+use super::status::leader;
 use super::tally::{BOUNDS_MS, RESULTS};
 
 /// A metric of a role: name, help text and value. Without a value it has no line.
@@ -16,7 +16,14 @@ struct OfRole {
     name: &'static str,
     kind: &'static str,
     help: &'static str,
-    value: fn(&RoleSnapshot, Time) -> Option<f64>,
+    value: fn(&RoleSnapshot, At) -> Option<f64>,
+}
+
+/// When the metrics are asked for, and whether Kafka answers then.
+#[derive(Clone, Copy)]
+struct At {
+    now: Time,
+    is_answered: bool,
 }
 
 const OF_ROLES: [OfRole; 11] = [
@@ -24,13 +31,13 @@ const OF_ROLES: [OfRole; 11] = [
         name: "neli_leader",
         kind: "gauge",
         help: "Whether this process leads: 1 or 0. 0 from the end of its lease on, also if the main loop hangs.",
-        value: |role, now| Some(flag(role.leads(now))),
+        value: |role, at| Some(flag(role.leads(at.now))),
     },
     OfRole {
         name: "neli_led",
         kind: "gauge",
-        help: "Whether a candidate leads, as far as this process has read: 1 or 0. 0 if the leader is silent beyond its lease.",
-        value: |role, now| Some(flag(is_led(&role.status, now))),
+        help: "Whether a candidate leads, as far as this process knows: 1 or 0. 0 if the leader has missed three heartbeats.",
+        value: |role, at| Some(flag(role.status.known(at.now, at.is_answered) == Known::Led)),
     },
     OfRole {
         name: "neli_term",
@@ -42,19 +49,19 @@ const OF_ROLES: [OfRole; 11] = [
         name: "neli_lease_remaining_seconds",
         kind: "gauge",
         help: "Time that is left of this process's own lease; 0 if it holds none.",
-        value: |role, now| Some(role.lease_left(now).as_secs_f64()),
+        value: |role, at| Some(role.lease_left(at.now).as_secs_f64()),
     },
     OfRole {
         name: "neli_heartbeat_age_seconds",
         kind: "gauge",
         help: "Time since this process read the last record of the leader, also if the leader has fallen silent. Missing without a leader.",
-        value: |role, now| leader(&role.status).map(|leader| now.since(leader.received).as_secs_f64()),
+        value: |role, at| leader(&role.status).map(|leader| at.now.since(leader.received).as_secs_f64()),
     },
     OfRole {
         name: "neli_standbys",
         kind: "gauge",
         help: "Number of candidates that stand by, this process among them, by their hellos of the last 75 s.",
-        value: |role, now| Some(number(role.standbys(now))),
+        value: |role, at| Some(number(role.standbys(at.now))),
     },
     OfRole {
         name: "neli_job_running",
@@ -91,6 +98,7 @@ const OF_ROLES: [OfRole; 11] = [
 /// All metrics.
 pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
     let mut page = Page { text: String::new(), group: escaped(&snapshot.about.group) };
+    let at = At { now, is_answered: snapshot.broker.outage.is_none() };
     page.info(snapshot);
     page.of_process(
         "neli_broker_up",
@@ -108,7 +116,7 @@ pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
     for OfRole { name, kind, help, value } in OF_ROLES {
         page.head(name, kind, help);
         for (label, role) in &roles {
-            if let Some(value) = value(role, now) {
+            if let Some(value) = value(role, at) {
                 page.of_role(name, label, "", value);
             }
         }

@@ -65,8 +65,8 @@ pub(crate) struct RoleSnapshot {
     /// When the node's state was taken.
     pub(crate) at: Time,
     pub(crate) status: Status,
-    /// The text that the service manager gets, too.
-    pub(crate) doing: String,
+    /// With a schedule: when the next window begins, as the end of a sentence.
+    pub(crate) next: String,
     pub(crate) tally: Tally,
 }
 

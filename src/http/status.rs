@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use neli_proto::candidate::Position;
-use neli_proto::node::{Awaited, Leader, Status, Vacancy};
+use neli_proto::node::{Awaited, Known, Leader, Status, Vacancy};
 use neli_proto::record::MemberId;
 use neli_proto::time::{Time, millis};
 use serde::Serialize;
 
 use super::snapshot::{Broker, RoleSnapshot, Snapshot};
 use crate::report::log::{because, spoken, timestamp};
+use crate::report::notes;
 use crate::text::one_line;
 
 /// One time by both clocks: the first is used for decisions, the second is shown.
@@ -59,7 +60,7 @@ struct RolePart<'a> {
     why: Option<String>,
     leads: bool,
     position: &'static str,
-    doing: &'a str,
+    doing: String,
     claims_at: Option<String>,
     lease_left_ms: u64,
     leader: Option<LeaderPart<'a>>,
@@ -101,11 +102,6 @@ pub(super) fn leader(status: &Status) -> Option<&Leader> {
     status.leader.as_ref().filter(|_| status.position != Position::Departed)
 }
 
-/// Whether there is a leader, as far as is known.
-pub(super) fn is_led(status: &Status, now: Time) -> bool {
-    state(status, now) == "led"
-}
-
 /// The object, on one line.
 pub(super) fn render(snapshot: &Snapshot, moment: Moment) -> String {
     let about = &snapshot.about;
@@ -132,16 +128,17 @@ pub(super) fn render(snapshot: &Snapshot, moment: Moment) -> String {
 }
 
 fn role_part<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, moment: Moment) -> RolePart<'a> {
-    let RoleSnapshot { label, partition, status, doing, .. } = role;
+    let RoleSnapshot { label, partition, status, next, .. } = role;
+    let known = status.known(moment.now, snapshot.broker.outage.is_none());
     RolePart {
         role: label,
         partition: *partition,
-        state: state(status, moment.now),
-        why: why(status, moment.now),
+        state: state(status, known),
+        why: why(status, known, moment),
         leads: role.leads(moment.now),
         position: position(&status.position),
-        doing,
-        claims_at: claims_at(status).map(|at| moment.future(at)),
+        doing: format!("{}{next}", notes::of_status(status, known, (moment.now, moment.wall_ms))),
+        claims_at: claims_at(status, known).map(|at| moment.future(at)),
         lease_left_ms: millis(role.lease_left(moment.now)),
         leader: leader(status).map(|leader| leader_part(role, leader, moment)),
         void_claims: status.counts.void_in_a_row,
@@ -189,64 +186,75 @@ fn standbys<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, now: Time) -> Ve
 }
 
 /// When this candidate claims, unless a leader's record comes before.
-fn claims_at(status: &Status) -> Option<Time> {
+fn claims_at(status: &Status, known: Known) -> Option<Time> {
     let awaits = status.awaits?;
     let is_claim = matches!(awaits.what, Awaited::ClaimDelay | Awaited::CoolOff | Awaited::Silence);
-    let is_vacant = status.leader.is_none();
-    awaits.until.filter(|_| is_claim && is_vacant)
+    let may_claim = known != Known::Led && (known != Known::Nothing || status.leader.is_none());
+    awaits.until.filter(|_| is_claim && may_claim)
 }
 
 /// The name that `neli-run status` uses.
-fn state(status: &Status, now: Time) -> &'static str {
-    match (&status.leader, &status.vacancy) {
-        _ if matches!(status.position, Position::Departed | Position::Listening) => "unknown",
-        (Some(leader), _) if leader.is_silent(now) => "silent",
-        (Some(_), _) => "led",
-        (None, Some(Vacancy::Forgotten)) => "forgotten",
-        (None, Some(Vacancy::NeverLed)) => "never-led",
-        (None, Some(Vacancy::Released { .. })) => "released",
-        (None, Some(Vacancy::Unknown) | None) => "unknown",
+const fn state(status: &Status, known: Known) -> &'static str {
+    match (known, &status.vacancy) {
+        (Known::Led, _) => "led",
+        (Known::Overdue | Known::Silent, _) => "silent",
+        (Known::Vacant, Some(Vacancy::Forgotten)) => "forgotten",
+        (Known::Vacant, Some(Vacancy::NeverLed)) => "never-led",
+        (Known::Vacant, Some(Vacancy::Released { .. })) => "released",
+        (Known::Vacant, Some(Vacancy::Unknown) | None) | (Known::Nothing, _) => "unknown",
     }
 }
 
-/// Why there is no leader, as a sentence.
-fn why(status: &Status, now: Time) -> Option<String> {
-    Some(match (&status.leader, &status.vacancy) {
+/// Why there is no leader, or why that is unknown, as a sentence.
+fn why(status: &Status, known: Known, moment: Moment) -> Option<String> {
+    let silent = |leader: &Leader| {
+        let (name, lease) = (leader.name.as_deref().unwrap_or("the leader"), spoken(leader.lease));
+        match leader.late {
+            Some(late) => {
+                let gap = late.gap.as_secs();
+                format!(
+                    "{name} was silent for {gap}s (lease {lease}); a heartbeat that came after that extends no lease"
+                )
+            }
+            None => {
+                format!("{name} has been silent for {}s (lease {lease})", moment.now.since(leader.received).as_secs())
+            }
+        }
+    };
+    Some(match (known, &status.leader, &status.vacancy) {
         _ if status.position == Position::Departed => {
             "this process has left this election, and does not read it any more".to_owned()
         }
         _ if status.position == Position::Listening => "the journal is being read".to_owned(),
-        (Some(Leader { name, lease, late: Some(late), .. }), _) => {
-            let (name, gap) = (name.as_deref().unwrap_or("the leader"), late.gap.as_secs());
-            format!(
-                "{name} was silent for {gap}s (lease {}); a heartbeat that came after that extends no lease",
-                spoken(*lease)
-            )
+        (Known::Led, ..) => return None,
+        (Known::Overdue, Some(leader), _) => {
+            let claimable = moment.future(leader.claimable_at());
+            format!("{}: unless a heartbeat comes, another may claim at {claimable}", silent(leader))
         }
-        (Some(leader), _) if leader.is_silent(now) => {
-            let name = leader.name.as_deref().unwrap_or("the leader");
-            let silent = now.since(leader.received).as_secs();
-            format!("{name} has been silent for {silent}s (lease {})", spoken(leader.lease))
+        (Known::Nothing, Some(leader), _) => format!("Kafka does not answer; {}", silent(leader)),
+        (_, Some(leader), _) => silent(leader),
+        (Known::Nothing, None, Some(Vacancy::Forgotten | Vacancy::NeverLed | Vacancy::Released { .. })) => {
+            "Kafka does not answer; nobody led when it last did".to_owned()
         }
-        (Some(_), _) => return None,
-        (None, Some(Vacancy::Forgotten)) => "the topic keeps no record of this election".to_owned(),
-        (None, Some(Vacancy::NeverLed)) => "nobody has ever led".to_owned(),
-        (None, Some(Vacancy::Released { term, why })) => {
+        (_, None, Some(Vacancy::Forgotten)) => "the topic keeps no record of this election".to_owned(),
+        (_, None, Some(Vacancy::NeverLed)) => "nobody has ever led".to_owned(),
+        (_, None, Some(Vacancy::Released { term, why })) => {
             format!("term {term} was released: {}", because(why.as_deref().unwrap_or("no reason said")))
         }
-        (None, Some(Vacancy::Unknown) | None) => "leader unknown: the journal does not say who leads".to_owned(),
+        (_, None, Some(Vacancy::Unknown) | None) => "leader unknown: the journal does not say who leads".to_owned(),
     })
 }
 
 /// Why this process does not lead, on one line.
-pub(super) fn why_not_here(status: &Status, now: Time) -> String {
+pub(super) fn why_not_here(snapshot: &Snapshot, status: &Status, moment: Moment) -> String {
     let of_leader = || match &status.leader {
         Some(leader) if !leader.is_self => {
             format!("{} leads, term {}", leader.name.as_deref().unwrap_or("another candidate"), leader.term)
         }
         _ => "its lease is over".to_owned(),
     };
-    one_line(&why(status, now).unwrap_or_else(of_leader))
+    let known = status.known(moment.now, snapshot.broker.outage.is_none());
+    one_line(&why(status, known, moment).unwrap_or_else(of_leader))
 }
 
 const fn position(position: &Position) -> &'static str {

@@ -42,6 +42,7 @@ fn leader(is_self: bool, received: Time) -> Leader {
         lease: Duration::from_secs(20),
         received,
         late: None,
+        overdue_after: Duration::from_millis(3_200),
     }
 }
 
@@ -71,8 +72,8 @@ fn role(position: Position, leader: Option<Leader>, vacancy: Option<Vacancy>) ->
         counts,
         is_leaving: false,
     };
-    let doing = "leading".to_owned();
-    RoleSnapshot { label: "0".to_owned(), partition: 0, at: now(), status, doing, tally: Tally::default() }
+    let next = String::new();
+    RoleSnapshot { label: "0".to_owned(), partition: 0, at: now(), status, next, tally: Tally::default() }
 }
 
 fn leading() -> RoleSnapshot {
@@ -111,8 +112,12 @@ fn value<'a>(text: &'a str, beginning: &str) -> Option<&'a str> {
 }
 
 fn json(role: RoleSnapshot) -> Value {
+    json_of(&snapshot(now(), vec![role]))
+}
+
+fn json_of(snapshot: &Snapshot) -> Value {
     let moment = Moment { now: now(), wall_ms: 1_769_860_800_123 };
-    let object: Value = serde_json::from_str(&status::render(&snapshot(now(), vec![role]), moment)).unwrap();
+    let object: Value = serde_json::from_str(&status::render(snapshot, moment)).unwrap();
     Schema::read(PAGE, "/status").assert_holds(&object);
     object
 }
@@ -210,7 +215,15 @@ fn the_status_of_a_leader() {
 fn the_status_of_a_standby_shows_why_there_is_no_leader() {
     let released = Vacancy::Released { term: 42, why: Some("stopped".into()) };
     for (leader, vacancy, state, why) in [
-        (Some(leader(false, ago(20_209))), None, "led", None),
+        (Some(leader(false, ago(3_199))), None, "led", None),
+        (
+            Some(leader(false, ago(18_000))),
+            None,
+            "silent",
+            Some(
+                "db1 has been silent for 18s (lease 20s): unless a heartbeat comes, another may claim at 2026-01-31T12:00:02.333Z",
+            ),
+        ),
         (Some(leader(false, ago(20_210))), None, "silent", Some("db1 has been silent for 20s (lease 20s)")),
         (None, Some(released), "released", Some("term 42 was released: a signal to neli-run")),
         (None, Some(Vacancy::NeverLed), "never-led", Some("nobody has ever led")),
@@ -229,6 +242,28 @@ fn the_status_of_a_standby_shows_why_there_is_no_leader() {
     assert_eq!(role_of_late["leader"]["lease_left_ms"], 0, "the late heartbeat extends no lease");
     let listening = json(role(Position::Listening, Some(leader(false, now())), None));
     assert_eq!(listening["roles"][0]["state"], "unknown");
+}
+
+/// Nobody can know who leads, and each place says so; only a lease that was seen to run a moment ago is known.
+#[test]
+fn while_kafka_does_not_answer_the_leader_is_unknown() {
+    let released = Vacancy::Released { term: 42, why: Some("stopped".into()) };
+    let silent = "Kafka does not answer; db1 has been silent for 30s (lease 20s)";
+    for (role, state, led, why) in [
+        (leading(), "led", "1", None),
+        (standing_by(Some(leader(false, ago(300))), None), "led", "1", None),
+        (standing_by(Some(leader(false, ago(30_000))), None), "unknown", "0", Some(silent)),
+        (standing_by(None, Some(released)), "unknown", "0", Some("Kafka does not answer; nobody led when it last did")),
+    ] {
+        let mut away = snapshot(now(), vec![role]);
+        away.broker.outage = Some((ago(200), "kafka:9092: refused".to_owned()));
+        let object = &json_of(&away)["roles"][0];
+        assert_eq!((object["state"].as_str(), object["why"].as_str()), (Some(state), why), "{object}");
+        assert_eq!(object["doing"].as_str().is_some_and(|doing| doing.contains("leads")), false, "{object}");
+        let labels = "{group=\"bill\\\"ing\",role=\"0\"}";
+        let text = metrics::render(&away, now());
+        assert_eq!(value(&text, &format!("neli_led{labels}")), Some(led), "{object}");
+    }
 }
 
 /// With --roles a process goes on without an election that was ended: what it has read of it is over.

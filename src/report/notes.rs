@@ -230,6 +230,8 @@ pub(crate) fn of_outage(error: String, down: Duration) -> Event {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum KnownLeader {
     Named(Box<str>),
+    /// It has missed three heartbeats.
+    Silent(Box<str>),
     /// Kafka does not answer.
     NoAnswer,
     /// The journal was not read to its end.
@@ -252,6 +254,7 @@ pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: &KnownLeader)
             let wait = spoken(config.wait.unwrap_or_default());
             let known = match leader {
                 KnownLeader::Named(name) => format!("leader is {name}"),
+                KnownLeader::Silent(name) => format!("{name} led, and is silent"),
                 KnownLeader::NoAnswer => "Kafka does not answer".to_owned(),
                 KnownLeader::Unread => "Kafka has not given the journal up to its end in that time".to_owned(),
                 KnownLeader::None => "no leader is known".to_owned(),

@@ -155,7 +155,6 @@ fn broker(was_reached: bool, kafka: &KafkaState) -> Broker {
 fn snapshot(role: &Role, now: Time, tally: Tally) -> Arc<RoleSnapshot> {
     let status = role.node.status(now);
     let next = notes::of_next_window(role.node.next_window_ms());
-    let doing = format!("{}{next}", notes::of_status(&status));
     let (label, partition) = (role.election.label(), role.election.partition);
-    Arc::new(RoleSnapshot { label, partition, at: now, status, doing, tally })
+    Arc::new(RoleSnapshot { label, partition, at: now, status, next, tally })
 }

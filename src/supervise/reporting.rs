@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use neli::program::clock;
 use neli_proto::hooks;
+use neli_proto::node::Leader;
 
 use crate::config::Config;
 use crate::report::notes;
@@ -17,11 +18,15 @@ impl MainLoop {
         }
         let now = clock::now();
         let trouble = self.kafka.trouble();
+        self.service_status.silent_at = None;
         let (doing, is_leaving) = match self.nodes.roles.as_slice() {
             [role] => {
                 let status = role.node.status(now);
                 let next = notes::of_next_window(role.node.next_window_ms());
-                (format!("{}{next}", notes::of_status(&status)), status.is_leaving)
+                let silent_at = status.leader.as_ref().map(Leader::overdue_at);
+                self.service_status.silent_at = silent_at.filter(|at| now < *at);
+                let known = status.known(now, self.kafka.outage.trouble().is_none());
+                (format!("{}{next}", notes::of_status(&status, known, (now, clock::wall_ms()))), status.is_leaving)
             }
             roles => {
                 let led = roles.iter().filter(|role| role.node.leads().is_some()).map(|role| role.election.label());

@@ -24,7 +24,7 @@ mod keyed;
 mod status;
 mod wiring;
 
-pub use crate::status::{Awaited, Awaits, Counts, Leader, OtherCandidate, Vacancy};
+pub use crate::status::{Awaited, Awaits, Counts, Known, Leader, OtherCandidate, Vacancy};
 pub use action::{Action, HookRun, Note, Refusal};
 pub use event::{Event, FactsEvent};
 pub use status::Status;

@@ -8,7 +8,6 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::journal::{Journal, Verdict, View};
-use crate::late_beat::LateBeat;
 use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
 use crate::process_hello::ProcessHello;
@@ -250,10 +249,7 @@ impl Observer {
     /// Applies the changes of an effective record besides those of the leader.
     fn effective(&mut self, record: &Record, received: Receipt, silent: Duration, changes: &mut Vec<Change>) {
         match &record.body {
-            Body::Beat { state, pid, attempt, since_ms, .. } => {
-                let job = state.map(|state| Job { state, pid: *pid, attempt: *attempt, since_ms: *since_ms });
-                self.beat(job, received, silent, changes);
-            }
+            Body::Beat { .. } => self.beat(record, received, silent, changes),
             Body::Release { exit, why, .. } => {
                 let Some(member) = &record.member else { return };
                 let why = why.as_deref().and_then(Why::parse);
@@ -272,28 +268,24 @@ impl Observer {
     }
 
     /// Notes that the leader is alive after a silence of `silent`.
-    fn beat(&mut self, job: Option<Job>, received: Receipt, silent: Duration, changes: &mut Vec<Change>) {
+    fn beat(&mut self, record: &Record, received: Receipt, silent: Duration, changes: &mut Vec<Change>) {
+        let Body::Beat { state, pid, attempt, since_ms, .. } = &record.body else { return };
         let (View::Led(term), Some(leader)) = (self.journal.view(), &mut self.leader) else { return };
         self.void_claims = None;
+        let (late_before, is_overdue) = (leader.late(), silent >= leader.punctuality.overdue_after(leader.lease));
+        leader.punctuality.read(term.offset, leader.lease, record, received.written_ms);
         if leader.last_record != received {
-            match (leader.late, LateBeat::of(leader.last_record.written_ms, leader.lease, received.written_ms)) {
-                (_, Some(late)) => {
-                    leader.late = Some(late);
-                    changes.push(Change::LateBeat { gap: late.gap });
-                }
-                (Some(late), None) if late.is_refuted_by(leader.lease, received.written_ms) => {
-                    leader.late = None;
-                    changes.push(Change::SilenceEnded { silent: late.gap });
-                }
-                (None, None) if self.is_live && silent >= silence(leader.lease) => {
-                    changes.push(Change::SilenceEnded { silent });
-                }
-                (Some(_) | None, None) => {}
+            match (late_before, leader.late()) {
+                (before, Some(late)) if before != Some(late) => changes.push(Change::LateBeat { gap: late.gap }),
+                (Some(late), None) => changes.push(Change::SilenceEnded { silent: late.gap }),
+                (None, None) if self.is_live && is_overdue => changes.push(Change::SilenceEnded { silent }),
+                (Some(_) | None, Some(_)) | (None, None) => {}
             }
             leader.last_record = received;
         }
         leader.lease = term.lease;
-        if let Some(job) = job {
+        if let Some(state) = *state {
+            let job = Job { state, pid: *pid, attempt: *attempt, since_ms: *since_ms };
             let before = leader.job.replace(job);
             if before.map(Job::without_time) != Some(job.without_time()) {
                 changes.push(Change::Job(job));
@@ -309,12 +301,16 @@ impl Observer {
                 let age = self.age(leader.last_record, at);
                 let over = silence(leader.lease);
                 let left = leader.lease.saturating_sub(age);
-                if age < over && leader.late.is_none() {
-                    Leadership::Led { leader, age, left }
-                } else {
-                    let (claimable_since, claimable_in) = (age.saturating_sub(over), over.saturating_sub(age));
-                    let age = age + leader.late.map_or(Duration::ZERO, |late| late.gap);
-                    Leadership::Silent { leader, age, claimable_since, claimable_in }
+                let (claimable_since, claimable_in) = (age.saturating_sub(over), over.saturating_sub(age));
+                match leader.late() {
+                    None if age < leader.punctuality.overdue_after(leader.lease) => {
+                        Leadership::Led { leader, age, left }
+                    }
+                    None if age < over => Leadership::Overdue { leader, age, left, claimable_in },
+                    late => {
+                        let age = age + late.map_or(Duration::ZERO, |late| late.gap);
+                        Leadership::Silent { leader, age, claimable_since, claimable_in }
+                    }
                 }
             }
             (View::NeverLed, ..) => Leadership::NeverLed,
@@ -332,11 +328,15 @@ impl Observer {
         received.age(at.now, self.broker_now(at))
     }
 
-    /// When the leader's silence will exceed its lease, unless a record comes before; `None` if there is no leader.
+    /// When the leader will have missed three heartbeats, or when its silence will exceed its lease if it has, unless a record comes before;
+    /// `None` if there is no leader.
     #[must_use]
     pub fn silent_at(&self, at: ReadAt) -> Option<Time> {
         match self.leadership(at) {
-            Leadership::Led { leader, age, .. } => Some(at.now + silence(leader.lease).saturating_sub(age)),
+            Leadership::Led { leader, age, .. } => {
+                Some(at.now + leader.punctuality.overdue_after(leader.lease).saturating_sub(age))
+            }
+            Leadership::Overdue { claimable_in, .. } => Some(at.now + claimable_in),
             Leadership::Forgotten
             | Leadership::NeverLed
             | Leadership::Released { .. }

@@ -30,13 +30,42 @@ pub struct Leader {
     /// The late heartbeat, if its last heartbeats were appended after its lease was over, by the broker's timestamps: then it does not
     /// lead.
     pub late: Option<LateBeat>,
+    /// For how long it writes nothing until it is shown as silent.
+    pub overdue_after: Duration,
+}
+
+/// Whether there is a leader, as far as a candidate knows. The same in every place that shows it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Known {
+    /// There is one.
+    Led,
+    /// The leader has missed three heartbeats: it may be dead, and its lease may still run.
+    Overdue,
+    /// The leader has been silent for longer than its lease, so it no longer leads.
+    Silent,
+    /// There is none, for a [`Vacancy`].
+    Vacant,
+    /// It is unknown: Kafka does not answer, or the records that were read don't show it.
+    Nothing,
 }
 
 impl Leader {
+    /// When it will have missed three heartbeats, unless a record comes before.
+    #[must_use]
+    pub fn overdue_at(&self) -> Time {
+        self.received + self.overdue_after
+    }
+
+    /// From when on another candidate may claim, unless a record comes before (R2).
+    #[must_use]
+    pub fn claimable_at(&self) -> Time {
+        self.received + silence(self.lease)
+    }
+
     /// Whether it has been silent for so long that its lease must have ended (R2).
     #[must_use]
     pub fn is_silent(&self, now: Time) -> bool {
-        self.late.is_some() || now.since(self.received) >= silence(self.lease)
+        self.late.is_some() || now >= self.claimable_at()
     }
 }
 

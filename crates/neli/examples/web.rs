@@ -101,11 +101,12 @@ async fn write(service: &Service, path: &str) -> String {
         return ok(&sum.to_string());
     }
     match service.election.leadership() {
-        // A leader whose lease still runs, as far as this instance knows.
-        Leadership::Led(Leader { is_self: false, name: Some(leader), .. }) => {
+        // A leader whose lease still runs, as far as this instance knows. One that is silent may still answer.
+        Leadership::Led(Leader { is_self: false, name: Some(leader), .. })
+        | Leadership::Silent { leader: Leader { name: Some(leader), .. }, .. } => {
             format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://{leader}{path}\r\ncontent-length: 0\r\n\r\n")
         }
-        Leadership::Led(_) | Leadership::Unknown { .. } | Leadership::Vacant => {
+        Leadership::Led(_) | Leadership::Silent { .. } | Leadership::Unknown { .. } | Leadership::Vacant => {
             "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n".to_owned()
         }
     }

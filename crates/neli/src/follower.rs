@@ -76,12 +76,12 @@ impl Follower {
     #[must_use]
     pub fn leader(&self) -> Option<Leader> {
         match &self.state.borrow().leadership {
-            Leadership::Led(leader) => Some(leader.clone()),
+            Leadership::Led(leader) | Leadership::Silent { leader, .. } => Some(leader.clone()),
             Leadership::Unknown { .. } | Leadership::Vacant => None,
         }
     }
 
-    /// The leader; or that nobody leads; or that the leader is unknown, and why.
+    /// The leader, also while it is silent within its lease; or that nobody leads; or that the leader is unknown, and why.
     #[must_use]
     pub fn leadership(&self) -> Leadership {
         self.state.borrow().leadership.clone()

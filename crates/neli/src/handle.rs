@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use neli_proto::time::Time;
 use tokio::time;
 
 use crate::clock;
@@ -260,7 +261,7 @@ impl Election {
         self.shared.state.borrow().leader.clone()
     }
 
-    /// The leader by a record that is younger than its lease; or that nobody leads; or that the leader is unknown, and why. It is what a
+    /// The leader by a record that is younger than its lease; or that it is silent; or that nobody leads; or that the leader is unknown, and why. It is what a
     /// [`Follower`](crate::Follower) returns, without a follower: for routing requests.
     ///
     /// # Examples
@@ -275,6 +276,7 @@ impl Election {
     /// match election.leadership() {
     ///     Leadership::Led(leader) if leader.is_self => println!("answered here"),
     ///     Leadership::Led(leader) => println!("sent to {:?}", leader.name),
+    ///     Leadership::Silent { leader, .. } => println!("sent to {:?}, which may be dead", leader.name),
     ///     Leadership::Vacant => println!("refused for a moment: nobody leads"),
     ///     Leadership::Unknown { trouble } => println!("refused for a moment: {trouble:?}"),
     /// }
@@ -283,17 +285,22 @@ impl Election {
     /// ```
     #[must_use]
     pub fn leadership(&self) -> Leadership {
+        self.leadership_at(clock::now())
+    }
+
+    pub(crate) fn leadership_at(&self, now: Time) -> Leadership {
         let state = self.shared.state.borrow();
         if let Some(error) = &state.ended {
             return Leadership::Unknown { trouble: Some(error.to_string()) };
         }
-        let is_fresh = state.fresh_until.is_some_and(|until| clock::now() < until);
-        match &state.leader {
-            Some(leader) if is_fresh => Leadership::Led(leader.clone()),
-            None if state.is_vacant && state.trouble.is_none() => Leadership::Vacant,
-            Some(_) | None => {
-                Leadership::Unknown { trouble: state.trouble.clone().or_else(|| state.undecodable.clone()) }
-            }
+        let trouble = state.trouble.clone().or_else(|| state.undecodable.clone());
+        let silent = state.heard.filter(|heard| now >= heard.overdue);
+        let is_fresh = state.fresh_until.is_some_and(|until| now < until);
+        match (&state.leader, silent) {
+            (Some(leader), None) if is_fresh => Leadership::Led(leader.clone()),
+            (Some(leader), Some(heard)) if is_fresh && trouble.is_none() => heard.silent(leader.clone()),
+            (None, _) if state.is_vacant && state.trouble.is_none() => Leadership::Vacant,
+            _ => Leadership::Unknown { trouble },
         }
     }
 

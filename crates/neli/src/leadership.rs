@@ -1,5 +1,7 @@
 //! What is known about the leader.
 
+use std::time::Instant;
+
 use crate::event::Leader;
 
 /// What a [`Follower`](crate::Follower) knows about the leader.
@@ -15,6 +17,7 @@ use crate::event::Leader;
 ///
 /// match follower.leadership() {
 ///     Leadership::Led(leader) => println!("requests go to {:?}", leader.name),
+///     Leadership::Silent { leader, .. } => println!("{:?} may be dead", leader.name),
 ///     Leadership::Vacant => println!("nobody leads: requests are refused, or wait"),
 ///     Leadership::Unknown { trouble: Some(trouble) } => println!("not known who leads: {trouble}"),
 ///     Leadership::Unknown { trouble: None } => println!("not known who leads, yet"),
@@ -26,6 +29,15 @@ pub enum Leadership {
     /// This candidate leads, by a record that is younger than its lease. It may have lost the lead a moment ago, so the leader itself must
     /// check its lease.
     Led(Leader),
+    /// The leader has missed three heartbeats, though Kafka answers: it may be dead or cut off. Its lease may still run.
+    Silent {
+        /// The leader.
+        leader: Leader,
+        /// Since when nothing was heard of it.
+        since: Instant,
+        /// From when on another candidate may claim, unless a heartbeat comes.
+        claimable: Instant,
+    },
     /// Nobody leads: the journal has been read, and its last term was released, or there was none.
     Vacant,
     /// It is not known whether anybody leads.

@@ -91,7 +91,7 @@ impl Group {
     fn leaders(&self) -> impl Iterator<Item = &Leader> {
         let at = read_at();
         self.elections.values().filter_map(move |observer| match observer.leadership(at) {
-            Leadership::Led { leader, .. } => Some(leader),
+            Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } => Some(leader),
             Leadership::Forgotten
             | Leadership::NeverLed
             | Leadership::Released { .. }
@@ -109,7 +109,7 @@ impl Group {
         let at = read_at();
         let mut candidates = BTreeMap::new();
         for observer in self.elections.values() {
-            let led = matches!(observer.leadership(at), Leadership::Led { .. });
+            let led = matches!(observer.leadership(at), Leadership::Led { .. } | Leadership::Overdue { .. });
             let leader = observer.leaders_hello().filter(|_| led);
             let standbys = observer.standbys(at).into_iter().map(|standby| standby.candidate);
             let age = |candidate: &KnownCandidate| observer.age(candidate.received, at);

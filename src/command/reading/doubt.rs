@@ -30,7 +30,7 @@ pub(in crate::command) fn doubt<'a>(
     // If the timestamps are by this machine's clock, no difference of clocks matters. If candidates write them, those on an embedded broker are.
     let is_sure = |observer: &Observer, is_brokers_time: bool| {
         (is_brokers_time || reading.embedded().is_some())
-            && matches!(observer.leadership(read_at()), Leadership::Silent { .. })
+            && matches!(observer.leadership(read_at()), Leadership::Overdue { .. } | Leadership::Silent { .. })
             && *is_one_clock
     };
     let doubted = observers.into_iter().filter_map(|(observer, is_brokers_time)| {
@@ -57,7 +57,8 @@ pub(in crate::command) fn warn_of_clock(ahead: Option<Duration>) {
 fn say_doubt(observer: &Observer, doubt: Duration) {
     let Some(leader) = observer.leader().filter(|_| io::stderr().is_terminal()) else { return };
     let (name, within) = (one_line(leader.shown()), spoken(doubt));
-    let age = if let Leadership::Silent { age, .. } = observer.leadership(read_at()) {
+    let current = observer.leadership(read_at());
+    let age = if let Leadership::Overdue { age, .. } | Leadership::Silent { age, .. } = current {
         format!("{} old (lease {})", span(age), spoken(leader.lease))
     } else {
         "of the future".to_owned()

@@ -38,6 +38,9 @@ impl View<'_> {
     pub(super) fn rows(self, page: &mut Page) {
         let waits = self.standbys.iter().map(|standby| self.observer.waits(standby, self.at)).min();
         let (claimable, vacant_for) = match self.observer.leadership(self.at) {
+            Leadership::Overdue { claimable_in, .. } => {
+                (format!("{} unless a heartbeat comes", moment(self.at, claimable_in)), Duration::ZERO)
+            }
             Leadership::Silent { claimable_in, .. } if !claimable_in.is_zero() => {
                 (format!("{} unless another heartbeat comes", moment(self.at, claimable_in)), Duration::ZERO)
             }
@@ -143,6 +146,18 @@ mod tests {
         assert_eq!(rows("stopped", Some("d2"), 1), "\nclaimable  now, by a candidate that stands by or starts\n");
         let only = "\nclaimable  now, by a candidate that starts; at 12:00:10Z (in 6s), by one that stands by\n";
         assert_eq!(rows("resigned", Some("d1"), 4), only);
+    }
+
+    #[test]
+    fn after_missed_heartbeats_the_page_shows_when_another_may_claim() {
+        let mut observer = Observer::new(Journal::read_from(0, Origin::Beginning));
+        let claim = r#"{"v":1,"kind":"claim","member":"d1","name":"d1","seq":1,"after":-1,"lease_ms":20000}"#;
+        observer.read(AT, 0, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms));
+        let mut page = Page::new(Tone::Unknown, "");
+        let at = later(18);
+        View { observer: &observer, standbys: &[], has_no_room: false, at }.rows(&mut page);
+        let page = page.render(Style { is_coloured: false, columns: None });
+        assert_eq!(page, "\nclaimable  at 12:00:20Z (in 3s) unless a heartbeat comes\n");
     }
 
     #[test]

@@ -106,6 +106,12 @@ impl<'a> Line<'a> {
             Leadership::Led { leader, age, left } => {
                 Self { leader: Some(leader_line(snapshot, leader, age, left)), ..of_nobody }
             }
+            Leadership::Overdue { leader, age, left, claimable_in } => Self {
+                why,
+                claimable_since: Some(timestamp(at.wall_ms.saturating_add(millis(claimable_in)))),
+                leader: Some(leader_line(snapshot, leader, age, left)),
+                ..of_nobody
+            },
             Leadership::Silent { leader, claimable_since, claimable_in, .. } => {
                 let since = at.wall_ms.saturating_add(millis(claimable_in)).saturating_sub(millis(claimable_since));
                 let age = observer.age(leader.last_record, *at);

@@ -12,7 +12,7 @@ use neli_proto::time::{Time, millis};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::command::wording::{self, job, leadership};
+use crate::command::wording::{self, Told, job, leadership};
 use crate::report::log::timestamp;
 use crate::text::one_line;
 
@@ -29,8 +29,10 @@ pub(super) struct Account {
     observer: Observer,
     /// Whether the reading has reached the end that the log had at the start.
     is_live: bool,
-    /// Whether the leader's silence was reported.
-    is_silent: bool,
+    /// Whether Kafka answers. While it does not, no heartbeat can be read, so nothing is said of a silence.
+    is_answered: bool,
+    /// How much of the leader's silence was reported.
+    told: Told,
     lines: Vec<String>,
 }
 
@@ -83,7 +85,8 @@ impl Account {
             shown,
             observer: Observer::new(journal),
             is_live: false,
-            is_silent: false,
+            is_answered: true,
+            told: Told::Nothing,
             lines: Vec::new(),
         }
     }
@@ -100,7 +103,13 @@ impl Account {
 
     /// Handles an answer: the log ended at `end` when it was `asked`.
     pub(super) fn answered(&mut self, now: Time, asked: Time, end: Offset) {
+        self.is_answered = true;
         self.observer.answered(now, asked, end);
+    }
+
+    /// Handles that Kafka does not answer.
+    pub(super) const fn unanswered(&mut self) {
+        self.is_answered = false;
     }
 
     /// Handles the record at `offset`, which has another key.
@@ -113,6 +122,7 @@ impl Account {
         if offset < self.observer.journal().next() {
             return;
         }
+        self.is_answered = true;
         let record = value.and_then(Record::parse);
         let (verdict, changes) = self.observer.read(at, offset, record.as_ref(), written_ms);
         let is_shown =
@@ -121,7 +131,7 @@ impl Account {
             changes.into_iter().partition(|change| matches!(change, Change::FellSilent(_)));
         for change in past {
             if let (Change::FellSilent(silence), true) = (change, is_shown) {
-                self.is_silent = true;
+                self.told = Told::Silent;
                 self.fell_silent(silence);
             }
         }
@@ -131,12 +141,14 @@ impl Account {
             self.print(written_ms, position, verdict_name(verdict), value);
         }
         for change in changes {
-            let was_silent = self.is_silent;
-            self.is_silent &=
-                matches!(change, Change::EarlierJobGone { .. } | Change::Job(_) | Change::Requested { .. });
-            self.is_silent |= matches!(change, Change::LateBeat { .. });
+            let told = self.told;
+            self.told = match &change {
+                Change::EarlierJobGone { .. } | Change::Job(_) | Change::Requested { .. } => told,
+                Change::LateBeat { .. } => Told::Silent,
+                _ => Told::Nothing,
+            };
             let wall_ms = match &change {
-                Change::SilenceEnded { .. } if !was_silent => continue,
+                Change::SilenceEnded { .. } if told == Told::Nothing => continue,
                 Change::SilenceEnded { .. } => written_ms.filter(|_| !self.is_live).or(Some(at.wall_ms)),
                 Change::EarlierJobGone { .. }
                 | Change::FellSilent(_)
@@ -210,7 +222,7 @@ impl Account {
         let line = Line {
             ts: timestamp(since_ms),
             role: Some(&self.role),
-            event: "silent",
+            event: if silent < lease { "overdue" } else { "silent" },
             partition: self.partition,
             offset: None,
             verdict: None,
@@ -223,12 +235,12 @@ impl Account {
 
     /// When the leader's silence must be reported, unless a record comes before.
     pub(super) fn poll_timeout(&self, at: ReadAt) -> Option<Time> {
-        self.observer.silent_at(at).filter(|_| self.is_live && !self.is_silent)
+        self.observer.silent_at(at).filter(|_| self.is_live && self.is_answered)
     }
 
     /// Reports the leader's silence, if it is due.
     pub(super) fn handle_timeout(&mut self, at: ReadAt) {
-        if self.is_live {
+        if self.is_live && self.is_answered {
             self.tell_silence(at);
         }
     }
@@ -236,15 +248,16 @@ impl Account {
     /// Reports the leader's silence, unless it was reported before.
     pub(super) fn tell_silence(&mut self, at: ReadAt) {
         let current = self.observer.leadership(at);
-        let Leadership::Silent { leader, age, .. } = current else { return };
-        if std::mem::replace(&mut self.is_silent, true) {
+        let (Leadership::Overdue { leader, age, .. } | Leadership::Silent { leader, age, .. }) = current else {
+            return;
+        };
+        let silence = Told::by(current);
+        if silence <= std::mem::replace(&mut self.told, silence) {
             return;
         }
         if self.json {
-            if let Some(silence) = Silence::of(leader, age, at.wall_ms) {
-                self.fell_silent(silence);
-            }
-            return;
+            let silence = Silence::of(leader, age, at.wall_ms);
+            return self.fell_silent(silence);
         }
         let sentence = leadership(current);
         self.tell(Some(at.wall_ms), &sentence);
@@ -258,7 +271,7 @@ impl Account {
             return self.tell_silence(at);
         }
         let current = self.observer.leadership(at);
-        self.is_silent = matches!(current, Leadership::Silent { .. });
+        self.told = Told::by(current);
         let more = match current {
             Leadership::Led { leader, .. } => {
                 let job = leader.job.map_or_else(String::new, |of_leader| format!(": {}", job(of_leader)));
@@ -266,6 +279,7 @@ impl Account {
             }
             Leadership::Forgotten
             | Leadership::NeverLed
+            | Leadership::Overdue { .. }
             | Leadership::Released { .. }
             | Leadership::Silent { .. }
             | Leadership::Unknown => String::new(),

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use neli_proto::candidate::{JobReport, Position};
-use neli_proto::node::{Awaited, Status};
+use neli_proto::node::{Awaited, Known, Leader, Status, Vacancy};
 use neli_proto::record::{JobState, Why};
-use neli_proto::time::millis;
+use neli_proto::time::{Time, millis};
 
 use super::of_standby;
-use crate::report::log::{because, timestamp};
+use crate::report::log::{because, time_of_day, timestamp};
 
 /// A lasting problem with Kafka.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -21,8 +21,9 @@ pub(crate) enum Trouble {
     Refused(String),
 }
 
-/// The state of the node, as a text for the service manager.
-pub(crate) fn of_status(status: &Status) -> String {
+/// The state of the node, as a text for the service manager. `known`: whether there is a leader, as far as the node knows `now`, at this time
+/// by the wall clock.
+pub(crate) fn of_status(status: &Status, known: Known, (now, wall_ms): (Time, u64)) -> String {
     match &status.position {
         Position::AwaitingJudgement { .. } | Position::Claiming => "claiming the lead".to_owned(),
         Position::Departed => "has left the election".to_owned(),
@@ -34,9 +35,32 @@ pub(crate) fn of_status(status: &Status) -> String {
         Position::Listening => "reading the journal".to_owned(),
         Position::Overlapped { term } => format!("another leads, and the job of term {term} is being stopped"),
         Position::Releasing { term } => format!("releasing term {term}"),
-        Position::Standby(standby) => of_standby(standby.clone(), None).sentence(),
+        Position::Standby(standby) => match (known, &status.leader) {
+            (Known::Nothing | Known::Overdue | Known::Silent, Some(leader)) => {
+                of_silence(leader, known, (now, wall_ms))
+            }
+            (Known::Nothing, None) if status.vacancy.as_ref().is_some_and(|vacancy| *vacancy != Vacancy::Unknown) => {
+                "standing by: leader unknown".to_owned()
+            }
+            _ => of_standby(standby.clone(), None).sentence(),
+        },
         Position::Suspended => "suspended".to_owned(),
     }
+}
+
+/// A standby that has heard nothing of the leader.
+fn of_silence(leader: &Leader, known: Known, (now, wall_ms): (Time, u64)) -> String {
+    let silent = now.since(leader.received);
+    let since = time_of_day(wall_ms.saturating_sub(millis(silent)));
+    let claimable = time_of_day(wall_ms.saturating_add(millis(leader.claimable_at().since(now))));
+    let then = match known {
+        Known::Overdue => {
+            format!("is silent since {since}Z; unless a heartbeat comes, another may claim at {claimable}Z")
+        }
+        Known::Nothing => format!("led, and can't be heard since {since}Z"),
+        Known::Led | Known::Silent | Known::Vacant => format!("is silent since {since}Z, for longer than its lease"),
+    };
+    format!("standing by: {} (term {}) {then}", leader.name.as_deref().unwrap_or("the leader"), leader.term)
 }
 
 /// The status for the service manager with several roles. `led` are the names of those that this process leads.
@@ -75,7 +99,6 @@ fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
 mod tests {
     use neli_proto::candidate::{StandbyReason, Waiting};
     use neli_proto::node::Counts;
-    use neli_proto::time::Time;
 
     use super::*;
 
@@ -111,7 +134,7 @@ mod tests {
         assert_eq!(
             shown.map(|(position, trouble)| {
                 let trouble = trouble.map(|(lasted, trouble)| of_trouble(lasted, trouble, 1_769_860_801_123));
-                of_status(&at(position)) + &trouble.unwrap_or_default()
+                of_status(&at(position), Known::Led, (Time::ZERO, 0)) + &trouble.unwrap_or_default()
             }),
             [
                 "claiming the lead; Kafka refuses its records since 2026-01-31T11:59:59.123Z: Not enough in-sync replicas",
@@ -124,6 +147,51 @@ mod tests {
                 "leading, term 42, job 4712 stopping: a signal to neli-run",
                 "leading, term 42, job ended, what it left is stopping",
                 "releasing term 42",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_status_describes_a_leader_that_is_silent() {
+        let received = Time::ZERO + Duration::from_secs(100);
+        let leader = Leader {
+            member: None,
+            name: Some("db2".into()),
+            term: 42,
+            since: None,
+            is_self: false,
+            lease: Duration::from_secs(20),
+            received,
+            late: None,
+            overdue_after: Duration::from_millis(3_200),
+        };
+        let status = Status {
+            leader: Some(leader),
+            vacancy: None,
+            position: Position::Standby(Some(StandbyReason {
+                leader: Some("db2".into()),
+                term: Some(42),
+                why: Some(Waiting::Led),
+            })),
+            lease_end: None,
+            awaits: None,
+            departs_at: None,
+            standbys: Vec::new(),
+            counts: Counts::default(),
+            is_leaving: false,
+        };
+        let shown = |seconds: u64, is_answered| {
+            let now = received + Duration::from_secs(seconds);
+            of_status(&status, status.known(now, is_answered), (now, 1_769_860_800_000 + seconds * 1_000))
+        };
+        assert_eq!(
+            [shown(3, true), shown(18, true), shown(25, true), shown(3, false), shown(18, false)],
+            [
+                "standing by: db2 leads (term 42)",
+                "standing by: db2 (term 42) is silent since 12:00:00Z; unless a heartbeat comes, another may claim at 12:00:20Z",
+                "standing by: db2 (term 42) is silent since 12:00:00Z, for longer than its lease",
+                "standing by: db2 leads (term 42)",
+                "standing by: db2 (term 42) led, and can't be heard since 12:00:00Z",
             ]
         );
     }

@@ -87,6 +87,7 @@ impl Candidate {
                 lease: term.lease,
                 received: self.common.listener.last_effective(),
                 late: self.common.punctuality.0.late(term.offset),
+                overdue_after: self.common.punctuality.0.overdue_after(term.lease),
             }),
             View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
         }

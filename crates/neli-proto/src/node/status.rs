@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::candidate::Position;
-use crate::status::{Awaits, Counts, Leader, OtherCandidate, Vacancy};
+use crate::status::{Awaits, Counts, Known, Leader, OtherCandidate, Vacancy};
 use crate::time::Time;
 
 /// The state of a node at one moment.
@@ -27,4 +27,22 @@ pub struct Status {
     pub counts: Counts,
     /// Whether the node is leaving for good when it holds no term.
     pub is_leaving: bool,
+}
+
+impl Status {
+    /// Whether there is a leader, as far as is known. If Kafka does not answer (`is_answered`), nothing shows who leads, except that a lease
+    /// runs: the own one, or that of a leader whose last record is too young for a missed heartbeat.
+    #[must_use]
+    pub fn known(&self, now: Time, is_answered: bool) -> Known {
+        match (&self.leader, &self.vacancy) {
+            _ if matches!(self.position, Position::Departed | Position::Listening) => Known::Nothing,
+            (Some(leader), _) if leader.is_self && self.lease_end.is_some_and(|end| now < end) => Known::Led,
+            (Some(leader), _) if leader.late.is_none() && now < leader.overdue_at() => Known::Led,
+            _ if !is_answered => Known::Nothing,
+            (Some(leader), _) if leader.is_silent(now) => Known::Silent,
+            (Some(_), _) => Known::Overdue,
+            (None, Some(Vacancy::Forgotten | Vacancy::NeverLed | Vacancy::Released { .. })) => Known::Vacant,
+            (None, Some(Vacancy::Unknown) | None) => Known::Nothing,
+        }
+    }
 }

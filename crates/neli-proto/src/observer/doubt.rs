@@ -29,8 +29,13 @@ impl Observer {
             .last_record
             .written_ms
             .is_some_and(|written| written.saturating_sub(at.wall_ms) > millis(CLOCKS_DIFFER));
-        let is_silent = matches!(self.leadership(at), Leadership::Silent { .. }) && !self.is_silent_by_brokers_clock();
-        (is_ahead || is_silent).then(|| leader.two_beats())
+        let silent_after = match self.leadership(at) {
+            Leadership::Overdue { .. } => Some(leader.punctuality.overdue_after(leader.lease)),
+            Leadership::Silent { .. } => Some(silence(leader.lease)),
+            _ => None,
+        };
+        let is_doubtful = silent_after.is_some_and(|after| !self.was_silent_by_brokers_clock(after));
+        (is_ahead || is_doubtful).then(|| leader.two_beats())
     }
 
     /// How far the newest record lies in the future by this machine's clock, if so: then the age of what was not read live is too short.
@@ -43,12 +48,11 @@ impl Observer {
         (ahead > CLOCKS_DIFFER).then_some(ahead)
     }
 
-    /// Whether a record after the leader's last one shows, by the broker's clock alone, that the leader has been silent for longer than its
-    /// lease.
-    fn is_silent_by_brokers_clock(&self) -> bool {
-        let last = self.leader.as_ref().and_then(|leader| Some((leader.last_record.written_ms?, leader.lease)));
-        let (Some((last_ms, lease)), Some(latest_ms)) = (last, self.latest_timestamp) else { return false };
-        latest_ms.saturating_sub(last_ms) >= millis(silence(lease))
+    /// Whether a record after the leader's last one shows, by the broker's clock alone, that the leader has been silent for so long.
+    fn was_silent_by_brokers_clock(&self, silent: Duration) -> bool {
+        let last_ms = self.leader.as_ref().and_then(|leader| leader.last_record.written_ms);
+        let (Some(last_ms), Some(latest_ms)) = (last_ms, self.latest_timestamp) else { return false };
+        latest_ms.saturating_sub(last_ms) >= millis(silent)
     }
 }
 

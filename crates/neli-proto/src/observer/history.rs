@@ -287,7 +287,7 @@ impl History {
     #[must_use]
     pub fn open_gap(&self, at: ReadAt) -> Option<Gap> {
         match self.observer.leadership(at) {
-            Leadership::Released { .. } | Leadership::Silent { .. } => {
+            Leadership::Overdue { .. } | Leadership::Released { .. } | Leadership::Silent { .. } => {
                 Gap::after(self.terms.last()?, self.observer.broker_now(at))
             }
             Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed | Leadership::Unknown => None,
@@ -373,7 +373,7 @@ impl History {
     fn leader_record(&mut self) {
         let (Some(leader), Some(term)) = (self.observer.leader(), self.terms.last_mut()) else { return };
         // A late heartbeat does not lengthen the term.
-        if leader.term == term.term && leader.late.is_none() {
+        if leader.term == term.term && leader.late().is_none() {
             term.last_record_ms = leader.last_record.written_ms;
             term.lease = leader.lease;
         }

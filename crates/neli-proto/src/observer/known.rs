@@ -6,15 +6,12 @@ use core::time::Duration;
 use super::{OverlappedJob, Receipt};
 use crate::failed_runs;
 use crate::journal::Term;
-use crate::late_beat::{LateBeat, longest_interval};
+use crate::late_beat::{DELIVERY, LateBeat, Punctuality, longest_interval};
 use crate::listener::silence;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, JobState, MemberId, Offset, Record, What};
 use crate::time::millis;
 use crate::timings::LONGEST_LEASE;
-
-/// The time that a beat may need from the leader to the reader.
-const DELIVERY: Duration = Duration::from_millis(200);
 
 /// The leader, or the last leader.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -31,8 +28,8 @@ pub struct Leader {
     pub claimed_ms: Option<u64>,
     /// Its last record: a claim or a beat.
     pub last_record: Receipt,
-    /// The late heartbeat, if its last record was appended after its lease was over.
-    pub late: Option<LateBeat>,
+    /// Whether its records were appended in time.
+    pub(super) punctuality: Punctuality,
     /// The state of its job by its last beat.
     pub job: Option<Job>,
     /// A request to it to stand down.
@@ -174,6 +171,17 @@ pub enum Leadership<'a> {
         /// The rest of its lease, counted from its last record. This is an upper limit, since the lease runs from the record's sending.
         left: Duration,
     },
+    /// The leader has missed three heartbeats: it may be dead, and its lease may still run.
+    Overdue {
+        /// The leader.
+        leader: &'a Leader,
+        /// The age of its last record.
+        age: Duration,
+        /// The rest of its lease, at most.
+        left: Duration,
+        /// How long no standby will claim yet.
+        claimable_in: Duration,
+    },
     /// The log's head was deleted, and the rest contains no record of the election.
     Forgotten,
     /// There has never been a leader: the log was read from its beginning.
@@ -208,7 +216,7 @@ pub enum Change {
         /// Its term.
         term: Offset,
     },
-    /// A leader that had been silent for longer than its lease has written a record, and still leads.
+    /// A leader that had missed heartbeats has written a record, and still leads.
     SilenceEnded {
         /// The length of the silence.
         silent: Duration,
@@ -252,7 +260,7 @@ impl Standby<'_> {
     }
 }
 
-/// A leader that was silent for longer than its lease.
+/// A leader that was silent for longer than its lease, or has missed heartbeats.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Silence {
     /// The leader's term.
@@ -263,18 +271,16 @@ pub struct Silence {
     pub lease: Duration,
     /// The length of the silence, until now or until the next record.
     pub silent: Duration,
-    /// When other candidates could claim, in milliseconds since 1970.
+    /// Since when, or from when on, other candidates may claim, in milliseconds since 1970.
     pub since_ms: u64,
 }
 
 impl Silence {
-    /// The silence of this leader of length `silent` up to a time in milliseconds since 1970; `None` if it is within
-    /// the lease.
+    /// The silence of this leader of length `silent` up to a time in milliseconds since 1970.
     #[must_use]
-    pub fn of(leader: &Leader, silent: Duration, until_ms: u64) -> Option<Self> {
-        let over = silence(leader.lease);
-        let since_ms = until_ms.saturating_sub(millis(silent.checked_sub(over)?));
-        Some(Self { term: leader.term, name: leader.shown().into(), lease: leader.lease, silent, since_ms })
+    pub fn of(leader: &Leader, silent: Duration, until_ms: u64) -> Self {
+        let since_ms = until_ms.saturating_sub(millis(silent)).saturating_add(millis(silence(leader.lease)));
+        Self { term: leader.term, name: leader.shown().into(), lease: leader.lease, silent, since_ms }
     }
 }
 
@@ -289,8 +295,14 @@ impl Leader {
             last_record,
             job: None,
             resign: None,
-            late: None,
+            punctuality: Punctuality::beginning(term.offset, last_record.written_ms),
         }
+    }
+
+    /// The late heartbeat, if its last record was appended after its lease was over.
+    #[must_use]
+    pub fn late(&self) -> Option<LateBeat> {
+        self.punctuality.late(self.term)
     }
 
     /// The time in which two of the leader's beats are read, if it is alive.

@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use super::{Change, Leader, Observer, Receipt, Silence};
 use crate::journal::{Journal, View};
+use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
 use crate::record::{MemberId, Why};
 use crate::time::millis;
@@ -54,9 +55,11 @@ impl Lost {
     /// operator's request within it has reported it.
     pub(super) fn past_silence(&mut self, leader: &Leader, received: Receipt) -> Option<Silence> {
         let silent = leader.last_record.written_before(received).filter(|_| !received.is_live)?;
-        let silence = Silence::of(leader, silent, received.written_ms?)?;
+        if silent < silence(leader.lease) {
+            return None;
+        }
         let reported = self.reported.replace(leader.last_record);
-        (reported != Some(leader.last_record)).then_some(silence)
+        (reported != Some(leader.last_record)).then_some(Silence::of(leader, silent, received.written_ms?))
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) fn release(member: &str, term: Offset, why: &str, exit: &str) -> Stri
 }
 
 #[test]
-fn a_leader_leads_until_it_has_been_silent_for_longer_than_its_lease() {
+fn a_leader_is_silent_after_three_heartbeats_and_leads_no_more_after_its_lease() {
     let mut observer = observer();
     assert_eq!(observer.leadership(AT), Leadership::NeverLed);
     assert_eq!(read(&mut observer, 0, 0, &claim("m", -1)), [Change::Led]);
@@ -67,15 +67,37 @@ fn a_leader_leads_until_it_has_been_silent_for_longer_than_its_lease() {
     assert_eq!((leader.shown(), leader.term, leader.claimed_ms), ("m", 0, Some(AT.wall_ms)));
     assert_eq!((age.as_millis(), left.as_millis()), (400, 4_600));
     assert_eq!(leader.job.map(|job| (job.state, job.pid, job.since_ms)), Some((JobState::Running, Some(7), Some(40))));
+    // Three heartbeats, and the time that one needs to be read.
+    assert_eq!(observer.silent_at(later(1_400)), Some(later(1_000 + 3_200).now));
+    assert!(matches!(observer.leadership(later(4_199)), Leadership::Led { .. }));
+    let Leadership::Overdue { age, left, claimable_in, .. } = observer.leadership(later(4_200)) else {
+        panic!("silent")
+    };
+    assert_eq!((age.as_millis(), left.as_millis(), claimable_in.as_millis()), (3_200, 1_800, 1_860));
     // R2: a lease, a hundredth of it and 10 ms.
-    assert_eq!(observer.silent_at(later(1_400)), Some(later(1_000 + 5_060).now));
-    assert!(matches!(observer.leadership(later(6_059)), Leadership::Led { .. }));
+    assert_eq!(observer.silent_at(later(4_200)), Some(later(1_000 + 5_060).now));
+    assert!(matches!(observer.leadership(later(6_059)), Leadership::Overdue { .. }));
     assert!(matches!(observer.leadership(later(6_060)), Leadership::Silent { .. }));
     let Leadership::Silent { leader, age, claimable_since, .. } = observer.leadership(later(109_000)) else {
         panic!("silent")
     };
     assert_eq!((leader.shown(), age.as_millis(), claimable_since.as_millis()), ("m", 108_000, 108_000 - 5_060));
     assert_eq!(observer.silent_at(later(109_000)), None);
+}
+
+#[test]
+fn a_heartbeat_ends_the_silence_of_a_leader_that_missed_some() {
+    let mut observer = observer();
+    observer.caught_up();
+    read(&mut observer, 0, 0, &claim("m", -1));
+    read(&mut observer, 1, 100, &beat("m", 0, "running"));
+    assert_eq!(read(&mut observer, 2, 3_299, &beat("m", 0, "running")), []);
+    let mut short = observer.clone();
+    // It has sent a heartbeat in 3.2 s once, so that three may take longer than its lease of 5 s.
+    assert_eq!(short.silent_at(later(3_299)), Some(later(3_299 + 5_060).now));
+    assert_eq!(read(&mut short, 3, 4_299, &beat("m", 0, "running")), []);
+    let silent = Duration::from_millis(3_200);
+    assert_eq!(read(&mut short, 4, 7_499, &beat("m", 0, "running")), [Change::SilenceEnded { silent }]);
 }
 
 #[test]

@@ -17,7 +17,7 @@ impl Observer {
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown => {
                 return standby.candidate.undecided_for.saturating_sub(standby.age);
             }
-            Leadership::Led { .. } | Leadership::Silent { .. } => return Duration::ZERO,
+            Leadership::Led { .. } | Leadership::Overdue { .. } | Leadership::Silent { .. } => return Duration::ZERO,
         };
         let is_own = release.member.as_ref() == Some(&standby.candidate.member);
         let why = release.why.as_deref().and_then(Why::parse).filter(|_| is_own);

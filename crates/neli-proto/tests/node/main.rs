@@ -26,7 +26,9 @@ use neli_proto::candidate::{self, JobReport, Milestone, Position, StandbyReason,
 use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Answer, Order};
 use neli_proto::hooks::Hook;
-use neli_proto::node::{Action, Awaited, Counts, Event, HookRun, Leader, Note, OtherCandidate, Refusal, Vacancy};
+use neli_proto::node::{
+    Action, Awaited, Counts, Event, HookRun, Known, Leader, Note, OtherCandidate, Refusal, Vacancy,
+};
 use neli_proto::record::{Body, JobState, MemberId, Offset, Why};
 use neli_proto::supervisor::{self, Ending, JobStatus};
 use neli_proto::topic::{TopicId, TopicIdentity};
@@ -52,14 +54,23 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
     let status = host.status();
     let (member, name) = (Some(MemberId::from("db1")), Some("db1-name".into()));
     let lease = Duration::from_millis(lease_ms);
-    let leader =
-        Leader { member, name, term: 0, since: Some(since), is_self: false, lease, received: since, late: None };
-    assert_eq!((status.leader.as_ref(), status.vacancy), (Some(&leader), None));
+    // Three heartbeats of the default interval, and the time that one needs to be read.
+    let overdue_after = Duration::from_millis(3 * 400 + 200);
+    let (term, received, late, is_self) = (0, since, None, false);
+    let leader = Leader { member, name, term, since: Some(since), is_self, lease, received, late, overdue_after };
+    assert_eq!((status.leader.as_ref(), status.vacancy.as_ref()), (Some(&leader), None));
     // R2 adds 1 % and 10 ms.
     assert!(
         !leader.is_silent(since + Duration::from_millis(2_029))
             && leader.is_silent(since + Duration::from_millis(2_030))
     );
+    let known = |ms, is_answered| status.known(since + Duration::from_millis(ms), is_answered);
+    assert_eq!(
+        [1_399, 1_400, 2_029, 2_030].map(|ms| known(ms, true)),
+        [Known::Led, Known::Overdue, Known::Overdue, Known::Silent]
+    );
+    // While Kafka does not answer, its heartbeats can't be read.
+    assert_eq!([1_399, 1_400, 2_030].map(|ms| known(ms, false)), [Known::Led, Known::Nothing, Known::Nothing]);
     let standby = StandbyReason { leader: Some("db1-name".into()), term: Some(0), why: Some(Waiting::Led) };
     assert_eq!(status.position, Position::Standby(Some(standby)));
     // R2: its own lease plus 1 % and 10 ms.

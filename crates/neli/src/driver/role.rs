@@ -19,7 +19,7 @@ use crate::lease::Tenure;
 use crate::nodes::{self, HasNode};
 use crate::reason::Reason;
 use crate::session::event::RoleEvent;
-use crate::state::State;
+use crate::state::{Heard, State};
 use crate::task_guard::TaskGuard;
 use crate::text;
 use crate::warnings::Warnings;
@@ -257,6 +257,11 @@ impl Role {
             _ if !self.node.is_caught_up() => None,
             node::Leader { received, lease, .. } => Some(*received + *lease),
         });
+        let heard = status.leader.as_ref().filter(|leader| !leader.is_self).map(|leader| Heard {
+            at: leader.received,
+            overdue: leader.overdue_at(),
+            claimable: leader.claimable_at(),
+        });
         let is_vacant = status.vacancy.is_some_and(|vacancy| vacancy != Vacancy::Unknown);
         let tenure = self.held.as_ref().map(|held| Arc::clone(&held.tenure)).filter(|tenure| tenure.ends().is_none());
         let unreleased = self.held.as_ref().map(|held| held.tenure.term());
@@ -264,7 +269,7 @@ impl Role {
         self.state.send_if_modified(|state| {
             let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
             // Nobody waits for a change of these: they are read on request.
-            (state.fresh_until, state.is_vacant) = (fresh_until, is_vacant);
+            (state.fresh_until, state.heard, state.is_vacant) = (fresh_until, heard, is_vacant);
             state.undecodable = self.undecodable.trouble().map(|(_, message)| message.to_owned());
             let leader = status.leader.map(|leader| Leader::of(leader, state.leader.as_ref()));
             let has_changed = state.leader != leader

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use neli_proto::followed_mapping::FollowedMapping;
 use neli_proto::journal::{Verdict, View};
 use neli_proto::late_beat::Punctuality;
-use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds};
+use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds, silence};
 use neli_proto::record::{Offset, Record};
 use neli_proto::time::Time;
 use tokio::sync::mpsc::{Receiver, Sender};
@@ -26,6 +26,7 @@ use crate::kafka::source::Source;
 use crate::leadership::Leadership;
 use crate::session::event::RoleEvent;
 use crate::session::readers::{Output, Readers};
+use crate::state::Heard;
 use crate::text;
 use crate::timeouts::Timeouts;
 use crate::waiter::Waiter;
@@ -138,19 +139,27 @@ impl Reading {
         self.touched.extend(self.timeouts.due(now));
         while let Some(at) = self.touched.pop_first() {
             let role = &self.roles[at];
-            let leader = role.leader(now);
+            let leader = role.leader(now, self.trouble.is_none());
             let silent_at = leader.as_ref().map(|(_, until)| *until);
             let is_partition_known = at == 0 || self.is_mapping_known(now);
             let known_at = self.mapping.as_ref().and_then(FollowedMapping::known_from).filter(|_| !is_partition_known);
             self.timeouts.set(at, [silent_at, role.stuck_at(), known_at].into_iter().flatten().min());
             let leadership = match leader {
-                Some((leader, _)) => Leadership::Led(leader),
+                Some((leadership, _)) => leadership,
                 None if self.trouble.is_none() && is_partition_known && role.is_vacant() => Leadership::Vacant,
                 None => Leadership::Unknown { trouble: self.trouble.clone() },
             };
             role.state.send_if_modified(|state| {
-                let has_changed = state.leadership != leadership;
-                state.leadership = leadership;
+                // The times of a silence by Rust's clock differ a little at each look.
+                let is_silent_still =
+                    |of: &Leader| matches!(&leadership, Leadership::Silent { leader, .. } if leader == of);
+                let has_changed = match &state.leadership {
+                    Leadership::Silent { leader, .. } => !is_silent_still(leader),
+                    before => *before != leadership,
+                };
+                if has_changed {
+                    state.leadership = leadership;
+                }
                 has_changed
             });
         }
@@ -305,15 +314,24 @@ impl Role {
         Self { listener, punctuality: Punctuality::default(), known: None, state }
     }
 
-    /// The leader, and until when it counts as known.
-    fn leader(&self, now: Time) -> Option<(Leader, Time)> {
+    /// The leader or that it is silent, and until when that counts as known. A silence shows nothing while Kafka does not answer.
+    fn leader(&self, now: Time, is_answered: bool) -> Option<(Leadership, Time)> {
         let View::Led(term) = self.listener.journal().view() else { return None };
-        let until = self.listener.last_effective() + term.lease;
+        let at = self.listener.last_effective();
+        let until = at + term.lease;
         let is_late = self.punctuality.late(term.offset).is_some();
-        let is_known = self.listener.is_caught_up() && now < until && !is_late;
+        if !self.listener.is_caught_up() || now >= until || is_late {
+            return None;
+        }
         let name = term.name.as_deref().map(Into::into);
         let since = self.known.filter(|(known, _)| *known == term.offset).map(|(_, since)| since);
-        is_known.then_some((Leader { name, term: term.offset, is_self: false, since }, until))
+        let leader = Leader { name, term: term.offset, is_self: false, since };
+        let overdue = at + self.punctuality.overdue_after(term.lease);
+        if now < overdue {
+            return Some((Leadership::Led(leader), until.min(overdue)));
+        }
+        let heard = Heard { at, overdue, claimable: at + silence(term.lease) };
+        is_answered.then(|| (heard.silent(leader), until))
     }
 
     /// When its reader counts as stuck, unless it hands over a record before.

@@ -154,7 +154,13 @@ fn a_leader_that_is_silent_for_longer_than_its_lease_no_longer_leads() {
     read(&mut account, 1, &beat("running", 7));
     account.caught_up(later(1_000));
     account.take_lines();
-    assert_eq!(account.poll_timeout(later(1_000)), Some(later(5_060).now));
+    assert_eq!(account.poll_timeout(later(1_000)), Some(later(3_200).now));
+    account.handle_timeout(later(3_199));
+    assert_eq!(account.take_lines(), [""; 0]);
+    account.handle_timeout(later(3_200));
+    let silent = "web has been silent for 3.2s (lease 5s): unless a heartbeat comes, another may claim in 1.8s";
+    assert_eq!(account.take_lines(), [format!("2026-01-31T12:00:03.323Z {silent}")]);
+    assert_eq!(account.poll_timeout(later(3_200)), Some(later(5_060).now));
     account.handle_timeout(later(5_059));
     assert_eq!(account.take_lines(), [""; 0]);
     account.handle_timeout(later(5_060));
@@ -163,7 +169,33 @@ fn a_leader_that_is_silent_for_longer_than_its_lease_no_longer_leads() {
     assert_eq!(account.poll_timeout(later(5_060)), None);
     account.read(later(7_123), 2, Some(beat("running", 7).as_bytes()), Some(0));
     assert_eq!(account.take_lines(), ["2026-01-31T12:00:07.246Z web leads on, after 7.1s of silence"]);
-    assert_eq!(account.poll_timeout(later(7_123)), Some(later(7_123 + 5_060).now));
+    assert_eq!(account.poll_timeout(later(7_123)), Some(later(7_123 + 3_200).now));
+}
+
+#[test]
+fn a_leader_that_has_missed_three_heartbeats_has_a_line_in_json() {
+    let mut account = account(true, 1);
+    read(&mut account, 0, CLAIM);
+    account.caught_up(later(1_000));
+    account.handle_timeout(later(3_200));
+    let line = r#"{"ts":"2026-01-31T12:00:05.183Z","event":"overdue","partition":2,"offset":null,"verdict":null,"term":null,"record":null,"silent":{"name":"web","term":0,"lease_ms":5000,"for_ms":3200}}"#;
+    assert_eq!(account.take_lines(), [line]);
+}
+
+/// Its heartbeats can't be read then.
+#[test]
+fn while_kafka_does_not_answer_no_leader_is_silent() {
+    let mut account = account(false, 1);
+    read(&mut account, 0, CLAIM);
+    account.caught_up(later(1_000));
+    account.take_lines();
+    account.unanswered();
+    assert_eq!(account.poll_timeout(later(1_000)), None);
+    account.handle_timeout(later(20_000));
+    assert_eq!(account.take_lines(), [""; 0]);
+    account.answered(later(20_000).now, later(20_000).now, 1);
+    account.handle_timeout(later(20_000));
+    assert_eq!(account.take_lines(), ["2026-01-31T12:00:20.123Z no leader: web has been silent for 20s (lease 5s)"]);
 }
 
 /// No record reports a silence. Without a line about it, scripts and readers would believe that the leader still leads.

@@ -149,7 +149,10 @@ fn there_has_been_no_leader_since_the_last_term() {
         (history.open_gap(at), found)
     };
     let silent = history(&records);
-    assert_eq!(open(&silent, 6_000), (None, Vec::new()), "it leads");
+    assert_eq!(open(&silent, 5_199), (None, Vec::new()), "it leads");
+    let length = silent_for(Duration::from_millis(3_200));
+    let gap = Finding::Gap { after: 0, gap: length, is_open: true };
+    assert_eq!(open(&silent, 5_200), (Some(length), [(gap, Some(5_200))].into()), "it may have died");
     let length = silent_for(Duration::from_secs(28));
     let gap = Finding::Gap { after: 0, gap: length, is_open: true };
     assert_eq!(open(&silent, 30_000), (Some(length), [(gap, Some(30_000))].into()), "from its last record on");

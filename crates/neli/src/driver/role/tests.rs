@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use neli_proto::candidate;
 use neli_proto::record::Record;
 use tokio::sync::mpsc;
@@ -22,8 +24,14 @@ fn new_role() -> (Role, watch::Receiver<State>, broadcast::Receiver<Event>) {
 /// What a candidate's handle says about the leader when these records were just read, each with the time in milliseconds at which it was
 /// appended. `end`: the end of the log when the reading began.
 fn leadership(end: i64, records: &[(u64, &str)]) -> Leadership {
+    leadership_after(Duration::ZERO, None, end, records)
+}
+
+/// The same so long after the records were read, while Kafka has this trouble.
+fn leadership_after(passed: Duration, trouble: Option<&str>, end: i64, records: &[(u64, &str)]) -> Leadership {
     let (mut role, state, events) = new_role();
     let began = clock::now();
+    role.set_trouble(trouble);
     let mut tell = |event| role.node.handle(began, node::Event::Election(event));
     tell(candidate::Event::Answered { asked: began, start: 0, end, trusted: true });
     for (offset, (written_ms, text)) in (0..).zip(records) {
@@ -32,7 +40,7 @@ fn leadership(end: i64, records: &[(u64, &str)]) -> Leadership {
     }
     role.publish(true);
     let (commands, _) = mpsc::unbounded_channel();
-    Election::joining(Shared { commands: Commands::new(0, commands), state, events }).leadership()
+    Election::joining(Shared { commands: Commands::new(0, commands), state, events }).leadership_at(began + passed)
 }
 
 /// The leader was fenced before it, as a follower knows too.
@@ -41,6 +49,15 @@ fn a_heartbeat_after_the_end_of_its_lease_makes_no_leader() {
     let after_a_heartbeat = |gap_ms: u64| leadership(2, &[(1_000, CLAIM), (1_000 + gap_ms, BEAT)]);
     assert!(matches!(after_a_heartbeat(4_900), Leadership::Led(_)));
     assert_eq!(after_a_heartbeat(9_000), Leadership::Unknown { trouble: None });
+}
+
+#[test]
+fn a_leader_that_has_missed_three_heartbeats_is_silent_while_kafka_answers() {
+    let (passed, trouble) = (Duration::from_secs(4), "no broker answers".to_owned());
+    let silent = leadership_after(passed, None, 1, &[(1_000, CLAIM)]);
+    assert!(matches!(&silent, Leadership::Silent { leader, .. } if leader.term == 0), "{silent:?}");
+    let unknown = leadership_after(passed, Some(&trouble), 1, &[(1_000, CLAIM)]);
+    assert_eq!(unknown, Leadership::Unknown { trouble: Some(trouble) });
 }
 
 /// A candidate that reads the journal anew reads of earlier leaders before it reads of the present one.

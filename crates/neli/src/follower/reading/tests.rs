@@ -72,14 +72,25 @@ fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
 #[test]
 fn a_request_does_not_prolong_a_lead() {
     let records = [(100, 1_000, CLAIM), (4_900, 5_800, RESIGN)];
-    assert!(matches!(leadership(0, &records, 5_099), Leadership::Led(_)));
+    assert!(matches!(leadership(0, &records, 5_099), Leadership::Silent { .. }));
     assert_eq!(leadership(0, &records, 5_100), Leadership::Unknown { trouble: None });
+}
+
+#[test]
+fn a_leader_that_has_missed_three_heartbeats_is_silent() {
+    let records = [(100, 1_000, CLAIM)];
+    assert!(matches!(leadership(0, &records, 3_299), Leadership::Led(_)));
+    let Leadership::Silent { leader, since, claimable } = leadership(0, &records, 3_300) else { panic!("silent") };
+    // R2: its lease, a hundredth of it and 10 ms.
+    let silence = Duration::from_millis(5_060);
+    assert_eq!((leader.name.as_deref(), claimable.duration_since(since)), (Some("db1"), silence));
 }
 
 #[test]
 fn a_record_from_before_the_reading_is_at_least_as_old_as_the_reading() {
     let records = [(900, 1_000, CLAIM)];
-    assert!(matches!(leadership(1, &records, 4_999), Leadership::Led(_)));
+    assert!(matches!(leadership(1, &records, 3_199), Leadership::Led(_)));
+    assert!(matches!(leadership(1, &records, 4_999), Leadership::Silent { .. }));
     assert_eq!(leadership(1, &records, 5_000), Leadership::Unknown { trouble: None });
 }
 
@@ -99,10 +110,11 @@ fn a_record_of_one_role_costs_no_look_at_the_others() {
     let value = Some(CLAIM.as_bytes().into());
     reading.handle_role_event(began, 1, RoleEvent::Read { offset: 0, is_hello: false, value, written_ms: None });
     assert_eq!(reading.touched, BTreeSet::from([1]));
-    let lease_end = began + Duration::from_secs(5);
-    assert_eq!(reading.publish(began), Some(lease_end));
+    let (overdue, lease_end) = (began + Duration::from_millis(3_200), began + Duration::from_secs(5));
+    assert_eq!(reading.publish(began), Some(overdue));
     let is_led = || matches!(followers[1].borrow().leadership, Leadership::Led(_));
     assert!(is_led() && reading.touched.is_empty());
+    assert_eq!(reading.publish(overdue), Some(lease_end));
     assert_eq!(reading.publish(lease_end), None);
     assert!(!is_led());
     let trouble = Some("no broker answers".to_owned());
