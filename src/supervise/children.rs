@@ -133,8 +133,8 @@ impl MainLoop {
             orphans.kill(clock::now());
         }
         // `handle_children` waits for a guard that has not died, and reports its death.
-        if !orphans.have_guard() && !self.reap_children() && orphans.are_not_in_cgroup() {
-            // No process is left; finding that out needs no descriptor.
+        if !orphans.have_guard() && !self.reap_children() && orphans.are_not_elsewhere() {
+            // No process is left.
             return Left::Nothing;
         }
         // The pid of a broker that was waited for may have been reused for an orphan.

@@ -132,7 +132,8 @@ impl GuardedJob {
             return false;
         }
         let (main, cgroup) = (self.main.clone(), self.cgroup.clone());
-        self.orphans = Some(Orphans::of_hung_guard(self.guard.pid(), clock::now(), main, cgroup, lease));
+        let orphans = Orphans::of_hung_guard(self.guard.pid(), clock::now(), main, cgroup, lease);
+        self.orphans = Some(orphans.marked_with(self.config.mark));
         true
     }
 
@@ -143,6 +144,7 @@ impl GuardedJob {
 
     /// Takes over the processes of a dead guard's job: this process is a subreaper, and must kill them.
     pub(super) fn inherit_orphans(&mut self, lease: Duration) {
-        self.orphans = Some(Orphans::new(clock::now(), self.main.take(), self.cgroup.clone(), lease));
+        let orphans = Orphans::new(clock::now(), self.main.take(), self.cgroup.clone(), lease);
+        self.orphans = Some(orphans.marked_with(self.config.mark));
     }
 }

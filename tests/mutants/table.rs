@@ -49,6 +49,7 @@ const NODE: &str = "crates/neli-proto/src/node/wiring.rs";
 const GUARDED_JOB: &str = "src/supervise/job.rs";
 const ORPHANS: &str = "src/supervise/children.rs";
 const GUARD: &str = "crates/neli-proto/src/guard.rs";
+const GUARDS_EVENT: &str = "crates/neli-proto/src/guard/event.rs";
 const GUARDS_SUPERVISOR: &str = "crates/neli-proto/src/guard/supervisor.rs";
 const GUARD_RUN: &str = "crates/neli-proto/src/guard/run.rs";
 const RUNNING: &str = "crates/neli-proto/src/supervisor/running.rs";
@@ -116,6 +117,12 @@ const MUTANTS: &[Mutant] = &[
             GUARD_GETS_NO_END,
         ],
         noticed_by: &[Model("a_guard_that_is_late")],
+    },
+    Mutant {
+        name: "GuardForgetsElsewhere",
+        breaks: "R6: a process of the job whose parent is no process of the job does not count as left",
+        edits: &[edit(GUARDS_EVENT, "if ‹is_elsewhere()› {", "false")],
+        noticed_by: &[Model("a_daemon_that_is_elsewhere"), Scenarios],
     },
     Mutant {
         name: "GuardForgetsTree",
