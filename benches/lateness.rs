@@ -108,6 +108,7 @@ fn guard_config(job: &str, release_queue: &ReleaseQueue) -> GuardConfig {
         foreground: false,
         kill_margin: Duration::from_millis(20),
         lease: Duration::from_secs(5),
+        mark: None,
         member: "m-1".into(),
         on_lead: None,
         open_files: None,

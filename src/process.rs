@@ -6,6 +6,7 @@ mod child;
 pub mod descriptors;
 pub mod image;
 pub mod limits;
+pub mod mark;
 pub mod memory;
 pub(crate) mod oom_score;
 pub mod priority;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use neli::program::clock;
-use neli_proto::guard::{Answers, Event, Grant, Guard, Remains};
+use neli_proto::guard::{Answers, Event, Grant, Guard, Remains, RunPhase};
 use neli_proto::time::Time;
 use neli_proto::window::Span;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -29,6 +29,7 @@ use crate::process::cgroup::Cgroup;
 use crate::process::descriptors;
 use crate::process::image::Image;
 use crate::process::oom_score::OomScore;
+use crate::process::procfs;
 use crate::process::reap::{WaitStatus, reap};
 use crate::process::release_queue::ReleaseQueue;
 use crate::process::sealed_file;
@@ -119,11 +120,13 @@ impl GuardLoop {
             open_files: guard_config.open_files,
             // At a memory limit the kernel would otherwise kill the guard instead of the job that has reached the limit.
             oom_score: OomScore::exempt_this_process(),
+            mark: guard_config.mark,
         };
         // If no thread can be started, this one is not watched.
         let _ = spin_watch::watch_this_thread();
         let cgroup = cgroup.and_then(|directory| Cgroup::open(directory).ok()).map(Rc::new);
-        let tree = Tree::below(unistd::getpid()).born_into(cgroup);
+        procfs::keep_open()?;
+        let tree = Tree::below(unistd::getpid()).born_into(cgroup).marked_with(guard_config.mark);
         let terminal = Terminal::of(Pid::from_raw(guard_config.group));
         let mut guard_loop = Self {
             guard: Guard::new(guard_config.lease).with_kill_margin(guard_config.kill_margin),
@@ -259,8 +262,9 @@ impl GuardLoop {
         for change in reaped.changes.iter().filter(|change| Some(change.pid) == main) {
             self.observe_main(now, change.status);
         }
-        let tree = &self.tree;
-        let remains = Remains::seen(reaped.children_left, || !tree.is_cgroup_empty());
+        let (tree, has_run) = (&self.tree, self.guard.run_phase() != RunPhase::None);
+        // Without a run there is nothing to search for.
+        let remains = Remains::seen(reaped.children_left, || has_run && !tree.is_nothing_elsewhere());
         self.tell(clock::now(), Event::Waited(remains), None);
     }
 

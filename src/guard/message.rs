@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::process::mark::Mark;
 use crate::process::release_queue;
 use crate::process::scheduling::Scheduling;
 use crate::process::signal_set::Set;
@@ -41,6 +42,8 @@ pub struct GuardConfig {
     pub kill_margin: Duration,
     /// Processes that are alive this long after SIGKILL are reported as stuck.
     pub lease: Duration,
+    /// The mark of the job's processes, if they can have one.
+    pub mark: Option<Mark>,
     /// This candidate's member id.
     pub member: String,
     /// `--on-lead`.
@@ -98,6 +101,7 @@ mod tests {
             foreground: false,
             kill_margin: Duration::from_millis(20),
             lease: Duration::from_secs(5),
+            mark: None,
             member: "m".into(),
             on_lead: Some("tell --password=hunter2".into()),
             open_files: None,

@@ -212,7 +212,7 @@ impl GuardLoop {
         };
         let Some(deliverer) = release_queue.append(&request)? else { return Ok(()) };
         // The program is a client of Kafka, which may need more open files than the job.
-        EarlierAttributes { open_files: None, ..attributes_of_job }.restore()?;
+        EarlierAttributes { open_files: None, mark: None, ..attributes_of_job }.restore()?;
         release::execute(&guard_config.releaser, deliverer).map(|never| match never {})
     }
 }

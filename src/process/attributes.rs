@@ -1,8 +1,9 @@
-//! The attributes that `neli-run` or the guard changes for itself, and that the job must not have.
+//! The attributes that `neli-run` or the guard changes for itself, and that the job must not have; and the job's mark.
 
 use std::io;
 
 use crate::process::limits;
+use crate::process::mark::Mark;
 use crate::process::oom_score::OomScore;
 use crate::process::scheduling::Scheduling;
 
@@ -14,6 +15,8 @@ pub(crate) struct EarlierAttributes {
     pub(crate) open_files: Option<u64>,
     /// The score by which the kernel chooses processes to kill at a lack of memory.
     pub(crate) oom_score: Option<OomScore>,
+    /// The mark, which its parent does not have.
+    pub(crate) mark: Option<Mark>,
 }
 
 impl EarlierAttributes {
@@ -28,6 +31,8 @@ impl EarlierAttributes {
         }
         // A lower limit is always allowed.
         let _ = self.open_files.map(limits::lower_open_files);
+        // Without it only the walk through the tree finds the processes.
+        let _ = self.mark.map(Mark::put_on_this_process);
         self.scheduling.map_or(Ok(()), Scheduling::restore)
     }
 }

@@ -3,17 +3,29 @@
 //! If `/proc` is mounted with `hidepid`, an ordinary user does not see other users' processes, nor own processes whose program is not
 //! readable. The lists of children of their parents still contain them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use neli_proto::guard::Named;
+use nix::dir::{Dir, Entry};
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::libc;
+use nix::sys::stat::Mode;
 use nix::unistd::Pid;
 
+use crate::process::mark::Mark;
 use crate::process::spin_watch::watched;
+use crate::process::system;
+
+const MOUNT: &str = "/proc";
+
+thread_local! {
+    static DIRECTORY: RefCell<Option<Dir>> = const { RefCell::new(None) };
+}
 
 /// Why the processes of a job could not be found and killed. Each is reported in one line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -64,6 +76,17 @@ fn has_children_elsewhere() -> bool {
         && fs::read_link(of_children).ok() != fs::read_link("/proc/self/ns/pid").ok()
 }
 
+/// Opens `/proc` once for this thread, which can then list all processes when no descriptor is free.
+///
+/// # Errors
+///
+/// There is no free descriptor.
+pub(crate) fn keep_open() -> io::Result<()> {
+    let directory = Dir::open(MOUNT, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+    DIRECTORY.set(Some(directory));
+    Ok(())
+}
+
 /// The children that threads other than the first have started (librdkafka's `kinit`), as far as the kernel lists them. The kernel gives
 /// orphans to the first thread.
 #[must_use]
@@ -112,7 +135,7 @@ pub(crate) struct Procfs {
 impl Procfs {
     /// The file system at `/proc`. It is examined by the process `root`, which must exist, whether the kernel lists children.
     pub(crate) fn mounted(root: Pid) -> Self {
-        Self::new(PathBuf::from("/proc"), root)
+        Self::new(PathBuf::from(MOUNT), root)
     }
 
     pub(crate) fn new(mount: PathBuf, root: Pid) -> Self {
@@ -157,9 +180,36 @@ impl Procfs {
         })
     }
 
+    /// The pids of all visible processes, from the directory that is [kept open](keep_open).
+    pub(crate) fn pids(&self) -> Vec<Pid> {
+        let number = |entry: nix::Result<Entry>| {
+            let entry = self.ok_or_note(entry.map_err(io::Error::from))?;
+            entry.file_name().to_str().ok()?.parse().ok().map(Pid::from_raw)
+        };
+        DIRECTORY.with_borrow_mut(|directory| match directory {
+            Some(directory) if self.mount == Path::new(MOUNT) => {
+                watched(|| directory.iter().filter_map(number).collect())
+            }
+            _ => self.numbers_in(&self.mount),
+        })
+    }
+
     /// All visible processes.
     pub(crate) fn processes(&self) -> impl Iterator<Item = Process> {
-        self.numbers_in(&self.mount).into_iter().filter_map(|pid| self.process(pid))
+        self.pids().into_iter().filter_map(|pid| self.process(pid))
+    }
+
+    /// Whether the process with this pid has the mark. It may have ended.
+    pub(crate) fn has_mark(&self, pid: Pid, mark: Mark) -> bool {
+        match system::limit_of_locks(pid) {
+            Ok(limit) => limit == mark.0,
+            Err(Errno::ESRCH) => false,
+            // It is another user's. The file is readable by all users, but reading it takes twenty times as long.
+            Err(_) => {
+                let limits = self.ok_or_note(watched(|| fs::read_to_string(self.mount.join(format!("{pid}/limits")))));
+                limits.is_some_and(|limits| limit_of_locks_in(&limits) == Some(mark.0))
+            }
+        }
     }
 
     fn is_complete(&self) -> bool {
@@ -270,7 +320,14 @@ impl Procfs {
     }
 }
 
-/// Parses a line of `/proc/PID/stat`, which tells of the first thread alone whether it lives. The name is in parentheses, and may contain any byte except NUL, even `)`.
+/// The hard limit in `/proc/PID/limits`, whose columns are name, soft limit, hard limit and unit. `None` if it is none.
+fn limit_of_locks_in(limits: &str) -> Option<u64> {
+    let columns = limits.lines().find_map(|line| line.strip_prefix("Max file locks "))?;
+    columns.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Parses a line of `/proc/PID/stat`, which tells of the first thread alone whether it lives. The name is in parentheses, and may contain any
+/// byte except NUL, even `)`.
 fn parsed(pid: Pid, stat: &[u8]) -> Option<Process> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = str::from_utf8(stat.get(name_end + 1..)?).ok()?;
@@ -334,6 +391,20 @@ pub(crate) mod tests {
         let (all, own) = ([(1, 0, 'S', 1), (5, 1, 'S', 1)], [(5, 1, 'S', 1)]);
         assert!(is_complete(&all, true) && is_complete(&own, true) && is_complete(&all, false));
         assert!(!is_complete(&own, false));
+    }
+
+    #[test]
+    fn the_limit_of_file_locks_is_read_from_the_list_of_limits() {
+        let limits = |hard: &str| {
+            format!(
+                "Limit                     Soft Limit           Hard Limit           Units     \n\
+                 Max file size             7                    7                    bytes     \n\
+                 Max file locks            5                    {hard:20} locks     \n"
+            )
+        };
+        assert_eq!(limit_of_locks_in(&limits("4611686018427387905")), Some(4_611_686_018_427_387_905));
+        assert_eq!(limit_of_locks_in(&limits("unlimited")), None);
+        assert_eq!(limit_of_locks_in(""), None);
     }
 
     #[test]

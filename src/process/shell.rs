@@ -57,7 +57,7 @@ impl ShellCommand {
         open_files: Option<u64>,
     ) -> io::Result<Self> {
         let image = Image::of_shell(line, environment)?;
-        let attributes = EarlierAttributes { scheduling, open_files, oom_score: None };
+        let attributes = EarlierAttributes { scheduling, open_files, oom_score: None, mark: None };
         Self::start_in(&image, ShellOptions { ignored, attributes, ..ShellOptions::default() })
     }
 

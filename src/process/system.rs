@@ -233,6 +233,22 @@ pub(crate) fn wait_for(pid: Pid, flags: c_int) -> nix::Result<Option<c_int>> {
     Ok((waited > 0).then_some(status))
 }
 
+/// The hard limit of file locks of a process.
+///
+/// # Errors
+///
+/// `ESRCH` if there is no such process; `EPERM` if it is another user's.
+pub(crate) fn limit_of_locks(pid: Pid) -> nix::Result<u64> {
+    let mut limit = [0_u64; 2];
+    // SAFETY: with null for the new limit the call only writes the two numbers of the present one, soft and hard, and they are ours.
+    let answer = unsafe {
+        let new = ptr::null::<[u64; 2]>();
+        libc::syscall(libc::SYS_prlimit64, pid.as_raw(), libc::RLIMIT_LOCKS, new, &raw mut limit)
+    };
+    Errno::result(answer)?;
+    Ok(limit[1])
+}
+
 /// Two 64-bit words of memory that are shared with other processes.
 #[derive(Debug)]
 pub(crate) struct SharedWords(NonNull<[AtomicU64; 2]>);

@@ -13,12 +13,14 @@ use neli_proto::time::Time;
 use nix::unistd::Pid;
 
 use crate::process::cgroup::Cgroup;
+use crate::process::mark::Mark;
 use crate::process::procfs::{Process, Procfs};
 use crate::process::scheduling::Scheduling;
 use own_children::OwnChildren;
 use pidfds::Pidfds;
 
 mod kill;
+mod marked;
 mod own_children;
 mod pidfds;
 
@@ -31,6 +33,8 @@ pub struct Tree {
     killed_scheduling: Option<Scheduling>,
     procfs: Procfs,
     cgroup: Option<Rc<Cgroup>>,
+    /// What all its processes have inherited, except for the root.
+    mark: Option<Mark>,
     /// Whether another thread kills the control group, so that the caller does not wait.
     kills_cgroup_in_background: bool,
     /// The list of the root's children, if the root is this process.
@@ -54,6 +58,7 @@ impl Tree {
             killed_scheduling: None,
             procfs,
             cgroup: None,
+            mark: None,
             kills_cgroup_in_background: false,
             own_children: None,
             learnt: Pidfds::default(),
@@ -80,6 +85,13 @@ impl Tree {
         self
     }
 
+    /// Sets the mark that all its processes have inherited.
+    #[must_use]
+    pub fn marked_with(mut self, mark: Option<Mark>) -> Self {
+        self.mark = mark;
+        self
+    }
+
     /// Makes another thread kill the control group.
     #[must_use]
     pub fn killing_cgroup_in_background(mut self) -> Self {
@@ -98,15 +110,19 @@ impl Tree {
         self.cgroup.as_deref()
     }
 
-    /// The living processes, parents before their children, and the other processes in the control group. Processes that have ended but
-    /// were not waited for don't count.
+    /// The living processes, parents before their children, and the other processes in the control group or with the mark. Processes that
+    /// have ended but were not waited for don't count.
     #[must_use]
     pub fn members(&self) -> Vec<Pid> {
-        let mut members: Vec<Pid> = self.descendants().into_iter().map(|process| process.pid).collect();
-        let found: HashSet<Pid> = members.iter().copied().collect();
+        self.members_by(None)
+    }
+
+    fn members_by(&self, end: Option<Time>) -> Vec<Pid> {
+        let mut members: Vec<Pid> = self.descendants_by(end).into_iter().map(|process| process.pid).collect();
+        let mut found: HashSet<Pid> = members.iter().copied().collect();
         let grouped = self.cgroup.as_ref().map(|cgroup| cgroup.members()).unwrap_or_default();
         let lives = |pid: &Pid| self.procfs.process(*pid).is_some_and(|process| process.lives);
-        members.extend(grouped.into_iter().filter(|pid| !found.contains(pid) && lives(pid)));
+        members.extend(grouped.into_iter().filter(lives).chain(self.marked()).filter(|pid| found.insert(*pid)));
         members
     }
 
@@ -126,10 +142,6 @@ impl Tree {
     #[must_use]
     pub fn has_seen_all(&self) -> bool {
         self.procfs.has_seen_all()
-    }
-
-    fn descendants(&self) -> Vec<Process> {
-        self.descendants_by(None)
     }
 
     /// The processes that are found before `end`. [`Procfs::has_seen_all`] shows whether they are all.
@@ -173,7 +185,7 @@ impl Tree {
     /// A read that fails, for example at a memory limit, proves nothing: then the tree does not count as gone.
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        self.is_all_below(&[]) && self.is_cgroup_empty()
+        self.is_all_below(&[]) && self.is_nothing_elsewhere()
     }
 
     /// Whether no process is left except for these children of the root, none of which was waited for, and their descendants.
@@ -190,16 +202,10 @@ impl Tree {
         })
     }
 
-    /// Whether its control group is empty, if it has one. This alone proves nothing.
-    #[must_use]
-    pub fn is_cgroup_empty(&self) -> bool {
-        !self.cgroup.as_ref().is_some_and(|cgroup| cgroup.is_populated())
-    }
-
-    /// The living processes that are found before `end`.
+    /// The members; of the descendants those that are found before `end`.
     #[must_use]
     pub fn named_members(&self, end: Time) -> Vec<Named> {
-        self.descendants_by(Some(end)).into_iter().map(|member| self.procfs.named(member.pid)).collect()
+        self.members_by(Some(end)).into_iter().map(|pid| self.procfs.named(pid)).collect()
     }
 }
 
@@ -321,7 +327,7 @@ mod tests {
             fs::create_dir(&file).unwrap();
             let tree = tree_in(proc.path(), 5, &[]);
             assert!(!tree.is_gone(), "{}", file.display());
-            let found: Vec<i32> = tree.descendants().iter().map(|member| member.pid.as_raw()).collect();
+            let found: Vec<i32> = tree.descendants_by(None).iter().map(|member| member.pid.as_raw()).collect();
             assert!(!tree.procfs.has_seen_all(), "{}", file.display());
             found
         };

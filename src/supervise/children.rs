@@ -138,8 +138,8 @@ impl MainLoop {
             orphans.kill(clock::now());
         }
         // `handle_children` reports the death of a guard that is not known to be dead.
-        if !orphans.have_guard() && !self.reap_children() && orphans.are_not_in_cgroup() {
-            // No process is left; finding that out needs no descriptor.
+        if !orphans.have_guard() && !self.reap_children() && orphans.are_not_elsewhere() {
+            // No process is left.
             return Left::Nothing;
         }
         // The pid of a broker that was waited for may have been reused for an orphan.

@@ -131,7 +131,8 @@ impl GuardedJob {
         let _ = self.guard.kill();
         if !self.orphans.as_ref().is_some_and(Orphans::have_guard) {
             let (main, cgroup) = (self.main.clone(), self.cgroup.clone());
-            self.orphans = Some(Orphans::new(Some(self.guard.pid()), clock::now(), main, cgroup, lease));
+            let orphans = Orphans::new(Some(self.guard.pid()), clock::now(), main, cgroup, lease);
+            self.orphans = Some(orphans.marked_with(self.config.mark));
         }
         true
     }
@@ -143,6 +144,7 @@ impl GuardedJob {
 
     /// Takes over the processes of a dead guard's job: this process is a subreaper, and must kill them.
     pub(super) fn inherit_orphans(&mut self, lease: Duration) {
-        self.orphans = Some(Orphans::new(None, clock::now(), self.main.take(), self.cgroup.clone(), lease));
+        let orphans = Orphans::new(None, clock::now(), self.main.take(), self.cgroup.clone(), lease);
+        self.orphans = Some(orphans.marked_with(self.config.mark));
     }
 }

@@ -12,6 +12,7 @@ use neli_proto::time::Time;
 use nix::unistd::Pid;
 
 use crate::process::cgroup::Cgroup;
+use crate::process::mark::Mark;
 use crate::process::tree::Tree;
 use crate::supervise::main_process::MainProcess;
 
@@ -65,6 +66,13 @@ impl Orphans {
         Self { tree, main, killing: Killing::with_every_method(now, lease), guard }
     }
 
+    /// Sets the mark of the job's processes.
+    #[must_use]
+    pub(crate) fn marked_with(mut self, mark: Option<Mark>) -> Self {
+        self.tree = self.tree.marked_with(mark);
+        self
+    }
+
     /// Excludes children of this process that don't belong to the job, with their descendants. None of them was waited for.
     pub(crate) fn spare(&mut self, spared: Vec<Pid>) {
         self.tree.exclude(spared);
@@ -102,10 +110,10 @@ impl Orphans {
         self.guard.is_some()
     }
 
-    /// Whether the job's control group is empty, if it has one.
+    /// Whether none is left that does not descend from this process.
     #[must_use]
-    pub(crate) fn are_not_in_cgroup(&self) -> bool {
-        self.tree.is_cgroup_empty()
+    pub(crate) fn are_not_elsewhere(&self) -> bool {
+        self.tree.is_nothing_elsewhere()
     }
 
     /// When to kill again.

@@ -17,6 +17,7 @@ use crate::guard::{GuardConfig, GuardHandle};
 use crate::http::{self, Bound};
 use crate::process::cgroup::{self, CgroupMaker};
 use crate::process::limits;
+use crate::process::mark::Mark;
 use crate::process::priority::{self, Priority};
 use crate::process::procfs;
 use crate::process::quota;
@@ -78,6 +79,7 @@ impl JobMaker {
             foreground: config.roles.is_none() && may_be_handed_on(),
             kill_margin: config.timings.kill_margin(),
             lease: config.timings.lease(),
+            mark: Mark::new(),
             member: self.member.to_string(),
             on_lead: config.commands.on_lead.clone(),
             open_files: self.open_files,
@@ -100,6 +102,7 @@ impl Prepared {
         lead_as_many_as_possible(&mut config, more_files);
         let bound = config.listen.as_ref().map(bind).transpose()?;
         procfs::validate().map_err(StartupError::new)?;
+        procfs::keep_open().map_err(cannot("/proc can't be read"))?;
         let priority = priority::take().map_err(StartupError::new)?;
         if !priority.guard_is_real_time {
             let quota = quota::longest();

@@ -18,7 +18,7 @@ pub(super) const PROGRAM: [(&str, &[&str]); 13] = [
 ];
 
 /// The modules of `src/process`.
-pub(super) const PROCESS: [(&str, &[&str]); 28] = [
+pub(super) const PROCESS: [(&str, &[&str]); 29] = [
     ("descriptors", &[]),
     ("image", &[]),
     ("signal_set", &[]),
@@ -33,16 +33,17 @@ pub(super) const PROCESS: [(&str, &[&str]); 28] = [
     ("priority", &["scheduling"]),
     ("oom_score", &[]),
     ("room_for_threads", &["cgroup"]),
+    ("mark", &[]),
     ("limits", &["room_for_threads", "system"]),
-    ("attributes", &["limits", "oom_score", "scheduling"]),
+    ("attributes", &["limits", "mark", "oom_score", "scheduling"]),
     ("quota", &["cgroup"]),
     ("spin_watch", &["scheduling"]),
     ("reap", &["spin_watch", "system"]),
     ("tail", &["ready"]),
     ("timer", &["ready"]),
-    ("procfs", &["spin_watch"]),
+    ("procfs", &["mark", "spin_watch", "system"]),
     ("terminal", &["procfs", "system"]),
-    ("tree", &["cgroup", "procfs", "scheduling", "system"]),
+    ("tree", &["cgroup", "mark", "procfs", "scheduling", "system"]),
     ("spawn_spec", &["attributes", "image", "signal_set", "terminal"]),
     ("child", &["signal_set", "spawn_spec", "system", "terminal"]),
     ("spawn", &["child", "spawn_spec", "system"]),

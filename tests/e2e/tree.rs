@@ -9,6 +9,7 @@ use std::process::Command;
 use harness::candidate::{Candidate, Elector, Running};
 use harness::election::TestElection;
 use harness::not_tested;
+use harness::pid_namespace::PidNamespace;
 use harness::process::Process;
 use harness::wait;
 use harness::witness::Witness;
@@ -229,6 +230,58 @@ fn processes_hidden_in_proc_are_ended() {
             run.signal(Signal::SIGTERM);
             run.status();
             assert!(run.events("error").is_empty(), "{run:?}");
+        }
+    }
+}
+
+/// A job that leaves a witness in this namespace, beside the witness that is its main process. Only the second writes its own pid.
+fn job_in(namespace: &PidNamespace, election: &TestElection) -> Vec<OsString> {
+    fs::set_permissions(election.directory(), Permissions::from_mode(0o777)).expect("our own directory");
+    let copy = election.directory().join("of-all").join("witness");
+    fs::create_dir(copy.parent().expect("a directory")).expect("our own directory");
+    let mut witness = election.witness().command();
+    fs::copy(&witness[0], &copy).expect("our own directory");
+    witness[0] = copy.into();
+    let line = format!("{} setsid --fork \"$@\"; exec \"$@\"", namespace.enter());
+    ["sh", "-c", &line, "sh"].map(OsString::from).into_iter().chain(witness).collect()
+}
+
+/// A process whose parent ends in a PID namespace beside the job gets a parent that is no process of the job. It is ended before the term is
+/// released, at a stop and at the death of guard or supervisor, also if `neli-run` has no rights and no control group.
+#[test]
+fn a_process_that_another_pid_namespace_has_taken_is_ended() {
+    const NOBODY: &[&str] =
+        &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--pdeathsig", "KILL", "--"];
+    let user = if Uid::effective().is_root() { NOBODY } else { &[] };
+    let Some(namespace) = PidNamespace::new(user) else { return not_tested("no user namespace can be made here") };
+    for end in ["stop", "guard", "supervisor"] {
+        let election = election(Elector::Log);
+        let job = job_in(&namespace, &election);
+        let file = PathBuf::from(job.last().expect("the file"));
+        let mut run = election.candidate().lease("2s").job(job).start_behind(user);
+        let term = run.await_lead();
+        let both = wait::until("two witnesses", || {
+            let of_file = Process::with_word(&file).into_iter();
+            let found: Vec<Process> = of_file.filter(|process| process.name().as_deref() == Some("witness")).collect();
+            (found.len() == 2).then_some(found)
+        });
+        election.await_witness(term);
+        let other = election.candidate().job(["true"]);
+        match end {
+            "stop" => run.signal(Signal::SIGTERM),
+            "guard" => run.guard().signal(Signal::SIGKILL),
+            _ => run.signal(Signal::SIGKILL),
+        }
+        if end == "supervisor" {
+            assert!(other.start().await_lead() > term);
+        } else {
+            run.await_release();
+        }
+        let left: Vec<&Process> = both.iter().filter(|process| process.lives()).collect();
+        assert!(left.is_empty(), "{end}: {left:?}");
+        if end == "guard" {
+            run.signal(Signal::SIGTERM);
+            run.status();
         }
     }
 }

@@ -15,6 +15,7 @@ use harness::process::Process;
 use neli::program::clock;
 use neli_proto::time::Time;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order, ReceivedAnswer};
+use neli_run::process::mark::Mark;
 use neli_run::process::release_queue::ReleaseQueue;
 use neli_run::process::signal_set::Set;
 use neli_run::process::system;
@@ -285,6 +286,7 @@ pub(crate) fn guard_config(command: Vec<OsString>, pipe: &Path) -> GuardConfig {
         foreground: false,
         kill_margin: Duration::from_millis(20),
         lease: Duration::from_secs(5),
+        mark: Mark::new(),
         member: "m-1".into(),
         on_lead: None,
         open_files: None,

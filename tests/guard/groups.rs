@@ -17,8 +17,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Gid, Pid, Uid, chown};
 
 use crate::fixture::{
-    ENDED, GuardFixture, LinePipe, PROGRAM, await_readable, far_deadline, guard_config, has_ended, process_of, script,
-    status,
+    ENDED, GuardFixture, LinePipe, PROGRAM, await_readable, far_deadline, guard_config, has_ended, left_behind,
+    process_of, script, status,
 };
 
 /// The user `nobody` on every Linux.
@@ -125,6 +125,7 @@ fn a_process_that_was_moved_into_it_is_killed_before_the_job_is_gone() {
         fixture.receive(),
         Answer::Exited { code: None, signal: Some(SIGTERM), ended_at: ENDED, left: false, foreground: false }
     );
+    assert_eq!(left_behind(fixture.receive()), (vec!["sleep".to_owned()], true));
     assert_eq!(fixture.receive(), Answer::Gone);
     assert!(has_ended(&its_process), "it was killed before");
     stranger.wait().unwrap();

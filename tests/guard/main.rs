@@ -10,6 +10,7 @@ mod fixture;
 mod groups;
 mod memory;
 mod memory_pressure;
+mod namespaces;
 mod own_signals;
 mod process_attributes;
 mod real_time;

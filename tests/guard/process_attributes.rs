@@ -30,8 +30,11 @@ fn attributes(pid: Pid) -> Vec<(&'static str, String)> {
     };
     let stat = read("stat");
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().collect();
+    let limits = read("limits");
+    // The number of file locks is the mark of the job's processes.
+    let limits = limits.lines().filter(|line| !line.starts_with("Max file locks "));
     vec![
-        ("limits", read("limits")),
+        ("limits", limits.collect::<Vec<_>>().join("\n")),
         ("OOM score adjustment", read("oom_score_adj")),
         ("what a core dump holds", read("coredump_filter")),
         ("priority, nice", fields[15..17].join(" ")),

@@ -48,6 +48,7 @@ const CLAIM_WINDOW: &str = "crates/neli-proto/src/listener/claim_window.rs";
 const NODE: &str = "crates/neli-proto/src/node/wiring.rs";
 const ORPHANS: &str = "src/supervise/children.rs";
 const GUARD: &str = "crates/neli-proto/src/guard.rs";
+const GUARDS_EVENT: &str = "crates/neli-proto/src/guard/event.rs";
 const GUARDS_SUPERVISOR: &str = "crates/neli-proto/src/guard/supervisor.rs";
 const GUARD_RUN: &str = "crates/neli-proto/src/guard/run.rs";
 const RUNNING: &str = "crates/neli-proto/src/supervisor/running.rs";
@@ -115,6 +116,12 @@ const MUTANTS: &[Mutant] = &[
             GUARD_GETS_NO_END,
         ],
         noticed_by: &[Model("a_guard_that_is_late")],
+    },
+    Mutant {
+        name: "GuardForgetsElsewhere",
+        breaks: "R6: a process of the job whose parent is no process of the job does not count as left",
+        edits: &[edit(GUARDS_EVENT, "if ‹is_elsewhere()› {", "false")],
+        noticed_by: &[Model("a_daemon_that_is_elsewhere"), Scenarios],
     },
     Mutant {
         name: "GuardForgetsTree",

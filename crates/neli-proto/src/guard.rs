@@ -280,9 +280,13 @@ impl Guard {
         if let Some(run) = &mut self.run {
             match remains {
                 Remains::Nothing(proof) => self.end_run(now, proof),
-                // Processes that other programs have put into the job's control group are not asked to stop when the job has ended.
-                Remains::ControlGroup if !run.is_being_killed() => self.kill(now),
-                Remains::Children | Remains::ControlGroup => {
+                // Only the guard's descendants are asked to stop.
+                Remains::Elsewhere if !run.is_being_killed() => {
+                    let look_until = end_of_look(self.tenure, now);
+                    self.actions.extend(look_until.map(|until| Action::AnswerLeftBehind { until }));
+                    self.kill(now);
+                }
+                Remains::Children | Remains::Elsewhere => {
                     run.kill_remaining(now, &mut self.actions);
                 }
             }

@@ -116,7 +116,9 @@ fn group(can_be_made: bool, is_root: bool, findings: &mut Findings) {
     if can_be_made {
         findings.ok("control-group", "the job gets a control group of its own");
     } else if is_root {
-        findings.ok("control-group", "none for the job; as root neli-run can kill all of it without one");
+        let text = "none for the job; as root neli-run can kill all of it without one, except for a process that enters another PID \
+            namespace (nsenter) and changes its limit of file locks";
+        findings.ok("control-group", text);
     } else {
         findings.warn("control-group", cgroup::WITHOUT_ONE, Some("Delegate=yes".to_owned()));
     }

@@ -126,6 +126,7 @@ impl Tree {
                     self.prioritize(member);
                 }
             });
+            self.kill_marked(&mut killed);
             if killed.len() == before || clock::now() >= end {
                 break;
             }
@@ -147,7 +148,7 @@ impl Tree {
     }
 
     /// Lets the first thread, whose id is the process's, run at once.
-    fn prioritize_main_thread(&self, pid: Pid) {
+    pub(super) fn prioritize_main_thread(&self, pid: Pid) {
         if let Some(scheduling) = self.killed_scheduling {
             let _ = scheduling.set_for(pid);
         }

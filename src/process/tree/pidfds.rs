@@ -37,14 +37,21 @@ impl Pidfds {
 
     /// Closes those that have ended: their pids may be reused.
     pub(super) fn remove_ended(&mut self) {
+        let mut ended = self.ended().into_iter();
+        self.held.retain(|_| !ended.next().unwrap_or_default());
+    }
+
+    /// Whether none of them lives.
+    pub(super) fn have_ended(&self) -> bool {
+        self.ended().into_iter().all(|ended| ended)
+    }
+
+    /// Whether each has ended.
+    fn ended(&self) -> Vec<bool> {
         let mut ends: Vec<PollFd<'_>> =
             self.held.iter().map(|(_, process)| PollFd::new(process.as_fd(), PollFlags::POLLIN)).collect();
-        if !poll(&mut ends, PollTimeout::ZERO).is_ok_and(|ended| ended > 0) {
-            return;
-        }
-        let ended: Vec<bool> = ends.iter().map(|end| end.any().unwrap_or_default()).collect();
-        let mut ended = ended.into_iter();
-        self.held.retain(|_| !ended.next().unwrap_or_default());
+        let is_any = poll(&mut ends, PollTimeout::ZERO).is_ok_and(|ended| ended > 0);
+        ends.iter().map(|end| is_any && end.any().unwrap_or_default()).collect()
     }
 
     /// Sends SIGKILL to each, and calls `then` for each that got it.

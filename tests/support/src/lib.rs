@@ -32,6 +32,7 @@ pub mod netns_link;
 pub mod network;
 mod node;
 /// Other processes, as `/proc` shows them.
+pub mod pid_namespace;
 pub mod process;
 /// Short scripts as programs.
 pub mod program;

@@ -63,20 +63,21 @@ pub enum Event {
 pub enum Remains {
     /// Children that have not ended.
     Children,
-    /// There are no children, but the job's control group contains a process that another program has put there.
-    ControlGroup,
+    /// There are no children, but a process of the job that does not descend from the guard: another program has put it into the job's
+    /// control group, or its parent has ended in another PID namespace, whose first process is its parent now.
+    Elsewhere,
     /// No process.
     Nothing(TreeGone),
 }
 
 impl Remains {
     /// `has_children`: waitid(2) found a child that has not ended. If a subreaper with one thread has none, no descendant is left.
-    /// `is_populated`: whether the control group contains a process; it is called only if there are no children.
-    pub fn seen(has_children: bool, is_populated: impl FnOnce() -> bool) -> Self {
+    /// `is_elsewhere`: whether a process of the job is left that does not descend from the guard; it is called only if there are no children.
+    pub fn seen(has_children: bool, is_elsewhere: impl FnOnce() -> bool) -> Self {
         if has_children {
             Self::Children
-        } else if is_populated() {
-            Self::ControlGroup
+        } else if is_elsewhere() {
+            Self::Elsewhere
         } else {
             Self::Nothing(TreeGone(()))
         }

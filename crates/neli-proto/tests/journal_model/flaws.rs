@@ -9,6 +9,8 @@ pub(crate) enum WorldFlaw {
     BothAsleep,
     /// The guard does not wait for a command of the job when the job has ended (R6).
     CommandForgotten,
+    /// The guard does not look for processes of the job that have another parent (R6).
+    ElsewhereForgotten,
     /// The guard's `seen` still advances when its `term` is no longer current (R6).
     GuardSeesTooMuch,
     /// Vacancy: the new log of a broker that died counts as the first log.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use neli_proto::command::CommandEnd;
-use neli_proto::guard::{self, Action, Answer, CommandKind, Event, Grant, Order, Remains};
+use neli_proto::guard::{self, Action, Answer, CommandKind, Event, Grant, KillMethod, Order, Remains};
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
@@ -33,6 +33,7 @@ struct Jobs {
     patience: Duration,
     kill_margin: Duration,
     have_children: bool,
+    children_are_elsewhere: bool,
     have_commands: bool,
 }
 
@@ -107,9 +108,9 @@ impl Job {
         }
     }
 
-    /// Sends SIGKILL to all processes except the main process.
-    fn kill_rest(&mut self) {
-        self.child = false;
+    /// Sends SIGKILL to all processes except the main process; to the daemon if it `is_reached`.
+    fn kill_rest(&mut self, is_reached: bool) {
+        self.child &= !is_reached;
         self.kill_command();
     }
 
@@ -122,8 +123,9 @@ impl Job {
 impl Guard {
     /// A guard that has just started.
     pub(crate) fn new(patience: Duration, kill_margin: Duration, setup: &Setup) -> Self {
-        let (have_children, have_commands) = (setup.jobs_have_children, setup.jobs_have_commands);
-        Self::of(Jobs { patience, kill_margin, have_children, have_commands })
+        let Setup { jobs_have_children, children_are_elsewhere, jobs_have_commands, .. } = *setup;
+        let (have_children, have_commands) = (jobs_have_children, jobs_have_commands);
+        Self::of(Jobs { patience, kill_margin, have_children, children_are_elsewhere, have_commands })
     }
 
     /// A new guard, which has none of the present one's orders.
@@ -218,7 +220,8 @@ impl Guard {
     pub(crate) fn main_ends(&mut self, status: u8) {
         if let Some(job) = self.job.as_mut().filter(|job| job.main) {
             job.main = false;
-            job.main_ended = Some(MainEnd { status: Some(status), left: job.child });
+            job.main_ended =
+                Some(MainEnd { status: Some(status), left: job.child && !self.jobs.children_are_elsewhere });
         }
     }
 
@@ -251,7 +254,9 @@ impl Guard {
                 self.job.iter_mut().for_each(|job| job.main_ended = None);
             } else {
                 let has_command = job.command && !is_flawed(WorldFlaw::CommandForgotten);
-                let remains = Remains::seen(job.main || job.child || has_command, || false);
+                let is_child = job.child && !self.jobs.children_are_elsewhere;
+                let is_elsewhere = job.child && !is_flawed(WorldFlaw::ElsewhereForgotten);
+                let remains = Remains::seen(job.main || is_child || has_command, || is_elsewhere);
                 self.handle(now, Event::Waited(remains), output);
                 if !self.job.is_some_and(|job| job.has_ended_child()) {
                     return;
@@ -278,8 +283,9 @@ impl Guard {
                 Action::BeginAnew => self.job = self.job.filter(Job::is_alive),
                 Action::End => self.life = Life::Dead,
                 Action::Kill(methods) => {
+                    let is_reached = !self.jobs.children_are_elsewhere || methods.contains(&KillMethod::Found);
                     if !methods.is_empty() {
-                        self.job.iter_mut().for_each(Job::kill_rest);
+                        self.job.iter_mut().for_each(|job| job.kill_rest(is_reached));
                     }
                     self.logic.handle(now, Event::Killed { has_seen_all: true });
                 }

@@ -153,6 +153,11 @@ fn a_daemon_that_is_left() {
 }
 
 #[test]
+fn a_daemon_that_is_elsewhere() {
+    look_into(worlds::a_daemon_that_is_elsewhere, &[WorldFlaw::ElsewhereForgotten]);
+}
+
+#[test]
 fn a_command_beside_the_job() {
     look_into(worlds::a_command_beside_the_job, &[WorldFlaw::CommandForgotten]);
 }

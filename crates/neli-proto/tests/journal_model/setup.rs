@@ -47,6 +47,8 @@ pub(crate) struct Setup {
     pub(crate) remade_for: Duration,
     /// Whether each job leaves a daemon behind.
     pub(crate) jobs_have_children: bool,
+    /// Whether another process than the guard is the parent of that daemon.
+    pub(crate) children_are_elsewhere: bool,
     /// Whether each job has a command that would outlive it.
     pub(crate) jobs_have_commands: bool,
     /// The health policy, if there is one.
@@ -368,6 +370,7 @@ impl Setup {
             topic_ids: false,
             remade_for: Duration::ZERO,
             jobs_have_children: false,
+            children_are_elsewhere: false,
             jobs_have_commands: false,
             health: None,
             hooks: &[],

@@ -92,7 +92,7 @@ impl Scenario {
             "sigkill-sent" => Event::Killed { has_seen_all: !words.says("in-part") },
             "waited" => Event::Waited(match words.word(1) {
                 "children-left" => Remains::seen(true, || false),
-                "control-group-left" => Remains::seen(false, || true),
+                "others-left" => Remains::seen(false, || true),
                 "nothing-left" => Remains::seen(false, || false),
                 other => panic!("{other} is nothing that is left"),
             }),

@@ -84,7 +84,7 @@ const EVENTS: [Happening<Fixture>; 29] = [
     ("the main process ended", Fixture::end_main),
     ("the main process stopped", |fixture| fixture.handle(Event::MainStopped { signal: 20 })),
     ("waited: children are left", |fixture| fixture.handle(Event::Waited(Remains::seen(true, || false)))),
-    ("waited: the control group is not empty", |fixture| fixture.handle(Event::Waited(Remains::seen(false, || true)))),
+    ("waited: others than children are left", |fixture| fixture.handle(Event::Waited(Remains::seen(false, || true)))),
     ("waited: nothing is left", Fixture::nothing_left),
     ("the supervisor's socket closed", |fixture| fixture.handle(Event::SocketClosed)),
     ("the supervisor died", |fixture| fixture.handle(Event::SupervisorDied)),

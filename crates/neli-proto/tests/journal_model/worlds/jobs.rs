@@ -37,6 +37,11 @@ pub(crate) fn a_daemon_that_is_left() -> Setup {
     }
 }
 
+/// R6: a daemon is part of the job, even if its parent is no process of the job.
+pub(crate) fn a_daemon_that_is_elsewhere() -> Setup {
+    Setup { name: "a daemon that is elsewhere", children_are_elsewhere: true, ..a_daemon_that_is_left() }
+}
+
 /// R6: a health command or a hook belongs to the tree.
 pub(crate) fn a_command_beside_the_job() -> Setup {
     Setup {
