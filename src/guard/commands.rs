@@ -11,7 +11,6 @@ use crate::guard::message::GuardConfig;
 use crate::process::image::Image;
 use crate::process::reap::Change;
 use crate::process::shell::{self, ShellCommand, ShellOptions};
-use crate::process::tree::Tree;
 
 /// The commands, and those that were started and not waited for yet.
 #[derive(Debug)]
@@ -60,9 +59,8 @@ impl Commands {
         Some((self.running.swap_remove(at).0, end))
     }
 
-    /// Whether the commands' processes are the only ones left of a tree.
-    pub(super) fn are_all_of(&self, tree: &Tree) -> bool {
-        let commands: Vec<Pid> = self.running.iter().map(|(_, command)| command.pid()).collect();
-        !commands.is_empty() && tree.is_all_below(&commands)
+    /// The pids of those that were started and not waited for yet.
+    pub(super) fn pids(&self) -> Vec<Pid> {
+        self.running.iter().map(|(_, command)| command.pid()).collect()
     }
 }

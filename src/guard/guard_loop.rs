@@ -41,7 +41,10 @@ use neli::program::alarm::Alarm;
 /// How many orders are read before other events are handled.
 const ORDERS_AT_ONCE: usize = 16;
 
-/// How often to check whether the supervisor is dead, if there is no pidfd for it.
+/// How long the guard waits if it can't wait for events. Then it looks at all, the deadline too.
+const BACK_OFF_MS: u8 = 5;
+
+/// How often to check whether the supervisor is dead, once its end of the socket is closed.
 const LOOK_FOR_DEATH: Duration = Duration::from_millis(20);
 
 /// How the guard's process ends.
@@ -72,6 +75,8 @@ pub(super) struct GuardLoop {
     pub(super) has_children: bool,
     /// Whether more children may have ended than one turn waits for.
     may_have_ended_children: bool,
+    /// Whether there may be children that have ended and can't be waited for, because another process traces them or a sandbox forbids it.
+    pub(super) keeps_ended: bool,
     pub(super) terminal: Terminal,
     alarm: Alarm,
     pub(super) answers: Answers<OwnedFd>,
@@ -143,6 +148,7 @@ impl GuardLoop {
             )?,
             has_children: false,
             may_have_ended_children: false,
+            keeps_ended: false,
             terminal,
             alarm: Alarm::new()?,
             answers: Answers::default(),
@@ -188,8 +194,8 @@ impl GuardLoop {
 
     /// The next time at which the loop must act without an event.
     fn due(&self) -> Option<Time> {
-        let look_for_death =
-            self.channel.is_none() && self.supervisor.pidfd.is_none() && !self.supervisor.is_known_dead;
+        // Its pidfd does not become readable while a tracer keeps one of its threads.
+        let look_for_death = self.channel.is_none() && !self.supervisor.is_known_dead;
         let look = look_for_death.then(|| clock::now() + LOOK_FOR_DEATH);
         [self.guard.poll_timeout(), look, self.send_again_at].into_iter().flatten().min()
     }
@@ -208,12 +214,14 @@ impl GuardLoop {
         {
             sources.push(PollFd::new(pidfd.as_fd(), input));
         }
-        if let Some(progress) = self.job.as_ref().and_then(Job::progress_fd) {
-            sources.push(PollFd::new(progress, input));
-        }
+        let of_job = self.job.iter().flat_map(|job| [job.progress_fd(), job.end_fd()]);
+        sources.extend(of_job.flatten().map(|descriptor| PollFd::new(descriptor, input)));
         // No signal interrupts the wait, and an unnecessary turn does no harm.
         let timeout = if self.may_have_ended_children { PollTimeout::ZERO } else { PollTimeout::NONE };
-        let _ = poll(&mut sources, timeout);
+        if poll(&mut sources, timeout).is_err() {
+            // At a limit of open files that is below their number, or in want of memory, it fails at once, again and again.
+            let _ = poll(&mut [], BACK_OFF_MS);
+        }
     }
 
     fn fence(&mut self) {
@@ -252,6 +260,7 @@ impl GuardLoop {
         self.observe_start();
         let reaped = reap(|ended| self.commands.end_group_of(ended));
         (self.has_children, self.may_have_ended_children) = (reaped.children_left, reaped.may_be_more);
+        self.keeps_ended = (self.keeps_ended && reaped.children_left) || reaped.is_refused;
         let now = clock::now();
         for change in &reaped.changes {
             if let Some((kind, end)) = self.commands.observe_child(change) {
@@ -262,9 +271,16 @@ impl GuardLoop {
         for change in reaped.changes.iter().filter(|change| Some(change.pid) == main) {
             self.observe_main(now, change.status);
         }
+        if let Some(status) = self.job.as_mut().and_then(Job::unwaited_end) {
+            self.keeps_ended = true;
+            self.observe_main(now, status);
+        }
+        // A look takes long, and a main process that was not waited for has hardly ended.
+        let looks = self.keeps_ended && !self.job.as_ref().is_some_and(|job| job.has_main);
+        self.has_children = reaped.children_left && !(looks && !reaped.may_be_more && self.tree.is_all_below(&[]));
         let (tree, has_run) = (&self.tree, self.guard.run_phase() != RunPhase::None);
         // Without a run there is nothing to search for.
-        let remains = Remains::seen(reaped.children_left, || has_run && !tree.is_nothing_elsewhere());
+        let remains = Remains::seen(self.has_children, || has_run && !tree.is_nothing_elsewhere());
         self.tell(clock::now(), Event::Waited(remains), None);
     }
 

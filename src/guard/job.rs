@@ -1,12 +1,15 @@
 //! The job's main process: its start, and the signals that are sent to it.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use neli_proto::guard::{Event, Step, Target};
 use nix::errno::Errno;
 use nix::libc::SIGKILL;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Pid;
 
+use crate::process::procfs;
+use crate::process::reap::WaitStatus;
 use crate::process::spawn::{PendingChild, Progress};
 use crate::process::system;
 
@@ -19,12 +22,28 @@ pub(super) struct Job {
     pub(super) has_main: bool,
     /// The start of the program, until it has succeeded or failed.
     pending: Option<PendingChild>,
+    /// A pidfd of the main process, until it is readable: then the process has ended, even if its tracer keeps the guard from waiting for it.
+    process: Option<OwnedFd>,
 }
 
 impl Job {
     /// The job that was just forked.
-    pub(super) const fn new(pending: PendingChild) -> Self {
-        Self { pid: pending.pid, has_main: true, pending: Some(pending) }
+    pub(super) fn new(pending: PendingChild) -> Self {
+        let process = system::open_pidfd(pending.pid).ok();
+        Self { pid: pending.pid, has_main: true, pending: Some(pending), process }
+    }
+
+    /// Becomes readable when the main process has ended; `None` if that was noticed, or if there is no pidfd.
+    pub(super) fn end_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.process.as_ref().map(AsFd::as_fd)
+    }
+
+    /// How the main process has ended, if it has and was not waited for; returned once.
+    pub(super) fn unwaited_end(&mut self) -> Option<WaitStatus> {
+        let process = self.process.take_if(|process| {
+            poll(&mut [PollFd::new(process.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO).is_ok_and(|ended| ended > 0)
+        });
+        process.filter(|_| self.has_main).and_then(|_| procfs::end_of(self.pid))
     }
 
     /// Becomes readable when the job has executed its program or failed to; `None` after that.

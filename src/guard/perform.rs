@@ -58,8 +58,9 @@ impl GuardLoop {
                         // The next step may take long, or stall. The flush reports to the supervisor before it that the step has begun.
                         self.flush();
                     }
-                    let has_seen_all = self.tree.kill(methods);
-                    self.guard.handle(clock::now(), Event::Killed { has_seen_all });
+                    let round = self.tree.kill(methods);
+                    self.keeps_ended |= round.has_found_none;
+                    self.guard.handle(clock::now(), Event::Killed { has_seen_all: round.has_seen_all });
                 }
                 Action::KillCommand(kind) => self.commands.kill(kind),
                 Action::KillMainGroup => self.job.iter().for_each(Job::kill_group),
@@ -90,8 +91,16 @@ impl GuardLoop {
     fn answer_exited(&mut self, code: Option<i32>, signal: Option<i32>, look: bool) {
         let ended_at = clock::now();
         let foreground = self.terminal.take_back();
-        let left = self.has_children && !(look && self.commands.are_all_of(&self.tree));
+        let left = self.has_children && !(look && self.is_rest_of_commands());
         self.answers.put(Answer::Exited { code, signal, ended_at, left, foreground }, None);
+    }
+
+    /// Whether no process is left but those of the commands that run beside the job, and some that have ended.
+    fn is_rest_of_commands(&mut self) -> bool {
+        let commands = self.commands.pids();
+        let is_rest = self.tree.is_all_below(&commands);
+        self.keeps_ended |= is_rest && commands.is_empty();
+        is_rest
     }
 
     fn answer_left_behind(&mut self, mut processes: Vec<Named>, killed: bool) {

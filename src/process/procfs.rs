@@ -18,6 +18,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::Pid;
 
 use crate::process::mark::Mark;
+use crate::process::reap::WaitStatus;
 use crate::process::spin_watch::watched;
 use crate::process::system;
 
@@ -102,6 +103,16 @@ pub fn children_of_other_threads() -> Vec<Pid> {
 #[must_use]
 pub(crate) fn has_ended(child: Pid) -> bool {
     Procfs::mounted(child).process(child).is_some_and(|process| !process.lives)
+}
+
+/// How this child, which was not waited for, has ended; `None` if it has not, or if the kernel does not say how.
+#[must_use]
+pub(crate) fn end_of(child: Pid) -> Option<WaitStatus> {
+    if !has_ended(child) {
+        return None;
+    }
+    let stat = watched(|| fs::read(format!("/proc/{child}/stat"))).ok()?;
+    exit_code(&stat).and_then(WaitStatus::of)
 }
 
 /// A process as `/proc` shows it.
@@ -329,9 +340,7 @@ fn limit_of_locks_in(limits: &str) -> Option<u64> {
 /// Parses a line of `/proc/PID/stat`, which tells of the first thread alone whether it lives. The name is in parentheses, and may contain any
 /// byte except NUL, even `)`.
 fn parsed(pid: Pid, stat: &[u8]) -> Option<Process> {
-    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
-    let rest = str::from_utf8(stat.get(name_end + 1..)?).ok()?;
-    let mut fields = rest.split_ascii_whitespace();
+    let mut fields = fields(stat)?;
     let state = fields.next()?;
     let parent = Pid::from_raw(fields.next()?.parse().ok()?);
     let group = fields.next()?.parse().ok().map(Pid::from_raw);
@@ -339,6 +348,21 @@ fn parsed(pid: Pid, stat: &[u8]) -> Option<Process> {
     let threads: u32 = fields.nth(14)?.parse().ok()?;
     let lives = !matches!(state, "Z" | "X");
     Some(Process { pid, parent, group, threads, lives, is_hidden: false })
+}
+
+/// The status of a process that has ended. Whoever may not trace it is shown 0, and 0 as the 35th field too, which is 1 otherwise (since
+/// Linux 5.16).
+fn exit_code(stat: &[u8]) -> Option<i32> {
+    let mut fields = fields(stat)?;
+    let may_trace = fields.nth(32)? == "1";
+    let code = fields.nth(16)?.parse().ok()?;
+    (may_trace || code != 0).then_some(code)
+}
+
+/// The fields from the third on, which follows the name.
+fn fields(stat: &[u8]) -> Option<std::str::SplitAsciiWhitespace<'_>> {
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    Some(str::from_utf8(stat.get(name_end + 1..)?).ok()?.split_ascii_whitespace())
 }
 
 #[cfg(test)]
@@ -405,6 +429,18 @@ pub(crate) mod tests {
         assert_eq!(limit_of_locks_in(&limits("4611686018427387905")), Some(4_611_686_018_427_387_905));
         assert_eq!(limit_of_locks_in(&limits("unlimited")), None);
         assert_eq!(limit_of_locks_in(""), None);
+    }
+
+    #[test]
+    fn a_status_that_is_hidden_is_not_taken_for_0() {
+        let line = |wchan: i32, code: i32| {
+            let mut fields = vec!["0".to_owned(); 52];
+            (fields[1], fields[2]) = ("(a)".into(), "Z".into());
+            // proc_pid_stat(5) counts from 1.
+            (fields[34], fields[51]) = (wchan.to_string(), code.to_string());
+            exit_code(fields.join(" ").as_bytes())
+        };
+        assert_eq!([line(1, 0), line(1, 9), line(0, 9), line(0, 0)], [Some(0), Some(9), Some(9), None]);
     }
 
     #[test]

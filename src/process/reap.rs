@@ -32,7 +32,7 @@ pub enum WaitStatus {
 }
 
 impl WaitStatus {
-    /// The result of `waitpid`; `None` for any other state.
+    /// The status that `waitpid` and `/proc/PID/stat` report; `None` for any other state.
     pub(crate) fn of(status: c_int) -> Option<Self> {
         if libc::WIFEXITED(status) {
             Some(Self::Exited(libc::WEXITSTATUS(status)))
@@ -56,6 +56,8 @@ pub struct Reaped {
     pub children_left: bool,
     /// Whether [`MOST_AT_ONCE`] was reached: then more children may have ended, and they count as left.
     pub may_be_more: bool,
+    /// Whether this process may not wait for its children, because a sandbox forbids it: then those that have ended count as left too.
+    pub is_refused: bool,
 }
 
 /// The number of children that one call waits for. The caller can check a deadline between two calls, even if thousands have ended.
@@ -75,17 +77,19 @@ pub fn reap(mut before: impl FnMut(Pid)) -> Reaped {
     for _ in 0..MOST_AT_ONCE {
         let (pid, code) = match system::find_waitable_child(NOW | libc::WEXITED | libc::WSTOPPED) {
             Ok(Some(found)) => found,
-            other => {
-                reaped.children_left = other != Err(Errno::ECHILD);
-                return reaped;
-            }
+            Ok(None) => return Reaped { children_left: true, ..reaped },
+            Err(Errno::ECHILD) => return reaped,
+            Err(_) => return Reaped { children_left: true, is_refused: true, ..reaped },
         };
         if code != libc::CLD_STOPPED {
             before(pid);
         }
-        // `None` if the child was stopped and has continued since.
-        if let Ok(Some(status)) = watched_wait(|| system::wait_for(pid, NOW | libc::WUNTRACED)) {
-            reaped.changes.extend(WaitStatus::of(status).map(|status| Change { pid, status }));
+        match watched_wait(|| system::wait_for(pid, NOW | libc::WUNTRACED)) {
+            Ok(Some(status)) => reaped.changes.extend(WaitStatus::of(status).map(|status| Change { pid, status })),
+            // It was stopped and has continued since.
+            Ok(None) => {}
+            // The same child would be found again and again.
+            Err(_) => return Reaped { children_left: true, is_refused: true, ..reaped },
         }
     }
     Reaped { children_left: true, may_be_more: true, ..reaped }

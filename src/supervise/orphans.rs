@@ -84,8 +84,8 @@ impl Orphans {
             main.kill();
         }
         let methods = self.killing.round(now);
-        let has_seen_all = self.tree.kill(methods);
-        self.killing.performed(clock::now(), has_seen_all);
+        let round = self.tree.kill(methods);
+        self.killing.performed(clock::now(), round.has_seen_all);
     }
 
     /// The remaining processes, once all children that have ended were waited for, as far as that is possible.

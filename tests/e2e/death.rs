@@ -2,7 +2,6 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector, Running};
@@ -307,29 +306,6 @@ fn a_guard_that_is_dead_and_traced_leaves_no_process_of_its_job() {
     }
 }
 
-/// A control group of cgroup v1 that freezes a guard: the guard gets no processor time, and can't even die.
-struct Frozen(PathBuf);
-
-impl Frozen {
-    fn guard(guard: Process) -> Option<Self> {
-        let group = Path::new("/sys/fs/cgroup/freezer").join(format!("neli-test.{}", guard.pid));
-        fs::create_dir(&group).ok()?;
-        let frozen = Self(group);
-        fs::write(frozen.0.join("cgroup.procs"), guard.pid.to_string()).ok()?;
-        fs::write(frozen.0.join("freezer.state"), "FROZEN").ok()?;
-        let state = || fs::read_to_string(frozen.0.join("freezer.state")).unwrap_or_default();
-        wait::until_true("a frozen guard", || state().trim() == "FROZEN");
-        Some(frozen)
-    }
-}
-
-impl Drop for Frozen {
-    fn drop(&mut self) {
-        fs::write(self.0.join("freezer.state"), "THAWED").expect("our own group");
-        wait::until_true("an empty group", || fs::remove_dir(&self.0).is_ok());
-    }
-}
-
 /// The supervisor kills the job in time although the guard does not die. It releases the term only when the guard is dead; if that takes
 /// more than a lease, it exits with a message that names the guard.
 #[test]
@@ -340,7 +316,7 @@ fn no_term_is_released_before_its_frozen_guard_is_dead() {
         let term = first.await_lead();
         await_wild(&election, term);
         let guard = first.guard();
-        let Some(frozen) = Frozen::guard(guard) else {
+        let Some(frozen) = guard.freeze() else {
             return not_tested("no freezer of the old control groups here");
         };
         election.await_gone(term);

@@ -71,9 +71,9 @@ fn a_process_that_cannot_die_is_named_and_its_term_never_released() {
     election.assert_gone(term);
 }
 
-/// Without root, a process's tracer delays the report of its end, and until then it is unknown whether a process is left.
+/// A process's tracer delays the report of its end, but the process is dead: the term is released.
 #[test]
-fn a_process_traced_by_another_user_is_named_and_its_term_never_released() {
+fn a_process_that_is_dead_and_traced_is_not_left() {
     let election = election(Elector::Log);
     let job = election.witness().with("--ignore-stop").command();
     let mut run = election.candidate().lease("1s").option("--stop-timeout", "200ms").job(job).start();
@@ -81,13 +81,14 @@ fn a_process_traced_by_another_user_is_named_and_its_term_never_released() {
     election.await_witness(term);
     let is_out_of_reach = !Uid::effective().is_root() && Cgroup::make().is_err();
     assert_eq!(warns(&run.events("warning")), is_out_of_reach);
-    let job = run.await_job();
-    let guard = run.guard();
-    let hold = job.hold();
-    stop_in_vain(&mut run, job);
-    drop(hold);
-    assert_never_released(&election, guard);
+    let hold = run.await_job().hold();
+    run.signal(Signal::SIGTERM);
+    run.await_release();
     election.assert_gone(term);
+    assert_eq!(run.status(), 137);
+    assert!(run.events("error").is_empty(), "{run:?}");
+    drop(hold);
+    election.close([run]);
 }
 
 /// Stops a candidate whose job neither stops nor dies. The candidate logs that and exits.

@@ -1,15 +1,17 @@
 //! Jobs whose processes try to escape: the guard finds and kills each of them by walking the tree, and in a second run by a control group.
 
 use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
 
 use harness::process::Process;
+use harness::program;
 use neli_run::guard::{Answer, Order};
 use neli_run::process::cgroup::Cgroup;
-use nix::libc::SIGTERM;
+use nix::libc::{SIGTERM, SYS_prctl, SYS_wait4, SYS_waitid, c_long};
 
 use crate::fixture::{
-    ENDED, GuardFixture, await_readable, exclusive, far_deadline, has_ended, left_behind, process_of, script,
-    tell_reader,
+    ENDED, GuardFixture, LinePipe, PROGRAM, await_readable, exclusive, far_deadline, guard_config, has_ended,
+    left_behind, process_of, script, tell_reader,
 };
 use crate::groups::made;
 use crate::memory::PrivateMemory;
@@ -110,41 +112,91 @@ fn a_job_that_execs_is_the_same_job() {
     }
 }
 
-/// The kernel reports a process's end to its tracer first, and before that the parent can't wait for the process.
+/// The kernel reports a process's end to its tracer first, and before that the parent can't wait for the process. But it is dead.
 #[test]
-fn a_child_that_another_process_traces_is_killed_and_does_not_count_as_gone() {
+fn a_child_that_another_process_traces_is_killed_and_counts_as_gone() {
     let text = r#"sh -c 'echo $$ > "$PIPE"; exec sleep 600' & wait"#;
     for (mut fixture, _group) in fixtures(text) {
-        fixture.start(0, far_deadline());
-        let pid = fixture.pipe.next_line().parse().unwrap();
-        let (child, process) = (Process::find(pid).unwrap(), process_of(pid));
-        let hold = child.hold();
-        fixture.send(&Order::Kill);
-        assert_eq!(fixture.receive(), Answer::Killed);
-        assert!(fixture.receive_main_killed(), "the traced child is left");
-        harness::wait::until_true("a traced process that is dead", || !child.lives());
-        assert!(fixture.has_no_answer());
-        drop(hold);
-        assert_eq!(fixture.receive(), Answer::Gone);
-        assert!(has_ended(&process));
+        for term in 0..2 {
+            fixture.start(term, far_deadline());
+            let pid = fixture.pipe.next_line().parse().unwrap();
+            let (child, process) = (Process::find(pid).unwrap(), process_of(pid));
+            let hold = child.hold();
+            fixture.send(&Order::Kill);
+            assert_eq!(fixture.receive(), Answer::Killed);
+            fixture.receive_main_killed();
+            assert_eq!(fixture.receive(), Answer::Gone);
+            assert!(has_ended(&process));
+            drop(hold);
+        }
     }
 }
 
+/// Its tracer does not wait for it, so the kernel reports the end of the main process to no other.
 #[test]
-fn a_child_that_another_process_traces_for_long_is_named() {
-    let text = r#"sh -c 'echo $$ > "$PIPE"; exec sleep 600' & wait"#;
-    let mut fixture = GuardFixture::configured(script(text), |guard_config| {
-        guard_config.lease = std::time::Duration::from_millis(300);
-    });
-    fixture.start(0, far_deadline());
-    let pid = fixture.pipe.next_line().parse().unwrap();
-    let hold = Process::find(pid).unwrap().hold();
-    fixture.send(&Order::Kill);
-    assert_eq!(fixture.receive(), Answer::Killed);
-    fixture.receive_main_killed();
-    assert_eq!(fixture.receive(), Answer::Stuck { pids: vec![pid] });
-    drop(hold);
-    assert_eq!(fixture.receive(), Answer::Gone);
+fn the_end_of_a_main_process_that_another_process_traces_is_noticed() {
+    for (text, code, signal) in
+        [("read a < $PIPE; exit 7", Some(7), None), ("read a < $PIPE; kill -9 $$", None, Some(9))]
+    {
+        for (fixture, _group) in fixtures(text) {
+            let (main, _) = fixture.start(0, far_deadline());
+            let tracer = Process::find(main.as_raw()).unwrap().trace();
+            tell_reader(&fixture.pipe.path());
+            assert_eq!(
+                fixture.receive(),
+                Answer::Exited { code, signal, ended_at: ENDED, left: false, foreground: false }
+            );
+            assert_eq!(fixture.receive(), Answer::Gone);
+            // While the dead process is still there, the next run ends as usual.
+            fixture.start(1, far_deadline());
+            fixture.kill_job();
+            drop(tracer);
+        }
+    }
+}
+
+/// A sandbox that denies wait4 and waitid. The kernel shows nevertheless that processes have ended.
+#[test]
+fn a_guard_that_may_not_wait_notices_the_ends_and_ends_itself() {
+    for denied in [&[SYS_wait4][..], &[SYS_waitid], &[SYS_wait4, SYS_waitid]] {
+        let pipe = LinePipe::new();
+        let text = r#"setsid sleep 600 & read a < "$PIPE"; exit 7"#;
+        let program = deny(pipe.directory.path(), denied);
+        let mut fixture = GuardFixture::guarded_by(&program, &guard_config(script(text), &pipe.path()), pipe);
+        fixture.start(0, far_deadline());
+        tell_reader(&fixture.pipe.path());
+        let answer = fixture.receive();
+        assert_eq!(
+            answer,
+            Answer::Exited { code: Some(7), signal: None, ended_at: ENDED, left: true, foreground: false }
+        );
+        fixture.send(&Order::Kill);
+        assert_eq!(fixture.receive(), Answer::Killed);
+        assert_eq!(fixture.receive(), Answer::Gone);
+        assert_eq!(fixture.processes_of_jobs(), []);
+        fixture.send(&Order::Released { term: 0 });
+        fixture.close();
+        fixture.await_end();
+    }
+}
+
+/// A program that executes `neli-run` after it has denied itself these system calls.
+fn deny(directory: &Path, calls: &[c_long]) -> PathBuf {
+    let path = directory.join("sandboxed");
+    let calls: Vec<String> = calls.iter().map(c_long::to_string).collect();
+    // A filter in classic BPF: load the call's number; for each call that is denied, return EPERM; otherwise allow.
+    let text = format!(
+        r#"#!/usr/bin/perl
+        my $filter = pack("SCCL", 0x20, 0, 0, 0);
+        for my $call ({}) {{ $filter .= pack("SCCL", 0x15, 0, 1, $call) . pack("SCCL", 0x06, 0, 0, 0x00050001); }}
+        $filter .= pack("SCCL", 0x06, 0, 0, 0x7fff0000);
+        my $program = pack("Sx6P", length($filter) / 8, $filter);
+        syscall({SYS_prctl}, 38, 1, 0, 0, 0) == 0 && syscall({SYS_prctl}, 22, 2, $program) == 0 or die "seccomp: $!";
+        exec {{ "{PROGRAM}" }} "neli-run", @ARGV;"#,
+        calls.join(", ")
+    );
+    program::write(&path, &text);
+    path
 }
 
 /// A process that got the stop signal with the job's group does not get it again when the main process has ended: many programs end at

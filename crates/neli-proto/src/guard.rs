@@ -200,7 +200,7 @@ impl Guard {
             }
             Event::Killed { has_seen_all } => {
                 if let Some(run) = &mut self.run {
-                    run.killed(now, has_seen_all);
+                    run.killed(now, has_seen_all, self.supervisor.has_gone());
                 }
             }
             Event::Learnt { begun } => self.tree.look_at = now + now.since(begun) * LOOK_SHARE,

@@ -24,23 +24,32 @@ const LONGEST_LOOK: Duration = Duration::from_millis(50);
 /// check.
 const LEAST_LISTED: usize = 64;
 
+/// What a kill has seen.
+#[derive(Clone, Copy, Debug)]
+pub struct KillRound {
+    /// Whether the last check saw everything: no read failed, and the time was sufficient.
+    pub has_seen_all: bool,
+    /// Whether a check saw everything and found no living process. This is no proof ([`Tree::is_gone`]).
+    pub has_found_none: bool,
+}
+
 impl Tree {
     /// Sends SIGKILL to the processes that are left, by the methods that [`Killing`](neli_proto::guard::Killing) names, in this order.
-    /// Returns whether all reads were complete.
-    pub fn kill(&self, methods: &[KillMethod]) -> bool {
-        let (mut has_seen_all, mut is_cgroup_left) = (true, false);
+    pub fn kill(&self, methods: &[KillMethod]) -> KillRound {
+        let mut round = KillRound { has_seen_all: true, has_found_none: false };
+        let mut is_cgroup_left = false;
         for method in methods {
             match method {
                 KillMethod::Known => self.kill_learnt(),
                 KillMethod::Cgroup => is_cgroup_left = !self.kill_cgroup(),
-                KillMethod::Found => has_seen_all = self.kill_found(),
+                KillMethod::Found => round = self.kill_found(),
             }
         }
         if is_cgroup_left {
             // No thread could be started for the write. It may block, so it comes last.
             self.cgroup.iter().for_each(|cgroup| cgroup.kill());
         }
-        has_seen_all
+        round
     }
 
     /// Sends `signals`, in this order, to each living process, except for those of this process group, as far as that is possible before
@@ -110,12 +119,12 @@ impl Tree {
     }
 
     /// Sends SIGKILL to each living process as soon as it is found, parents before their children, until a check finds only processes that
-    /// were sent it, or the time is over. Returns whether the last check saw everything: no read failed, and the time was sufficient.
+    /// were sent it, or the time is over.
     ///
     /// A process that was sent SIGKILL starts no other, not even in the middle of a fork (which SIGSTOP would permit). So a new process at
     /// the next check comes from a process that was not seen, and a forking tree can't be faster than the kill. The next call finds
     /// processes that escaped nevertheless.
-    fn kill_found(&self) -> bool {
+    fn kill_found(&self) -> KillRound {
         let end = clock::now() + LONGEST_LOOK;
         let mut killed = HashSet::new();
         for _ in 0..LOOKS {
@@ -131,7 +140,8 @@ impl Tree {
                 break;
             }
         }
-        self.procfs.has_seen_all()
+        let has_seen_all = self.procfs.has_seen_all();
+        KillRound { has_seen_all, has_found_none: has_seen_all && killed.is_empty() }
     }
 
     fn with_root(&self, members: &[Process]) -> HashSet<Pid> {
@@ -266,8 +276,8 @@ mod tests {
                 let mut killing = Killing::new(now, Duration::from_secs(60));
                 for _ in 0..2 {
                     let now = killing.again_at();
-                    let has_seen_all = tree.kill(killing.round(now));
-                    killing.performed(now, has_seen_all);
+                    let round = tree.kill(killing.round(now));
+                    killing.performed(now, round.has_seen_all);
                 }
             });
             let is_first = dies(&below) && !killing.is_finished();

@@ -41,9 +41,9 @@ impl Pidfds {
         self.held.retain(|_| !ended.next().unwrap_or_default());
     }
 
-    /// Whether none of them lives.
-    pub(super) fn have_ended(&self) -> bool {
-        self.ended().into_iter().all(|ended| ended)
+    /// Those of which their descriptors do not tell that they have ended. None of them was waited for, so no pid is reused.
+    pub(super) fn not_ended(&self) -> impl Iterator<Item = Pid> {
+        self.held.iter().zip(self.ended()).filter(|(_, ended)| !ended).map(|((pid, _), _)| *pid)
     }
 
     /// Whether each has ended.

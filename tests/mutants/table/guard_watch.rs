@@ -60,7 +60,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "FailedLookTakenForWhole",
         breaks: "R4: after a search for processes that failed in part, the next kill is as late as after a complete one",
-        edits: &[edit(KILLING, "self.pause = Some(if ‹has_seen_all› {", "true")],
+        edits: &[edit(KILLING, "self.pause = Some(if ‹has_seen_all || is_in_vain› {", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::sync::mpsc;
 use std::thread;
@@ -240,8 +240,32 @@ impl Process {
         Hold(pid)
     }
 
+    /// Freezes it: it gets no processor time, and can't even die. `None` if that is not possible here.
+    #[must_use]
+    pub fn freeze(self) -> Option<Frozen> {
+        let group = Path::new("/sys/fs/cgroup/freezer").join(format!("neli-test.{}", self.pid));
+        fs::create_dir(&group).ok()?;
+        let frozen = Frozen(group);
+        fs::write(frozen.0.join("cgroup.procs"), self.pid.to_string()).ok()?;
+        fs::write(frozen.0.join("freezer.state"), "FROZEN").ok()?;
+        let state = || fs::read_to_string(frozen.0.join("freezer.state")).unwrap_or_default();
+        wait::until_true("a frozen process", || state().trim() == "FROZEN");
+        Some(frozen)
+    }
+
     fn stat(self) -> Option<Stat> {
         Stat::read(self.pid).filter(|stat| stat.started == self.started)
+    }
+}
+
+/// A control group of cgroup v1 that freezes a process until this is dropped.
+#[derive(Debug)]
+pub struct Frozen(PathBuf);
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        fs::write(self.0.join("freezer.state"), "THAWED").expect("our own group");
+        wait::until_true("an empty group", || fs::remove_dir(&self.0).is_ok());
     }
 }
 

@@ -71,7 +71,8 @@ pub enum Remains {
 }
 
 impl Remains {
-    /// `has_children`: waitid(2) found a child that has not ended. If a subreaper with one thread has none, no descendant is left.
+    /// `has_children`: waitid(2) found a child that has not ended, and it is not shown that [all have](super::has_tree_ended). If a subreaper
+    /// with one thread has none, no descendant is left.
     /// `is_elsewhere`: whether a process of the job is left that does not descend from the guard; it is called only if there are no children.
     pub fn seen(has_children: bool, is_elsewhere: impl FnOnce() -> bool) -> Self {
         if has_children {

@@ -9,6 +9,9 @@ use crate::time::Time;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LAST_PAUSE: Duration = Duration::from_millis(100);
 
+/// The longest pause once the processes that are left were reported as stuck and the supervisor is gone: nothing more depends on them.
+const LAST_PAUSE_ALONE: Duration = Duration::from_secs(10);
+
 /// The time from the guard's first SIGKILL, which goes to known processes, to the next one by all methods. The other methods may block: the
 /// control group while another process creates or removes one; a check, which opens files, while the job is at its memory limit. In this
 /// time the known processes die, release their memory, and leave their children to the guard, which then knows those too.
@@ -92,6 +95,11 @@ impl Killing {
 
     /// Ends the round at `now`. `has_seen_all`: no read failed during the check.
     pub fn performed(&mut self, now: Time, has_seen_all: bool) {
+        self.performed_for(now, has_seen_all, false);
+    }
+
+    /// As [`performed`](Self::performed). `is_alone`: no supervisor waits for the end any more.
+    pub(super) fn performed_for(&mut self, now: Time, has_seen_all: bool, is_alone: bool) {
         self.count_until(now);
         let Some(begun) = self.round_began.take() else { return };
         if self.uses_known_processes_only() {
@@ -102,7 +110,9 @@ impl Killing {
         // In a large tree a check takes longer than the pause, and the dying processes need the processors. So at most half of the time is
         // spent on checks.
         self.again_at = now + pause.max(now.since(begun));
-        self.pause = Some(if has_seen_all { LAST_PAUSE.min(pause * 2) } else { pause });
+        let is_in_vain = is_alone && self.stuck_at.is_none();
+        let longest = if is_in_vain { LAST_PAUSE_ALONE } else { LAST_PAUSE };
+        self.pause = Some(if has_seen_all || is_in_vain { longest.min(pause * 2) } else { pause });
     }
 
     /// When to kill again.
@@ -205,6 +215,22 @@ mod tests {
         assert!(!kill_until(&mut killing, at(4_999)));
         assert!(kill_until(&mut killing, at(5_200)));
         assert!(!kill_until(&mut killing, at(20_000)));
+    }
+
+    #[test]
+    fn kills_in_vain_become_rare_once_nobody_waits_for_them() {
+        for has_seen_all in [true, false] {
+            let mut killing = Killing::with_every_method(at(0), PATIENCE);
+            assert!(kill_until(&mut killing, at(5_200)));
+            let pauses = [200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000].map(Duration::from_millis);
+            // The pause before the first of these was 100 ms.
+            for pause in [Duration::from_millis(100)].into_iter().chain(pauses) {
+                let now = killing.again_at();
+                killing.round(now);
+                killing.performed_for(now, has_seen_all, true);
+                assert_eq!(killing.again_at().since(now), pause);
+            }
+        }
     }
 
     #[test]

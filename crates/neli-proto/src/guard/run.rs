@@ -145,10 +145,10 @@ impl GuardedRun {
         actions.extend(killing.map(|killing| Action::Kill(killing.round(now))));
     }
 
-    /// Notes that the actions of [`Action::Kill`] were performed.
-    pub(super) fn killed(&mut self, now: Time, has_seen_all: bool) {
+    /// Notes that the actions of [`Action::Kill`] were performed. `is_alone`: the supervisor is gone.
+    pub(super) fn killed(&mut self, now: Time, has_seen_all: bool, is_alone: bool) {
         if let Some(killing) = &mut self.killing {
-            killing.performed(now, has_seen_all);
+            killing.performed_for(now, has_seen_all, is_alone);
         }
     }
 
