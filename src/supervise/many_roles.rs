@@ -28,6 +28,7 @@ pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
         priority: config.priority,
         max_roles: roles.most,
         joined: None,
+        asks: None,
         waits_ms: None,
         left: RoleSet::new(),
         leaves: false,

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use harness::judge::shares::{FAIR_WITHIN, Shares};
+use harness::judge::shares::{FAIR_WITHIN, Shares, handed_to_the_dead};
 use harness::judge::{Counts, Overlap, claims, leaderless};
 use harness::wait;
 use serde_json::Value;
@@ -234,6 +234,10 @@ fn summary(
             text,
             "  shares at the end {held:?}, {after:?} after the last role was led (bound {bound:?}), {moves} roles handed over by then"
         );
+        let lines: Vec<Value> =
+            verdicts.iter().flat_map(|verdicts| verdicts.lines.lines()).filter_map(as_json).collect();
+        let dead = handed_to_the_dead(lines.iter());
+        let _ = writeln!(text, "  roles handed to candidates that wrote nothing after that: {dead}");
     }
     let _ =
         writeln!(text, "  load {load:.1}, longest pause of the chaos itself {:?}", Duration::from_nanos(run.overslept));
@@ -241,6 +245,10 @@ fn summary(
     let _ = writeln!(text, "  faults {}: {}", run.strikes.values().sum::<u32>(), faults.join(", "));
     let _ = writeln!(text, "  again: {}", command_line(parameters));
     text
+}
+
+fn as_json(line: &str) -> Option<Value> {
+    serde_json::from_str(line).ok()
 }
 
 /// Every record of a role's election with the law's verdict, by `neli-run watch` without a mutant; and the error of that command.

@@ -38,6 +38,8 @@ pub(crate) enum Action {
         now: Time,
         /// The offset of the first own hello, once it was read back.
         joined: Option<Offset>,
+        /// The candidate that shall answer it with a hello.
+        asks: Option<MemberId>,
     },
     /// Exit: another candidate maps a role to another partition.
     Refuse {
@@ -210,6 +212,9 @@ impl Introduction {
         {
             self.hello_without_shared_role_received(now, hello, warning.into());
         }
+        if hello.asks.as_ref() == Some(&self.member) {
+            self.answer(now);
+        }
         self.handle_timeout(now);
         if self.is_history(offset) { Whose::AnotherBefore } else { Whose::Another }
     }
@@ -247,6 +252,13 @@ impl Introduction {
     /// Sends a hello soon, because the records of a role no longer show who leads.
     pub(crate) fn view_lost(&mut self, now: Time) {
         self.say_hello_by(now + HELLO_AFTER_LEAD);
+    }
+
+    /// Answers a question with a hello, unless the first one was not read back yet.
+    pub(crate) fn answer(&mut self, now: Time) {
+        if self.joined.is_some() && self.stage != Stage::Refused {
+            self.say_hello(now);
+        }
     }
 
     /// The offset of the first own hello, once it was read back.
@@ -312,8 +324,13 @@ impl Introduction {
     }
 
     fn say_hello(&mut self, now: Time) {
+        self.ask(now, None);
+    }
+
+    /// Sends a hello that asks a candidate for one.
+    pub(crate) fn ask(&mut self, now: Time, asks: Option<MemberId>) {
         self.next_hello = Some(now + if self.joined.is_some() { HELLO_INTERVAL } else { SAID_AGAIN });
-        self.actions.push_back(Action::Hello { now, joined: self.joined });
+        self.actions.push_back(Action::Hello { now, joined: self.joined, asks });
     }
 }
 

@@ -155,8 +155,8 @@ impl ManyRoles {
         }
         while let Some(action) = self.known.as_mut()?.introduction.poll_action() {
             match action {
-                introduction::Action::Hello { now, joined } => {
-                    return Some(Action::Hello(Box::new(self.hello(now, joined))));
+                introduction::Action::Hello { now, joined, asks } => {
+                    return Some(Action::Hello(Box::new(ProcessHello { asks, ..self.hello(now, joined) })));
                 }
                 introduction::Action::Refuse { error } => return Some(Action::Refuse { error }),
                 introduction::Action::Stand => self.known.as_mut()?.stands = true,
@@ -164,7 +164,12 @@ impl ManyRoles {
                 introduction::Action::Wait { why, until } => return Some(Action::Wait { why, until }),
             }
         }
-        let (role, event) = match self.known.as_mut()?.poll_spread()? {
+        let known = self.known.as_mut()?;
+        let (role, event) = match known.poll_spread()? {
+            spread::Action::Ask { now, member } => {
+                known.introduction.ask(now, Some(member));
+                return self.poll_action();
+            }
             spread::Action::HolderMayBeIdle { role, may_be } => (role, Event::HolderMayBeIdle(may_be)),
             spread::Action::Delay { role, extra } => (role, Event::SpreadBy(extra)),
             spread::Action::HandOver { role, to } => (role, Event::HandOver { to }),
@@ -269,7 +274,7 @@ impl ManyRoles {
         // While roles are added, a process with the longer list may have more roles than partitions, and this one not.
         let has_other_use = own_mapping.has_partition_for_each() && !hello.mapping().has_partition_for_each();
         let is_in_group = hello.elector.as_deref() != Some(Elector::Log.name()) && !has_other_use;
-        let ProcessHello { member, name, roles, priority, max_roles, leaves, .. } = hello;
+        let ProcessHello { member, name, roles, priority, max_roles, asks, leaves, .. } = hello;
         // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in
         // none of these. So neither gets a role.
         let may_get_roles = roles.is_some() && shares_role;
@@ -280,6 +285,10 @@ impl ManyRoles {
             _ if !takes_roles => {}
             Whose::Another => known.spread.hello_received(now, &member, max_roles),
             Whose::AnotherBefore => known.spread.received_earlier(now, &member, max_roles),
+        }
+        if whose == Whose::Another {
+            known.spread.note_name(now, &member, name.as_deref());
+            asks.iter().for_each(|asked| known.spread.asked(now, asked));
         }
         if may_get_roles && !leaves {
             known.spread.note_priority(now, &member, priority);
@@ -311,6 +320,11 @@ impl ManyRoles {
         let is_kept = event == candidate::Event::Revoked && !self.settings.are_spread;
         let event = if is_kept { candidate::Event::StandingChanged(Standing::Elsewhere) } else { event };
         let release = ReadRelease::of(&event);
+        if let candidate::Event::Read { record: Some(Record { member: Some(by), body, .. }), .. } = &event
+            && let (true, true, Some(known)) = (body.lease().is_some(), node.is_caught_up(), self.known.as_mut())
+        {
+            known.spread.heard(now, by);
+        }
         node.handle(now, Event::Election(event));
         if let Some((release, known)) = release.zip(self.known.as_mut())
             && node.released_term() == Some(release.term)

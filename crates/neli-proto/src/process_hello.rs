@@ -45,6 +45,9 @@ pub struct ProcessHello {
     /// The offset of its first hello; `None` in the first hello itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joined: Option<Offset>,
+    /// A candidate that shall say hello now. It is to have a role, if it is still there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asks: Option<MemberId>,
     /// The time after this hello, in milliseconds, during which the writer does not claim the roles for which its records do not show who
     /// leads; `None` if they do for all roles.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,6 +81,7 @@ impl ProcessHello {
             priority: fields.number("priority").unwrap_or_default(),
             max_roles: fields.number("max_roles"),
             joined: fields.offset("joined"),
+            asks: fields.member("asks"),
             waits_ms: fields.number("waits_ms"),
             left: fields.str("left").map(RoleSet::parse).unwrap_or_default(),
             leaves: fields.flag("leaves"),
@@ -154,6 +158,7 @@ mod tests {
             priority: 0,
             max_roles: None,
             joined: None,
+            asks: None,
             waits_ms: None,
             left: RoleSet::new(),
             leaves: false,
@@ -166,6 +171,7 @@ mod tests {
             priority: 10,
             max_roles: Some(3),
             joined: Some(41),
+            asks: Some("cd".into()),
             waits_ms: Some(7),
             left: RoleSet::parse("1"),
             leaves: true,
@@ -216,7 +222,9 @@ mod tests {
             let (roles, partitions) = (Some("r,".repeat(200).into()), Some(u32::MAX));
             let (max_roles, joined, waits_ms) = (Some(u32::MAX), Some(Offset::MAX), Some(60_610));
             let left = left.clone();
-            let longest = ProcessHello { name, host, roles, partitions, max_roles, joined, waits_ms, left, ..hello() };
+            let asks = Some(MemberId::from_random(u128::MAX));
+            let longest =
+                ProcessHello { name, host, roles, partitions, max_roles, joined, asks, waits_ms, left, ..hello() };
             let read = ProcessHello::parse(&longest.to_bytes()).expect("it is short enough");
             assert_eq!((read.mapping(), read.joined), (longest.mapping(), longest.joined));
             assert_eq!(read.left, RoleSet::parse(&longest.left.text()));

@@ -109,6 +109,13 @@ impl Holding {
 /// An action that the owner of the nodes must perform.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
+    /// Say a hello that asks another candidate for one: it is to have a role, if it is still there.
+    Ask {
+        /// The time of the question.
+        now: Time,
+        /// That candidate.
+        member: MemberId,
+    },
     /// Add this to the claim delay of the role from now on. No role is claimed before its first `Delay`.
     Delay {
         /// The role.
@@ -148,6 +155,8 @@ pub struct Spread {
     candidates: Vec<MemberId>,
     /// The role that is being handed over now.
     pending: Option<HandedOver>,
+    /// The candidate that is to have a role next.
+    chosen: Option<MemberId>,
     /// No role is handed over before this time.
     not_before: Time,
     /// When a role last changed its holder.
@@ -185,6 +194,7 @@ impl Spread {
             roles: alloc::vec![role; roles],
             candidates: Vec::new(),
             pending: None,
+            chosen: None,
             not_before: now,
             changed_at: now,
             changed_otherwise_at: now,
@@ -272,7 +282,31 @@ impl Spread {
     pub fn received_earlier(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
         if *member != self.member {
             let age = HELLO_HOLDS.saturating_sub(HELLO_INTERVAL + LATE_HELLO);
-            self.members.known(member).hello_received(now - age, max_roles);
+            self.members.known(member).received_earlier(now, age, max_roles);
+            self.changed(now);
+        }
+    }
+
+    /// Notes the name in another candidate's hello. A process that died shortly after its start again and again has the same name each time.
+    pub fn note_name(&mut self, now: Time, member: &MemberId, name: Option<&str>) {
+        if *member != self.member {
+            self.members.named(now, member, name);
+            self.changed(now);
+        }
+    }
+
+    /// Notes that another candidate, a leader, has just written a record.
+    pub fn heard(&mut self, now: Time, member: &MemberId) {
+        // Most records of leaders change nothing.
+        if self.members.by_id(member).is_some_and(|member| member.heard(now)) {
+            self.changed(now);
+        }
+    }
+
+    /// Notes that a process asked another candidate for a hello.
+    pub fn asked(&mut self, now: Time, member: &MemberId) {
+        if *member != self.member {
+            self.members.known(member).asked(now);
             self.changed(now);
         }
     }
@@ -293,7 +327,7 @@ impl Spread {
             }
         }
         if !is_own {
-            self.members.known(member).released(now, why);
+            self.members.released(now, member, why);
         }
         self.changed(now);
     }
@@ -301,7 +335,7 @@ impl Spread {
     /// Handles another candidate's last hello: it leaves for good.
     pub fn member_left(&mut self, now: Time, member: &MemberId) {
         if *member != self.member {
-            self.members.known(member).released(now, Some(Why::Stopped));
+            self.members.released(now, member, Some(Why::Stopped));
             self.changed(now);
         }
     }
@@ -332,14 +366,8 @@ impl Spread {
                 role.withheld.taken(now, silent.is_some());
             }
         }
-        if let Some(member) = silent.and_then(|silent| self.members.by_id(&silent)) {
-            member.went_silent();
-        }
-        // A candidate that a leader names as its successor is alive, even if its hello was not read here yet.
-        if let Holding::Vacant { successor: Some(successor) } = &self.roles[number].holding
-            && *successor != self.member
-        {
-            self.members.known(successor).named_successor(now);
+        if let Some(silent) = silent.filter(|silent| *silent != self.member) {
+            self.members.went_silent(now, &silent);
         }
         if self.pending.as_ref().is_none_or(|pending| pending.role != number) {
             self.changed_otherwise_at = now;

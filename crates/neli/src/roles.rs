@@ -119,6 +119,7 @@ impl RolesBuilder {
             priority: 0,
             max_roles: self.max_roles,
             joined: None,
+            asks: None,
             waits_ms: None,
             left: RoleSet::new(),
             leaves: false,

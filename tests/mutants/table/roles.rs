@@ -6,6 +6,7 @@ use crate::mutant::{Mutant, edit};
 use super::{MEMBERSHIP, RELEASING};
 
 const INTRODUCTION: &str = "crates/neli-proto/src/introduction.rs";
+const HAND_OVER: &str = "crates/neli-proto/src/spread/hand_over.rs";
 const PRECEDENCE: &str = "crates/neli-proto/src/precedence.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
@@ -16,6 +17,19 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Node(
             "many_roles::nothing_is_claimed_before_a_slow_answer_to_the_first_hello",
             "claims a role before its first hello was answered",
+        )],
+    },
+    Mutant {
+        name: "AnswerUnawaited",
+        breaks: "Spread: a job is stopped for a candidate that may have died since its last hello",
+        edits: &[edit(
+            HAND_OVER,
+            "‹self.has_shown_itself(chosen)› && others",
+            "(self.has_shown_itself(chosen) || true)",
+        )],
+        noticed_by: &[Node(
+            "hellos_of_many::a_role_is_handed_over_only_when_the_one_that_is_to_have_it_has_answered",
+            "stops a job for a candidate that has not answered",
         )],
     },
     Mutant {

@@ -23,6 +23,7 @@ fn hello(member: &str, typed: &str, partitions: u32) -> ProcessHello {
         priority: 0,
         max_roles: None,
         joined: None,
+        asks: None,
         waits_ms: None,
         left: RoleSet::new(),
         leaves: false,
@@ -40,7 +41,7 @@ fn introduction() -> Introduction {
 }
 
 fn hello_at(now: Time, joined: Option<Offset>) -> Action {
-    Action::Hello { now, joined }
+    Action::Hello { now, joined, asks: None }
 }
 
 fn actions(introduction: &mut Introduction) -> Vec<Action> {

@@ -58,13 +58,48 @@ impl Spread {
             Some(By::Count) => self.beyond_share(candidates),
             None => None,
         };
-        if let Some(HandedOver { role, to }) = next {
+        let Some(HandedOver { role, to }) = next else {
+            self.chosen = None;
+            self.members.want_none();
+            return;
+        };
+        if to.as_ref().is_none_or(|to| self.have_shown_themselves(candidates, to)) {
+            self.chosen = None;
             if to.is_none() {
                 self.roles[role].withheld.offered();
             }
             self.actions.push_back(Action::HandOver { role, to: to.clone() });
             self.pending = Some(HandedOver { role, to });
         }
+    }
+
+    /// Whether the chosen candidate has given a sign of life since it was chosen. It is chosen for good when each other one that is to have a
+    /// role has given one as well: if that one has gone, the shares are others. Those that have given none are asked for one.
+    fn have_shown_themselves(&mut self, candidates: &Candidates, chosen: &MemberId) -> bool {
+        let mut others = true;
+        for ((id, share), held) in candidates.ids.iter().zip(candidates.shares()).zip(&candidates.loads.held) {
+            if *id == self.member || *held >= share {
+                self.members.known(id).wanted_since = None;
+            } else if id != chosen {
+                others &= self.has_shown_itself(id);
+            }
+        }
+        if others && self.chosen.as_ref() != Some(chosen) {
+            self.members.known(chosen).wanted_since = None;
+            self.chosen = Some(chosen.clone());
+        }
+        self.has_shown_itself(chosen) && others
+    }
+
+    /// Whether a candidate has given a sign of life since it is to have a role. If not, it is asked for one.
+    fn has_shown_itself(&mut self, id: &MemberId) -> bool {
+        let now = self.now;
+        let member = self.members.known(id);
+        let has = member.has_shown_itself(now);
+        if !has && member.asked(now) {
+            self.actions.push_back(Action::Ask { now, member: id.clone() });
+        }
+        has
     }
 
     /// A role that this process holds beyond its share, and the candidate that should hold it.

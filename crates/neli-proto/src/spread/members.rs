@@ -1,5 +1,6 @@
 //! The candidates that can take roles: those that are alive according to their hellos and their leads.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -17,12 +18,39 @@ const LONGEST_BAR: Duration = Duration::from_secs(60 * 60);
 /// the reading counts as old, and the next one may be lost.
 const LEADER_GETS_ROLES: Duration = HELLO_HOLDS.saturating_add(HELLO_INTERVAL);
 
+/// A candidate that was asked for a sign of life gets no role if none was read within this time, until one is read.
+const SIGN_OF_LIFE_WITHIN: Duration = Duration::from_secs(4);
+
+/// It is asked once more after this time: the question or the answer may have been lost.
+const ASKED_AGAIN: Duration = Duration::from_secs(2);
+
+/// A process that dies within this time after its start has lived shortly.
+const SHORT_LIFE: Duration = Duration::from_secs(60);
+
+/// If this many processes of a name have lived shortly, a new one of that name gets no role for as long as it has stood for less than that.
+const SHORT_LIVES: usize = 2;
+
+/// A short life counts for this long.
+const SHORT_LIFE_COUNTS: Duration = Duration::from_secs(10 * 60);
+
 /// A candidate: this process or another.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
     pub(super) id: MemberId,
+    name: Option<Box<str>>,
+    /// When its first hello was read, if that was after this process began to read.
+    came: Option<Time>,
     /// When its last hello was read; `None` if it is only known by its lead.
     received: Option<Time>,
+    /// When a record was last read that shows that it is alive.
+    heard: Option<Time>,
+    /// Since when it is to have a role. It must give a sign of life before a job is stopped for it.
+    pub(super) wanted_since: Option<Time>,
+    /// When it was asked for a sign of life; `None` once one was read.
+    asked: Option<Time>,
+    was_asked_again: bool,
+    /// Whether it has given none in time, and none since.
+    is_unresponsive: bool,
     absence: Absence,
     /// `--priority`.
     pub(super) priority: u16,
@@ -56,7 +84,14 @@ impl Member {
     pub(super) const fn new(id: MemberId, received: Option<Time>, max_roles: Option<u32>) -> Self {
         Self {
             id,
+            name: None,
+            came: None,
             received,
+            heard: received,
+            wanted_since: None,
+            asked: None,
+            was_asked_again: false,
+            is_unresponsive: false,
             absence: Absence::None,
             priority: 0,
             max_roles,
@@ -88,7 +123,7 @@ impl Member {
     /// more: its limit is not known, or it has died, and nobody has room for its roles.
     pub(super) fn most(&self, now: Time, held: u32, is_own: bool) -> u32 {
         let is_barred = self.barred_until.is_some_and(|until| now < until);
-        let gets_more = !is_barred && (is_own || self.is_heard_within(now, LEADER_GETS_ROLES));
+        let gets_more = !is_barred && !self.is_unresponsive && (is_own || self.is_heard_within(now, LEADER_GETS_ROLES));
         if gets_more { self.max_roles.unwrap_or(u32::MAX).max(held) } else { held }
     }
 
@@ -99,30 +134,70 @@ impl Member {
 
     /// Notes its hello.
     pub(super) fn hello_received(&mut self, now: Time, max_roles: Option<u32>) {
-        self.received = Some(now);
-        self.max_roles = max_roles;
+        (self.received, self.max_roles) = (Some(now), max_roles);
+        self.heard(now);
         if self.absence == Absence::UntilHello {
             self.absence = Absence::None;
         }
     }
 
-    /// Notes that another process has named it as a successor, so it is alive.
-    pub(super) const fn named_successor(&mut self, now: Time) {
-        self.received = Some(now);
+    /// Notes its hello of an unknown age. Its writer may have died since.
+    pub(super) fn received_earlier(&mut self, now: Time, age: Duration, max_roles: Option<u32>) {
+        self.max_roles = max_roles;
+        self.received = self.received.max(Some(now - age));
+    }
+
+    /// Notes a record of it that was just written. Returns whether it was asked for a sign of life.
+    pub(super) fn heard(&mut self, now: Time) -> bool {
+        self.heard = Some(now);
+        self.asked.take().is_some() | core::mem::take(&mut self.is_unresponsive)
+    }
+
+    /// Whether it has given a sign of life since it is to have a role.
+    pub(super) fn has_shown_itself(&mut self, now: Time) -> bool {
+        let since = *self.wanted_since.get_or_insert(now);
+        self.heard.is_some_and(|at| at >= since)
+    }
+
+    /// Notes that it is asked for a sign of life, unless it was just asked. Returns whether it is.
+    pub(super) fn asked(&mut self, now: Time) -> bool {
+        match self.asked {
+            None if !self.is_unresponsive => (self.asked, self.was_asked_again) = (Some(now), false),
+            Some(at) if !self.was_asked_again && now >= at + ASKED_AGAIN => self.was_asked_again = true,
+            None | Some(_) => return false,
+        }
+        true
+    }
+
+    /// Notes that it has given no sign of life, if the time for it is over. Returns whether that is so.
+    fn note_if_unresponsive(&mut self, now: Time) -> bool {
+        let is_unresponsive = self.asked.take_if(|asked| now >= *asked + SIGN_OF_LIFE_WITHIN).is_some();
+        self.is_unresponsive |= is_unresponsive;
+        is_unresponsive
+    }
+
+    fn was_short_lived(&self) -> bool {
+        self.came.zip(self.heard).is_some_and(|(came, last)| last.since(came) < SHORT_LIFE)
     }
 
     /// Notes that another candidate leads its former role, which it has not released.
-    pub(super) fn went_silent(&mut self) {
+    fn went_silent(&mut self, now: Time) {
         if self.absence == Absence::None {
-            self.absence = Absence::UntilHello;
+            self.goes(now, Absence::UntilHello);
         }
     }
 
+    /// Keeps its absence in mind for as long as a hello: one from before its end may be read later, in another partition.
+    fn goes(&mut self, now: Time, absence: Absence) {
+        self.absence = absence;
+        self.received = self.received.or(Some(now));
+    }
+
     /// Notes that it released a role.
-    pub(super) fn released(&mut self, now: Time, why: Option<Why>) {
+    fn released(&mut self, now: Time, why: Option<Why>) {
         match why {
-            Some(why) if why.goes_for_good() => self.absence = Absence::ForGood,
-            Some(Why::Suspended) => self.went_silent(),
+            Some(why) if why.goes_for_good() => self.goes(now, Absence::ForGood),
+            Some(Why::Suspended) => self.went_silent(now),
             Some(Why::RestartLimit | Why::Unhealthy) => self.ran_badly(now),
             Some(_) | None => {}
         }
@@ -162,46 +237,114 @@ impl Member {
     pub(super) fn changes_at(&self, now: Time) -> Option<Time> {
         let received = self.received.filter(|_| self.absence == Absence::None);
         let goes = [HELLO_HOLDS, LEADER_GETS_ROLES].map(|span| received.map(|at| at + span));
-        goes.into_iter().chain([self.barred_until]).flatten().filter(|at| *at > now).min()
+        let asked = [ASKED_AGAIN, SIGN_OF_LIFE_WITHIN].map(|span| self.asked.map(|at| at + span));
+        let others = [self.barred_until, self.came.map(|at| at + SHORT_LIFE)];
+        goes.into_iter().chain(asked).chain(others).flatten().filter(|at| *at > now).min()
     }
 }
 
 /// All known candidates, in the order of their ids.
 #[derive(Clone, Debug)]
-pub(super) struct Members(Vec<Member>);
+pub(super) struct Members {
+    all: Vec<Member>,
+    /// The names of processes that lived shortly, and when that was noticed.
+    short_lives: Vec<(Box<str>, Time)>,
+}
 
 impl Members {
     pub(super) fn of_one(member: Member) -> Self {
-        Self([member].into())
+        Self { all: [member].into(), short_lives: Vec::new() }
     }
 
     pub(super) fn all(&self) -> &[Member] {
-        &self.0
+        &self.all
     }
 
     pub(super) fn index(&self, id: &MemberId) -> Option<usize> {
-        self.0.binary_search_by(|member| member.id.cmp(id)).ok()
+        self.all.binary_search_by(|member| member.id.cmp(id)).ok()
     }
 
     pub(super) fn by_id(&mut self, id: &MemberId) -> Option<&mut Member> {
         let index = self.index(id)?;
-        self.0.get_mut(index)
+        self.all.get_mut(index)
     }
 
     /// The candidate with this id, which is added if it is unknown.
     pub(super) fn known(&mut self, id: &MemberId) -> &mut Member {
-        let at = match self.0.binary_search_by(|member| member.id.cmp(id)) {
+        let at = match self.all.binary_search_by(|member| member.id.cmp(id)) {
             Ok(at) => at,
             Err(at) => {
-                self.0.insert(at, Member::new(id.clone(), None, None));
+                self.all.insert(at, Member::new(id.clone(), None, None));
                 at
             }
         };
-        &mut self.0[at]
+        &mut self.all[at]
+    }
+
+    /// Notes that none of them is to have a role of this process.
+    pub(super) fn want_none(&mut self) {
+        self.all.iter_mut().for_each(|member| member.wanted_since = None);
+    }
+
+    /// Notes the name of a candidate whose hello was just written.
+    pub(super) fn named(&mut self, now: Time, id: &MemberId, name: Option<&str>) {
+        let member = self.known(id);
+        if member.came.is_some() {
+            return;
+        }
+        (member.came, member.name) = (Some(now), name.map(Box::from));
+        // Its earlier processes may have died again without a trace.
+        if let Some(name) = name.filter(|name| self.is_short_lived(now, name)) {
+            self.short_lives.iter_mut().filter(|(of, _)| **of == *name).for_each(|(_, at)| *at = now);
+        }
+    }
+
+    /// Whether the last processes of this name have died shortly after their start.
+    fn is_short_lived(&self, now: Time, name: &str) -> bool {
+        let counts = |(of, at): &&(Box<str>, Time)| **of == *name && now.since(*at) < SHORT_LIFE_COUNTS;
+        self.short_lives.iter().filter(counts).count() >= SHORT_LIVES
+    }
+
+    /// The most roles that a candidate may have while it holds `held`.
+    pub(super) fn most(&self, now: Time, member: &Member, held: u32, is_own: bool) -> u32 {
+        let is_new = member.came.is_some_and(|came| now.since(came) < SHORT_LIFE);
+        let must_stand_first = is_new && member.name.as_deref().is_some_and(|name| self.is_short_lived(now, name));
+        if must_stand_first { held } else { member.most(now, held, is_own) }
+    }
+
+    /// Notes that a candidate released a role.
+    pub(super) fn released(&mut self, now: Time, id: &MemberId, why: Option<Why>) {
+        self.known(id).released(now, why);
+        if why == Some(Why::SupervisorDied) {
+            self.died(now, id);
+        }
+    }
+
+    /// Notes that another candidate leads this one's former role, which it has not released.
+    pub(super) fn went_silent(&mut self, now: Time, id: &MemberId) {
+        self.known(id).went_silent(now);
+        self.died(now, id);
+    }
+
+    /// Notes those that were asked for a sign of life and gave none in time.
+    pub(super) fn note_unresponsive(&mut self, now: Time) {
+        let unresponsive =
+            self.all.iter_mut().filter_map(|member| member.note_if_unresponsive(now).then(|| member.id.clone()));
+        let unresponsive: Vec<MemberId> = unresponsive.collect();
+        unresponsive.iter().for_each(|id| self.died(now, id));
+    }
+
+    fn died(&mut self, now: Time, id: &MemberId) {
+        let Some(member) = self.by_id(id).filter(|member| member.was_short_lived()) else { return };
+        // Each life counts once.
+        if let Some(name) = member.name.take() {
+            self.short_lives.retain(|(_, at)| now.since(*at) < SHORT_LIFE_COUNTS);
+            self.short_lives.push((name, now));
+        }
     }
 
     /// Forgets candidates that left long ago, except those for which `is_needed` returns true.
     pub(super) fn forget_gone(&mut self, now: Time, is_needed: impl Fn(&MemberId) -> bool) {
-        self.0.retain(|member| !member.is_forgettable(now) || is_needed(&member.id));
+        self.all.retain(|member| !member.is_forgettable(now) || is_needed(&member.id));
     }
 }

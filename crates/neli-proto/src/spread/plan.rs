@@ -55,6 +55,7 @@ impl Spread {
         self.take_back_delays();
         // A candidate that did not take its role in time gets no role in this plan either.
         self.give_up_pending();
+        self.members.note_unresponsive(now);
         let mut candidates = self.count_candidates(now);
         if candidates.ids != self.candidates {
             self.candidates.clone_from(&candidates.ids);
@@ -79,7 +80,7 @@ impl Spread {
                 roles[*role].last_delay = LastDelay::Nothing;
                 false
             }
-            Action::HandOver { .. } | Action::HolderMayBeIdle { .. } => true,
+            Action::Ask { .. } | Action::HandOver { .. } | Action::HolderMayBeIdle { .. } => true,
         });
     }
 
@@ -107,7 +108,7 @@ impl Spread {
             let held = held.saturating_add(elsewhere).saturating_add(member.other_roles);
             beyond = beyond.max(member.other_roles);
             candidates.loads.held.push(held);
-            candidates.loads.most.push(member.most(now, held, is_own));
+            candidates.loads.most.push(self.members.most(now, member, held, is_own));
             candidates.loads.priority.push(member.priority);
         }
         let others = || candidates.ids.iter().filter(|id| **id != self.member);

@@ -11,7 +11,9 @@ use neli_proto::spread::Holding;
 use neli_proto::time::Time;
 use neli_proto::timings::{Elector, PATIENCE, Patience};
 
-use super::many_roles::{GROUP, LONG, hello, introduced, is_claimed, let_time_pass, standing, wanted};
+use super::many_roles::{
+    GROUP, LONG, hello, introduced, is_claimed, let_time_pass, let_time_pass_beside, standing, wanted,
+};
 use super::*;
 
 /// The hello that is due by then.
@@ -122,7 +124,7 @@ fn roles_are_handed_only_to_candidates_that_take_roles() {
             let stands = !hello.leaves && *hello != left_all && hello.roles == first.roles;
             assert_eq!(told.as_ref().map(says_that_it_leaves), Some(!stands), "{hello:?}");
         }
-        let actions = let_time_pass(&mut many, now);
+        let actions = let_time_pass_beside(&mut many, now, &[&again]);
         let to_other = |action: &Action| {
             let Action::Tell { event: Event::HandOver { to }, .. } = action else { return false };
             *to == Some("other".into())
@@ -242,4 +244,35 @@ fn the_holder_may_be_a_process_that_stands_only_for_added_roles() {
     drop(many.received(now, 20, &other.to_bytes()));
     let is_told = |action: &Action| matches!(action, Action::Tell { event: Event::HolderMayBeIdle(true), .. });
     assert!(wanted(&mut many).iter().any(is_told));
+}
+
+/// A job would be stopped for a candidate that has died since its last hello.
+#[test]
+fn a_role_is_handed_over_only_when_the_one_that_is_to_have_it_has_answered() {
+    let other = ProcessHello { joined: Some(20), ..hello("other", "4", Some(4)) };
+    let mut asked = [0; 2];
+    for (answers, asked) in [false, true].into_iter().zip(&mut asked) {
+        let (mut many, now) = standing(Elector::Log);
+        (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
+        many.received(now, 20, &other.to_bytes());
+        let answer: &[_] = if answers { &[&other] } else { &[] };
+        let actions = let_time_pass_beside(&mut many, now, answer);
+        let is_handed_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
+        let is_given = actions.iter().any(is_handed_over);
+        assert!(answers || !is_given, "stops a job for a candidate that has not answered");
+        assert!(is_given || !answers, "a candidate that answers gets its share");
+        let asks = |action: &&Action| matches!(action, Action::Hello(hello) if hello.asks == Some("other".into()));
+        *asked = actions.iter().filter(asks).count();
+    }
+    assert_eq!(asked, [2, 1], "a question that has no answer is asked once more");
+}
+
+#[test]
+fn a_hello_that_asks_for_one_is_answered_at_once() {
+    for (asked, answers) in [("me", true), ("third", false)] {
+        let (mut many, now) = said_hello_just_now();
+        let question = ProcessHello { joined: Some(20), asks: Some(asked.into()), ..hello("other", "4", Some(4)) };
+        many.received(now, 20, &question.to_bytes());
+        assert_eq!(wanted(&mut many).iter().any(|action| matches!(action, Action::Hello(_))), answers, "{asked}");
+    }
 }

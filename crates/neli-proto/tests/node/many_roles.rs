@@ -29,6 +29,7 @@ pub(super) fn hello(member: &str, typed: &str, partitions: Option<u32>) -> Proce
         priority: 0,
         max_roles: None,
         joined: None,
+        asks: None,
         waits_ms: None,
         left: RoleSet::new(),
         leaves: false,
@@ -46,13 +47,30 @@ pub(super) fn wanted(many: &mut ManyRoles) -> Vec<Action> {
 
 /// Lets time pass until there are no more actions, or for a long time.
 pub(super) fn let_time_pass(many: &mut ManyRoles, from: Time) -> Vec<Action> {
+    let_time_pass_beside(many, from, &[])
+}
+
+/// The same beside others, which answer with these hellos.
+pub(super) fn let_time_pass_beside(many: &mut ManyRoles, from: Time, others: &[&ProcessHello]) -> Vec<Action> {
     let mut actions = Vec::new();
+    let mut offset = 1_000;
     while let Some(due) = many.poll_timeout().filter(|due| *due < from + LONG) {
         many.handle_timeout(due);
-        actions.extend(wanted(many));
+        let mut wanted_actions = wanted(many);
+        while let Some(answer) = others.iter().find(|other| wanted_actions.iter().any(|action| asks(action, other))) {
+            offset += 1;
+            many.received(due, offset, &answer.to_bytes());
+            actions.append(&mut wanted_actions);
+            wanted_actions = wanted(many);
+        }
+        actions.append(&mut wanted_actions);
         assert_ne!(many.poll_timeout(), Some(due), "it would be called again for ever");
     }
     actions
+}
+
+fn asks(action: &Action, other: &ProcessHello) -> bool {
+    matches!(action, Action::Hello(hello) if hello.asks.as_ref() == Some(&other.member))
 }
 
 pub(super) fn is_claimed(action: &Action) -> bool {
@@ -180,7 +198,12 @@ fn roles_are_handed_over_in_time_where_claim_delays_have_changed_as_well() {
     let mut handed_over_after = None;
     while let Some(due) = many.poll_timeout().filter(|due| handed_over_after.is_none() && *due < now + LONG) {
         many.handle_timeout(due);
-        handed_over_after = wanted(&mut many).iter().any(is_hand_over).then(|| due.since(now));
+        let mut actions = wanted(&mut many);
+        if actions.iter().any(|action| asks(action, &other)) {
+            many.received(due, 21, &other.to_bytes());
+            actions = wanted(&mut many);
+        }
+        handed_over_after = actions.iter().any(is_hand_over).then(|| due.since(now));
     }
     assert_eq!(handed_over_after, Some(Duration::from_secs(1)), "by then everybody knows who is there");
 }

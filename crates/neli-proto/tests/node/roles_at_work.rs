@@ -16,7 +16,7 @@ use neli_proto::time::Time;
 use neli_proto::timings::{Elector, Patience, Timings};
 
 use super::host::{DURATIONS, HEARTBEAT_INTERVAL};
-use super::many_roles::{LONG, hello, introduced, let_time_pass, standing, wanted};
+use super::many_roles::{LONG, hello, introduced, let_time_pass, let_time_pass_beside, standing, wanted};
 use super::*;
 
 /// A candidate without many roles takes part in one election, which may be none of these. A role that was handed to it would have no
@@ -32,7 +32,7 @@ fn nothing_is_handed_to_a_candidate_without_many_roles() {
         (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
         drop(many.received(now, 13, &other.to_bytes()));
         let mut actions = wanted(&mut many);
-        actions.extend(let_time_pass(&mut many, now));
+        actions.extend(let_time_pass_beside(&mut many, now, &[&other]));
         let is_handed_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
         assert_eq!(actions.iter().any(is_handed_over), is_given, "{other:?}");
     }
@@ -52,7 +52,7 @@ fn a_candidate_outside_the_group_gets_its_share_too() {
         let hello = ProcessHello { joined: Some(13), elector: Some(elector.into()), ..hello("other", typed, Some(4)) };
         drop(many.received(now, 13, &hello.to_bytes()));
         let mut actions = wanted(&mut many);
-        actions.extend(let_time_pass(&mut many, now));
+        actions.extend(let_time_pass_beside(&mut many, now, &[&hello]));
         let handed_over = actions.iter().find_map(|action| {
             let Action::Tell { role, event: Event::HandOver { to } } = action else { return None };
             Some((*role, to.as_ref().map(MemberId::as_str)))
@@ -72,7 +72,7 @@ fn a_process_of_a_shorter_list_is_handed_no_role_that_it_does_not_have() {
     let other = ProcessHello { joined: Some(13), ..hello("other", "2", Some(4)) };
     drop(many.received(now, 13, &other.to_bytes()));
     let mut actions = wanted(&mut many);
-    actions.extend(let_time_pass(&mut many, now));
+    actions.extend(let_time_pass_beside(&mut many, now, &[&other]));
     let handed_over = actions.iter().find_map(|action| {
         let Action::Tell { role, event: Event::HandOver { to } } = action else { return None };
         Some((*role, to.as_ref().map(MemberId::as_str)))
@@ -94,7 +94,7 @@ fn a_process_of_a_longer_list_is_handed_no_role_for_those_that_only_it_has() {
         let other = ProcessHello { joined: Some(13), left, ..hello("other", typed, Some(4)) };
         drop(many.received(now, 14, &other.to_bytes()));
         let mut actions = wanted(&mut many);
-        actions.extend(let_time_pass(&mut many, now));
+        actions.extend(let_time_pass_beside(&mut many, now, &[&third, &other]));
         let handed_over = actions.iter().find_map(|action| {
             if let Action::Tell { event: Event::HandOver { to }, .. } = action { to.clone() } else { None }
         });

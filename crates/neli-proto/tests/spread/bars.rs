@@ -30,9 +30,11 @@ fn next_handed_over(spread: &mut Spread, from: Time, others: &[&str]) -> (u64, u
             hello_due = now + HELLO_INTERVAL;
         }
         spread.handle_timeout(now);
-        for action in actions(spread) {
-            if let Action::HandOver { role, to } = action {
-                return (now.since(from).as_secs(), role, to);
+        while let Some(action) = spread.poll_action() {
+            match action {
+                Action::Ask { member, .. } => spread.hello_received(now, &member, None),
+                Action::Delay { .. } | Action::HolderMayBeIdle { .. } => {}
+                Action::HandOver { role, to } => return (now.since(from).as_secs(), role, to),
             }
         }
         now = spread.poll_timeout().map_or(hello_due, |due| due.min(hello_due));

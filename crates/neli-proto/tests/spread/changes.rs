@@ -8,7 +8,7 @@ use neli_proto::spread::By;
 
 use super::group::SESSION;
 use super::process::{Own, Process, RoleState};
-use super::world::{Entry, Event, LEASE, World};
+use super::world::{Entry, Event, Hello, LEASE, World};
 
 impl World {
     /// Starts a process that has read all journals.
@@ -40,7 +40,10 @@ impl World {
             state.open_since = leader.is_none().then_some(self.now);
         }
         self.processes.push(Some(new));
-        self.at(self.now, Event::HelloDue { process });
+        for (writer, hello) in self.last_hellos.clone() {
+            self.hello_is_read(&writer, hello, process, true);
+        }
+        self.at(self.now, Event::HelloDue { process, is_first: true });
         if by == By::Assignment {
             self.join_group(process);
         }
@@ -61,22 +64,42 @@ impl World {
         self.join(None)
     }
 
-    /// Lets a process read another one's hello.
-    pub(crate) fn hello_arrives(&mut self, from: &MemberId, max_roles: Option<u32>, to: usize) {
+    /// Lets a process read another one's hello, or one from before its start.
+    pub(crate) fn hello_is_read(&mut self, from: &MemberId, hello: Hello, to: usize, is_history: bool) {
         let (now, all) = (self.now, self.journals.len());
-        let is_writer = |process: &Option<Process>| process.as_ref().is_some_and(|it| it.member == *from);
-        let writer = self.processes.iter().position(is_writer);
-        let by = writer.and_then(|writer| self.processes[writer].as_ref()).map_or(self.by, |writer| writer.by);
-        let list = |process: usize| self.lists.get(&process).copied().unwrap_or(all);
-        let (theirs, own) = (writer.map_or(all, list), list(to));
-        let Some(it) = &mut self.processes[to] else { return };
-        it.spread.hello_received(now, from, max_roles);
-        it.spread.note_elector(now, from, by == By::Assignment);
-        let mut lacking = RoleSet::new();
-        (theirs..own).for_each(|role| lacking.insert(role));
-        it.spread.roles_left(now, from, &lacking);
-        it.spread.note_other_roles(now, from, u32::try_from(theirs.saturating_sub(own)).unwrap());
+        let own = self.lists.get(&to).copied().unwrap_or(all);
+        let Some(it) = self.processes[to].as_mut().filter(|it| it.member != *from) else { return };
+        let Hello { name, is_in_group, roles, max_roles, asks, leaves } = hello;
+        if leaves {
+            it.spread.member_left(now, from);
+        } else {
+            if is_history {
+                it.spread.received_earlier(now, from, max_roles);
+            } else {
+                it.spread.note_name(now, from, name);
+                it.spread.hello_received(now, from, max_roles);
+            }
+            it.spread.note_elector(now, from, is_in_group);
+            let mut lacking = RoleSet::new();
+            (roles..own).for_each(|role| lacking.insert(role));
+            it.spread.roles_left(now, from, &lacking);
+            it.spread.note_other_roles(now, from, u32::try_from(roles.saturating_sub(own)).unwrap());
+        }
+        match asks.filter(|_| !is_history) {
+            Some(asked) if asked == it.member => self.say_hello(to, None),
+            Some(asked) => it.spread.asked(now, &asked),
+            None => {}
+        }
         self.perform(to);
+    }
+
+    /// Appends a process's hello.
+    pub(crate) fn append_hello(&mut self, from: &MemberId, hello: Hello) {
+        self.last_hellos.insert(from.clone(), hello.clone());
+        for to in 0..self.processes.len() {
+            let late = self.up_to(self.delays.hello_latency);
+            self.at(self.now + late, Event::HelloArrives { from: from.clone(), hello: hello.clone(), to });
+        }
     }
 
     /// Stops a process.
@@ -92,12 +115,17 @@ impl World {
                 self.at(self.now + stop, Event::JobStopped { process, role });
             }
         }
+        let now = self.now;
+        let it = self.processes[process].as_mut().unwrap();
+        (0..it.role_states.len()).for_each(|role| it.spread.observe(now, role, it.holding(role)));
+        self.perform(process);
         self.go_if_done(process);
     }
 
     /// Kills a process. Its guard releases its roles, or its machine dies with it.
     pub(crate) fn die(&mut self, process: usize, with_machine: bool) {
         let Some(dead) = self.processes[process].take() else { return };
+        self.deaths.insert(dead.member.clone(), self.now);
         self.at(self.now + SESSION, Event::SessionOver { process });
         for role in 0..self.journals.len() {
             if self.leaders[role].as_ref() != Some(&dead.member) {
@@ -164,9 +192,7 @@ impl World {
             self.processes[process].iter_mut().for_each(|it| it.is_leaving = true);
         }
         let Some(gone) = self.processes[process].take_if(|it| is_done(it)) else { return };
-        for to in 0..self.processes.len() {
-            let late = self.up_to(self.delays.hello_latency);
-            self.at(self.now + late, Event::LastHelloArrives { from: gone.member.clone(), to });
-        }
+        let hello = self.hello_of(process, &gone);
+        self.append_hello(&gone.member, Hello { leaves: true, ..hello });
     }
 }

@@ -49,7 +49,7 @@ fn a_member_that_has_left_a_role_may_have_its_partition() {
     let told = |spread: &mut Spread| -> Vec<(usize, bool)> {
         let told = |action| match action {
             Action::HolderMayBeIdle { role, may_be } => Some((role, may_be)),
-            Action::Delay { .. } | Action::HandOver { .. } => None,
+            Action::Ask { .. } | Action::Delay { .. } | Action::HandOver { .. } => None,
         };
         actions(spread).into_iter().filter_map(told).collect()
     };

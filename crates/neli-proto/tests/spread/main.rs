@@ -5,6 +5,7 @@
 
 mod bars;
 mod changes;
+mod deaths;
 mod group;
 mod left_roles;
 mod limits;

@@ -48,6 +48,7 @@ pub(crate) enum Own {
 /// One process.
 pub(crate) struct Process {
     pub(crate) member: MemberId,
+    pub(crate) name: Option<&'static str>,
     pub(crate) spread: Spread,
     pub(crate) role_states: Vec<RoleState>,
     pub(crate) max_roles: Option<u32>,
@@ -84,6 +85,7 @@ impl Process {
             spread: Spread::new(now, settings),
             role_states: vec![state; roles],
             member,
+            name: None,
             max_roles,
             by,
             patience: Patience::For(PATIENCE),

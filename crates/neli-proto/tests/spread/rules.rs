@@ -21,13 +21,14 @@ pub(crate) fn held_by(id: &str) -> Holding {
     Holding::Held { by: id.into() }
 }
 
-/// The roles that are handed over, and to which member, if no event comes for this time.
+/// The roles that are handed over, and to which member, if no event comes for this time but the answer of the one that is asked.
 pub(crate) fn handed_over(spread: &mut Spread, from: Time, span: Duration) -> Vec<(usize, Option<MemberId>)> {
     let mut handed = Vec::new();
     let mut now = from;
     loop {
-        for action in actions(spread) {
+        while let Some(action) = spread.poll_action() {
             match action {
+                Action::Ask { member, .. } => spread.hello_received(now, &member, None),
                 Action::Delay { .. } | Action::HolderMayBeIdle { .. } => {}
                 Action::HandOver { role, to } => handed.push((role, to)),
             }
@@ -91,7 +92,7 @@ fn a_holder_of_more_roles_waits_longer() {
     spread.observe(START, 7, held_by("m2"));
     let mut extras = actions(&mut spread).into_iter().filter_map(|action| match action {
         Action::Delay { role: 7, extra } => Some(extra),
-        Action::Delay { .. } | Action::HandOver { .. } | Action::HolderMayBeIdle { .. } => None,
+        Action::Ask { .. } | Action::Delay { .. } | Action::HandOver { .. } | Action::HolderMayBeIdle { .. } => None,
     });
     assert_eq!(extras.next_back(), Some(Some(Duration::from_millis(700))), "four more than the one that is to have it");
 }
@@ -228,16 +229,6 @@ fn a_hello_from_before_the_reading_holds_until_the_next_one_is_overdue() {
         (0..4).for_each(|role| spread.observe(START + after, role, Holding::Leading));
         assert_eq!(handed_over(&mut spread, START + after, Duration::ZERO), handed, "{after:?}");
     }
-}
-
-/// The successor's hello may have been lost, or comes later.
-#[test]
-fn a_named_successor_is_alive_without_a_hello() {
-    let mut spread = Spread::new(START, settings(1));
-    spread.observe(START, 0, held_by("m2"));
-    spread.observe(START, 0, Holding::Vacant { successor: Some("m3".into()) });
-    spread.released(START, 0, &"m2".into(), "stopped");
-    assert_eq!(actions(&mut spread), [Action::Delay { role: 0, extra: Some(PATIENCE) }], "it is that one's turn");
 }
 
 #[test]

@@ -14,6 +14,9 @@ use super::group::Group;
 use super::process::{Own, Process};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(20);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// A process says its second hello after this time.
+const FIRST_HELLO_ANSWERED: Duration = Duration::from_millis(500);
 const HELLO_INTERVAL: Duration = Duration::from_secs(30);
 /// A candidate that has handed a role over claims it again after this time.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(10);
@@ -46,11 +49,31 @@ pub(crate) enum Entry {
     Release { by: MemberId, why: &'static str, successor: Option<MemberId> },
 }
 
+/// A process's hello.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Hello {
+    pub(crate) name: Option<&'static str>,
+    pub(crate) is_in_group: bool,
+    /// The number of roles in its list.
+    pub(crate) roles: usize,
+    pub(crate) max_roles: Option<u32>,
+    pub(crate) asks: Option<MemberId>,
+    pub(crate) leaves: bool,
+}
+
 #[derive(Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Event {
     /// A process gets its assignment.
     Assigned {
         process: usize,
+    },
+    BeatArrives {
+        from: MemberId,
+        to: usize,
+    },
+    /// A process beats, if it leads a role. Only the first beat after a question is simulated.
+    Beats {
+        member: MemberId,
     },
     ClaimDue {
         process: usize,
@@ -60,10 +83,6 @@ pub(crate) enum Event {
         process: usize,
         role: usize,
     },
-    LastHelloArrives {
-        from: MemberId,
-        to: usize,
-    },
     GroupChanged,
     GuardReleases {
         member: MemberId,
@@ -71,11 +90,12 @@ pub(crate) enum Event {
     },
     HelloArrives {
         from: MemberId,
-        max_roles: Option<u32>,
+        hello: Hello,
         to: usize,
     },
     HelloDue {
         process: usize,
+        is_first: bool,
     },
     JobStopped {
         process: usize,
@@ -123,6 +143,12 @@ pub(crate) struct World {
     pub(crate) revokes: usize,
     /// The number of claims that took effect.
     pub(crate) wins: usize,
+    /// The last hello of each process.
+    pub(crate) last_hellos: BTreeMap<MemberId, Hello>,
+    /// When each process that died did so.
+    pub(crate) deaths: BTreeMap<MemberId, Time>,
+    /// The roles that were handed to processes which had died before their last record could arrive.
+    pub(crate) handed_to_the_dead: usize,
 }
 
 impl World {
@@ -143,6 +169,9 @@ impl World {
             hand_overs: 0,
             revokes: 0,
             wins: 0,
+            last_hellos: BTreeMap::new(),
+            deaths: BTreeMap::new(),
+            handed_to_the_dead: 0,
         }
     }
 
@@ -197,17 +226,22 @@ impl World {
                     self.await_claim(process, role);
                 }
             }
-            Event::GroupChanged => self.rebalance(),
-            Event::GuardReleases { member, role } => self.release(role, member, "supervisor-died", None),
-            Event::HelloArrives { from, max_roles, to } => self.hello_arrives(&from, max_roles, to),
-            Event::LastHelloArrives { from, to } => {
+            Event::BeatArrives { from, to } => {
                 let now = self.now;
                 if let Some(it) = &mut self.processes[to] {
-                    it.spread.member_left(now, &from);
+                    it.spread.heard(now, &from);
                     self.perform(to);
                 }
             }
-            Event::HelloDue { process } => self.say_hello(process),
+            Event::Beats { member } => self.beat(&member),
+            Event::GroupChanged => self.rebalance(),
+            Event::GuardReleases { member, role } => self.release(role, member, "supervisor-died", None),
+            Event::HelloArrives { from, hello, to } => self.hello_is_read(&from, hello, to, false),
+            Event::HelloDue { process, is_first } => {
+                self.say_hello(process, None);
+                let next = if is_first { FIRST_HELLO_ANSWERED } else { HELLO_INTERVAL };
+                self.at(self.now + next, Event::HelloDue { process, is_first: false });
+            }
             Event::JobStopped { process, role } => {
                 let Some(it) = &mut self.processes[process] else { return };
                 let (member, is_leaving) = (it.member.clone(), it.is_leaving);
@@ -238,19 +272,37 @@ impl World {
         }
     }
 
-    fn say_hello(&mut self, process: usize) {
+    pub(crate) fn say_hello(&mut self, process: usize, asks: Option<MemberId>) {
         let lost = self.up_to(Duration::from_secs(100)).as_secs() < u64::from(self.delays.hellos_lost);
         let Some(it) = &mut self.processes[process] else { return };
-        let (from, max_roles) = (it.member.clone(), it.max_roles);
         it.lost_last_hello = lost && !it.lost_last_hello;
-        if !it.lost_last_hello {
+        if let Some(it) = self.processes[process].as_ref().filter(|it| !it.lost_last_hello) {
+            let (from, hello) = (it.member.clone(), self.hello_of(process, it));
+            self.append_hello(&from, Hello { asks, ..hello });
+        }
+    }
+
+    /// Lets a process's next beat arrive, if it is alive and leads a role.
+    fn beat(&mut self, member: &MemberId) {
+        let is_alive = self.processes.iter().flatten().any(|it| it.member == *member);
+        if is_alive && self.leaders.iter().flatten().any(|leader| leader == member) {
             for to in 0..self.processes.len() {
-                let late = self.up_to(self.delays.hello_latency);
-                let event = Event::HelloArrives { from: from.clone(), max_roles, to };
-                self.at(self.now + late, event);
+                let late = self.up_to(self.delays.latency);
+                self.at(self.now + late, Event::BeatArrives { from: member.clone(), to });
             }
         }
-        self.at(self.now + HELLO_INTERVAL, Event::HelloDue { process });
+    }
+
+    pub(crate) fn hello_of(&self, process: usize, it: &Process) -> Hello {
+        let roles = self.lists.get(&process).copied().unwrap_or(self.journals.len());
+        Hello {
+            name: it.name,
+            is_in_group: it.by == By::Assignment,
+            roles,
+            max_roles: it.max_roles,
+            asks: None,
+            leaves: false,
+        }
     }
 
     fn append(&mut self, role: usize, entry: Entry) {
@@ -301,6 +353,7 @@ impl World {
         state.read += 1;
         match entry.clone() {
             Entry::Claim { by, is_effective: true } => {
+                it.spread.heard(now, &by);
                 state.own = if by != it.member {
                     Own::Nothing
                 } else if it.is_leaving {
@@ -372,6 +425,12 @@ impl World {
                     it.role_states[role].extra = extra;
                     self.await_claim(process, role);
                 }
+                Action::Ask { now, member } => {
+                    assert_eq!(now, self.now, "it is asked at once");
+                    self.say_hello(process, Some(member.clone()));
+                    let late = self.up_to(HEARTBEAT_INTERVAL);
+                    self.at(self.now + late, Event::Beats { member });
+                }
                 Action::HolderMayBeIdle { role, may_be } => {
                     it.role_states[role].holder_may_be_idle = may_be;
                     self.await_claim(process, role);
@@ -384,6 +443,9 @@ impl World {
                     let given = others.find(|other| Some(&other.member) == to.as_ref());
                     assert!(given.is_none_or(stands_for_it), "what is handed over is given to a candidate of the role");
                     self.hand_overs += 1;
+                    let latency = self.delays.latency.max(self.delays.hello_latency);
+                    let died = to.as_ref().and_then(|to| self.deaths.get(to));
+                    self.handed_to_the_dead += usize::from(died.is_some_and(|at| *at + latency < self.now));
                     self.stand_down(process, role, "spread");
                 }
             }

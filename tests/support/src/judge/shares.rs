@@ -175,6 +175,21 @@ pub fn excuse(from: u64, roles: &[RoleHistory<'_>], names: &[String], elector: E
     Duration::from_nanos(until - from) + SETTLED * resigned.min(most) * u32::from(elector == Elector::Group)
 }
 
+/// How many releases for a fair share name a successor that wrote no claim and no beat after that, in any role: it was dead by then. The lines
+/// are those of all roles' journals, as above.
+#[must_use]
+pub fn handed_to_the_dead<'a>(lines: impl Iterator<Item = &'a Value> + Clone) -> usize {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut last: HashMap<String, String> = HashMap::new();
+    for line in lines.clone().filter(|line| ["beat", "claim"].iter().any(|kind| line["record"]["kind"] == *kind)) {
+        let newest = last.entry(text(&line["record"]["member"])).or_default();
+        *newest = text(&line["ts"]).max(std::mem::take(newest));
+    }
+    let named = lines.filter(|line| line["verdict"] == "effective" && line["record"]["why"] == "spread");
+    let named = named.filter(|line| line["record"]["successor"].is_string());
+    named.filter(|line| last.get(&text(&line["record"]["successor"])).is_none_or(|at| *at < text(&line["ts"]))).count()
+}
+
 /// A duration doubled this many times.
 fn twice(span: Duration, times: u32) -> Duration {
     span.saturating_mul(1 << times.min(6))

@@ -156,3 +156,28 @@ fn a_record_without_effect_excuses_nothing() {
     let lines = vec![release("spread", "a", Some("b")), of_another];
     assert_eq!(seconds(Elector::Log, &[(lines, vec![run(3, 10)])]), 0);
 }
+
+/// A record at this second, in any role's journal.
+fn at(second: u64, line: &Value, member: &str) -> Value {
+    let mut line = line.clone();
+    line["ts"] = json!(format!("2026-01-01T00:00:{second:02}.000Z"));
+    line["record"]["member"] = json!(member);
+    line
+}
+
+#[test]
+fn a_role_is_handed_to_the_dead_if_the_successor_writes_nothing_after_that() {
+    let spread = release("spread", "a", Some("b"));
+    let beat = json!({ "verdict": "void", "record": { "kind": "beat" } });
+    for (why, then, dead) in [
+        (&spread, at(6, &beat, "b"), 0),
+        (&spread, at(6, &claim(1, "b"), "b"), 0),
+        (&spread, at(4, &beat, "b"), 1),
+        (&spread, at(6, &beat, "c"), 1),
+        (&spread, at(6, &release("supervisor-died", "b", None), "b"), 1),
+        (&release("spread", "a", None), at(4, &beat, "b"), 0),
+    ] {
+        let lines = [at(5, why, "a"), then.clone()];
+        assert_eq!(handed_to_the_dead(lines.iter()), dead, "{then}");
+    }
+}

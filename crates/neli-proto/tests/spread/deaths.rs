@@ -1,0 +1,180 @@
+//! Processes that die: no role is handed to one of them, since that would stop a job for nobody.
+
+use std::time::Duration;
+
+use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
+use neli_proto::record::MemberId;
+use neli_proto::spread::{Action, By, Holding, Spread};
+use neli_proto::time::Time;
+
+use crate::rules::{START, actions, handed_over, held_by, leads_all, settings};
+use crate::world::{SHORT_DELAYS, World};
+use crate::{MINUTE, is_fair, pick, there};
+
+/// A world of twelve roles. With the group, a candidate with a limit makes the number of roles decide.
+fn a_world(seed: u64, by: By, processes: usize) -> World {
+    let mut world = World::new(seed, by, 12, SHORT_DELAYS);
+    for _ in 0..processes {
+        world.join((by == By::Assignment).then_some(12));
+    }
+    world.run_for(MINUTE);
+    world
+}
+
+/// Most processes die at once, and one is started.
+fn many_deaths(seed: u64, by: By) {
+    let mut world = a_world(seed, by, 5);
+    for victim in 0..3 {
+        let with_machine = pick(&mut world, 4) > 0;
+        world.die(victim, with_machine);
+    }
+    let pause = world.up_to(Duration::from_secs(30));
+    world.run_for(pause);
+    world.join(None);
+    world.run_for(MINUTE * 2);
+    assert_eq!(world.handed_to_the_dead, 0, "seed {seed}, {by:?}");
+    assert!(is_fair(&world.held(), 12), "seed {seed}, {by:?}: {:?}", world.held());
+}
+
+#[test]
+fn nothing_is_handed_to_processes_that_died_at_once() {
+    for seed in 0..100 {
+        many_deaths(seed, By::Assignment);
+        many_deaths(seed, By::Count);
+    }
+}
+
+/// A process that dies a few seconds after each of its starts.
+fn a_crash_loop(seed: u64, by: By) {
+    let mut world = a_world(seed, by, 3);
+    let hand_overs = world.hand_overs;
+    for _ in 0..11 {
+        let process = world.join(None);
+        world.processes[process].as_mut().unwrap().name = Some("crashes");
+        let life = Duration::from_secs(1) + world.up_to(Duration::from_secs(6));
+        world.run_for(life);
+        let with_machine = pick(&mut world, 2) == 0;
+        world.die(process, with_machine);
+        let pause = world.up_to(Duration::from_secs(2));
+        world.run_for(pause);
+    }
+    world.run_for(MINUTE * 2);
+    assert_eq!(world.handed_to_the_dead, 0, "seed {seed}, {by:?}");
+    // Without the crashes' common name up to 27 are.
+    let moved = world.hand_overs - hand_overs;
+    assert!(moved <= 12, "seed {seed}, {by:?}: {moved} roles were handed over");
+    assert_eq!(there(&world).len(), 3);
+    assert!(is_fair(&world.held(), 12), "seed {seed}, {by:?}: {:?}", world.held());
+}
+
+#[test]
+fn nothing_is_handed_to_a_process_that_dies_again_and_again() {
+    for seed in 0..100 {
+        a_crash_loop(seed, By::Assignment);
+        a_crash_loop(seed, By::Count);
+    }
+}
+
+/// The questions and handovers until then, without an answer.
+fn unanswered(spread: &mut Spread, from: Time, until: Time) -> Vec<(Duration, Action)> {
+    let (mut now, mut all) = (from, Vec::new());
+    loop {
+        let is_shown = |action: &Action| matches!(action, Action::Ask { .. } | Action::HandOver { .. });
+        all.extend(actions(spread).into_iter().filter(is_shown).map(|action| (now.since(from), action)));
+        match spread.poll_timeout() {
+            Some(due) if due <= until => now = due,
+            Some(_) | None => return all,
+        }
+        spread.handle_timeout(now);
+    }
+}
+
+fn ask(seconds: u64, member: &str) -> (Duration, Action) {
+    let after = Duration::from_secs(seconds);
+    (after, Action::Ask { now: START + after, member: member.into() })
+}
+
+/// One that does not answer is asked twice. After four seconds its share is for others, and when it is heard again it gets it.
+#[test]
+fn one_that_does_not_answer_gets_nothing_until_it_is_heard() {
+    let mut spread = leads_all(settings(4));
+    let later = START + Duration::from_secs(20);
+    assert_eq!(unanswered(&mut spread, START, later), [ask(1, "m2"), ask(3, "m2")]);
+    spread.hello_received(later, &"m3".into(), None);
+    let asked = unanswered(&mut spread, later, later + Duration::from_secs(1));
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    let answered = later + Duration::from_secs(1);
+    spread.hello_received(answered, &"m3".into(), None);
+    assert_eq!(handed_over(&mut spread, answered, Duration::ZERO), [(3, Some("m3".into()))], "two for each of two");
+    spread.observe(answered, 3, held_by("m3"));
+    spread.hello_received(answered, &"m2".into(), None);
+    assert_eq!(handed_over(&mut spread, answered, Duration::ZERO), [(2, Some("m2".into()))], "it is there after all");
+}
+
+/// A question of another process is as good as an own one.
+#[test]
+fn one_that_was_asked_by_another_is_not_asked_again() {
+    let mut spread = leads_all(settings(4));
+    let second = Duration::from_secs(1);
+    spread.asked(START + second, &"m2".into());
+    assert_eq!(
+        unanswered(&mut spread, START + second, START + second * 10),
+        [(second * 2, Action::Ask { now: START + second * 3, member: "m2".into() })]
+    );
+}
+
+/// It has beaten since it was chosen. A record from before that proves nothing.
+#[test]
+fn a_record_of_a_leader_is_as_good_as_an_answer() {
+    let mut spread = leads_all(settings(4));
+    let chosen = START + Duration::from_secs(1);
+    spread.heard(START + Duration::from_millis(999), &"m2".into());
+    assert_eq!(unanswered(&mut spread, START, chosen).len(), 1);
+    spread.heard(chosen, &"m2".into());
+    assert_eq!(handed_over(&mut spread, chosen, Duration::ZERO), [(3, Some("m2".into()))]);
+}
+
+/// A process reads the hellos of the dead after their releases: those are in another partition.
+#[test]
+fn an_old_hello_brings_no_candidate_back() {
+    for why in ["supervisor-died", "suspended", "silence"] {
+        let mut spread = Spread::new(START, settings(4));
+        spread.observe(START, 0, held_by("m2"));
+        if why != "silence" {
+            spread.released(START, 0, &"m2".into(), why);
+        }
+        (0..4).for_each(|role| spread.observe(START, role, Holding::Leading));
+        drop(actions(&mut spread));
+        spread.received_earlier(START, &"m2".into(), None);
+        assert_eq!(unanswered(&mut spread, START, START + HELLO_HOLDS), [], "{why}");
+    }
+}
+
+/// Processes of one name that live for some seconds. From the third on each gets nothing until it has stood for a minute.
+#[test]
+fn one_that_dies_shortly_after_its_start_again_and_again_must_stand_for_a_minute_first() {
+    let mut spread = leads_all(settings(4));
+    drop(handed_over(&mut spread, START, Duration::ZERO));
+    spread.member_left(START, &"m2".into());
+    let mut now = START;
+    for (life, waits) in [(0, 1), (1, 1), (2, 60), (3, 60)] {
+        let id = MemberId::from(format!("x{life}").as_str());
+        spread.note_name(now, &id, Some("x"));
+        spread.hello_received(now, &id, None);
+        let before = Duration::from_secs(waits) - Duration::from_millis(1);
+        assert_eq!(handed_over(&mut spread, now, before), [], "life {life}");
+        let hello = now + HELLO_INTERVAL;
+        if waits > 30 {
+            spread.hello_received(hello, &id, None);
+        }
+        let then = now + Duration::from_secs(waits);
+        spread.handle_timeout(then);
+        assert_eq!(handed_over(&mut spread, then, Duration::ZERO), [(3, Some(id.clone()))], "life {life}");
+        spread.observe(then, 3, Holding::Ending);
+        spread.observe(then, 3, Holding::Held { by: id.clone() });
+        spread.released(then, 3, &id, "supervisor-died");
+        spread.observe(then, 3, Holding::Vacant { successor: None });
+        spread.observe(then, 3, Holding::Leading);
+        now = then + Duration::from_secs(5);
+    }
+}
