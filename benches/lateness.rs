@@ -79,7 +79,7 @@ fn measured(what: &str, commands: &str, busy: u32, n: i64) -> Vec<Row> {
         // The deadline must not be at the same point of each period of a quota.
         let until = clock::now() + Duration::from_millis(400 + 37 * u64::try_from(term % 3).unwrap_or_default());
         let grant = Grant { term, seen: term, next_seq: 1, until };
-        guard.send(&Order::Spawn { grant, attempt: 1, window: None }).expect("a guard");
+        guard.send(&Order::Spawn { grant, run: 1, attempt: 1, window: None }).expect("a guard");
         let main = loop {
             let (answer, descriptor) = next_answer(&guard);
             if let Answer::Started { .. } = answer {

@@ -304,7 +304,7 @@ impl<'a> Snapshot<'a> {
         });
         let pid = job.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
         let attempt = job.attempt.filter(|attempt| *attempt > 1);
-        let attempt = attempt.map_or_else(String::new, |attempt| format!(", run {attempt} of this term"));
+        let attempt = attempt.map_or_else(String::new, |attempt| format!(", attempt {attempt}"));
         // Also between the times of `--schedule`.
         let state = if job.state == JobState::Restarting { "waiting for its next run" } else { job.state.name() };
         format!("{state}{since}{pid}{attempt}")

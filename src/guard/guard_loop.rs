@@ -81,7 +81,7 @@ pub(super) struct GuardLoop {
     pub(super) lease: Option<(i64, Lease)>,
     pub(super) job: Option<Job>,
     /// The number of the present or last run in its term.
-    pub(super) attempt: u64,
+    pub(super) attempt: u32,
     /// The window of that run, if it has one.
     pub(super) window: Option<Span>,
     pub(super) commands: Commands,

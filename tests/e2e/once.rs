@@ -93,6 +93,8 @@ fn a_failure_is_tried_again_elsewhere() {
     assert_eq!(first.status(), 0);
     assert_eq!(first.await_event("once_skipped").text("by"), "b");
     assert_eq!(runs(&election), 2);
+    let attempt = |run: &mut Running| run.await_event("job_started").number("attempt");
+    assert_eq!((attempt(&mut first), attempt(&mut second)), (1, 2));
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub(crate) fn grant(term: i64, until: Time) -> Grant {
 }
 
 pub(crate) fn spawn(term: i64, until: Time) -> Order {
-    Order::Spawn { grant: grant(term, until), attempt: 1, window: None }
+    Order::Spawn { grant: grant(term, until), run: 1, attempt: 1, window: None }
 }
 
 /// A directory with a named pipe to which a job writes lines.

@@ -29,9 +29,9 @@ fn killed_by(signal: i32) -> Answer {
 }
 
 /// Receives the answers until the end of the run; returns how it ended.
-fn end_of_run(fixture: &GuardFixture, attempt: u64) -> Answer {
+fn end_of_run(fixture: &GuardFixture, attempt: u32) -> Answer {
     let until = far_deadline();
-    fixture.send(&Order::Spawn { grant: grant(0, until), attempt, window: None });
+    fixture.send(&Order::Spawn { grant: grant(0, until), run: attempt.into(), attempt, window: None });
     assert!(matches!(fixture.receive(), Answer::Accepted { .. }));
     assert!(matches!(fixture.receive(), Answer::Started { .. }));
     let end = fixture.receive();
@@ -99,7 +99,7 @@ fn arguments_and_environment_are_passed_on_unchanged() {
             vec![("PATH".into(), "/usr/bin:/bin".into()), ("ODD".into(), odd.clone()), ("EMPTY".into(), "".into())];
     });
     let until = far_deadline();
-    fixture.send(&Order::Spawn { grant: grant(42, until), attempt: 3, window: None });
+    fixture.send(&Order::Spawn { grant: grant(42, until), run: 3, attempt: 3, window: None });
     assert_eq!(fixture.receive(), Answer::Accepted { until });
     let pid = fixture.receive_started();
     assert_eq!(fs::read(format!("/proc/{pid}/cmdline")).unwrap(), b"sleep\0--\x00600\0");
@@ -229,7 +229,7 @@ fn the_lease_continues_through_a_restart_and_is_zero_after_the_term() {
     let until = far_deadline();
     let mut held = Vec::new();
     for attempt in [1, 2] {
-        fixture.send(&Order::Spawn { grant: grant(7, until), attempt, window: None });
+        fixture.send(&Order::Spawn { grant: grant(7, until), run: attempt.into(), attempt, window: None });
         assert!(matches!(fixture.receive(), Answer::Accepted { .. }));
         let pid = fixture.receive_started();
         assert_eq!(fixture.pipe.next_line(), "done");
@@ -274,7 +274,7 @@ fn signals_are_passed_on_to_the_main_process_or_its_group() {
 fn a_signal_right_after_a_spawn_comes_after_the_exec() {
     let fixture = GuardFixture::with(command(&["sleep", "600"]));
     for attempt in 1..=20 {
-        fixture.send(&Order::Spawn { grant: grant(0, far_deadline()), attempt, window: None });
+        fixture.send(&Order::Spawn { grant: grant(0, far_deadline()), run: attempt.into(), attempt, window: None });
         fixture.send(&Order::Signal { signal: SIGTERM, to: Target::Main });
         assert!(matches!(fixture.receive(), Answer::Accepted { .. }));
         assert!(matches!(fixture.receive(), Answer::Started { .. }));
@@ -313,7 +313,7 @@ fn a_message_that_does_not_parse_is_ignored() {
         b"not json".as_slice(),
         b"{}",
         b"{\"order\":\"spawn\"}",
-        b"{\"order\":\"spawn\",\"term\":-9223372036854775808,\"seen\":0,\"next_seq\":0,\"until\":-1,\"attempt\":1}",
+        b"{\"order\":\"spawn\",\"term\":-9223372036854775808,\"seen\":0,\"next_seq\":0,\"until\":-1,\"run\":1,\"attempt\":1}",
         &[0xff; 5000],
     ] {
         nix::unistd::write(fixture.handle(), nonsense).unwrap();

@@ -215,8 +215,9 @@ impl Once {
         match &self.phase {
             Phase::Announcing { id: awaited, fact, .. } if *awaited == id => {
                 self.late_answers = 0;
+                let attempt = fact.attempt;
                 self.phase = Phase::Running { fact: fact.clone(), stop: None };
-                self.actions.push_back(Action::Run(self.policy.window));
+                self.actions.push_back(Action::Run { window: self.policy.window, attempt });
             }
             Phase::Recording { id: awaited, .. } if *awaited == id => self.finish(now),
             Phase::Waiting { .. } => self.skip_recorded(id),

@@ -58,6 +58,8 @@ pub struct Supervisor {
     failed_runs: FailedRuns,
     /// The window of the next runs.
     window: Option<Span>,
+    /// The attempt of the next run.
+    next_attempt: u32,
     /// Whether the node decides what follows, before each run of the term and after each run that ended by itself.
     holds: bool,
     /// Why the last term has ended, if it has.
@@ -111,7 +113,9 @@ enum Job {
 /// The present or the last run.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Run {
-    /// 1 for the first in this term.
+    /// Its number in this term, from 1 on.
+    number: u32,
+    /// `NELI_ATTEMPT`: 1, and 1 more for each failed run before it.
     attempt: u32,
     /// Whether it was ever alive, as far as it is known.
     started: bool,
@@ -135,8 +139,16 @@ enum Killed {
 }
 
 impl Run {
-    const fn new(attempt: u32) -> Self {
-        Self { attempt, started: false, status: None, ran: Duration::ZERO, by_itself: false, killed: Killed::No }
+    const fn new(number: u32, attempt: u32) -> Self {
+        Self {
+            number,
+            attempt,
+            started: false,
+            status: None,
+            ran: Duration::ZERO,
+            by_itself: false,
+            killed: Killed::No,
+        }
     }
 
     fn note_kill(&mut self, killed: Killed) {
@@ -195,7 +207,8 @@ impl Supervisor {
             grant: None,
             watch: None,
             next_guard: NextGuard::default(),
-            run: Run::new(0),
+            run: Run::new(0, 0),
+            next_attempt: 1,
             backoff: Backoff::default(),
             failed_runs: FailedRuns::default(),
             window: None,
@@ -279,7 +292,7 @@ impl Supervisor {
             LeadEvent::Held(grant) => self.held(now, grant),
             LeadEvent::Killed(_) => self.lose(now),
             LeadEvent::Led(grant) => self.led(now, grant),
-            LeadEvent::MayRun(window) => self.may_run(now, window),
+            LeadEvent::MayRun { window, attempt } => self.may_run(now, window, attempt),
             LeadEvent::StoppedFor(why) => self.stop(now, why),
             LeadEvent::StoppedWithin { why, within } => self.stop_within(now, why, within),
             LeadEvent::Waits => self.waits(now),
@@ -292,7 +305,7 @@ impl Supervisor {
         self.grant.map(|grant| grant.term)
     }
 
-    /// The number of the present or the last run in that term.
+    /// The attempt of the present or the last run.
     pub(crate) const fn attempt(&self) -> u32 {
         self.run.attempt
     }

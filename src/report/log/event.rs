@@ -154,7 +154,7 @@ pub enum Event {
         term: i64,
         /// Its process id.
         pid: u32,
-        /// 1 for the first run in this term.
+        /// 1, and 1 more for each failed run before it: of its key or window, else since the last success in this term.
         attempt: u32,
         /// The start of its window, if it has one.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -247,7 +247,7 @@ pub enum Event {
     Restarting {
         /// The term.
         term: i64,
-        /// The number of the next run in this term.
+        /// The next run's: 1, and 1 more for each failed run before it.
         attempt: u32,
         /// From now to its start.
         #[serde(rename = "delay_ms", serialize_with = "milliseconds")]

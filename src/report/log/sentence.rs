@@ -58,6 +58,9 @@ impl Event {
             Self::Resigned { term, by, reason } => {
                 format!("asked to stand down by {by}{} (term {term})", with_reason(reason))
             }
+            Self::Restarting { term, attempt: 1, delay } => {
+                format!("the job's next run begins in {} (term {term})", spoken(*delay))
+            }
             Self::Restarting { term, attempt, delay } => {
                 format!("running the job again in {} (term {term}, attempt {attempt})", spoken(*delay))
             }

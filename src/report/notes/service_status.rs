@@ -59,7 +59,7 @@ fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
     let pid = job.pid.map_or_else(String::new, |pid| format!(" {pid}"));
     let attempt = if job.attempt > 1 { format!(" (attempt {})", job.attempt) } else { String::new() };
     match (job.state, stopping) {
-        (JobState::Restarting, _) => format!("job to be started again{attempt}"),
+        (JobState::Restarting, _) => "job to be started again".to_owned(),
         (JobState::Running, None) => format!("job{pid} running{attempt}"),
         (JobState::Running, Some(_)) => format!("job{pid} running until another has claimed{attempt}"),
         (JobState::Starting, _) => format!("job starting{attempt}"),

@@ -79,6 +79,17 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "EarlierRunNamed",
+        breaks: "R6: the guard's answer that an earlier run of the term is over counts for the run that was ordered, since both are a first \
+                 attempt",
+        edits: &[edit(
+            "crates/neli-proto/src/supervisor/answers.rs",
+            "‹u64::from(self.run.number)› == run;",
+            "u64::from(self.run.attempt)",
+        )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "RunWithoutGuardAwaited",
         breaks: "The supervisor waits for the end of a run whose guard could not be started, and its term is not released",
         edits: &[edit(ANSWERS, "self.tree_end().filter(|_| is_ordered && ‹!self.run.started›)", "false")],

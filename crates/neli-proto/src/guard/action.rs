@@ -92,7 +92,7 @@ pub enum Action {
         /// It may execute only before this time.
         until: Time,
         /// `NELI_ATTEMPT`.
-        attempt: u64,
+        attempt: u32,
         /// The window that the run is for, if any.
         window: Option<Span>,
     },

@@ -80,7 +80,9 @@ impl AwaitedGuard {
             orders.drop_first();
             Some(match (order, grant) {
                 (Order::Lease(_), Some(grant)) => Order::Lease(grant),
-                (Order::Spawn { attempt, window, .. }, Some(grant)) => Order::Spawn { grant, attempt, window },
+                (Order::Spawn { run, attempt, window, .. }, Some(grant)) => {
+                    Order::Spawn { grant, run, attempt, window }
+                }
                 (order, _) => order,
             })
         })
@@ -102,7 +104,7 @@ mod tests {
     }
 
     fn spawn(until: u64) -> Order {
-        Order::Spawn { grant: grant(until), attempt: 1, window: None }
+        Order::Spawn { grant: grant(until), run: 1, attempt: 1, window: None }
     }
 
     fn awaited(orders: &[Order]) -> AwaitedGuard {

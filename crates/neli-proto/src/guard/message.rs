@@ -53,8 +53,10 @@ pub enum Order {
         /// The grant.
         #[serde(flatten)]
         grant: Grant,
-        /// `NELI_ATTEMPT`: 1 for the first run in this term.
-        attempt: u64,
+        /// Its number in this term, from 1 on.
+        run: u64,
+        /// `NELI_ATTEMPT`: 1, and 1 more for each failed run before it.
+        attempt: u32,
         /// The window that the run is for, if any.
         #[serde(flatten)]
         window: Option<Span>,
@@ -182,7 +184,7 @@ pub enum Answer {
         /// Its term.
         term: i64,
         /// Its number in that term.
-        attempt: u64,
+        run: u64,
     },
     /// The job could not be started, and no process of it is left.
     NotStarted {
@@ -254,8 +256,8 @@ mod tests {
     #[test]
     fn orders_and_answers_are_flat_objects() {
         let grant = Grant { term: 42, seen: 57, next_seq: 9, until: Time::from_nanos(1_000) };
-        let spawn = |window| Order::Spawn { grant, attempt: 1, window };
-        let text = r#"{"order":"spawn","term":42,"seen":57,"next_seq":9,"until":1000,"attempt":1}"#;
+        let spawn = |window| Order::Spawn { grant, run: 1, attempt: 1, window };
+        let text = r#"{"order":"spawn","term":42,"seen":57,"next_seq":9,"until":1000,"run":1,"attempt":1}"#;
         assert_eq!(serde_json::to_string(&spawn(None)).unwrap(), text);
         assert_eq!(serde_json::from_str::<Order>(text).unwrap(), spawn(None));
         let of_window = spawn(Some(Span { from_ms: 5, until_ms: 10 }));

@@ -8,7 +8,6 @@ use super::tenure::{GrantOutcome, Tenure};
 use super::{Guard, end_of_search, fenced};
 use crate::command::CommandEnd;
 use crate::time::Time;
-use crate::window::Span;
 
 impl Guard {
     pub(super) fn obey(&mut self, now: Time, order: &Order) {
@@ -45,7 +44,11 @@ impl Guard {
                     run.signal(signal, to, &mut self.actions);
                 }
             }
-            Order::Spawn { grant, attempt, window } => self.spawn(now, grant, attempt, window),
+            Order::Spawn { grant, run, attempt, window } => {
+                if let Some(until) = self.spawn(now, grant, run) {
+                    self.actions.push_back(Action::Start { term: grant.term, until, attempt, window });
+                }
+            }
             Order::Stop { signal, kill_at } => {
                 let look_until = end_of_search(self.tenure, now);
                 match &mut self.run {
@@ -88,26 +91,26 @@ impl Guard {
         outcome
     }
 
-    /// Starts the job unless there is one already, so that no order can cause two jobs at once.
-    fn spawn(&mut self, now: Time, grant: Grant, attempt: u64, window: Option<Span>) {
+    /// Begins a run unless there is one already, so that no order can cause two jobs at once. Returns before when its job must execute.
+    fn spawn(&mut self, now: Time, grant: Grant, run: u64) -> Option<Time> {
         if self.run.is_some() {
-            return;
+            return None;
         }
         let GrantOutcome::Granted(until) = self.take_grant(now, grant) else {
             self.actions.push_back(fenced(grant.term, None));
-            return;
+            return None;
         };
         if self.supervisor.has_gone() {
-            return;
+            return None;
         }
         self.actions.push_back(Action::Answer(Answer::Accepted { until }));
-        self.actions.push_back(Action::Start { term: grant.term, until, attempt, window });
-        (self.run, self.last_run) = (Some(GuardedRun::new()), Some((grant.term, attempt)));
+        (self.run, self.last_run) = (Some(GuardedRun::new()), Some((grant.term, run)));
+        Some(until)
     }
 
     /// Answers that there is no run. Otherwise a supervisor that has lost the report of the end would wait for ever.
     fn answer_no_run(&mut self) {
-        let answer = self.last_run.map(|(term, attempt)| Answer::NoRun { term, attempt });
+        let answer = self.last_run.map(|(term, run)| Answer::NoRun { term, run });
         self.actions.extend(answer.map(Action::Answer));
     }
 

@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_signal_for_an_earlier_run_is_not_sent_to_the_next() {
         let grant = Grant { term: 1, seen: 1, next_seq: 1, until: Time::from_nanos(1) };
-        let spawn = Order::Spawn { grant, attempt: 2, window: None };
+        let spawn = Order::Spawn { grant, run: 2, attempt: 2, window: None };
         assert_eq!(taken_after(&[SIGNAL, spawn]), core::slice::from_ref(&spawn));
         assert_eq!(taken_after(&[spawn, SIGNAL]), [spawn, SIGNAL]);
     }
@@ -126,7 +126,7 @@ mod tests {
         let mut orders = Orders::<()>::default();
         orders.put(&Order::Lease(grant), None);
         assert!(!orders.owes_release());
-        orders.put(&Order::Spawn { grant, attempt: 1, window: None }, None);
+        orders.put(&Order::Spawn { grant, run: 1, attempt: 1, window: None }, None);
         assert!(orders.owes_release());
         while orders.first().is_some() {
             orders.drop_first();

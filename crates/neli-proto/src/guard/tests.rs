@@ -14,7 +14,7 @@ fn handle_event(guard: &mut Guard, millis: u64, event: Event) -> bool {
 
 fn spawn(until: u64) -> Event {
     let grant = Grant { term: 5, seen: 5, next_seq: 1, until: at(until) };
-    Event::Ordered(Order::Spawn { grant, attempt: 1, window: None })
+    Event::Ordered(Order::Spawn { grant, run: 1, attempt: 1, window: None })
 }
 
 fn nothing_left() -> Event {
@@ -46,7 +46,7 @@ fn a_deadline_during_a_fork_that_fails_is_reported_once_and_not_for_the_next_run
     assert_eq!(answers(&mut guard), [failed, Answer::Fenced { term: 5, gone_at: None }]);
 
     let grant = Grant { term: 6, seen: 6, next_seq: 2, until: at(9_000) };
-    handle_event(&mut guard, 2_000, Event::Ordered(Order::Spawn { grant, attempt: 1, window: None }));
+    handle_event(&mut guard, 2_000, Event::Ordered(Order::Spawn { grant, run: 1, attempt: 1, window: None }));
     handle_event(&mut guard, 2_000, Event::Executed);
     handle_event(&mut guard, 3_000, Event::MainEnded { code: Some(0), signal: None });
     guard.handle(at(3_000), nothing_left());

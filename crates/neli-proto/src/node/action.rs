@@ -97,7 +97,7 @@ pub struct HookRun {
     pub why: &'static str,
     /// The term of the present or the last lead, if there was one.
     pub term: Option<Offset>,
-    /// The number of the job's present or last run in that term.
+    /// The attempt of the job's present or last run in that term.
     pub attempt: u32,
     /// When to kill it.
     pub kill_at: Time,

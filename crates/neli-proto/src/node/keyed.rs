@@ -56,7 +56,7 @@ impl Node {
             From::Note(note) => self.actions.push_back(Action::Note(Note::Once(note))),
             From::Read { id } => self.actions.push_back(Action::ReadFacts { id }),
             From::RenewProducer => self.actions.push_back(Action::RenewProducer),
-            From::Run(window) => self.supervisor.handle_lead(now, LeadEvent::MayRun(window)),
+            From::Run { window, attempt } => self.supervisor.handle_lead(now, LeadEvent::MayRun { window, attempt }),
             From::Skip => {
                 self.candidate.handle_local(now, LocalEvent::StandDown { why: Why::Skipped, leaving: true });
             }

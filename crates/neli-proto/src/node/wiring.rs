@@ -126,7 +126,7 @@ impl Node {
     /// Passes on an order of the supervisor; the first run of a term also starts the hook that runs beside the job.
     fn order(&mut self, now: Time, order: Order) {
         self.actions.push_back(Action::Order(order));
-        if let Order::Spawn { grant, attempt: 1, .. } = order {
+        if let Order::Spawn { grant, run: 1, .. } = order {
             self.hooks.handle(now, hooks::Event::Led(grant.term));
         }
     }

@@ -46,7 +46,7 @@ pub struct Job {
     pub state: JobState,
     /// Its main process.
     pub pid: Option<u32>,
-    /// 1 for the first run in its term.
+    /// 1, and 1 more for each failed run before it.
     pub attempt: Option<u32>,
     /// How long it had been in this state when the beat was written, in milliseconds.
     pub since_ms: Option<u64>,

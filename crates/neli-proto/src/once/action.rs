@@ -59,8 +59,13 @@ pub enum Action {
     },
     /// Create a new producer, and drop the previous one: facts were not acknowledged for long.
     RenewProducer,
-    /// Let the job start under the current term, for this window if there is one.
-    Run(Option<Span>),
+    /// Let the job start under the current term.
+    Run {
+        /// The window of the run, if it is for one.
+        window: Option<Span>,
+        /// `NELI_ATTEMPT`: that of the fact about the run.
+        attempt: u32,
+    },
     /// Exit, because the job must not be run.
     Skip,
     /// Let another candidate lead, because the facts can't be read or written.

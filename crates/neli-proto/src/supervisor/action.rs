@@ -112,7 +112,7 @@ pub enum Note {
     JobStarted {
         /// Its process id.
         pid: u32,
-        /// 1 for the first run in this term.
+        /// 1, and 1 more for each failed run before it: of its key or window, else since the last success in this term.
         attempt: u32,
         /// The window that the run is for, if any.
         window: Option<Span>,
@@ -124,7 +124,7 @@ pub enum Note {
     },
     /// The run is over, and another one follows.
     Restarting {
-        /// The number of the next run in this term.
+        /// The next run's: 1, and 1 more for each failed run before it.
         attempt: u32,
         /// The delay after the end of the old tree.
         delay: Duration,

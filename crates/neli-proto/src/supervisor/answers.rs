@@ -47,7 +47,7 @@ impl Supervisor {
             Answer::Fenced { term, gone_at } => self.fenced(gone_at, TreeEnd { term }),
             Answer::Gone => self.tree_gone(now),
             Answer::Killed => self.killed_at_timeout(),
-            Answer::NoRun { term, attempt } => self.no_run(now, term, attempt),
+            Answer::NoRun { term, run } => self.no_run(now, term, run),
             Answer::NotStarted { at: Step::InTime, .. } => {
                 if let Some(end) = self.tree_end() {
                     self.fenced(None, end);
@@ -77,7 +77,8 @@ impl Supervisor {
     /// Begins a term that was won; no run has been started under it.
     pub(super) fn begin_term(&mut self, grant: Grant, holds: bool) -> TreeEnd {
         self.grant = Some(grant);
-        (self.run, self.backoff, self.over, self.holds) = (Run::new(0), Backoff::default(), None, holds);
+        (self.run, self.next_attempt, self.over, self.holds) = (Run::new(0, 0), 1, None, holds);
+        self.backoff = Backoff::default();
         if self.next_guard.due.is_none() {
             self.watch = Some(Watch::new(grant.until));
         }
@@ -95,9 +96,9 @@ impl Supervisor {
 
     /// Handles the guard's answer that no process is alive, and that this run was its last. If it is the present run, the report of its end
     /// was lost; otherwise its end was handled before.
-    fn no_run(&mut self, now: Time, term: Offset, attempt: u64) {
+    fn no_run(&mut self, now: Time, term: Offset, run: u64) {
         let may_be_alive = matches!(self.job, Job::Ordered | Job::Running { .. } | Job::Stopping { .. });
-        let is_present = self.term() == Some(term) && u64::from(self.run.attempt) == attempt;
+        let is_present = self.term() == Some(term) && u64::from(self.run.number) == run;
         if may_be_alive && is_present {
             self.tree_gone(now);
         }

@@ -78,8 +78,13 @@ pub enum LeadEvent {
     Killed(Loss),
     /// The candidate leads.
     Led(Grant),
-    /// A job that waited may run, for this window if there is one.
-    MayRun(Option<Span>),
+    /// A job that waited may run.
+    MayRun {
+        /// The window of the run, if it is for one.
+        window: Option<Span>,
+        /// `NELI_ATTEMPT`.
+        attempt: u32,
+    },
     /// The candidate stands down: begin the barrier.
     StoppedFor(Why),
     /// Another candidate leads already: begin the barrier, with a time limit.

@@ -66,7 +66,7 @@ pub struct JobReport {
     pub state: JobState,
     /// The main process.
     pub pid: Option<u32>,
-    /// 1 for the first run in this term.
+    /// 1, and 1 more for each failed run before it: of its key or window, else since the last success in this term.
     pub attempt: u32,
     /// When the job entered this state.
     pub since: Time,

@@ -194,7 +194,8 @@ impl Supervisor {
         self.failed_runs.ended(status, self.run.ran);
         match self.backoff.judge(now, self.policy.restart, status, self.run.ran) {
             RestartDecision::Again(delay) => {
-                self.note(Note::Restarting { attempt: self.run.attempt.saturating_add(1), delay });
+                self.next_attempt = if status == JobStatus::Exited(0) { 1 } else { self.run.attempt.saturating_add(1) };
+                self.note(Note::Restarting { attempt: self.next_attempt, delay });
                 self.job = Job::Restarting { at: now + delay, end };
                 // The run is over: later kills don't change its result.
                 self.run.killed = Killed::No;
@@ -238,11 +239,11 @@ impl Supervisor {
         }
         let Some(grant) = self.grant else { return };
         self.job = Job::Ordered;
-        self.run = Run::new(self.run.attempt.saturating_add(1));
+        self.run = Run::new(self.run.number.saturating_add(1), self.next_attempt);
         if let Some(watch) = &mut self.watch {
             watch.ask(now, grant.until);
         }
-        self.order(Order::Spawn { grant, attempt: self.run.attempt.into(), window: self.window });
+        self.order(Order::Spawn { grant, run: self.run.number.into(), attempt: self.run.attempt, window: self.window });
     }
 
     pub(super) fn killed_at_timeout(&mut self) {

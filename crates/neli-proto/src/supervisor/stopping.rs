@@ -17,11 +17,11 @@ impl Supervisor {
         self.extended(now, grant);
     }
 
-    pub(super) fn may_run(&mut self, now: Time, window: Option<Span>) {
+    pub(super) fn may_run(&mut self, now: Time, window: Option<Span>, attempt: u32) {
         if let Job::Held { end, settles_until } = &self.job {
             let end = end.clone();
             let delay = settles_until.map_or(Duration::ZERO, |until| until.since(now));
-            self.window = window;
+            (self.window, self.next_attempt) = (window, attempt);
             self.job = Job::Restarting { at: now + delay, end };
             if !delay.is_zero() {
                 self.note(Note::Settling { delay });

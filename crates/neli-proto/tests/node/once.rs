@@ -196,6 +196,20 @@ fn all_candidates_leave_the_group_when_the_key_needs_no_run() {
     assert!(standby.node.is_alone(standby.now));
 }
 
+/// Two runs have failed on other machines.
+#[test]
+fn the_job_is_told_the_attempt_that_its_fact_has() {
+    let (mut host, id) = leading(2);
+    read(&mut host, id, attempted(fact(Outcome::Failed, 0, Some(3), 2)));
+    let (id, begun) = asked(&mut host).appended.unwrap();
+    facts(&mut host, FactsEvent::Appended { id });
+    let spawned = asked(&mut host).actions.into_iter().find_map(|action| {
+        let Action::Order(Order::Spawn { run, attempt, .. }) = action else { return None };
+        Some((run, attempt))
+    });
+    assert_eq!((begun.attempt, spawned), (3, Some((1, 3))));
+}
+
 #[test]
 fn a_stop_before_the_start_means_that_nothing_runs() {
     let (mut host, id) = leading(0);

@@ -49,6 +49,7 @@ impl Scenario {
             "signal" => Order::Signal { signal: words.number(1), to: target(words.word(2)) },
             "spawn" => Order::Spawn {
                 grant: Self::grant(words),
+                run: words.number_of("run").unwrap_or(1),
                 attempt: words.number_of("attempt").unwrap_or(1),
                 window: None,
             },
@@ -217,7 +218,7 @@ fn shown_answer(answer: Answer) -> String {
         }
         Answer::Gone => "gone".to_owned(),
         Answer::Killed => "killed".to_owned(),
-        Answer::NoRun { term, attempt } => format!("attempt {attempt} of term {term} was the last run, and is over"),
+        Answer::NoRun { term, run } => format!("run {run} of term {term} was the last run, and is over"),
         Answer::NotStarted { errno, at } => format!("not started, errno {errno} at {at:?}"),
         Answer::StillKilling => "still killing".to_owned(),
         Answer::Stopped { signal } => format!("stopped by signal {signal}"),

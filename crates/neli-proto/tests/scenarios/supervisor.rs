@@ -97,11 +97,12 @@ impl Scenario {
                 other => panic!("{other} is no loss"),
             }),
             "led" => LeadEvent::Led(grant()),
-            "may-run" => LeadEvent::MayRun(
-                words
+            "may-run" => LeadEvent::MayRun {
+                window: words
                     .number_of("window")
                     .map(|number: u64| Span { from_ms: number * 1_000, until_ms: (number + 1) * 1_000 }),
-            ),
+                attempt: words.number_of("attempt").unwrap_or(1),
+            },
             "waits" => LeadEvent::Waits,
             "stopped-for" => LeadEvent::StoppedFor(crate::words::why(words.word(1))),
             "stopped-within" => LeadEvent::StoppedWithin {
@@ -129,8 +130,8 @@ impl Scenario {
             "gone" => Answer::Gone,
             "killed-at-timeout" => Answer::Killed,
             "no-run" => {
-                let attempt = words.needed("attempt", words.number_of("attempt"));
-                Answer::NoRun { term: words.needed("term", words.number_of("term")), attempt }
+                let run = words.needed("run", words.number_of("run"));
+                Answer::NoRun { term: words.needed("term", words.number_of("term")), run }
             }
             "not-started" => Answer::NotStarted { errno: words.number(1), at: Step::Exec },
             "started" => Answer::Started { pid: words.needed("pid", words.number_of("pid")) },
@@ -253,9 +254,11 @@ fn shown_order(order: Order) -> String {
             };
             format!("orders: signal {signal} to the {target}")
         }
-        Order::Spawn { grant, attempt, window } => {
+        Order::Spawn { grant, run, attempt, window } => {
             let window = window.map(|window| format!(", window {}", window.from_ms / 1_000)).unwrap_or_default();
-            format!("orders: spawn, attempt {attempt}, term {} until {}{window}", grant.term, shown_time(grant.until))
+            let run = if run == u64::from(attempt) { String::new() } else { format!(", run {run}") };
+            let until = shown_time(grant.until);
+            format!("orders: spawn, attempt {attempt}{run}, term {} until {until}{window}", grant.term)
         }
         Order::Stop { signal: Some(signal), kill_at } => {
             format!("orders: stop by signal {signal}, kill at {}", shown_time(kill_at))

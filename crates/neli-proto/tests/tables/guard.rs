@@ -36,10 +36,12 @@ const STATES: [State<Fixture>; 5] = [
 /// The events.
 const EVENTS: [Happening<Fixture>; 29] = [
     ("deadline", |fixture| fixture.pass(Duration::from_secs(10))),
-    ("`Spawn`, granted", |fixture| fixture.order(Order::Spawn { grant: fixture.grant(), attempt: 2, window: None })),
+    ("`Spawn`, granted", |fixture| {
+        fixture.order(Order::Spawn { grant: fixture.grant(), run: 2, attempt: 2, window: None });
+    }),
     ("`Spawn` of an earlier term", |fixture| {
         let grant = Grant { term: 4, ..fixture.grant() };
-        fixture.order(Order::Spawn { grant, attempt: 2, window: None });
+        fixture.order(Order::Spawn { grant, run: 2, attempt: 2, window: None });
     }),
     ("`Lease`, granted", |fixture| fixture.order(Order::Lease(fixture.grant()))),
     ("`Lease` with an earlier end", |fixture| {
@@ -163,7 +165,7 @@ impl Fixture {
     fn starting() -> Self {
         let guard = Guard::new(Duration::from_secs(5)).with_kill_margin(MARGIN);
         let mut fixture = Self { guard, now: Time::from_nanos(1_000_000_000_000) };
-        fixture.order(Order::Spawn { grant: fixture.grant(), attempt: 1, window: None });
+        fixture.order(Order::Spawn { grant: fixture.grant(), run: 1, attempt: 1, window: None });
         fixture
     }
 

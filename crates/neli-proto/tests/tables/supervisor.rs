@@ -38,7 +38,7 @@ const STATES: [State<Fixture>; 7] = [
 const EVENTS: [Happening<Fixture>; 30] = [
     ("candidate: led", |fixture| fixture.lead(LeadEvent::Led(fixture.grant()))),
     ("candidate: led, with `--once`", |fixture| fixture.lead(LeadEvent::Held(fixture.grant()))),
-    ("node: the job may run", |fixture| fixture.lead(LeadEvent::MayRun(None))),
+    ("node: the job may run", |fixture| fixture.lead(LeadEvent::MayRun { window: None, attempt: 1 })),
     ("node: the next window is awaited", |fixture| fixture.lead(LeadEvent::Waits)),
     ("candidate: extended", |fixture| fixture.lead(LeadEvent::Extended(fixture.grant()))),
     ("candidate: stand down", |fixture| fixture.lead(LeadEvent::StoppedFor(Why::Resigned))),
@@ -50,7 +50,7 @@ const EVENTS: [Happening<Fixture>; 30] = [
     ("guard: `Exited`, others left", |fixture| fixture.exited(true)),
     ("guard: `Killed`", |fixture| fixture.answer(Answer::Killed)),
     ("guard: `Gone`", |fixture| fixture.answer(Answer::Gone)),
-    ("guard: `NoRun`", |fixture| fixture.answer(Answer::NoRun { term: 5, attempt: 1 })),
+    ("guard: `NoRun`", |fixture| fixture.answer(Answer::NoRun { term: 5, run: 1 })),
     ("guard: `Fenced`", |fixture| fixture.answer(Answer::Fenced { term: 5, gone_at: Some(fixture.now) })),
     ("guard: `StillKilling`", |fixture| fixture.answer(Answer::StillKilling)),
     ("guard: `Stuck`", |fixture| fixture.answer(Answer::Stuck { pids: vec![7] })),

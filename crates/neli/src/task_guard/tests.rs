@@ -20,7 +20,7 @@ fn grant(term: i64, until: u64) -> Grant {
 }
 
 fn spawn(term: i64, until: u64) -> Order {
-    Order::Spawn { grant: grant(term, until), attempt: 1, window: None }
+    Order::Spawn { grant: grant(term, until), run: 1, attempt: 1, window: None }
 }
 
 const fn answer(answer: Answer) -> Effect {
