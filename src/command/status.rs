@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use neli::program::{ElectionId, clock};
-use neli_proto::fact::Fact;
 use neli_proto::journal::{EarlierJob, View};
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{KnownCandidate, Leader, Leadership, NoRoom, Observer, ReadAt, Standby};
@@ -15,7 +14,7 @@ use crate::command::page::{Page, Style, Tone, wrapped};
 use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at, warn_of_clock};
 use crate::command::screen::{self, Screen};
 use crate::command::wording::{counted, date, groups, leadership, named, no_role, nobody_has_room, span};
-use crate::command::{status::json::Line, stdout};
+use crate::command::{status::json::Line, status::run::LastRun, stdout};
 use crate::config::{Look, StatusOf};
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::spoken;
@@ -23,6 +22,7 @@ use crate::text::one_line;
 
 mod claimable;
 mod json;
+mod key;
 pub(super) mod run;
 
 /// There is a leader.
@@ -40,6 +40,9 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// # Errors
 /// Kafka refuses permanently, the log can't be read, or stdout can't be written.
 pub fn main(status: &StatusOf) -> Result<ExitStatus, StartupError> {
+    if let Some(key) = &status.key {
+        return key::main(&status.look, key);
+    }
     shown(&status.look, if status.is_repeated { How::Again } else { How::Once })
 }
 
@@ -170,7 +173,7 @@ struct Snapshot<'a> {
     seen: &'a Seen,
     observer: &'a Observer,
     /// `--once`, `--window` or `--schedule`: the last recorded run.
-    last_run: Option<&'a Fact>,
+    last_run: Option<&'a LastRun>,
     at: ReadAt,
     leadership: Leadership<'a>,
     standbys: Vec<Standby<'a>>,
@@ -179,7 +182,7 @@ struct Snapshot<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    fn of(election: &'a ElectionId, seen: &'a Seen, last_run: Option<&'a Fact>, at: ReadAt) -> Self {
+    fn of(election: &'a ElectionId, seen: &'a Seen, last_run: Option<&'a LastRun>, at: ReadAt) -> Self {
         let observer = &seen.observer;
         let (leadership, standbys) = (observer.leadership(at), observer.standbys(at));
         let roles = seen.others.mapping.as_ref().map_or(1, Mapping::count);
@@ -279,7 +282,7 @@ impl<'a> Snapshot<'a> {
             }
         }
         self.overlap(&mut page);
-        if let Some((label, text)) = self.last_run.map(|fact| run::row(fact, self.at.wall_ms)) {
+        for (label, text) in self.last_run.iter().flat_map(|run| run.rows(self.at.wall_ms)) {
             page.row(label, &text);
         }
         self.void_claims(&mut page);

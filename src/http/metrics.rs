@@ -4,6 +4,7 @@ use std::fmt::{Display, Write};
 use std::time::Duration;
 
 use neli_proto::candidate::Position;
+use neli_proto::fact::Outcome;
 use neli_proto::node::Vacancy;
 use neli_proto::time::Time;
 
@@ -19,7 +20,7 @@ struct OfRole {
     value: fn(&RoleSnapshot, Time) -> Option<f64>,
 }
 
-const OF_ROLES: [OfRole; 11] = [
+const OF_ROLES: [OfRole; 18] = [
     OfRole {
         name: "neli_leader",
         kind: "gauge",
@@ -85,6 +86,48 @@ const OF_ROLES: [OfRole; 11] = [
         kind: "counter",
         help: "Runs of the job that followed another run in the same term (--restart).",
         value: |role, _| Some(number(role.tally.restarts)),
+    },
+    OfRole {
+        name: "neli_recorded_runs_total",
+        kind: "counter",
+        help: "Runs of --once, --window or --schedule that have ended, as recorded by all processes. This and the next ones: of the leader.",
+        value: |role, now| Some(number(role.known_runs(now)?.runs.account.runs)),
+    },
+    OfRole {
+        name: "neli_recorded_failures_total",
+        kind: "counter",
+        help: "Those of them that have failed.",
+        value: |role, now| Some(number(role.known_runs(now)?.runs.account.failures)),
+    },
+    OfRole {
+        name: "neli_last_run_failed",
+        kind: "gauge",
+        help: "1 if the last recorded run has failed, else 0.",
+        value: |role, now| Some(flag(role.known_runs(now)?.runs.last.as_ref()?.outcome == Outcome::Failed)),
+    },
+    OfRole {
+        name: "neli_last_run_exit_status",
+        kind: "gauge",
+        help: "The job's status in the last recorded run; 128 + n if signal n killed it.",
+        value: |role, now| role.known_runs(now)?.runs.last.as_ref()?.exit.map(f64::from),
+    },
+    OfRole {
+        name: "neli_last_success_timestamp_seconds",
+        kind: "gauge",
+        help: "When the last success was recorded, by the clock of its machine.",
+        value: |role, now| role.known_runs(now)?.runs.account.success.as_ref()?.at_ms.map(seconds),
+    },
+    OfRole {
+        name: "neli_next_window_timestamp_seconds",
+        kind: "gauge",
+        help: "When the next window begins.",
+        value: |role, now| role.known_runs(now)?.next_window_ms.map(seconds),
+    },
+    OfRole {
+        name: "neli_success_due_timestamp_seconds",
+        kind: "gauge",
+        help: "When two windows have passed without a success.",
+        value: |role, now| role.known_runs(now)?.success_due_ms.map(seconds),
     },
 ];
 
@@ -184,6 +227,11 @@ fn term(role: &RoleSnapshot) -> Option<f64> {
     };
     let term = leader(&role.status).map(|leader| leader.term).or(released)?;
     u64::try_from(term).ok().map(number)
+}
+
+/// A time in milliseconds since 1970, in seconds.
+fn seconds(ms: u64) -> f64 {
+    Duration::from_millis(ms).as_secs_f64()
 }
 
 const fn flag(is_so: bool) -> f64 {
