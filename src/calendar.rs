@@ -51,7 +51,30 @@ pub struct Every {
     offset: i64,
 }
 
+/// Why a schedule is refused, in one line.
+#[derive(Debug, Eq, PartialEq, thiserror::Error)]
+pub enum ScheduleError {
+    /// After `every` there is no length that is possible.
+    #[error("after every: {LENGTH}")]
+    Length,
+    /// The cron expression is refused.
+    #[error("must be a cron expression such as '30 2 * * *', or every DURATION: {0}")]
+    Cron(#[from] CronError),
+}
+
+/// What the length of windows is.
+pub const LENGTH: &str = "must be LENGTH or LENGTH/OFFSET, such as 15m, 1d, or 1d/2h for windows from 02:00 on; LENGTH is whole seconds \
+                          from 1s to 365d, and whole days if it is longer than a day; OFFSET is less than LENGTH";
+
 impl Every {
+    /// `1d`, or `1d/2h`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (length, offset) = text.split_once('/').unwrap_or((text, "0"));
+        let [length, offset] = [length, offset].map(|part| humantime::parse_duration(part).ok());
+        Self::new(length?, offset?)
+    }
+
     /// The longest window: a year.
     const LONGEST: i64 = 365 * DAY;
 
@@ -87,6 +110,27 @@ impl Every {
 }
 
 impl Edges {
+    /// `every 15m`, or a cron expression.
+    ///
+    /// # Errors
+    ///
+    /// It is neither.
+    pub fn of_schedule(text: &str) -> Result<Self, ScheduleError> {
+        match text.strip_prefix("every ") {
+            Some(length) => Every::parse(length.trim()).map(Self::Every).ok_or(ScheduleError::Length),
+            None => Ok(Self::of_cron(text)?),
+        }
+    }
+
+    /// The windows of equal length, if they are such.
+    #[must_use]
+    pub const fn every(&self) -> Option<Every> {
+        match self {
+            Self::At(_) => None,
+            Self::Every(every) => Some(*every),
+        }
+    }
+
     /// The times of a cron expression.
     ///
     /// # Errors
@@ -116,6 +160,18 @@ impl Calendar {
     #[must_use]
     pub const fn new(edges: Edges, zone: TimeZone) -> Self {
         Self { edges, zone }
+    }
+
+    /// The time zone's name.
+    #[must_use]
+    pub fn zone_name(&self) -> Option<&str> {
+        self.zone.iana_name()
+    }
+
+    /// The starts of the next windows, in milliseconds since 1970.
+    pub fn next_starts(&self, wall_ms: u64) -> impl Iterator<Item = u64> {
+        let starts = std::iter::successors(Some(wall_ms), |at| Some(self.window(*at).span.until_ms));
+        starts.skip(1).take_while(|start| *start < LAST.unsigned_abs())
     }
 
     /// Whether no window begins after this moment, in milliseconds since 1970: each year of a cron expression that names years is over.

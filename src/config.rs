@@ -115,6 +115,8 @@ impl Config {
 pub struct Once {
     /// The key or the windows for which the job succeeds once.
     pub occasion: Occasion,
+    /// `--schedule`, as it was given.
+    pub schedule: Option<Box<str>>,
     /// `--retries`: how many failed runs are repeated.
     pub retries: u32,
     /// `--done-status`: the exit status of a candidate that finds the key done.
@@ -231,6 +233,8 @@ pub struct StatusOf {
     pub look: Look,
     /// `--watch`: whether the page is shown again each second.
     pub is_repeated: bool,
+    /// `--once`: only the state of this key.
+    pub key: Option<String>,
 }
 
 /// The configuration of `list`.

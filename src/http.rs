@@ -12,7 +12,7 @@ mod status;
 mod tally;
 
 pub(crate) use server::{Bound, serve};
-pub(crate) use snapshot::{About, Board, Broker, RoleSnapshot, Snapshot};
+pub(crate) use snapshot::{About, Board, Broker, RoleSnapshot, RunsSnapshot, Snapshot};
 pub(crate) use tally::{Echoes, Histogram, Tally};
 
 /// The most descriptors that the server uses.

@@ -5,3 +5,4 @@ pub mod level;
 pub mod log;
 pub(crate) mod notes;
 pub mod notify;
+pub(crate) mod runs;

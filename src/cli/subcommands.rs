@@ -36,14 +36,16 @@ fn status() -> Command {
     looks_at_one("status", about, STATUS)
         .arg(role(SHOWN))
         .arg(flag("watch", "Show it again each second"))
+        .arg(value("once", "KEY", "Only show whether this key is done"))
         .arg(json("Print one JSON object, with --watch one a second"))
         .arg(timeout("5s"))
 }
 
-const STATUS: &str = "Also shows which candidates stand by, and the last run of --once, --window or --schedule. Reads the topic and writes \
-    nothing; READ on the topic is enough. With several roles a table shows them all, and the exit status is the highest of theirs. Exit \
-    status: 0 a candidate leads; 3 nobody leads; 4 this can't be determined, also if the leader has missed three heartbeats. A leader that \
-    has written nothing for longer than its lease no longer leads.";
+const STATUS: &str = "Also shows which candidates stand by, the last run of --once, --window or --schedule, and a schedule's next five times. \
+    Reads the topic and writes nothing; READ on the topic is enough. With several roles a table shows them all, and the exit status is the \
+    highest of theirs. Exit status: 0 a candidate leads; 3 nobody leads; 4 this can't be determined, also if the leader has missed three \
+    heartbeats. A leader that has written nothing for longer than its lease no longer leads. With --once: 0 the key is done; 3 it is not; 4 \
+    this can't be determined.";
 
 fn list() -> Command {
     let about = "List the elections of a topic, or of all topics named *.neli";

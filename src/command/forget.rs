@@ -5,7 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use neli::program::{Access, ElectionId, TopicExistence, clock, has_topic};
-use neli_proto::fact::{Fact, Facts, Outcome as RunOutcome, Place as FactPlace, UNREADABLE, record_key};
+use neli_proto::fact::{
+    Account as FactAccount, Fact, Facts, Outcome as RunOutcome, Place as FactPlace, UNREADABLE, record_key,
+};
 use neli_proto::observer::Leadership;
 use neli_proto::record::Offset;
 use serde::Serialize;
@@ -219,7 +221,7 @@ fn is_wanted(election: &ElectionId, fact: &Fact, recorded: Option<&Fact>) -> boo
 
 /// The fact about the key that still counts.
 #[derive(Clone, Copy)]
-enum Recorded<'a> {
+pub(super) enum Recorded<'a> {
     Nothing,
     /// A run that has ended, or whose runner has ended.
     Over(&'a Fact),
@@ -228,7 +230,7 @@ enum Recorded<'a> {
 }
 
 impl<'a> Recorded<'a> {
-    fn of(facts: &'a Facts, seen: &Seen) -> Self {
+    pub(super) fn of(facts: &'a Facts, seen: &Seen) -> Self {
         let is_forgotten =
             |fact: &Fact| facts.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
         let counts = |fact: &&Fact| !is_forgotten(fact);
@@ -252,7 +254,7 @@ impl<'a> Recorded<'a> {
         newest.map_or(Self::Nothing, Self::Over)
     }
 
-    const fn fact(self) -> Option<&'a Fact> {
+    pub(super) const fn fact(self) -> Option<&'a Fact> {
         match self {
             Self::Nothing => None,
             Self::Over(fact) | Self::Running(fact) => Some(fact),
@@ -261,7 +263,7 @@ impl<'a> Recorded<'a> {
 }
 
 /// The topic of facts, and the key's place in it.
-struct FactsTopic {
+pub(super) struct FactsTopic {
     /// The topic as an election.
     election: ElectionId,
     /// The key of the election's records in the journal.
@@ -270,7 +272,7 @@ struct FactsTopic {
 }
 
 impl FactsTopic {
-    fn of(election: &ElectionId, key: Option<&str>) -> Self {
+    pub(super) fn of(election: &ElectionId, key: Option<&str>) -> Self {
         Self { election: facts::topic_of(election), of: election.key(), key: key.map(str::to_owned) }
     }
 
@@ -279,7 +281,7 @@ impl FactsTopic {
     }
 
     /// Reads the key's facts, or returns why they are unknown.
-    async fn read(&self, access: &Access, timeout: Duration) -> Result<Result<Facts, String>, StartupError> {
+    pub(super) async fn read(&self, access: &Access, timeout: Duration) -> Result<Result<Facts, String>, StartupError> {
         let name = &self.election.topic;
         let is_there = {
             let (access, name) = (access.clone(), name.clone());
@@ -319,7 +321,7 @@ impl FactsTopic {
     }
 
     /// The places of records that keep every candidate from running the job, because they are not facts of this key or of windows.
-    fn unreadable(&self, facts: &Facts) -> Vec<FactPlace> {
+    pub(super) fn unreadable(&self, facts: &Facts) -> Vec<FactPlace> {
         let is_other = |fact: &Fact| self.key.is_none() && fact.window.is_none();
         let is_unreadable =
             |place: &FactPlace| facts.is_unreadable_at(*place) || facts.at(*place).is_some_and(is_other);
@@ -351,6 +353,7 @@ impl FactsTopic {
                 .saturating_add(1),
             remakes: 0,
             seq: 0,
+            account: FactAccount::default(),
         }
     }
 }

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use neli::program::{ElectionId, clock};
-use neli_proto::fact::Fact;
 use neli_proto::journal::{EarlierJob, View};
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{KnownCandidate, Leader, Leadership, NoRoom, Observer, ReadAt, Standby};
@@ -17,7 +16,7 @@ use crate::command::screen::{self, Screen};
 use crate::command::wording::{
     Told, counted, date, groups, leadership, leadership_in_table, named, nobody_has_room, span,
 };
-use crate::command::{status::json::Line, stdout};
+use crate::command::{status::json::Line, status::run::LastRun, stdout};
 use crate::config::{Look, StatusOf};
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::spoken;
@@ -25,6 +24,7 @@ use crate::text::one_line;
 
 mod claimable;
 mod json;
+mod key;
 pub(super) mod run;
 
 /// There is a leader.
@@ -42,6 +42,9 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// # Errors
 /// Kafka refuses permanently, the log can't be read, or stdout can't be written.
 pub fn main(status: &StatusOf) -> Result<ExitStatus, StartupError> {
+    if let Some(key) = &status.key {
+        return key::main(&status.look, key);
+    }
     shown(&status.look, if status.is_repeated { How::Again } else { How::Once })
 }
 
@@ -282,7 +285,7 @@ struct Snapshot<'a> {
     /// The roles of the group, if there are several or these have names.
     mapping: Option<&'a Mapping>,
     /// `--once`, `--window` or `--schedule`: the last recorded run.
-    last_run: Option<&'a Fact>,
+    last_run: Option<&'a LastRun>,
     at: ReadAt,
     leadership: Leadership<'a>,
     standbys: Vec<Standby<'a>>,
@@ -291,7 +294,7 @@ struct Snapshot<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    fn of(seen: &'a Seen, mapping: Option<&'a Mapping>, last_run: Option<&'a Fact>, at: ReadAt) -> Self {
+    fn of(seen: &'a Seen, mapping: Option<&'a Mapping>, last_run: Option<&'a LastRun>, at: ReadAt) -> Self {
         let (election, observer) = (&seen.election, &seen.observer);
         let (leadership, standbys) = (observer.leadership(at), observer.standbys(at));
         let roles = mapping.map_or(1, Mapping::count);
@@ -365,7 +368,7 @@ impl<'a> Snapshot<'a> {
             }
         }
         self.overlap(&mut page);
-        if let Some((label, text)) = self.last_run.map(|fact| run::row(fact, self.at.wall_ms)) {
+        for (label, text) in self.last_run.iter().flat_map(|run| run.rows(self.at.wall_ms)) {
             page.row(label, &text);
         }
         self.void_claims(&mut page);

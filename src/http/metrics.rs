@@ -4,6 +4,7 @@ use std::fmt::{Display, Write};
 use std::time::Duration;
 
 use neli_proto::candidate::Position;
+use neli_proto::fact::Outcome;
 use neli_proto::node::{Known, Vacancy};
 use neli_proto::time::Time;
 
@@ -26,7 +27,7 @@ struct At {
     is_answered: bool,
 }
 
-const OF_ROLES: [OfRole; 11] = [
+const OF_ROLES: [OfRole; 18] = [
     OfRole {
         name: "neli_leader",
         kind: "gauge",
@@ -92,6 +93,48 @@ const OF_ROLES: [OfRole; 11] = [
         kind: "counter",
         help: "Runs of the job that followed another run in the same term (--restart).",
         value: |role, _| Some(number(role.tally.restarts)),
+    },
+    OfRole {
+        name: "neli_recorded_runs_total",
+        kind: "counter",
+        help: "Runs of --once, --window or --schedule that have ended, as recorded by all processes. This and the next ones: of the leader.",
+        value: |role, at| Some(number(role.known_runs(at.now)?.runs.account.runs)),
+    },
+    OfRole {
+        name: "neli_recorded_failures_total",
+        kind: "counter",
+        help: "Those of them that have failed.",
+        value: |role, at| Some(number(role.known_runs(at.now)?.runs.account.failures)),
+    },
+    OfRole {
+        name: "neli_last_run_failed",
+        kind: "gauge",
+        help: "1 if the last recorded run has failed, else 0.",
+        value: |role, at| Some(flag(role.known_runs(at.now)?.runs.last.as_ref()?.outcome == Outcome::Failed)),
+    },
+    OfRole {
+        name: "neli_last_run_exit_status",
+        kind: "gauge",
+        help: "The job's status in the last recorded run; 128 + n if signal n killed it.",
+        value: |role, at| role.known_runs(at.now)?.runs.last.as_ref()?.exit.map(f64::from),
+    },
+    OfRole {
+        name: "neli_last_success_timestamp_seconds",
+        kind: "gauge",
+        help: "When the last success was recorded, by the clock of its machine.",
+        value: |role, at| role.known_runs(at.now)?.runs.account.success.as_ref()?.at_ms.map(seconds),
+    },
+    OfRole {
+        name: "neli_next_window_timestamp_seconds",
+        kind: "gauge",
+        help: "When the next window begins.",
+        value: |role, at| role.known_runs(at.now)?.next_window_ms.map(seconds),
+    },
+    OfRole {
+        name: "neli_success_due_timestamp_seconds",
+        kind: "gauge",
+        help: "When two windows have passed without a success.",
+        value: |role, at| role.known_runs(at.now)?.success_due_ms.map(seconds),
     },
 ];
 
@@ -197,6 +240,11 @@ fn term(role: &RoleSnapshot) -> Option<f64> {
     };
     let term = leader(&role.status).map(|leader| leader.term).or(released)?;
     u64::try_from(term).ok().map(number)
+}
+
+/// A time in milliseconds since 1970, in seconds.
+fn seconds(ms: u64) -> f64 {
+    Duration::from_millis(ms).as_secs_f64()
 }
 
 const fn flag(is_so: bool) -> f64 {

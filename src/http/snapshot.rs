@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use neli_proto::candidate::Position;
+use neli_proto::fact::Runs;
 use neli_proto::node::{OtherCandidate, Status};
 use neli_proto::precedence::HELLO_HOLDS;
 use neli_proto::record::JobState;
@@ -68,6 +69,18 @@ pub(crate) struct RoleSnapshot {
     /// With a schedule: when the next window begins, as the end of a sentence.
     pub(crate) next: String,
     pub(crate) tally: Tally,
+    /// `--once`, `--window` or `--schedule`.
+    pub(crate) runs: Option<RunsSnapshot>,
+}
+
+/// The runs of a key, or of an election's windows.
+#[derive(Clone, Debug)]
+pub(crate) struct RunsSnapshot {
+    pub(crate) runs: Runs,
+    /// When the next window begins, in milliseconds since 1970.
+    pub(crate) next_window_ms: Option<u64>,
+    /// When two windows will have passed without a success, in milliseconds since 1970.
+    pub(crate) success_due_ms: Option<u64>,
 }
 
 impl Snapshot {
@@ -81,6 +94,11 @@ impl RoleSnapshot {
     /// Whether this process leads, by its lease, even if its main loop has stalled since.
     pub(super) fn leads(&self, now: Time) -> bool {
         matches!(self.status.position, Position::Leading { .. }) && !self.lease_left(now).is_zero()
+    }
+
+    /// The runs, if this process leads: others read the facts when they lead.
+    pub(super) fn known_runs(&self, now: Time) -> Option<&RunsSnapshot> {
+        self.runs.as_ref().filter(|_| self.leads(now))
     }
 
     /// The rest of this process's lease.

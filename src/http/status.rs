@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::snapshot::{Broker, RoleSnapshot, Snapshot};
 use crate::report::log::{because, spoken, timestamp};
 use crate::report::notes;
+use crate::report::runs::RunsPart;
 use crate::text::one_line;
 
 /// One time by both clocks: the first is used for decisions, the second is shown.
@@ -64,6 +65,7 @@ struct RolePart<'a> {
     claims_at: Option<String>,
     lease_left_ms: u64,
     leader: Option<LeaderPart<'a>>,
+    runs: Option<RunsPart<'a>>,
     void_claims: u32,
     standbys: Vec<StandbyPart<'a>>,
 }
@@ -141,6 +143,7 @@ fn role_part<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, moment: Moment)
         claims_at: claims_at(status, known).map(|at| moment.future(at)),
         lease_left_ms: millis(role.lease_left(moment.now)),
         leader: leader(status).map(|leader| leader_part(role, leader, moment)),
+        runs: role.known_runs(moment.now).map(|known| RunsPart::of(&known.runs, known.next_window_ms)),
         void_claims: status.counts.void_in_a_row,
         standbys: standbys(snapshot, role, moment.now),
     }

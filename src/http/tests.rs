@@ -8,15 +8,17 @@ use harness::schema::Schema;
 use hyper::{Method, StatusCode};
 use neli::program::clock;
 use neli_proto::candidate::{JobReport, Position, StandbyReason, Waiting};
+use neli_proto::fact::{Account, Fact, Runs, Success};
 use neli_proto::late_beat::{LateBeat, Punctuality};
 use neli_proto::node::{Awaited, Awaits, Counts, Leader, OtherCandidate, Status, Vacancy};
 use neli_proto::record::{JobState, Record};
 use neli_proto::time::Time;
+use neli_proto::window::Span;
 use serde_json::Value;
 
 use super::answer::{Answer, AnswerSource};
 use super::status::Moment;
-use super::{About, Board, Broker, Echoes, Histogram, RoleSnapshot, Snapshot, Tally, metrics, status};
+use super::{About, Board, Broker, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally, metrics, status};
 
 mod dashboard;
 mod fuzz;
@@ -73,12 +75,23 @@ fn role(position: Position, leader: Option<Leader>, vacancy: Option<Vacancy>) ->
         is_leaving: false,
     };
     let next = String::new();
-    RoleSnapshot { label: "0".to_owned(), partition: 0, at: now(), status, next, tally: Tally::default() }
+    RoleSnapshot { label: "0".to_owned(), partition: 0, at: now(), status, next, tally: Tally::default(), runs: None }
 }
 
 fn leading() -> RoleSnapshot {
     let job = JobReport { state: JobState::Running, pid: Some(4_711), attempt: 1, since: ago(55_000) };
-    role(Position::Leading { term: 42, job, stopping: None }, Some(leader(true, ago(800))), None)
+    let leading = role(Position::Leading { term: 42, job, stopping: None }, Some(leader(true, ago(800))), None);
+    RoleSnapshot { runs: Some(runs()), ..leading }
+}
+
+/// The last of twelve nightly runs has failed.
+fn runs() -> RunsSnapshot {
+    let night = |from_ms| Some(Span { from_ms, until_ms: from_ms + 86_400_000 });
+    let success = Success { window: night(1_769_738_400_000), at_ms: Some(1_769_738_460_000), by: Some("db1".into()) };
+    let account = Account { runs: 12, failures: 2, success: Some(success), ..Account::default() };
+    let fact = br#"{"v":1,"key":"2026-01-31T02:00:00Z","outcome":"failed","term":42,"name":"db2","exit":3,"attempt":1,"at_ms":1769824861000}"#;
+    let runs = Runs { account, last: Some(Fact::parse(fact).expect("a fact")) };
+    RunsSnapshot { runs, next_window_ms: Some(1_769_911_200_000), success_due_ms: Some(1_769_997_600_000) }
 }
 
 fn standing_by(leader: Option<Leader>, vacancy: Option<Vacancy>) -> RoleSnapshot {
@@ -126,6 +139,8 @@ fn json_of(snapshot: &Snapshot) -> Value {
 fn metrics_of_a_leader_and_of_a_standby() {
     let mut second = standing_by(Some(leader(false, ago(300))), None);
     second.label = "mail".to_owned();
+    // It led before, and others have recorded runs since.
+    second.runs = Some(runs());
     let text = metrics::render(&snapshot(now(), vec![leading(), second]), now());
     let first = "{group=\"bill\\\"ing\",role=\"0\"}";
     let mail = "{group=\"bill\\\"ing\",role=\"mail\"}";
@@ -142,6 +157,18 @@ fn metrics_of_a_leader_and_of_a_standby() {
     ] {
         assert_eq!(value(&text, &format!("{name}{first}")), Some(of_first), "{name}");
         assert_eq!(value(&text, &format!("{name}{mail}")), Some(of_mail), "{name}");
+    }
+    for (name, of_first) in [
+        ("neli_recorded_runs_total", "12"),
+        ("neli_recorded_failures_total", "2"),
+        ("neli_last_run_failed", "1"),
+        ("neli_last_run_exit_status", "3"),
+        ("neli_last_success_timestamp_seconds", "1769738460"),
+        ("neli_next_window_timestamp_seconds", "1769911200"),
+        ("neli_success_due_timestamp_seconds", "1769997600"),
+    ] {
+        assert_eq!(value(&text, &format!("{name}{first}")), Some(of_first), "{name}");
+        assert_eq!(value(&text, &format!("{name}{mail}")), None, "{name}");
     }
     assert!(text.contains(",name=\"a\\\\b\\nc\",version="), "{text}");
     for (bound, count) in [("0.005", "0"), ("0.01", "1"), ("10", "1"), ("+Inf", "1")] {
@@ -201,6 +228,11 @@ fn the_status_of_a_leader() {
     let object = json(leading());
     let role = &object["roles"][0];
     assert_eq!((role["state"].as_str(), role["leads"].as_bool()), (Some("led"), Some(true)), "{role}");
+    assert_eq!(
+        (&role["runs"]["last"]["exit"], &role["runs"]["last_success"]["by"]),
+        (&3.into(), &"db1".into()),
+        "{role}"
+    );
     assert_eq!(role["leader"]["since"], "2026-01-31T11:59:00.123Z");
     assert_eq!(
         (role["leader"]["lease_left_ms"].as_u64(), role["lease_left_ms"].as_u64()),

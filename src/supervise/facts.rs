@@ -53,8 +53,8 @@ impl MainLoop {
     }
 
     pub(super) fn append_fact(&mut self, at: usize, id: u32, fact: Fact) {
-        let Some(facts) = &self.nodes.roles[at].facts else { return };
-        let fact = Fact { at_ms: Some(clock::wall_ms()), ..fact };
+        let Some(facts) = &mut self.nodes.roles[at].facts else { return };
+        let fact = facts.runs.written(Fact { at_ms: Some(clock::wall_ms()), ..fact });
         let key = facts.key_at(fact.place());
         if let Err(error) = self.nodes.session.append_fact(id, &facts.name, key, &fact.to_bytes()) {
             let error = error.to_string().into();
@@ -84,6 +84,7 @@ impl MainLoop {
                 return;
             }
             KafkaFacts::Read(facts) => {
+                self.nodes.roles[at].facts.iter_mut().for_each(|topic| topic.runs.read(&facts));
                 self.tell_window(at, now, true);
                 FactsEvent::Read { id, facts }
             }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use neli::program::{ElectionId, FactsReading, FactsSettings};
-use neli_proto::fact::{self, Place};
+use neli_proto::fact::{self, Account, Place, Runs};
 use neli_proto::time::Time;
 
+use crate::calendar::Calendar;
 use crate::config::Once;
+use crate::http::RunsSnapshot;
 use crate::supervise::wall_clock::WallClock;
 
 /// The time after which a reading for which there was no thread is tried again.
@@ -18,6 +20,8 @@ pub(super) struct FactsTopic {
     /// The Kafka keys of the records with the key's facts.
     pub(super) keys: [(String, Place); 3],
     pub(super) settings: FactsSettings,
+    /// The runs that were read or recorded here.
+    pub(super) runs: Runs,
     /// `--window` and `--schedule`: the window according to the wall clock.
     pub(super) wall_clock: Option<WallClock>,
     /// The present or last reading with its number. Events of earlier readings are dropped.
@@ -34,6 +38,7 @@ impl FactsTopic {
             name: format!("{}{}", election.topic, fact::TOPIC_SUFFIX),
             keys: Place::ALL.map(key),
             settings: once.topic_settings(),
+            runs: Runs { account: account_of(once), last: None },
             wall_clock: WallClock::of(once),
             reading: None,
             unstarted: None,
@@ -62,6 +67,19 @@ impl FactsTopic {
         self.unstarted.filter(|(_, at)| now >= *at).map(|(id, _)| id)
     }
 
+    /// The runs, for those who watch this process.
+    pub(super) fn runs(&self, next_window_ms: Option<u64>) -> RunsSnapshot {
+        let wall_clock = self.wall_clock.as_ref();
+        RunsSnapshot {
+            runs: self.runs.clone(),
+            next_window_ms: next_window_ms.or_else(|| wall_clock?.next_window_ms()),
+            success_due_ms: wall_clock.and_then(|wall_clock| {
+                let success = self.runs.account.success.as_ref().and_then(|success| success.window);
+                wall_clock.success_due_ms(success)
+            }),
+        }
+    }
+
     pub(super) fn stop_reading(&mut self) {
         (self.reading, self.unstarted) = (None, None);
     }
@@ -69,6 +87,12 @@ impl FactsTopic {
     pub(super) fn key_at(&self, wanted: Place) -> &str {
         self.keys.iter().find(|(_, place)| *place == wanted).map_or("", |(key, _)| key)
     }
+}
+
+/// What the facts say of the schedule, before any run.
+fn account_of(once: &Once) -> Account {
+    let zone = once.calendar().filter(|_| once.schedule.is_some()).and_then(Calendar::zone_name);
+    Account { schedule: once.schedule.clone(), timezone: zone.map(Box::from), ..Account::default() }
 }
 
 #[cfg(test)]
@@ -82,6 +106,7 @@ mod tests {
         let election = ElectionId { group: "g".into(), topic: "t".into(), role: 0, role_name: None, partition: 0 };
         let once = Once {
             occasion: Occasion::Key("k".into()),
+            schedule: None,
             retries: 0,
             done_status: 0,
             retention: Duration::from_secs(3_600),

@@ -156,5 +156,6 @@ fn snapshot(role: &Role, now: Time, tally: Tally) -> Arc<RoleSnapshot> {
     let status = role.node.status(now);
     let next = notes::of_next_window(role.node.next_window_ms());
     let (label, partition) = (role.election.label(), role.election.partition);
-    Arc::new(RoleSnapshot { label, partition, at: now, status, next, tally })
+    let runs = role.facts.as_ref().map(|facts| facts.runs(role.node.next_window_ms()));
+    Arc::new(RoleSnapshot { label, partition, at: now, status, next, tally, runs })
 }

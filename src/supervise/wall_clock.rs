@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use neli_proto::time::Time;
-use neli_proto::window::Window;
+use neli_proto::window::{Span, Window};
 
 use crate::calendar::Calendar;
 use crate::config::{Occasion, Once};
@@ -24,6 +24,8 @@ pub(super) struct WallClock {
     window_shown: Option<Window>,
     /// When to read the clock again.
     look_at: Time,
+    /// The first window that it has shown.
+    first_shown: Option<Span>,
 }
 
 impl WallClock {
@@ -34,12 +36,22 @@ impl WallClock {
     }
 
     const fn new(calendar: Calendar, is_followed: bool) -> Self {
-        Self { calendar, is_followed, window_shown: None, look_at: Time::ZERO }
+        Self { calendar, is_followed, window_shown: None, look_at: Time::ZERO, first_shown: None }
     }
 
     /// When to read the clock again, while the node leads.
     pub(super) fn look_at(&self) -> Option<Time> {
         self.is_followed.then_some(self.look_at)
+    }
+
+    /// When the next window begins, in milliseconds since 1970.
+    pub(super) fn next_window_ms(&self) -> Option<u64> {
+        Some(self.window_shown.as_ref()?.span.until_ms)
+    }
+
+    /// When the second window without a success is over, after the one that has succeeded last, or else after the first one that was shown.
+    pub(super) fn success_due_ms(&self, success: Option<Span>) -> Option<u64> {
+        self.calendar.next_starts(success.or(self.first_shown)?.until_ms).nth(1)
     }
 
     /// The present window, if the node must get it: if it has changed, or if `anyway`.
@@ -52,6 +64,7 @@ impl WallClock {
         } else {
             self.window_shown.as_ref()?
         };
+        self.first_shown.get_or_insert(window.span);
         let left = Duration::from_millis(window.span.until_ms.saturating_sub(wall_ms));
         self.look_at = now + left.min(LOOK_EVERY);
         (is_new || anyway).then(|| window.clone())

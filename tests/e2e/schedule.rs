@@ -159,6 +159,36 @@ fn windows_during_a_run_are_skipped_and_a_failure_ends_nothing() {
     stop(daemon);
 }
 
+/// One machine runs the first window with success, and another one fails in the next: what is shown of all runs outlives their processes.
+#[test]
+fn runs_are_counted_across_machines_and_the_last_success_is_kept() {
+    let election = election(Elector::Log);
+    let clock = WallClock::new(&election, "clock", HOUR);
+    let start = |name, script| clock.candidate(daemon(&election, name, "@daily", script)).start();
+    let mut first = start("a", "true");
+    first.await_event("window_awaited");
+    clock.set(DAY + HOUR);
+    wait::until_true("a run and the next wait", || first.events("window_awaited").len() == 2);
+    stop(first);
+    clock.set(2 * DAY + HOUR);
+    let mut second = start("b", "exit 3");
+    second.await_event("job_exited");
+    second.await_event("window_awaited");
+    let object = election.ask("status", &["--json"]).json();
+    let runs = &object["runs"];
+    assert_eq!(
+        (&runs["count"], &runs["failures"], &runs["last"]["exit"]),
+        (&2.into(), &1.into(), &3.into()),
+        "{object}"
+    );
+    assert_eq!((&runs["last_success"]["by"], &runs["last"]["by"]), (&"a".into(), &"b".into()), "{object}");
+    let success = runs["last_success"]["window_start"].as_str().unwrap_or_default();
+    assert_eq!(success.get(..19), key(1).get(..19), "{object}");
+    let next = object["next_windows"].as_array().expect("a list");
+    assert_eq!(next.len(), 5, "{object}");
+    stop(second);
+}
+
 /// There is one fact per election, about the newest window.
 #[test]
 fn only_the_newest_window_is_recorded() {

@@ -241,6 +241,23 @@ fn the_last_run_is_named_with_its_key_or_window() {
     assert_eq!(last_run, [Some("v1.42"), Some("done"), Some("first")], "{object}");
     let answer = election.ask("status", &[]);
     assert!(answer.text.contains("\nonce       v1.42: done by first at 20"), "{answer:?}");
+    assert_eq!(
+        (&object["runs"]["count"], &object["runs"]["last_success"]["by"]),
+        (&1.into(), &"first".into()),
+        "{object}"
+    );
+    let of_key = |key: &str| {
+        let answer = election.ask("status", &["--once", key, "--json"]);
+        let object = answer.json();
+        Schema::read(include_str!("../../docs/json.md"), "status --once").assert_holds(&object);
+        (object["state"].as_str().unwrap_or_default().to_owned(), object["run"]["by"].clone(), answer.status)
+    };
+    assert_eq!(of_key("v1.42"), ("done".to_owned(), "first".into(), 0));
+    assert_eq!(of_key("v2"), ("not-recorded".to_owned(), Value::Null, 3));
+    assert_eq!(run(("--once", "v3")).job(["sh", "-c", "exit 3"]).start().status(), 3);
+    assert_eq!(of_key("v3"), ("failed".to_owned(), "first".into(), 3));
+    let answer = election.ask("status", &["--once", "v2"]);
+    assert!(answer.status == 3 && answer.text.ends_with(": v2: nothing is recorded\n"), "{answer:?}");
     assert_eq!(run(("--window", "1d")).job(["sh", "-c", "exit 3"]).start().status(), 3);
     let (object, _) = json(&election);
     assert_eq!(object["last_run"]["outcome"], "failed", "{object}");

@@ -16,6 +16,10 @@ use crate::record::fields::{Fields, is_default};
 use crate::record::{MemberId, Offset};
 use crate::window::Span;
 
+pub use account::{Account, Runs, Success};
+
+mod account;
+
 /// The suffix that makes the name of the topic of facts from the journal's name.
 pub const TOPIC_SUFFIX: &str = ".once";
 
@@ -71,6 +75,9 @@ pub struct Fact {
     /// The order of the facts of one candidate: a later one has a higher number. 0 if it is not known.
     #[serde(skip_serializing_if = "is_default")]
     pub seq: u32,
+    /// The runs up to this fact. For display only; the owner adds it when it writes the fact.
+    #[serde(skip_serializing_if = "is_default")]
+    pub account: Account,
 }
 
 /// The place of a fact in the topic.
@@ -175,6 +182,7 @@ impl Fact {
             forgets: fields.number::<u64>("forgets").unwrap_or_default().try_into().ok()?,
             remakes: fields.number("remakes").unwrap_or_default(),
             seq: fields.number("seq").unwrap_or_default(),
+            account: fields.enum_value("account").unwrap_or_default(),
         })
     }
 

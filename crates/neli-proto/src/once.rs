@@ -8,7 +8,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use crate::candidate;
-use crate::fact::{self, Fact, Facts, Outcome};
+use crate::fact::{self, Account, Fact, Facts, Outcome};
 use crate::record::{Body, KeyedRun, MemberId, Offset, Why};
 use crate::supervisor::RunEnd;
 use crate::time::{Time, millis};
@@ -329,6 +329,7 @@ impl Once {
             forgets: 0,
             remakes: 0,
             seq: 0,
+            account: Account::default(),
         })
     }
 

@@ -70,7 +70,14 @@ pub fn list(args: &ParsedArgs) -> Result<List, StartupError> {
 /// # Errors
 /// A value is missing or out of its bounds.
 pub fn status(args: &ParsedArgs) -> Result<StatusOf, StartupError> {
-    Ok(StatusOf { look: look(args)?, is_repeated: args.flag("watch")?.is_some() })
+    let (look, is_repeated) = (look(args)?, args.flag("watch")?.is_some());
+    // A variable is about the candidates that have it.
+    let key = match args.value("once").filter(|once| matches!(once.source, ValueOrigin::Option(_))) {
+        Some(once) if is_repeated => return Err(once.refuse("can't be combined with --watch")),
+        Some(once) => Some(once::validate_key(&once)?),
+        None => None,
+    };
+    Ok(StatusOf { look, is_repeated, key })
 }
 
 /// The configuration of `history`.

@@ -67,7 +67,8 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
         let meant = if is_schedule { "" } else { "; --retries is meant" };
         return Err(restart.refuse(format!("can't be combined with {}{meant}", value.shown())));
     }
-    Ok(Some(Once { occasion, retries, done_status, retention }))
+    let schedule = if is_schedule { Some(value.text()?.into()) } else { None };
+    Ok(Some(Once { occasion, schedule, retries, done_status, retention }))
 }
 
 fn validate_topic(value: &Value, election: &ElectionId) -> Result<(), StartupError> {

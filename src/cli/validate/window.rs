@@ -6,13 +6,10 @@ use jiff::tz::TimeZone;
 use neli::program::clock;
 use neli_proto::schedule::CatchUp;
 
-use crate::calendar::{Calendar, Edges, Every};
+use crate::calendar::{Calendar, Edges, Every, LENGTH};
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::Occasion;
 use crate::exit::StartupError;
-
-const LENGTH: &str = "must be LENGTH or LENGTH/OFFSET, such as 15m, 1d, or 1d/2h for windows from 02:00 on; LENGTH is whole seconds from \
-                      1s to 365d, and whole days if it is longer than a day; OFFSET is less than LENGTH";
 
 /// The windows in which the job succeeds once.
 pub(super) struct Windows {
@@ -50,14 +47,15 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Windows>, StartupErro
             return Err(catch_up.refuse(format!("has no meaning with {}", window.shown())));
         }
         (Some(window), None) => {
-            let every = every(window.text()?).ok_or_else(|| window.refuse(LENGTH))?;
+            let every = Every::parse(window.text()?).ok_or_else(|| window.refuse(LENGTH))?;
             let calendar = Calendar::new(Edges::Every(every), time_zone(&zone, Some(every), &window)?);
             let shown = calendar.window(clock::wall_ms());
             Windows { value: window, occasion: Occasion::Window(calendar, shown) }
         }
         (None, Some(schedule)) => {
-            let (edges, every) = edges(&schedule)?;
-            let calendar = Calendar::new(edges, time_zone(&zone, every, &schedule)?);
+            let edges = Edges::of_schedule(schedule.text()?).map_err(|error| schedule.refuse(error.to_string()))?;
+            let zone = time_zone(&zone, edges.every(), &schedule)?;
+            let calendar = Calendar::new(edges, zone);
             if calendar.is_over(clock::wall_ms()) {
                 return Err(schedule.refuse("has no time that is still to come, by this machine's clock"));
             }
@@ -66,24 +64,6 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Windows>, StartupErro
         }
     };
     Ok(Some(given))
-}
-
-fn edges(schedule: &Value) -> Result<(Edges, Option<Every>), StartupError> {
-    let text = schedule.text()?;
-    if let Some(length) = text.strip_prefix("every ") {
-        let every = every(length.trim()).ok_or_else(|| schedule.refuse(format!("after every: {LENGTH}")))?;
-        return Ok((Edges::Every(every), Some(every)));
-    }
-    let edges = Edges::of_cron(text).map_err(|error| {
-        schedule.refuse(format!("must be a cron expression such as '30 2 * * *', or every DURATION: {error}"))
-    })?;
-    Ok((edges, None))
-}
-
-fn every(text: &str) -> Option<Every> {
-    let (length, offset) = text.split_once('/').unwrap_or((text, "0"));
-    let [length, offset] = [length, offset].map(|part| humantime::parse_duration(part).ok());
-    Every::new(length?, offset?)
 }
 
 fn validate_catch_up(value: &Value) -> Result<CatchUp, StartupError> {

@@ -14,6 +14,7 @@ use super::Snapshot;
 use super::run::RunLine;
 use crate::command::wording::state;
 use crate::report::log::timestamp;
+use crate::report::runs::RunsPart;
 
 #[derive(Serialize)]
 pub(super) struct Line<'a> {
@@ -29,6 +30,8 @@ pub(super) struct Line<'a> {
     release: Option<ReleaseLine<'a>>,
     earlier_job: Option<EarlierJobLine<'a>>,
     last_run: Option<RunLine<'a>>,
+    runs: Option<RunsPart<'a>>,
+    next_windows: Vec<String>,
     void_claims: u32,
     standbys: Vec<CandidateLine<'a>>,
 }
@@ -95,7 +98,14 @@ impl<'a> Line<'a> {
         let Snapshot { election, observer, at, .. } = snapshot;
         let of_nobody = Self {
             earlier_job: EarlierJobLine::of(observer.journal().earlier_job()),
-            last_run: snapshot.last_run.map(RunLine::of),
+            last_run: snapshot.last_run.map(|run| RunLine::of(&run.fact)),
+            runs: snapshot.last_run.map(|run| RunsPart::of(&run.runs, run.next_windows(at.wall_ms).first().copied())),
+            next_windows: snapshot
+                .last_run
+                .iter()
+                .flat_map(|run| run.next_windows(at.wall_ms))
+                .map(timestamp)
+                .collect(),
             void_claims: observer.void_claims().map_or(0, |claims| claims.count),
             standbys: snapshot.standbys.iter().map(|standby| CandidateLine::of(snapshot, standby)).collect(),
             state: state(snapshot.leadership),
@@ -146,6 +156,8 @@ impl<'a> Line<'a> {
             release: None,
             earlier_job: None,
             last_run: None,
+            runs: None,
+            next_windows: Vec::new(),
             void_claims: 0,
             standbys: Vec::new(),
         }

@@ -3,12 +3,14 @@
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use neli::program::{Access, ElectionId, TopicExistence, clock, has_topic};
-use neli_proto::fact::{Fact, Outcome, Place, may_have_facts, record_key};
+use neli_proto::fact::{Account, Fact, Outcome, Place, Runs, may_have_facts, record_key};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::record::Offset;
 use serde::Serialize;
 
+use crate::calendar::{Calendar, Edges};
 use crate::command::facts::{self, ReadEnd};
 use crate::command::wording::{date, span};
 use crate::exit::StartupError;
@@ -16,6 +18,9 @@ use crate::report::log::{spoken, timestamp};
 
 /// The time limit for Kafka's answers. It is short, because the rest of the page does not need them.
 const WITHIN: Duration = Duration::from_secs(1);
+
+/// So many of a schedule's next windows are shown.
+const NEXT: usize = 5;
 
 /// The question whether the topic of facts exists; it runs while the journal is read.
 pub(super) struct Question {
@@ -38,10 +43,63 @@ impl Question {
     }
 
     /// The last run, if one is recorded and can be read.
-    pub(super) async fn answer(self) -> Option<Fact> {
+    pub(super) async fn answer(self) -> Option<LastRun> {
         let Self { access, topic, key, is_there } = self;
         let is_there = is_there.is_some_and(|asked| asked.join().unwrap_or_default());
-        if is_there { read(&access, &topic, &key).await.unwrap_or_default() } else { None }
+        let fact = if is_there { read(&access, &topic, &key).await.unwrap_or_default() } else { None };
+        fact.map(LastRun::of)
+    }
+}
+
+/// The last fact, and what it tells of the runs before it.
+pub(super) struct LastRun {
+    pub(super) fact: Fact,
+    pub(super) runs: Runs,
+    calendar: Option<Calendar>,
+}
+
+impl LastRun {
+    fn of(fact: Fact) -> Self {
+        let last = matches!(fact.outcome, Outcome::Done | Outcome::Failed).then(|| fact.clone());
+        let runs = Runs { account: Account::of(&fact), last };
+        let Account { schedule, timezone, .. } = &runs.account;
+        let edges = schedule.as_deref().and_then(|text| Edges::of_schedule(text).ok());
+        let zone = timezone.as_deref().and_then(|name| TimeZone::get(name).ok());
+        let calendar = edges.zip(zone).map(|(edges, zone)| Calendar::new(edges, zone));
+        Self { fact, runs, calendar }
+    }
+
+    /// The starts of the next windows: with a schedule the next five, otherwise that of the next one.
+    pub(super) fn next_windows(&self, now_ms: u64) -> Vec<u64> {
+        match &self.calendar {
+            Some(calendar) => calendar.next_starts(now_ms).take(NEXT).collect(),
+            None => {
+                self.fact.window.map(|window| window.until_ms).filter(|until| *until > now_ms).into_iter().collect()
+            }
+        }
+    }
+
+    /// The rows of the page.
+    pub(super) fn rows(&self, now_ms: u64) -> Vec<(&'static str, String)> {
+        let Account { runs, failures, success, .. } = &self.runs.account;
+        let mut rows = vec![row(&self.fact, now_ms)];
+        if let Some(success) = success.as_ref().filter(|_| self.fact.outcome != Outcome::Done) {
+            let window = success.window.map_or_else(String::new, |window| format!("{}: ", date(window.from_ms)));
+            let by = success.by.as_deref().unwrap_or("somebody");
+            let at = success.at_ms.map_or_else(String::new, |at_ms| format!(" at {}", date(at_ms)));
+            rows.push(("success", format!("{window}the last, by {by}{at}")));
+        }
+        if *runs > 0 {
+            rows.push(("runs", format!("{runs}, of which {failures} failed")));
+        }
+        if let (Some(_), Some(schedule)) = (&self.calendar, &self.runs.account.schedule) {
+            let next = self.next_windows(now_ms).into_iter().map(|start| {
+                format!("{} (in {})", date(start), span(Duration::from_millis(start.saturating_sub(now_ms))))
+            });
+            let zone = self.runs.account.timezone.as_deref().unwrap_or("UTC");
+            rows.push(("schedule", format!("{schedule} ({zone}): {}", next.collect::<Vec<_>>().join(", "))));
+        }
+        rows
     }
 }
 
@@ -128,6 +186,7 @@ impl<'a> RunLine<'a> {
 
 #[cfg(test)]
 mod tests {
+    use neli_proto::fact::Success;
     use neli_proto::window::Span;
 
     use super::*;
@@ -148,6 +207,7 @@ mod tests {
             forgets: 0,
             remakes: 0,
             seq: 0,
+            account: Account::default(),
         }
     }
 
@@ -168,6 +228,36 @@ mod tests {
         );
         let shown = row(&fact(Outcome::Skipped, window), 1_769_904_001_000).1;
         assert_eq!(shown, "2026-01-31 00:00:00Z: not run; the next began at 2026-02-01 00:00:00Z (1s ago)");
+    }
+
+    /// The last run of a schedule has failed.
+    #[test]
+    fn a_schedule_is_shown_with_its_next_windows_and_its_last_success() {
+        let window = |from_ms| Some(Span { from_ms, until_ms: from_ms + 86_400_000 });
+        let success =
+            Success { window: window(1_769_738_400_000), at_ms: Some(1_769_738_460_000), by: Some("db1".into()) };
+        let account = Account {
+            runs: 12,
+            failures: 2,
+            success: Some(success),
+            schedule: Some("0 3 * * *".into()),
+            timezone: Some("Europe/Berlin".into()),
+        };
+        let failed = Fact { exit: Some(3), account, ..fact(Outcome::Failed, window(1_769_824_800_000)) };
+        let rows = LastRun::of(failed).rows(1_769_861_400_000);
+        assert_eq!(
+            rows[1..],
+            [
+                ("success", "2026-01-30 02:00:00Z: the last, by db1 at 2026-01-30 02:01:00Z".to_owned()),
+                ("runs", "12, of which 2 failed".to_owned()),
+                (
+                    "schedule",
+                    "0 3 * * * (Europe/Berlin): 2026-02-01 02:00:00Z (in 13h 50m), 2026-02-02 02:00:00Z (in 37h 50m), \
+                     2026-02-03 02:00:00Z (in 2d 13h), 2026-02-04 02:00:00Z (in 3d 13h), 2026-02-05 02:00:00Z (in 4d 13h)"
+                        .to_owned()
+                ),
+            ]
+        );
     }
 
     #[test]

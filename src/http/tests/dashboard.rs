@@ -15,7 +15,7 @@ const ALERTS: &str = include_str!("../../../examples/monitoring/alerts.yaml");
 const OF_PROMETHEUS: [&str; 2] = ["instance", "job"];
 
 /// Words that may occur in an expression, besides metrics, labels and variables.
-const WORDS: [&str; 12] = [
+const WORDS: [&str; 13] = [
     "and",
     "by",
     "group_left",
@@ -27,6 +27,7 @@ const WORDS: [&str; 12] = [
     "or",
     "rate",
     "sum",
+    "time",
     "unless",
 ];
 

@@ -28,7 +28,10 @@ impl Tree {
         let is_cgroup_empty = self.cgroup.as_ref().is_none_or(|cgroup| !cgroup.is_populated());
         // A process that a tracer keeps may be dead although its descriptor does not tell.
         let is_dead = |pid| self.procfs.process(pid).is_some_and(|process| !process.lives);
-        is_cgroup_empty && self.learnt.not_ended().all(is_dead) && self.marked().is_empty() && self.procfs.has_seen_all()
+        is_cgroup_empty
+            && self.learnt.not_ended().all(is_dead)
+            && self.marked().is_empty()
+            && self.procfs.has_seen_all()
     }
 
     /// Sends SIGKILL to the marked processes that are not among the `killed`, and adds them.

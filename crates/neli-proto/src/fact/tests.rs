@@ -1,6 +1,6 @@
 use super::*;
 
-fn fact(outcome: Outcome, term: Offset) -> Fact {
+pub(super) fn fact(outcome: Outcome, term: Offset) -> Fact {
     Fact {
         key: "v1.42".into(),
         window: None,
@@ -15,6 +15,7 @@ fn fact(outcome: Outcome, term: Offset) -> Fact {
         forgets: 0,
         remakes: 0,
         seq: 0,
+        account: Account::default(),
     }
 }
 

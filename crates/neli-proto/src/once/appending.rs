@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::{Action, Once, Phase};
-use crate::fact::{Fact, Outcome};
+use crate::fact::{Account, Fact, Outcome};
 use crate::record::Offset;
 use crate::time::Time;
 
@@ -38,6 +38,7 @@ impl Once {
             forgets: self.forgets(),
             remakes: self.remakes(term),
             seq: id,
+            account: Account::default(),
         };
         self.actions.push_back(Action::Append { id, fact: fact.clone() });
         self.phase = Phase::Announcing { id, fact, until: until.max(now) };

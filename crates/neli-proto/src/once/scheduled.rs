@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use super::{Action, Note, Once, Phase, RETRY};
-use crate::fact::{Fact, Outcome, Place};
+use crate::fact::{Account, Fact, Outcome, Place};
 use crate::record::{Offset, Why};
 use crate::schedule::{self, CatchUp, Recorded, Schedule};
 use crate::time::Time;
@@ -129,6 +129,7 @@ impl Once {
             forgets: self.forgets(),
             remakes: self.remakes(term),
             seq: self.next_id(),
+            account: Account::default(),
         };
         self.append_skip(fact);
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::candidate::{Durations, Elector, Timings};
-use neli_proto::fact::{Fact, Outcome};
+use neli_proto::fact::{Account, Fact, Outcome};
 use neli_proto::health::HealthPolicy;
 use neli_proto::hooks::Hook;
 use neli_proto::once::Policy;
@@ -122,6 +122,7 @@ impl Occasion {
             forgets: 0,
             remakes: 0,
             seq: 0,
+            account: Account::default(),
         })
     }
 

@@ -80,14 +80,14 @@ fn an_exit_waits_only_for_the_hook_and_a_second_stop_kills_it() {
 }
 
 #[test]
-fn a_hook_gets_the_number_of_the_last_run_of_its_term() {
+fn a_hook_gets_the_attempt_of_the_last_run_of_its_term() {
     let mut host = Host::new(&[], true);
     let mut settings = Host::settings(host.now, &[Hook::Standby], true);
     settings.job.restart = RestartPolicy { restart: Restart::Always, delay: Duration::ZERO, limit: None };
     host.node = Node::new(host.now, settings, Random::from_seed(1));
     let mut host = host.listened().led();
-    for _ in 0..2 {
-        host.ends(JobStatus::Exited(0));
+    for status in [0, 3, 3] {
+        host.ends(JobStatus::Exited(status));
         host.pass(Duration::from_millis(1));
         host.started();
     }

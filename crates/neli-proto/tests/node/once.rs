@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::candidate;
-use neli_proto::fact::{Fact, Facts, Outcome};
+use neli_proto::fact::{Account, Fact, Facts, Outcome};
 use neli_proto::guard::{Answer, Order};
 use neli_proto::hooks::Hook;
 use neli_proto::node::{Action, Event, FactsEvent, Node, Note};
@@ -95,6 +95,7 @@ pub(crate) fn fact(outcome: Outcome, term: Offset, exit: Option<u8>, attempt: u3
         forgets: 0,
         remakes: 0,
         seq: 0,
+        account: Account::default(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `--window`: the newest window of an election is recorded, with clocks that differ.
 
-use neli_proto::fact::{Fact, Facts, Outcome, Place};
+use neli_proto::fact::{Account, Fact, Facts, Outcome, Place};
 use neli_proto::node::{Action, Event, FactsEvent, Note};
 use neli_proto::once::{self, Policy};
 use neli_proto::record::{Body, KeyedRun, MemberId, Offset, Record};
@@ -40,6 +40,7 @@ fn fact(number: u64, outcome: Outcome, term: Offset, attempt: u32) -> Fact {
         forgets: 0,
         remakes: 0,
         seq: 0,
+        account: Account::default(),
     }
 }
 

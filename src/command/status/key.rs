@@ -1,0 +1,99 @@
+//! `status --once KEY`: the state of a key.
+
+use std::io::{self, Write};
+
+use neli::program::clock;
+use neli_proto::fact::{Fact, Outcome, UNREADABLE};
+use serde::Serialize;
+
+use super::run::{self, RunLine};
+use crate::command::forget::{FactsTopic, Recorded};
+use crate::command::reading::{self, Place, Unread};
+use crate::command::request::{SeenElection, see};
+use crate::command::stdout;
+use crate::command::wording::named;
+use crate::config::Look;
+use crate::exit::{ExitStatus, StartupError};
+use crate::report::log::timestamp;
+use crate::text::one_line;
+
+/// The state of the key; docs/json.md describes it.
+#[derive(Serialize)]
+struct Line<'a> {
+    ts: String,
+    group: &'a str,
+    role: String,
+    key: &'a str,
+    state: &'static str,
+    why: Option<&'a str>,
+    run: Option<RunLine<'a>>,
+}
+
+/// What is recorded, in a word.
+const fn state(recorded: Recorded<'_>) -> &'static str {
+    match recorded {
+        Recorded::Nothing => "not-recorded",
+        Recorded::Running(_) => "running",
+        Recorded::Over(Fact { outcome: Outcome::Done, .. }) => "done",
+        Recorded::Over(Fact { outcome: Outcome::Failed, .. }) => "failed",
+        // It was begun, and its runner is gone.
+        Recorded::Over(_) => "interrupted",
+    }
+}
+
+/// Shows the state of the key. Exit status: 0 it is done; 3 it is not; 4 this can't be determined.
+///
+/// # Errors
+///
+/// Kafka refuses permanently, or stdout can't be written; and every state but done, with its own status.
+pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus, StartupError> {
+    let (election, known) = reading::run(async {
+        let access = reading::access(&look.client)?;
+        let read = async {
+            let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
+            place.one("--role says which is meant")?;
+            see(&access, place, look.timeout).await
+        };
+        let SeenElection { seen, .. } = match read.await {
+            Ok(seen) => seen,
+            Err(Unread::Refused(refusal)) => return Err(refusal),
+            Err(Unread::NoAnswer(why)) => return Ok((look.election.clone(), Err(why))),
+        };
+        let topic = FactsTopic::of(&seen.election, Some(key));
+        let known = topic.read(&access, look.timeout).await?.and_then(|facts| {
+            if !topic.unreadable(&facts).is_empty() {
+                return Err(UNREADABLE.to_owned());
+            }
+            let recorded = Recorded::of(&facts, &seen);
+            Ok((state(recorded), recorded.fact().cloned()))
+        });
+        Ok((seen.election, known))
+    })?;
+    let (state, status, sentence) = match &known {
+        Ok((state, fact)) => {
+            let is_done = *state == "done";
+            let gone =
+                if *state == "interrupted" { "; its runner is gone, and the next candidate runs it" } else { "" };
+            let shown = fact.as_ref().map(|fact| run::row(fact, clock::wall_ms()).1);
+            let shown = shown.unwrap_or_else(|| format!("{key}: nothing is recorded"));
+            (*state, if is_done { ExitStatus::Success } else { ExitStatus::Answer(3) }, format!("{shown}{gone}"))
+        }
+        Err(why) => ("unknown", ExitStatus::Answer(4), format!("can't tell whether {key} is done: {why}")),
+    };
+    let line = look.json.then(|| Line {
+        ts: timestamp(clock::wall_ms()),
+        group: &election.group,
+        role: election.label(),
+        key,
+        state,
+        why: known.as_ref().err().map(String::as_str),
+        run: known.as_ref().ok().and_then(|(_, fact)| fact.as_ref()).map(RunLine::of),
+    });
+    let text = match line {
+        // Strings and numbers under string keys always serialize.
+        Some(line) => serde_json::to_string(&line).unwrap_or_default(),
+        None => one_line(&format!("{}: {sentence}", named(&election))),
+    };
+    stdout::written(writeln!(io::stdout(), "{text}"))?;
+    Ok(status)
+}
