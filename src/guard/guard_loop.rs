@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use neli::program::clock;
-use neli_proto::guard::{Answers, Event, Grant, Guard, Remains, RunPhase};
+use neli_proto::guard::{Answer, Answers, Event, Grant, Guard, Remains, RunPhase};
 use neli_proto::time::Time;
 use neli_proto::window::Span;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -165,6 +165,7 @@ impl GuardLoop {
         };
         guard_loop.prepare_run_cgroup();
         setup::lock_memory();
+        guard_loop.answers.put(Answer::Ready, None);
         Ok(guard_loop)
     }
 

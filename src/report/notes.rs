@@ -321,6 +321,7 @@ fn of_standby(standby: Option<StandbyReason>, claim: Option<Due>) -> Event {
         Waiting::BackingOff => Some("nobody leads; its last runs failed, so others may claim first"),
         Waiting::CoolingOff => Some("it has stood down, and lets another lead first"),
         Waiting::Led => None,
+        Waiting::NoGuard => Some("nobody leads; no guard lives here, so this candidate claims nothing until one does"),
         Waiting::Precedence => Some("nobody leads; others may claim first"),
         Waiting::Cut => Some("leader unknown, because the topic's records were cut, or it was made anew"),
         Waiting::Undecided => Some("leader unknown"),

@@ -84,7 +84,7 @@ impl MainLoop {
     }
 
     fn handle_answer(&mut self, at: usize, ReceivedAnswer { answer, descriptor, is_descriptor_lost }: ReceivedAnswer) {
-        if !matches!(answer, Answer::Accepted { .. }) {
+        if !matches!(answer, Answer::Accepted { .. } | Answer::Ready) {
             // Its job has started, or will not start: the next guard may start.
             self.guard_starts.remove(at);
         }

@@ -93,7 +93,7 @@ impl Role {
         let is_led_elsewhere = || matches!(self.node.holding(), Holding::Held { .. } | Holding::Done);
         let has_idle = self.job.as_ref().is_some_and(GuardedJob::is_idle)
             || self.awaited_guard.as_ref().is_some_and(AwaitedGuard::is_idle);
-        let parts = self.is_one_of_many && has_idle && is_led_elsewhere();
+        let parts = self.is_one_of_many && has_idle && !self.node.lacks_guard() && is_led_elsewhere();
         if parts {
             (self.job, self.awaited_guard) = (None, None);
         }

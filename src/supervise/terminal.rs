@@ -94,6 +94,7 @@ impl MainLoop {
             | Answer::Killed
             | Answer::LeftBehind { .. }
             | Answer::NoRun { .. }
+            | Answer::Ready
             | Answer::NotStarted { .. }
             | Answer::StillKilling
             | Answer::Stuck { .. } => {}

@@ -194,7 +194,7 @@ fn a_job_of_another_uid_dies_with_its_supervisor_or_guard() {
     }
 }
 
-/// Guards that die one after the other are restarted after growing delays, for a standby and for a leader.
+/// Guards that die one after the other are restarted after growing delays, for a standby and for a leader. Meanwhile nothing is claimed.
 #[test]
 fn guards_that_die_again_and_again_are_restarted_after_growing_delays() {
     let election = election(Elector::Log);
@@ -211,6 +211,11 @@ fn guards_that_die_again_and_again_are_restarted_after_growing_delays() {
     let took = Duration::from_nanos(lost[4] - lost[0]);
     assert!(took + Duration::from_millis(200) >= Duration::from_millis(700), "{took:?}");
     let next = election.await_witness_after(term);
+    // Nothing is claimed before the sixth lives, after 800 ms: no job could run.
+    let claimed =
+        wait::until("a claim", || run.events("claiming").into_iter().map(|event| event.at).find(|at| *at > lost[4]));
+    let took = Duration::from_nanos(claimed - lost[4]);
+    assert!(took + Duration::from_millis(200) >= Duration::from_millis(800), "{took:?}");
     wait::until_true("word of that lead", || run.events("leading").iter().any(|event| event.number("term") == next));
     election.close([run]);
 }

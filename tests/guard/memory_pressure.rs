@@ -114,6 +114,7 @@ fn lateness(memory: &Memory, cgroup: Option<i32>) -> Option<Duration> {
             | Answer::CommandEnded { .. }
             | Answer::Gone
             | Answer::NoRun { .. }
+            | Answer::Ready
             | Answer::Killed
             | Answer::LeftBehind { .. }
             | Answer::NotStarted { .. }

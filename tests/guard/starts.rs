@@ -40,6 +40,12 @@ fn end_of_run(fixture: &GuardFixture, attempt: u32) -> Answer {
 }
 
 #[test]
+fn its_first_answer_says_that_it_is_set_up() {
+    let fixture = GuardFixture::running("exit 0");
+    assert_eq!(fixture.receive_any(), Answer::Ready);
+}
+
+#[test]
 fn every_exit_status_is_reported() {
     let fixture = GuardFixture::running("exit $NELI_ATTEMPT");
     for code in 0..=255 {

@@ -125,8 +125,8 @@ impl Supervisor {
     fn receive(&mut self) -> Answer {
         loop {
             let answer = serde_json::from_str(&self.next("answer ")).unwrap();
-            // The number of these answers depends on how fast the processes die.
-            if answer != Answer::StillKilling {
+            // The number of the second answer depends on how fast the processes die.
+            if !matches!(answer, Answer::Ready | Answer::StillKilling) {
                 return answer;
             }
         }

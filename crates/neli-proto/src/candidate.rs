@@ -201,6 +201,7 @@ impl Candidate {
                 self.step(now, Input::Continued);
             }
             LocalEvent::Fenced { why } => self.step(now, Input::GuardFenced { why }),
+            LocalEvent::GuardIsMissing(lacks) => self.common.guard_is_missing = lacks,
             LocalEvent::HandOver { to } => self.hand_over(now, to),
             LocalEvent::JobChanged(job) => self.step(now, Input::JobChanged(job)),
             LocalEvent::NothingLeft(end) => self.step(now, Input::NothingLeft(end)),

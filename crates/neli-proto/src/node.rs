@@ -206,6 +206,12 @@ impl Node {
         self.supervisor.term()
     }
 
+    /// Whether the candidate waits for a guard that lives.
+    #[must_use]
+    pub const fn lacks_guard(&self) -> bool {
+        self.supervisor.lacks_guard()
+    }
+
     /// Whether the candidate exits for good.
     #[must_use]
     pub fn is_leaving(&self) -> bool {

@@ -53,6 +53,8 @@ pub struct Supervisor {
     grant: Option<Grant>,
     watch: Option<Watch>,
     next_guard: NextGuard,
+    /// Whether the candidate was told that a claim would be in vain, for lack of a guard.
+    lacks_guard: bool,
     run: Run,
     backoff: Backoff,
     failed_runs: FailedRuns,
@@ -156,7 +158,7 @@ impl Run {
     }
 }
 
-/// When a dead guard is replaced: at once, but with a growing delay if guards die repeatedly.
+/// When a dead guard is replaced: at once, but with a growing delay if guards die repeatedly. And whether a claim would be in vain meanwhile.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 struct NextGuard {
     /// The number of guards that died in a row, each soon after its start.
@@ -165,6 +167,10 @@ struct NextGuard {
     started: Option<Time>,
     /// When to start the next one; `None` while there is a guard.
     due: Option<Time>,
+    /// Whether the guard has said that it is set up.
+    is_ready: bool,
+    /// Whether its predecessor died before it had said that, so that this one may die in the same way.
+    is_doubtful: bool,
 }
 
 impl NextGuard {
@@ -182,6 +188,11 @@ impl NextGuard {
         let delay = doublings.map(|count| Self::FIRST_DELAY.saturating_mul(2_u32.saturating_pow(count)));
         self.due = Some(now + delay.unwrap_or_default().min(Self::LONGEST_DELAY));
         self.deaths = self.deaths.saturating_add(1);
+        (self.is_doubtful, self.is_ready) = (!self.is_ready, false);
+    }
+
+    fn is_set_up(&mut self) {
+        (self.is_doubtful, self.is_ready) = (false, true);
     }
 }
 
@@ -207,6 +218,7 @@ impl Supervisor {
             grant: None,
             watch: None,
             next_guard: NextGuard::default(),
+            lacks_guard: false,
             run: Run::new(0, 0),
             next_attempt: 1,
             backoff: Backoff::default(),
@@ -241,6 +253,7 @@ impl Supervisor {
             self.health_due(),
             self.look_due(),
             self.next_guard_due(),
+            self.setup_hangs_at(),
             self.run_due(),
         ];
         due_times.into_iter().flatten().min()
@@ -257,7 +270,12 @@ impl Supervisor {
         }
         self.look_if_due(now);
         self.start_guard_if_due(now);
+        if self.setup_hangs_at().is_some_and(|due| now >= due) {
+            self.next_guard.started = Some(now);
+            self.guard_hangs();
+        }
         self.start_run_if_due(now);
+        self.look_after_guard();
         self.look_after_health(now);
     }
 
@@ -281,6 +299,7 @@ impl Supervisor {
             Event::TerminalGone => self.terminal_gone(now),
             Event::Typed { signal } => self.typed(now, signal),
         }
+        self.look_after_guard();
         self.look_after_health(now);
     }
 
@@ -303,6 +322,11 @@ impl Supervisor {
     /// The term of the job that is alive, or was last; `None` before the first job.
     pub(crate) fn term(&self) -> Option<Offset> {
         self.grant.map(|grant| grant.term)
+    }
+
+    /// Whether a claim would be in vain, because there is no guard, or one that may fail as the last one did.
+    pub(crate) const fn lacks_guard(&self) -> bool {
+        self.lacks_guard
     }
 
     /// The attempt of the present or the last run.

@@ -21,6 +21,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Node("a_refused_candidate_awaits_its_claim_for_a_lease_and_releases_it", "assertion")],
     },
     Mutant {
+        name: "ClaimWithoutGuard",
+        breaks: "A candidate whose guards die at their setup claims again and again, and leads without a job",
+        edits: &[edit(COMMON, "self.claims_are_held || ‹self.guard_is_missing›", "false")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "ClaimsOfACrowd",
         breaks: "R2: after a void claim the next one comes within four round trips, even if many candidates stand by",
         edits: &[edit(CLAIMING, "common.precedence.standbys(now).max(ROUND_TRIPS)", "ROUND_TRIPS")],

@@ -143,6 +143,8 @@ pub enum Waiting {
     Undecided,
     /// Another candidate leads.
     Led,
+    /// There is no leader, and this machine lacks a guard, so that no job could run.
+    NoGuard,
     /// It stood down, and another candidate must lead first.
     CoolingOff,
     /// There is no leader, and this candidate's claim delay is running, in which others may claim.

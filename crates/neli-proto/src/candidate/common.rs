@@ -56,6 +56,8 @@ pub(super) struct Common {
     pub(super) has_lost_lead: bool,
     /// Whether the node forbids claims for now.
     pub(super) claims_are_held: bool,
+    /// Whether no job could run under a claim, because this machine lacks a guard.
+    pub(super) guard_is_missing: bool,
     /// Its process stands in other elections too, with one member of the group, and sends one hello for all of them.
     pub(super) is_one_of_many: bool,
     /// Whether it is a member of the group, or about to be.
@@ -120,6 +122,7 @@ impl Common {
             preemption: None,
             has_lost_lead: false,
             claims_are_held: false,
+            guard_is_missing: false,
             is_one_of_many: false,
             in_group: false,
             group_refusal: None,
@@ -327,6 +330,11 @@ impl Common {
     }
 
     // ---- claims -----------------------------------------------------------------------------------------------------
+
+    /// Whether nothing may be claimed on this machine for now, whatever the election's state is.
+    pub(super) const fn may_not_claim(&self) -> bool {
+        self.claims_are_held || self.guard_is_missing
+    }
 
     /// The time from which a claim that was sent at `sent` is too late: the job would get the fence warning before a beat had an interval's
     /// time to be read back. If beats are always that slow, no job could run for long.

@@ -112,15 +112,15 @@ impl Common {
         }
     }
 
-    /// Whether the group may choose this candidate. It may not while the candidate backs off, knows a candidate of higher priority, or
-    /// could not use a partition that the group might assign to it.
+    /// Whether the group may choose this candidate. It may not while the candidate backs off, knows a candidate of higher priority,
+    /// lacks a guard, or could not use a partition that the group might assign to it.
     fn is_of_use_to_group(&self, now: Time) -> bool {
         if self.claims_only_when_assigned() {
             let lease = self.timings.lease();
             let is_behind = self.listener.behind_since().is_some_and(|since| now >= since + lease);
-            !is_behind && !self.claim_unanswered
+            !is_behind && !self.claim_unanswered && !self.guard_is_missing
         } else {
-            !self.precedence.is_backing_off() && !self.precedence.is_outranked(now)
+            !self.precedence.is_backing_off() && !self.precedence.is_outranked(now) && !self.guard_is_missing
         }
     }
 

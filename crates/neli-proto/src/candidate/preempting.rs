@@ -58,7 +58,7 @@ impl Common {
     fn lower_leader(&self, now: Time) -> Option<LowerLeader> {
         let claim_delay = self.precedence.delay(now, Predecessor::Gone)?.fixed;
         let is_ready = self.listener.claim_window().is_some()
-            && !self.claims_are_held
+            && !self.may_not_claim()
             && self.judgement == Judgement::Fit
             && self.leaving.is_none()
             && self.cooling_off.is_none()

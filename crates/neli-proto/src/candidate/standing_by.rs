@@ -109,7 +109,7 @@ impl StandingBy {
     /// When the claim is due (R2); `None` if that is unknown, or if it is never due.
     pub(super) fn claim_due(&self, common: &Common) -> Option<Time> {
         let has_claimed_unjudged = common.judgement == Judgement::Awaited { claimed: true };
-        let is_barred = common.claims_are_held || common.cooling_off.is_some() || common.leaving.is_some();
+        let is_barred = common.may_not_claim() || common.cooling_off.is_some() || common.leaving.is_some();
         if has_claimed_unjudged || is_barred {
             return None;
         }
@@ -139,6 +139,7 @@ impl StandingBy {
             _ if common.cooling_off.is_some() => (None, None, Some(Waiting::CoolingOff)),
             View::Undecided(_) if common.listener.was_cut() => (None, None, Some(Waiting::Cut)),
             View::Undecided(_) => (None, None, Some(Waiting::Undecided)),
+            View::NeverLed | View::Released { .. } if common.guard_is_missing => (None, None, Some(Waiting::NoGuard)),
             // A claim that is almost due is not worth a log line.
             View::NeverLed | View::Released { .. }
                 if self.claim_due(common).is_some_and(|due| due < now + RANDOM_DELAY) =>
@@ -197,7 +198,7 @@ impl Common {
     pub(super) fn wait_due(&self) -> Option<Time> {
         let until = self.wait_until?;
         let after_first_answer = if until == self.started { self.started + WAIT_FOR_KAFKA } else { until };
-        if self.claims_are_held {
+        if self.may_not_claim() {
             // An answer that is still missing may be a reason to exit with another status.
             Some(after_first_answer)
         } else if self.listener.has_read_other_leader() || self.claim_unanswered {

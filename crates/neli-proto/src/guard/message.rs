@@ -193,6 +193,8 @@ pub enum Answer {
         /// The step that failed.
         at: Step,
     },
+    /// The guard is set up, and reads orders from now on. It is its first answer.
+    Ready,
     /// Processes of the job are left although they were sent SIGKILL. They are searched for, and sent it again. This is reported each time.
     StillKilling,
     /// The job has executed. A pidfd of its main process is sent with it, if the kernel has pidfds.

@@ -47,6 +47,7 @@ impl Supervisor {
             Answer::Fenced { term, gone_at } => self.fenced(gone_at, TreeEnd { term }),
             Answer::Gone => self.tree_gone(now),
             Answer::Killed => self.killed_at_timeout(),
+            Answer::Ready => self.next_guard.is_set_up(),
             Answer::NoRun { term, run } => self.no_run(now, term, run),
             Answer::NotStarted { at: Step::InTime, .. } => {
                 if let Some(end) = self.tree_end() {
@@ -71,6 +72,7 @@ impl Supervisor {
             | Answer::LeftBehind { .. }
             | Answer::Stopped { .. } => {}
         }
+        self.look_after_guard();
         self.look_after_health(now);
     }
 

@@ -16,6 +16,8 @@ pub enum LocalEvent {
         /// The reason for the release.
         why: Why,
     },
+    /// Whether this machine lacks a guard, so that no job could run under a claim.
+    GuardIsMissing(bool),
     /// A candidate that leads must hand its term over, because another member holds fewer roles than its share.
     HandOver {
         /// The member that should lead; `None` for the member to which the group has assigned the partition.

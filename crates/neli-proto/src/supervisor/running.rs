@@ -2,7 +2,7 @@
 
 use super::answers::TreeEnd;
 use super::watch::Watch;
-use super::{Job, Killed, Run, Supervisor};
+use super::{Job, Killed, NextGuard, Run, Supervisor};
 use crate::guard::{Order, Step};
 use crate::record::{JobState, Offset, Why};
 use crate::restart::RestartDecision;
@@ -295,6 +295,22 @@ impl Supervisor {
         match self.job {
             Job::Held { .. } | Job::None | Job::Restarting { .. } => self.next_guard.due,
             Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => None,
+        }
+    }
+
+    /// When a guard that may fail as its predecessor did counts as one that hangs before it is set up. Beside a job its answers show that.
+    pub(super) fn setup_hangs_at(&self) -> Option<Time> {
+        let is_awaited = self.next_guard.is_doubtful && self.next_guard.due.is_none() && self.job == Job::None;
+        self.next_guard.started.filter(|_| is_awaited).map(|started| started + NextGuard::LONG_LIFE)
+    }
+
+    /// Tells the candidate whether a claim would be in vain for lack of a guard, if that has changed. While processes of the last guard's job are
+    /// left, the candidate claims nothing anyway.
+    pub(super) fn look_after_guard(&mut self) {
+        let lacks_guard = self.next_guard.is_doubtful || self.next_guard_due().is_some();
+        if self.lacks_guard != lacks_guard {
+            self.lacks_guard = lacks_guard;
+            self.tell(LocalEvent::GuardIsMissing(lacks_guard));
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use neli_proto::candidate::{self, Durations, Elector, Identity, Patience, Timings};
+use neli_proto::guard::Answer;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{self, Action, Node, Settings};
 use neli_proto::precedence::Standing;
@@ -329,7 +330,10 @@ impl Fixture {
                     self.unread.push_back(record);
                 }
             }
-            Action::RenewGuard | Action::StartGuard => self.guard = GuardProcess::new(),
+            Action::RenewGuard | Action::StartGuard => {
+                self.guard = GuardProcess::new();
+                self.hear_answer(Answer::Ready);
+            }
             // A new reading gets no answer, because the candidate must stand by and not lead again.
             Action::DieOf { .. }
             | Action::AppendFact { .. }

@@ -353,6 +353,7 @@ impl Machine {
             Action::StartGuard => {
                 if self.guard.life == Life::Dead {
                     self.guard = self.guard.anew();
+                    self.answers.put(Answer::Ready, None);
                 }
             }
             Action::Suspend => {

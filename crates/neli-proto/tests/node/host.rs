@@ -46,7 +46,9 @@ impl Host {
     pub(crate) fn new(hooks: &[Hook], accepts_remade_topic: bool) -> Self {
         let now = Time::ZERO + Duration::from_secs(1_000);
         let settings = Self::settings(now, hooks, accepts_remade_topic);
-        Self { node: Node::new(now, settings, Random::from_seed(1)), now, log: Vec::new(), sent: Vec::new() }
+        let mut node = Node::new(now, settings, Random::from_seed(1));
+        node.handle(now, Event::Guard(Answer::Ready));
+        Self { node, now, log: Vec::new(), sent: Vec::new() }
     }
 
     /// The settings of a node that begins at `now`.

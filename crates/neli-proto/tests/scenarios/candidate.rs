@@ -97,6 +97,8 @@ impl Scenario {
                 gone_at: words.time_of("gone-at"),
                 back_off: words.span_of("back-off").unwrap_or_default(),
             }),
+            "guard-is-missing" => LocalEvent::GuardIsMissing(true),
+            "guard-lives" => LocalEvent::GuardIsMissing(false),
             "hand-over" => LocalEvent::HandOver { to: words.value("to").map(member) },
             "spread-by" => LocalEvent::SpreadBy(words.span_of("extra")),
             "stand-down" => LocalEvent::StandDown { why: words.why(), leaving: words.says("leaving") },

@@ -224,6 +224,7 @@ fn shown_answer(answer: Answer) -> String {
         Answer::Stopped { signal } => format!("stopped by signal {signal}"),
         Answer::Exited { .. }
         | Answer::LeftBehind { .. }
+        | Answer::Ready
         | Answer::Started { .. }
         | Answer::StartedUnseen { .. }
         | Answer::Stuck { .. } => {

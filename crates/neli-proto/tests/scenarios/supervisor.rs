@@ -56,7 +56,11 @@ impl Scenario {
         let settle = words.span_of("settle").unwrap_or_default();
         let stop = StopPolicy { signal: (!words.says("no-stop-signal")).then_some(15), timeout };
         let policy = Policy { settle, stop, restart, on_loss, health };
-        Self { supervisor: Supervisor::new(policy, kill_margin), now: begin() }
+        let mut supervisor = Supervisor::new(policy, kill_margin);
+        if !words.says("guard-untried") {
+            supervisor.handle_answer(begin(), Answer::Ready);
+        }
+        Self { supervisor, now: begin() }
     }
 
     /// `healthy 1`, `unhealthy 1 status=1`, `unhealthy 1 signal=9`, `unhealthy 1 timed-out`, `abandoned 1`: the end of a health command.
@@ -128,6 +132,7 @@ impl Scenario {
                 Answer::Fenced { term, gone_at: words.time_of("gone-at") }
             }
             "gone" => Answer::Gone,
+            "ready" => Answer::Ready,
             "killed-at-timeout" => Answer::Killed,
             "no-run" => {
                 let run = words.needed("run", words.number_of("run"));
@@ -275,6 +280,8 @@ fn shown_event(event: &LocalEvent) -> String {
     match event {
         LocalEvent::Continued => "it was continued".to_owned(),
         LocalEvent::Fenced { why } => format!("fenced, {why}"),
+        LocalEvent::GuardIsMissing(true) => "no guard lives".to_owned(),
+        LocalEvent::GuardIsMissing(false) => "a guard lives".to_owned(),
         LocalEvent::HandOver { .. } | LocalEvent::HolderMayBeIdle(_) | LocalEvent::SpreadBy(_) => {
             panic!("the spread's: {event:?}")
         }

@@ -277,6 +277,7 @@ const fn answered(answer: &Answer) -> &'static str {
         Answer::LeftBehind { .. } => "`LeftBehind`",
         Answer::NoRun { .. } => "`NoRun`",
         Answer::NotStarted { .. } => "`NotStarted`",
+        Answer::Ready => "`Ready`",
         Answer::Started { .. } => "`Started`",
         Answer::StartedUnseen { .. } => "`StartedUnseen`",
         Answer::StillKilling => "`StillKilling`",

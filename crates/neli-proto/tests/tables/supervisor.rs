@@ -116,10 +116,10 @@ impl Fixture {
         let stop = StopPolicy { signal: Some(TERM), timeout: 8 * second };
         let restart = RestartPolicy { restart: Restart::Always, delay: second, limit: None };
         let policy = Policy { settle: Duration::ZERO, stop, restart, on_loss: OnLoss::Standby, health: None };
-        Self {
-            supervisor: Supervisor::new(policy, Duration::from_millis(200)),
-            now: Time::from_nanos(1_000_000_000_000),
-        }
+        let supervisor = Supervisor::new(policy, Duration::from_millis(200));
+        let mut fixture = Self { supervisor, now: Time::from_nanos(1_000_000_000_000) };
+        fixture.answer(Answer::Ready);
+        fixture
     }
 
     fn ordered() -> Self {
@@ -214,6 +214,8 @@ fn shown(action: Action) -> Option<String> {
         Action::Tell(event) => match event {
             LocalEvent::Continued => "tell: continued".to_owned(),
             LocalEvent::Fenced { .. } => "tell: fenced".to_owned(),
+            LocalEvent::GuardIsMissing(true) => "tell: no guard".to_owned(),
+            LocalEvent::GuardIsMissing(false) => "tell: a guard".to_owned(),
             LocalEvent::HandOver { .. } | LocalEvent::HolderMayBeIdle(_) | LocalEvent::SpreadBy(_) => {
                 panic!("the spread's: {event:?}")
             }
