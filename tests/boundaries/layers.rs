@@ -267,7 +267,7 @@ const KAFKA: [(&str, &[&str]); 28] = [
     ("group", &["access", "answer_limit", "context", "error_class", "librdkafka", "pace"]),
     ("group_right", &["access", "context", "error_class", "group", "librdkafka"]),
     ("topic", &["access", "answer_limit", "context", "error_class", "librdkafka"]),
-    ("reading", &["context", "error_class", "event", "partition_consumer", "source", "topic"]),
+    ("reading", &["context", "error_class", "event", "librdkafka", "partition_consumer", "source", "topic"]),
     ("poll_thread", &["context", "error_class", "event", "group", "partition_consumer", "reading", "source", "topic"]),
     (
         "producer",
