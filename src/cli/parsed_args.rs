@@ -35,8 +35,8 @@ impl Environment {
     /// A warning for each variable `NELI_RUN_*` that belongs to no option, because it has no effect.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let names = self.0.iter().map(|(key, _)| key.to_string_lossy());
-        let strange = names.filter(|name| {
+        let names = self.0.iter().filter(|(name, value)| !is_service_link(name, value));
+        let strange = names.map(|(key, _)| key.to_string_lossy()).filter(|name| {
             // A job that runs neli-run has NELI_RUN_PID in its environment.
             name.starts_with(VARIABLE_PREFIX)
                 && name != "NELI_RUN_PID"
@@ -49,6 +49,19 @@ impl Environment {
             })
             .collect()
     }
+}
+
+/// Whether Kubernetes sets this variable for a service whose name begins with `neli-run`: `NELI_RUN_SERVICE_HOST`, `NELI_RUN_PORT_80_TCP_ADDR`.
+fn is_service_link(name: &OsStr, value: &OsStr) -> bool {
+    let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
+    let parts: Vec<&str> = name.split('_').collect();
+    let is_port =
+        |parts: &[&str]| matches!(parts, ["PORT", number, "TCP" | "UDP" | "SCTP"] if number.parse::<u16>().is_ok());
+    let is_address = ["tcp://", "udp://", "sctp://"].iter().any(|protocol| value.starts_with(protocol));
+    name.ends_with("_SERVICE_HOST")
+        || parts.windows(2).any(|pair| pair == ["SERVICE", "PORT"])
+        || parts.windows(3).any(is_port)
+        || name.ends_with("_PORT") && is_address
 }
 
 /// The variable of an option whose name is similar to this one.

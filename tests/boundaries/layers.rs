@@ -266,7 +266,7 @@ const KAFKA: [(&str, &[&str]); 27] = [
     ("source", &["access"]),
     ("group", &["access", "answer_limit", "context", "error_class", "librdkafka", "pace"]),
     ("topic", &["access", "answer_limit", "context", "error_class", "librdkafka"]),
-    ("reading", &["context", "error_class", "event", "partition_consumer", "source", "topic"]),
+    ("reading", &["context", "error_class", "event", "librdkafka", "partition_consumer", "source", "topic"]),
     ("poll_thread", &["context", "error_class", "event", "group", "partition_consumer", "reading", "source", "topic"]),
     (
         "producer",

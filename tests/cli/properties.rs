@@ -61,6 +61,27 @@ fn a_property_must_be_one_of_librdkafka() {
     );
     let java = "sasl.jaas.config: is for Java clients; librdkafka has sasl.username and sasl.password, or its like";
     refused_property("sasl.jaas.config=hunter2", java);
+    refused_property(
+        "ssl.truststore.location=hunter2",
+        "ssl.truststore.location: is for Java clients; librdkafka has ssl.ca.location, a file in PEM format",
+    );
+    refused_property(
+        "sasl.client.callback.handler.class=hunter2",
+        "sasl.client.callback.handler.class: is for Java clients; librdkafka has no such property",
+    );
+    let aws = "AWS_MSK_IAM is a mechanism of Java clients; Amazon MSK also takes SCRAM-SHA-512 (security.protocol=SASL_SSL) and client \
+               certificates (security.protocol=SSL)";
+    refused_property("sasl.mechanism=AWS_MSK_IAM", &format!("sasl.mechanism: {aws}"));
+    refused_property("sasl.mechanisms=plain", "sasl.mechanisms: must be PLAIN, in capitals");
+    refused_property(
+        "sasl.mechanisms=hunter2",
+        "sasl.mechanisms: must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI; those of Java clients do not exist here",
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("properties");
+    std::fs::write(&file, "\u{feff}security.protocol=SASL_SSL\nsasl.mechanism=AWS_MSK_IAM\n").unwrap();
+    let line = one_line(&run(&whole(&["--properties", file.to_str().unwrap()])));
+    assert_eq!(line, format!("neli-run: {} line 2: sasl.mechanism: {aws}", file.display()));
     let session = "property session.timeout.ms 200: must be at least 300, three times heartbeat.interval.ms";
     refused("-g g -b a:1 -X session.timeout.ms=200 -- true", session);
     refused(
@@ -145,6 +166,21 @@ fn a_directory_of_authorities_need_not_be_listed() {
     // So that it can be removed.
     std::fs::set_permissions(directory.path(), Permissions::from_mode(0o700)).unwrap();
     assert_eq!(line, "neli-run: property ssl.key.location: the file can't be read: no such file or directory");
+}
+
+/// Small images have no time zone database. UTC is also the default of `--schedule`.
+#[test]
+fn utc_needs_no_time_zone_database() {
+    let hidden = r#"exec unshare --user --map-root-user --mount sh -c 'mount -t tmpfs none /usr/share/zoneinfo; exec "$@"' sh "$@""#;
+    for (zone, is_known) in [(None, true), (Some("UTC"), true), (Some("Etc/UTC"), true), (Some("Europe/Berlin"), false)]
+    {
+        let mut words = vec!["-X", "nonsense=1", "-g", "g", "-b", "a:1", "--schedule", "0 2 * * *"];
+        words.extend(zone.into_iter().flat_map(|zone| ["--timezone", zone]));
+        words.extend(["--", "true"]);
+        let line = one_line(&run_behind(hidden, &words));
+        assert_eq!(line.contains("time zone database"), !is_known, "{zone:?}: {line}");
+        assert_eq!(line.contains("nonsense"), is_known, "{zone:?}: {line}");
+    }
 }
 
 #[test]

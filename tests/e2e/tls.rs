@@ -164,7 +164,7 @@ with_both_electors! {
 fn a_port_that_expects_tls_is_reported() {
     let addresses = broker().secure_addresses();
     let election = election(Elector::Log);
-    let words = ["closes each connection at once", "expects TLS", "security.protocol"];
+    let words = ["closes connections without an answer", "expects TLS", "security.protocol", "max.connections"];
     let mut run = bare().option("--group", &election.group).option("--brokers", &addresses.plain).job(["true"]).start();
     let message = run.await_event("broker_down").text("error").to_owned();
     assert!(words.iter().all(|word| message.contains(word)), "{message}");
@@ -180,7 +180,7 @@ fn a_port_that_expects_tls_is_reported() {
     let doctor = |address: &str, words: &[&str]| {
         Found::of(&[&["--group", &election.group, "--brokers", address], words].concat())
     };
-    doctor(&addresses.plain, &[]).assert_finding("tls", "fail", &words);
+    doctor(&addresses.plain, &[]).assert_finding("brokers", "fail", &words);
     let trust = format!("ssl.ca.location={}", broker().authority().certificate().display());
     let stranger = Authority::new("stranger");
     let distrust = format!("ssl.ca.location={}", stranger.certificate().display());

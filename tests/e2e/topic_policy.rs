@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use harness::accounts::Account;
-use harness::candidate::Elector;
+use harness::candidate::{Elector, Event};
 use harness::election::{Answer, TestElection};
 use harness::kafka::Broker;
 
@@ -27,6 +27,13 @@ fn its_words_are_shown_and_what_it_allows_is_made() {
     let options =
         ["--group", &guarded.election.group, "--brokers", guarded.plain.address(), "--topic", refused.as_str()];
     Found::of(&options).assert_finding("topic", "fail", &words);
+
+    let throttled = format!("throttled-{}", guarded.election.group);
+    let mut run = guarded.election.candidate().option("--topic", &throttled).job(["true"]).start();
+    assert_eq!(run.status(), 0, "{run:?}");
+    assert!(run.events("broker_down").is_empty(), "Kafka has answered: {run:?}");
+    let is_quota = |event: &Event| event.text("message").contains("Throttling quota has been exceeded");
+    assert_eq!(run.events("warning").iter().filter(|event| is_quota(event)).count(), 1, "{run:?}");
 
     // One user may see the cluster's defaults, and the other may not.
     for (number, account) in [None, Some(Account::NoConfigs)].into_iter().enumerate() {

@@ -35,6 +35,10 @@ const REFUSED: &[(&str, &str)] = &[
     ("transactional.id", "the journal needs no transactions"),
 ];
 
+/// The mechanisms of a login. librdkafka checks them only when a client is created.
+const MECHANISMS: [&str; 5] = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"];
+const AWS: &str = "AWS_MSK_IAM";
+
 /// Aliases, each with the name that it stands for.
 const ALIASES: &[(&str, &str)] = &[
     ("compression.type", "compression.codec"),
@@ -90,12 +94,24 @@ pub fn validate(key: &str, value: &str) -> Result<(), Fault> {
     if name.starts_with("sasl.kerberos.") && !cfg!(feature = "gssapi") {
         return Err(Fault::NotBuilt { is_value: false, reason: "libsasl2 is missing".to_owned() });
     }
+    if canonical(key) == "sasl.mechanisms" && !MECHANISMS.contains(&value) {
+        let near = MECHANISMS.iter().find(|mechanism| mechanism.eq_ignore_ascii_case(value));
+        return Err(Fault::Invalid(match near {
+            Some(mechanism) => format!("must be {mechanism}, in capitals"),
+            None if value == AWS => format!(
+                "{AWS} is a mechanism of Java clients; Amazon MSK also takes SCRAM-SHA-512 (security.protocol=SASL_SSL) and client certificates \
+                 (security.protocol=SSL)"
+            ),
+            None => format!("must be one of {}; those of Java clients do not exist here", MECHANISMS.join(", ")),
+        }));
+    }
     let mut config = ClientConfig::new();
     config.set(key, value);
     match config.create_native_config() {
         Ok(_) => Ok(()),
         Err(KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, ..)) => {
-            Err(Fault::Invalid("librdkafka has no such property".to_owned()))
+            let whose = if name.rsplit('.').next() == Some("class") { "is for Java clients; " } else { "" };
+            Err(Fault::Invalid(format!("{whose}librdkafka has no such property")))
         }
         Err(KafkaError::ClientConfig(_, why, ..)) => {
             let fault = without_value(&why);
@@ -124,6 +140,8 @@ fn without_value(why: &str) -> Fault {
     }
     Fault::Invalid(if why.starts_with("Expected bool") {
         "must be true or false".to_owned()
+    } else if why.starts_with("Java TrustStores ") {
+        "is for Java clients; librdkafka has ssl.ca.location, a file in PEM format".to_owned()
     } else if why.starts_with("Java ") {
         "is for Java clients; librdkafka has sasl.username and sasl.password, or its like".to_owned()
     } else {

@@ -115,7 +115,8 @@ fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>, 
     })?;
     let content = String::from_utf8(content).map_err(|_| file.refuse("must be UTF-8"))?;
     let mut properties = Vec::new();
-    for (index, line) in content.lines().enumerate() {
+    // Some editors begin a file with a byte order mark.
+    for (index, line) in content.trim_start_matches('\u{feff}').lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;

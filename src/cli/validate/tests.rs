@@ -195,6 +195,18 @@ fn variables_fill_the_gaps() {
         ("NELI_RUN_NO_CREATE_TOPIC", "true"),
         ("NELI_RUN_QUIET", "0"),
         ("NELI_RUN_PID", "4711"),
+        // Kubernetes sets these for services that are called neli-run and neli-run-status.
+        ("NELI_RUN_SERVICE_HOST", "10.0.0.1"),
+        ("NELI_RUN_SERVICE_PORT", "80"),
+        ("NELI_RUN_SERVICE_PORT_HTTP", "80"),
+        ("NELI_RUN_PORT", "tcp://10.0.0.1:80"),
+        ("NELI_RUN_PORT_80_TCP", "tcp://10.0.0.1:80"),
+        ("NELI_RUN_PORT_80_TCP_PROTO", "tcp"),
+        ("NELI_RUN_PORT_80_TCP_PORT", "80"),
+        ("NELI_RUN_PORT_80_TCP_ADDR", "10.0.0.1"),
+        ("NELI_RUN_STATUS_SERVICE_HOST", "10.0.0.2"),
+        ("NELI_RUN_STATUS_PORT", "udp://10.0.0.2:53"),
+        ("NELI_RUN_STATUS_PORT_53_UDP_ADDR", "10.0.0.2"),
         ("NELI_RUN_RESTRT", "always"),
     ];
     let config = validate(&variables, &["--", "true"]).unwrap();
@@ -207,9 +219,10 @@ fn variables_fill_the_gaps() {
     assert_eq!(config.warnings, [unknown]);
     let config = validate(&variables, &["--embedded", "--", "true"]).unwrap();
     assert!(matches!(config.client.brokers, Brokers::Embedded));
-    let variables = [("NELI_RUN_WHATEVER", "1")];
-    let config = validate(&variables, &["-g", "g", "-b", "a:1", "--", "true"]).unwrap();
-    assert_eq!(config.warnings, ["NELI_RUN_WHATEVER is set, and no option has this variable: it has no effect"]);
+    for name in ["NELI_RUN_WHATEVER", "NELI_RUN_PORT", "NELI_RUN_STOP_PORT_TCP"] {
+        let config = validate(&[(name, "1")], &["-g", "g", "-b", "a:1", "--", "true"]).unwrap();
+        assert_eq!(config.warnings, [format!("{name} is set, and no option has this variable: it has no effect")]);
+    }
 }
 
 #[test]
@@ -231,7 +244,8 @@ fn a_group_that_is_ignored_is_warned_of() {
 fn of_one_property_the_last_counts_under_one_name() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("p");
-    std::fs::write(&file, "# login\n\nsasl.mechanism = PLAIN\r\nlinger.ms=1\nsasl.password= a=b \n").unwrap();
+    std::fs::write(&file, "\u{feff}sasl.mechanism = PLAIN\r\n\n# a comment\nlinger.ms=1\nsasl.password= a=b \n")
+        .unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
     let file = file.to_str().unwrap();
     let properties = |variables: &[(&str, &str)], arguments: &[&str]| {

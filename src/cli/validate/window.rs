@@ -75,7 +75,11 @@ fn validate_catch_up(value: &Value) -> Result<CatchUp, StartupError> {
 }
 
 fn time_zone(zone: &Value, every: Option<Every>, windows: &Value) -> Result<TimeZone, StartupError> {
-    let found = TimeZone::get(zone.text()?).map_err(|_| {
+    // UTC needs no database, which small images lack.
+    let name = zone.text()?;
+    let is_utc = ["UTC", "Etc/UTC"].iter().any(|utc| name.eq_ignore_ascii_case(utc));
+    let found = if is_utc { Ok(TimeZone::UTC) } else { TimeZone::get(name) };
+    let found = found.map_err(|_| {
         zone.refuse("is not in this machine's time zone database (tzdata); must be a name such as UTC or Europe/Berlin")
     })?;
     if found != TimeZone::UTC && every.is_some_and(|every| !every.is_by_the_day()) {

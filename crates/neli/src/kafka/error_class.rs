@@ -141,7 +141,9 @@ pub(super) fn layer_of(trouble: &str) -> Layer {
     // `ssl://kafka:9093/bootstrap: Connection refused`
     let words = trouble.split_once(": ").map_or(trouble, |(_, words)| words).to_lowercase();
     let has = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
-    if has(&["sasl", "token endpoint"]) && !has(&["expects tls"]) {
+    if trouble.contains(WITHOUT_ANSWER) {
+        Layer::Connection
+    } else if has(&["sasl", "token endpoint"]) {
         Layer::Login
     } else if has(&["ssl", "tls", "certificate"]) {
         Layer::Tls
@@ -170,17 +172,34 @@ pub(super) fn of_certificate(trouble: &str) -> Option<String> {
     if is_alert { message(ours, words) } else { None }
 }
 
-/// The probable meaning if a broker closes a connection before it has answered a client without TLS or without a login. `line` is a line of
-/// librdkafka's log or an error of librdkafka; it is an error only if the closing was noticed while sending. `None` if the line is about
-/// anything else.
+/// A part of each line about a connection that is closed without an answer, whatever the reason.
+const WITHOUT_ANSWER: &str = ": it closes connections without an answer: ";
+
+/// The possible meanings if a connection is closed before the other side has answered, or before it has answered a client without a login. `line`
+/// is a line of librdkafka's log or an error of librdkafka; it is an error only if the closing was noticed while sending. `None` if the line is
+/// about anything else.
 #[must_use]
 pub(super) fn of_closed_connection(line: &str) -> Option<String> {
     /// A connection that is closed more than this number of milliseconds after it was made has answered before.
     const AT_ONCE_MS: u32 = 2_000;
     /// librdkafka's reasons for a request that it can't send because the other side has closed the connection.
     const WHILE_SENDING: [&str; 3] = ["Broken pipe", "Connection reset by peer", "Disconnected"];
+    /// librdkafka's guess if the other side closes the connection during TLS.
+    const DURING_TLS: &str = "connecting to a PLAINTEXT broker listener?";
+    // A balancer, a port-forward and a broker at its limit take a connection before they close it, as a port does that expects another protocol.
+    let without_answer = |broker: &str, protocol: &str| {
+        Some(format!(
+            "{broker}{WITHOUT_ANSWER}it expects {protocol} in the property security.protocol, or has reached a limit of connections \
+             (max.connections, max.connections.per.ip), or is a balancer or port-forward with no broker behind it"
+        ))
+    };
     // `[thrd:kafka:9093/bootstrap]: kafka:9093/bootstrap: Disconnected: connection reset by peer (after 1ms in state APIVERSION_QUERY)`
     let line = line.split_once("]: ").map_or(line, |(_, line)| line);
+    if let Some((broker, why)) = line.split_once(": SSL handshake failed: ") {
+        return why
+            .contains(DURING_TLS)
+            .then(|| without_answer(broker, "no TLS (PLAINTEXT, or SASL_PLAINTEXT with a login)"))?;
+    }
     // `kafka:9093/bootstrap: Send failed: Broken pipe (after 0ms in state UP)`
     let (broker, words) = match line.split_once(": Send failed: ") {
         Some((_, why)) if !WHILE_SENDING.iter().any(|closed| why.contains(closed)) => return None,
@@ -190,17 +209,16 @@ pub(super) fn of_closed_connection(line: &str) -> Option<String> {
     let (ms, state) = words.split_once(" (after ")?.1.split_once("ms in state ")?;
     let is_at_once = ms.parse().is_ok_and(|ms: u32| ms < AT_ONCE_MS);
     let (is_tls, is_login) = (broker.contains("ssl://"), broker.contains("sasl_"));
-    let (expects, protocols) = if state.starts_with("APIVERSION_QUERY") && !is_tls {
-        ("TLS", "SSL, or SASL_SSL with a login")
+    if state.starts_with("APIVERSION_QUERY") && !is_tls {
+        without_answer(broker, "TLS (SSL, or SASL_SSL with a login)")
     } else if state.starts_with("UP") && !is_login && is_at_once {
-        ("a login", "SASL_SSL, or SASL_PLAINTEXT without TLS")
+        Some(format!(
+            "{broker}: it closes each connection at once, as a port does that expects a login; set the property security.protocol (SASL_SSL, or \
+             SASL_PLAINTEXT without TLS)"
+        ))
     } else {
-        return None;
-    };
-    Some(format!(
-        "{broker}: it closes each connection at once, as a port does that expects {expects}; set the property security.protocol \
-         ({protocols})"
-    ))
+        None
+    }
 }
 
 /// Why there is no login token from a token endpoint (`sasl.oauthbearer.method=oidc`).
@@ -334,13 +352,29 @@ mod tests {
         let logged = |words: &str| of_closed_connection(&format!("[thrd:a:1/bootstrap]: {words}"));
         let tls = "a:1/bootstrap: Disconnected: connection reset by peer (after 1ms in state APIVERSION_QUERY)";
         let message = logged(tls).unwrap();
-        assert!(message.starts_with("a:1/bootstrap: it closes each connection at once, "), "{message}");
-        assert!(message.ends_with("expects TLS; set the property security.protocol (SSL, or SASL_SSL with a login)"));
+        assert!(
+            message.starts_with("a:1/bootstrap: it closes connections without an answer: it expects TLS (SSL, "),
+            "{message}"
+        );
+        for cause in ["security.protocol", "max.connections", "port-forward"] {
+            assert!(message.contains(cause), "{message}");
+        }
+        let during_tls = "ssl://a:1/bootstrap: SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener? (after 2ms in \
+                          state SSL_HANDSHAKE)";
+        let message = logged(during_tls).unwrap();
+        assert!(
+            message.starts_with("ssl://a:1/bootstrap: it closes connections without an answer: it expects no TLS ("),
+            "{message}"
+        );
+        assert_eq!(layer_of(&message), Layer::Connection);
+        let of_tls = "ssl://a:1/bootstrap: SSL handshake failed: error:0A00010B:SSL routines::wrong version number (after 2ms in state SSL_HANDSHAKE)";
+        assert_eq!(logged(of_tls), None);
+        let message = logged(tls).unwrap();
         assert!(logged(&format!("sasl_plaintext://{tls}")).is_some());
         let login =
             logged("a:1/bootstrap: Disconnected (after 3ms in state UP, 1 identical error(s) suppressed)").unwrap();
         assert!(login.contains("expects a login; "), "{login}");
-        assert_eq!((layer_of(&message), layer_of(&login)), (Layer::Tls, Layer::Login));
+        assert_eq!((layer_of(&message), layer_of(&login)), (Layer::Connection, Layer::Login));
         // The connection was closed while a request was being sent.
         for why in ["Broken pipe", "Connection reset by peer"] {
             let sending = format!("a:1/bootstrap: Send failed: {why} (after 0ms in state UP)");

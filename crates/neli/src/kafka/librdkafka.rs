@@ -30,7 +30,7 @@ use rdkafka::types::{
     RDKafka, RDKafkaAdminOp, RDKafkaAdminOptions, RDKafkaEvent, RDKafkaQueue, RDKafkaResourceType, RDKafkaRespErr,
 };
 
-use crate::kafka::error_class::plain;
+use crate::kafka::error_class::{ErrorClass, plain};
 pub use describe::{GroupDescription, Rights, topic_identity};
 pub(crate) use describe::{TopicDescription, describe_group, describe_topic};
 pub(crate) use main_queue::{MainQueue, Waker};
@@ -89,6 +89,17 @@ impl From<RDKafkaErrorCode> for AdminError {
 }
 
 impl AdminError {
+    /// Whether there was no answer at all.
+    pub(crate) fn is_missing_answer(&self) -> bool {
+        matches!(self.code.into(), ErrorClass::Connection | ErrorClass::Login | ErrorClass::NoBroker)
+    }
+
+    /// What may be the cause, after the text; empty for most codes.
+    pub(crate) fn cause(&self) -> &'static str {
+        let is_quota = self.code == RDKafkaErrorCode::ThrottlingQuotaExceeded;
+        if is_quota { ", by a quota of this user or client (controller_mutation_rate)" } else { "" }
+    }
+
     /// The error with this code, and with the text in the answer.
     fn of_answer(code: RDKafkaErrorCode, answer: Option<String>) -> Self {
         /// The text may be of any length, and is that of a policy of the cluster's operator.

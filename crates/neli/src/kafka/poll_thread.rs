@@ -109,7 +109,10 @@ impl PollThread {
                     self.reading.refuse(error);
                     return None;
                 }
-                self.reading.down(self.reading.no_answer(&code.into()));
+                // The first question, whose time is over then, reports it.
+                if !self.reading.may_have_other_addresses() {
+                    self.reading.down(self.reading.no_answer(&code.into()));
+                }
                 self.reading.ask_soon();
             }
             // The reader has no group.

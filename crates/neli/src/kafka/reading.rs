@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::time::Duration;
 
+use neli_proto::time::Time;
 use tokio::sync::mpsc::Sender;
 
+use crate::clock;
 use crate::kafka::context::KafkaContext;
 use crate::kafka::error_class::{self, ErrorClass};
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
@@ -13,6 +16,9 @@ use crate::kafka::librdkafka::AdminError;
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::source::Source;
 use crate::kafka::topic;
+
+/// A refused connection counts only after this time.
+const OTHER_ADDRESSES: Duration = Duration::from_secs(1);
 
 /// Whether a broker answers.
 #[derive(Eq, PartialEq)]
@@ -43,6 +49,7 @@ pub(super) struct Reading {
     /// For each partition that is read, the offset after the last record that was handed over.
     next: Mutex<BTreeMap<i32, i64>>,
     contact: Mutex<Contact>,
+    begun: Time,
     refused: AtomicBool,
     /// Whether the asker has an order to ask that it has not begun to execute.
     pub(super) is_asked_for: AtomicBool,
@@ -70,6 +77,7 @@ impl Reading {
             stopped,
             next: Mutex::default(),
             contact: Mutex::new(Contact::Unknown),
+            begun: clock::now(),
             refused: AtomicBool::new(false),
             is_asked_for: AtomicBool::new(false),
         }
@@ -186,6 +194,13 @@ impl Reading {
         if !self.refused.swap(true, Ordering::Relaxed) {
             self.send(KafkaEvent::Refused { error });
         }
+    }
+
+    /// Whether a failed connection may be that of the first address of a host with several, which librdkafka tries in turn: `localhost` is `::1` and
+    /// `127.0.0.1`.
+    pub(super) fn may_have_other_addresses(&self) -> bool {
+        let has_answered = self.source.access.answered.load(Ordering::Relaxed);
+        !has_answered && clock::now().since(self.begun) < OTHER_ADDRESSES
     }
 
     /// If no broker has answered yet: the line about a certificate that is not accepted, since then no broker will ever answer. Later the

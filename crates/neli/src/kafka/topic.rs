@@ -418,8 +418,8 @@ pub(super) fn not_created(error: AdminError, elections: &Elections) -> TopicErro
         ))
     } else if [InvalidConfig, PolicyViolation].contains(code) {
         TopicError::Refused(format!(
-            "topic \"{name}\": it is missing, and the cluster refuses to create it ({text}); create it by hand as the cluster demands, or choose \
-             another --topic"
+            "topic \"{name}\": it is missing, and the cluster refuses to create it ({text}); create it by hand as the cluster demands, or take \
+             another topic"
         ))
     } else if *code == UnsupportedFeature {
         TopicError::Refused(format!(

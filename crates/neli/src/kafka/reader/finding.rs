@@ -4,16 +4,21 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use neli_proto::time::Time;
 use rdkafka::consumer::Consumer;
 
 use super::{Asker, RETRY};
 use crate::clock;
 use crate::kafka::event::KafkaEvent;
+use crate::kafka::librdkafka::AdminError;
 use crate::kafka::source::{IfMissing, Source};
 use crate::kafka::topic::{self, Presence, TopicError};
 
 /// A broker may not know a topic for this long after it was created.
 const NEW_WITHIN: Duration = Duration::from_millis(500);
+/// The time between two questions for a topic that Kafka does not make now, and between two warnings for one reason.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+const TELL_AGAIN: Duration = Duration::from_secs(30);
 /// The time between two checks of a topic that was just created, or is about to be.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
@@ -25,6 +30,7 @@ impl Asker {
         let (mut missing_since, mut coming_since) = (None, None);
         // The brokers that were up when this process created the topic.
         let mut created_with = None;
+        let mut told = None;
         let mut is_new = || {
             let since = *coming_since.get_or_insert_with(clock::now);
             clock::now().since(since) < NEW_WITHIN
@@ -62,6 +68,10 @@ impl Asker {
                             created_with = is_created.then_some(brokers.len()).or(created_with);
                             continue;
                         }
+                        Err(TopicError::Transient(error)) if !error.is_missing_answer() => {
+                            self.not_made_yet(&error, &mut told);
+                            continue;
+                        }
                         Err(trouble) => trouble,
                     }
                 }
@@ -96,6 +106,21 @@ impl Asker {
             }
             pause(RETRY);
         }
+    }
+
+    /// Kafka has answered that it does not make the topic now. Says why, unless it has said that shortly before, and waits a little.
+    fn not_made_yet(&self, error: &AdminError, told: &mut Option<(String, Time)>) {
+        let now = clock::now();
+        if !told.as_ref().is_some_and(|(text, at)| *text == error.text && now.since(*at) < TELL_AGAIN) {
+            *told = Some((error.text.clone(), now));
+            let topic = &self.reading.source.elections.topic;
+            self.reading.send(KafkaEvent::Warning(format!(
+                "topic \"{topic}\": Kafka does not make it now ({}){}; this candidate asks again every second",
+                error.text,
+                error.cause()
+            )));
+        }
+        pause(ASK_AGAIN);
     }
 }
 

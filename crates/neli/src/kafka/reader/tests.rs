@@ -346,3 +346,14 @@ fn a_reader_in_another_cluster_than_the_process_is_refused() {
     let expected = format!("answers of two clusters: the first of \"{one}\", and one of \"{other}\" now; ");
     assert!(refusal.starts_with(&expected), "{refusal}");
 }
+
+/// `localhost` is often `::1` and `127.0.0.1`, and the broker listens at the second alone.
+#[test]
+fn a_connection_that_fails_at_the_start_is_reported_when_other_addresses_were_tried() {
+    let begun = clock::now();
+    let (_reader, mut events) = start_with(Access::at("127.0.0.1:9", &Properties::default()), 1, None);
+    let error =
+        await_event(&mut events, |event| if let KafkaEvent::Down { error } = event { Some(error) } else { None });
+    assert!(error.contains("127.0.0.1:9"), "{error}");
+    assert!(clock::now().since(begun) >= Duration::from_secs(1));
+}
