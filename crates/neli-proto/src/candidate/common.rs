@@ -5,6 +5,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::action::{Action, Note, StandbyReason};
+use super::beside_roles::BesideRoles;
 use super::identifying::KnownTopic;
 use super::preempting::Preemption;
 use super::standing_by::Draw;
@@ -56,6 +57,8 @@ pub(super) struct Common {
     pub(super) has_lost_lead: bool,
     /// Whether the node forbids claims for now.
     pub(super) claims_are_held: bool,
+    /// The processes with many roles in its group, if its own has no roles.
+    pub(super) beside_roles: BesideRoles,
     /// Its process stands in other elections too, with one member of the group, and sends one hello for all of them.
     pub(super) is_one_of_many: bool,
     /// Whether it is a member of the group, or about to be.
@@ -118,6 +121,7 @@ impl Common {
             preemption: None,
             has_lost_lead: false,
             claims_are_held: false,
+            beside_roles: BesideRoles::default(),
             is_one_of_many: false,
             in_group: false,
             left_as: None,
@@ -183,7 +187,8 @@ impl Common {
     fn send_hello(&mut self, now: Option<Time>) {
         let seq = self.next_seq();
         let mut hello = self.identity.hello.clone();
-        if let Body::Hello { group_member, overlap_ms, waits_ms, leaves, .. } = &mut hello {
+        if let Body::Hello { group_member, overlap_ms, waits_ms, joined, leaves, .. } = &mut hello {
+            *joined = self.beside_roles.joined();
             *group_member = self.precedence.group_member().map(Into::into);
             *overlap_ms = self.overlap_ms();
             *waits_ms = now.and_then(|now| self.listener.undecided_for(now)).map(millis);
@@ -311,6 +316,7 @@ impl Common {
         // Until the new topic is judged too, at most one claim is written to it.
         self.judgement = Judgement::awaited();
         self.next_hello = None;
+        self.beside_roles = BesideRoles::default();
         self.actions.extend([Action::ForgetTerms, Action::RenewProducer, Action::Ask]);
     }
 

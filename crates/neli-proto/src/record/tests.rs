@@ -34,6 +34,7 @@ fn bodies() -> Vec<Body> {
             priority: 10,
             overlap_ms: Some(150),
             waits_ms: Some(58_000),
+            joined: Some(3),
             leaves: true,
         },
         Body::Release {
@@ -77,7 +78,18 @@ fn the_line_is_as_the_protocol_says() {
 
 fn hello(leaves: bool) -> Body {
     let (host, pid, version, elector, group_member, overlap_ms) = (None, None, None, None, None, None);
-    Body::Hello { host, pid, version, elector, group_member, priority: 0, overlap_ms, waits_ms: None, leaves }
+    Body::Hello {
+        host,
+        pid,
+        version,
+        elector,
+        group_member,
+        priority: 0,
+        overlap_ms,
+        waits_ms: None,
+        joined: None,
+        leaves,
+    }
 }
 
 #[test]
