@@ -318,6 +318,7 @@ fn of_standby(standby: Option<StandbyReason>, claim: Option<Due>) -> Event {
         return Event::Standby { leader: None, term: None, why: None, claim: None };
     };
     let shown = why.and_then(|why| match why {
+        Waiting::Answer => Some("nobody leads; a candidate of this group has --roles, and may refuse this one"),
         Waiting::BackingOff => Some("nobody leads; its last runs failed, so others may claim first"),
         Waiting::CoolingOff => Some("it has stood down, and lets another lead first"),
         Waiting::Led => None,

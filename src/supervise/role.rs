@@ -144,6 +144,7 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         priority: config.priority,
         overlap_ms: None,
         waits_ms: None,
+        joined: None,
         leaves: false,
     };
     let job = Policy {

@@ -125,6 +125,30 @@ with_both_electors! {
         assert_eq!(exiting.text("why"), "stopped by SIGTERM while at least one role had no job here");
     }
 
+    /// Of a candidate with roles and one without the later one exits, names the other, and has not started a job. Named roles have other elections
+    /// than the candidate without any.
+    fn a_candidate_with_roles_and_one_without_do_not_stand_side_by_side(elector) {
+        for roles in ["3", "ingest,bill"] {
+            let election = election(elector);
+            let with = || candidate(&election, roles).option("--name", "with");
+            let without = || election.candidate().option("--name", "without");
+            let refused = |mut later: Running, named: &str| {
+                assert_eq!((later.status(), later.count("job_started"), later.count("leading")), (125, 0, 0), "{later:?}");
+                let why = later.await_event("error").text("message").to_owned();
+                assert!(why.contains(named) && why.contains("all its candidates need the same --roles, or none"), "{why}");
+            };
+            let first = with().start();
+            wait::until_true("a lead", || !led(&first).is_empty());
+            refused(without().start(), &format!("no --roles, and with stands in this group with --roles {roles} on "));
+            election.close([first]);
+
+            let mut first = without().start();
+            election.await_witness(first.await_lead());
+            refused(with().start(), ", and without stands in this group with no --roles: ");
+            election.close([first]);
+        }
+    }
+
     /// With `--restart no`, a role whose job has ended is left to others; the process exits after the last one, with the highest status.
     fn a_candidate_stands_no_longer_for_a_role_whose_job_has_ended(elector) {
         let election = election(elector);

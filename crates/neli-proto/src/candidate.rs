@@ -28,6 +28,7 @@ pub use position::Position;
 
 mod action;
 mod awaiting_judgement;
+mod beside_roles;
 mod claiming;
 mod common;
 mod event;
@@ -173,6 +174,7 @@ impl Candidate {
             Event::Read { offset, record, written_ms } => self.read(now, offset, record.as_ref(), written_ms),
             Event::Passed { first, last } => self.read_others(now, first, last, None),
             Event::ReadOther { offset, hello } => self.read_others(now, offset, offset, hello),
+            Event::ReadProcessHello { offset, hello } => self.read_process_hello(now, offset, &hello),
             Event::Revoked => self.revoked(now),
             Event::StandingChanged(standing) => self.common.stand(standing),
             Event::TopicIdentified { asked, identity } => self.identified(now, asked, identity),

@@ -9,15 +9,11 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;
 
 use crate::mapping::Mapping;
-use crate::precedence::{HELLO_AFTER_LEAD, HELLO_HOLDS, HELLO_INTERVAL};
+use crate::precedence::{ANSWERS, HELLO_AFTER_LEAD, HELLO_HOLDS, HELLO_INTERVAL};
 use crate::process_hello::ProcessHello;
 use crate::record::{MemberId, Offset};
 use crate::role_set::RoleSet;
 use crate::time::Time;
-
-/// A process that disagrees with a first hello answers it at once. For this long after its first hello was read back, a process claims
-/// nothing.
-const ANSWERS: Duration = Duration::from_millis(500);
 
 /// A first hello that was not read back is sent again after this time.
 const SAID_AGAIN: Duration = Duration::from_secs(2);
@@ -102,6 +98,8 @@ pub(crate) struct Introduction {
     answered_by: Option<Time>,
     /// Candidates that map a role to another partition, and may have gone.
     doubted: BTreeMap<MemberId, Box<str>>,
+    /// Candidates without `--roles` whose hellos were in the log when this process began to read. One of them that is heard again was there first.
+    of_one_role_before: BTreeSet<MemberId>,
     /// By when the jobs of such candidates that have died since the reading began are gone.
     dead_until: Option<Time>,
     /// The lists of roles, as typed, that were reported because they share no role with this process.
@@ -123,6 +121,7 @@ impl Introduction {
             joined: None,
             answered_by: None,
             doubted: BTreeMap::new(),
+            of_one_role_before: BTreeSet::new(),
             dead_until: None,
             reported: BTreeSet::new(),
             stage: Stage::Begun,
@@ -202,7 +201,10 @@ impl Introduction {
         }
         let name = hello.name.as_deref().unwrap_or("a candidate without a name");
         match self.mapping.refusal(&hello.mapping(), name).filter(|_| !hello.leaves) {
-            None => drop(self.doubted.remove(&hello.member)),
+            None => {
+                self.doubted.remove(&hello.member);
+                self.of_one_role_before.remove(&hello.member);
+            }
             Some(refusal) => self.conflicting_hello_received(now, offset, hello, refusal.into()),
         }
         // A hello from before this process began to read may be of a candidate that has gone. A living candidate sends another one.
@@ -272,7 +274,14 @@ impl Introduction {
     }
 
     fn conflicting_hello_received(&mut self, now: Time, offset: Offset, hello: &ProcessHello, refusal: Box<str>) {
-        let is_later = self.joined.is_some_and(|own| own < hello.joined.unwrap_or(offset));
+        if hello.roles.is_none() && self.is_history(offset) {
+            // It looks for no role in another partition, so nothing has to wait until it is known whether it has gone.
+            self.of_one_role_before.insert(hello.member.clone());
+            return;
+        }
+        // An earlier version does not say when it joined.
+        let is_later = self.joined.is_some_and(|own| own < hello.joined.unwrap_or(offset))
+            && (hello.joined.is_some() || !self.of_one_role_before.contains(&hello.member));
         if is_later {
             // With this hello the other process learns at once of the earlier one.
             self.say_hello(now);

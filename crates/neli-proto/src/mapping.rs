@@ -77,9 +77,21 @@ impl Mapping {
         }
     }
 
+    /// Whether it is that of a candidate without `--roles`, or with one role that has no name.
+    #[must_use]
+    pub const fn is_of_one_role(&self) -> bool {
+        matches!(self.roles, Roles::Count(1))
+    }
+
     /// Why a candidate does not start beside the candidate `name`, in one line; `None` if the two agree.
     #[must_use]
     pub fn refusal(&self, other: &Self, name: &str) -> Option<String> {
+        if self.is_of_one_role() != other.is_of_one_role() {
+            return Some(format!(
+                "{self}, and {name} stands in this group with {other}: all its candidates need the same --roles, or none; stop all \
+                 candidates before they start with another mapping"
+            ));
+        }
         let Conflict { role, here, there } = self.conflict(other)?;
         Some(format!(
             "{self}: role {role} would be in partition {here}, and {name} has it in partition {there} ({other}): both would lead \
@@ -140,7 +152,7 @@ impl Mapping {
     /// A warning about the candidate `name`, which shares no role with this mapping; `None` if it shares one.
     #[must_use]
     pub fn warning_if_no_role_is_shared(&self, other: &Self, name: &str) -> Option<String> {
-        let shares_none = !self.shares_role(other);
+        let shares_none = self.is_of_one_role() == other.is_of_one_role() && !self.shares_role(other);
         shares_none.then(|| {
             format!(
                 "{name} stands in this group for other roles ({}), and for none of those here ({}): these are separate elections, so the same \
@@ -208,6 +220,9 @@ impl Mapping {
 impl fmt::Display for Mapping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { typed, partitions, .. } = self;
+        if self.is_of_one_role() {
+            return f.write_str("no --roles");
+        }
         write!(f, "--roles {typed} on {partitions} partition{}", if *partitions == 1 { "" } else { "s" })
     }
 }
@@ -253,7 +268,7 @@ mod tests {
         assert!(!shares_none("5", "2") && !shares_none("a,b,c", "c,d,e"));
         assert!(!shares_none("x,1", "2"), "a name like a number");
         assert!(shares_none("5", "a,b") && shares_none("a,b", "c,d") && shares_none("2", "01,7"));
-        assert!(shares_none("a", "1"), "a candidate of one role, too");
+        assert!(!shares_none("a", "1"), "a candidate of one role is refused");
         assert!(shares_none("5", "0"), "it stands for none");
         assert_eq!(
             Mapping::new("5", 5).warning_if_no_role_is_shared(&Mapping::new("a,b", 5), "web2").as_deref(),
@@ -327,6 +342,16 @@ mod tests {
                  both would lead it; stop all candidates before they start with another mapping"
             )
         );
-        assert_eq!(own.refusal(&Mapping::of_one_role(), "web1"), None);
+        let (alone, rest) = (
+            Mapping::of_one_role(),
+            "all its candidates need the same --roles, or none; stop all candidates before they start with another mapping",
+        );
+        let refused = format!("--roles 4 on 4 partitions, and web1 stands in this group with no --roles: {rest}");
+        assert_eq!(own.refusal(&alone, "web1"), Some(refused));
+        let named = Mapping::new("ingest,bill", 2);
+        let refused =
+            format!("no --roles, and web1 stands in this group with --roles ingest,bill on 2 partitions: {rest}");
+        assert_eq!(alone.refusal(&named, "web1"), Some(refused));
+        assert_eq!(alone.refusal(&Mapping::new("1", 3), "web1"), None, "the same");
     }
 }

@@ -22,6 +22,10 @@ pub const HELLO_AFTER_LEAD: Duration = Duration::from_secs(2);
 /// A member of the group delays its first hello by up to this time, so that the hello can contain the id from the group.
 pub(crate) const HELLO_AWAITS_NAME: Duration = Duration::from_millis(500);
 
+/// A process that disagrees with a first hello about the roles answers it at once. For this long after its first hello was read back, a process
+/// claims nothing.
+pub(crate) const ANSWERS: Duration = Duration::from_millis(500);
+
 /// A candidate whose last hello is older than this counts as gone: it has missed two.
 pub const HELLO_HOLDS: Duration = Duration::from_secs(75);
 

@@ -11,7 +11,7 @@ use crate::record::{MAX_BYTES, MemberId, Offset};
 use crate::role_set::RoleSet;
 
 /// The content of that hello. A candidate of one role reads it as an ordinary hello.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize)]
 pub struct ProcessHello {
     /// The writer's member id.
     pub member: MemberId,

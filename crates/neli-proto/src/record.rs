@@ -135,6 +135,9 @@ pub enum Body {
         /// if the candidate knows it.
         #[serde(skip_serializing_if = "Option::is_none")]
         waits_ms: Option<u64>,
+        /// The offset of the candidate's first hello, or of a claim of its that took effect before; left out while neither was read back.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        joined: Option<Offset>,
         /// Whether it is the candidate's last hello: it stood by and is leaving. Left out if false.
         #[serde(skip_serializing_if = "is_default")]
         leaves: bool,
@@ -326,6 +329,7 @@ impl Body {
                 priority: fields.number("priority").unwrap_or_default(),
                 overlap_ms: fields.number("overlap_ms"),
                 waits_ms: fields.number("waits_ms"),
+                joined: fields.offset("joined"),
                 leaves: fields.flag("leaves"),
             },
             "release" => Self::Release {

@@ -368,6 +368,7 @@ fn hello(elector: Elector) -> Body {
         priority: 0,
         overlap_ms: None,
         waits_ms: None,
+        joined: None,
         leaves: false,
     }
 }

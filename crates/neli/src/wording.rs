@@ -2,7 +2,7 @@
 //! library, who have the builder's methods.
 
 /// A phrase of the layers below, and the same in the words of the library.
-const PHRASES: [(&str, &str); 14] = [
+const PHRASES: [(&str, &str); 16] = [
     ("drop --no-create-topic", "don't call create_topic(false)"),
     ("neli-run makes the topic itself; see --no-create-topic", "the library makes the topic itself; see create_topic"),
     ("say --brokers", "call brokers"),
@@ -20,6 +20,8 @@ const PHRASES: [(&str, &str); 14] = [
         "the same --roles, or give candidates of other roles another --group",
         "the same roles, or give candidates of other roles another name",
     ),
+    ("the same --roles, or none", "the same roles, or none"),
+    ("no --roles", "no roles"),
     ("--roles ", "roles "),
     ("--overlap is missing: ", ""),
     (

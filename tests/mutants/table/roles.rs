@@ -33,6 +33,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
         )],
     },
     Mutant {
+        name: "AnswerOfRolesUnawaited",
+        breaks: "Roles: a candidate without roles claims before a process with roles has had time to refuse it",
+        edits: &[edit(
+            "crates/neli-proto/src/candidate/beside_roles.rs",
+            "due.max(read + ‹ANSWERS›)",
+            "core::time::Duration::ZERO",
+        )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "ForesightOfMany",
         breaks: "Roles: a member predicts which member the group will choose, although the members hold other partitions too",
         edits: &[edit(

@@ -135,6 +135,8 @@ pub struct StandbyReason {
 /// Why a standby may not claim yet.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Waiting {
+    /// Processes with roles may stand in this group, and have time to answer its hello.
+    Answer,
     /// Its last runs failed, so the other candidates claim first.
     BackingOff,
     /// The history was cut, or the topic was created again, and the records that were read since don't show who leads.

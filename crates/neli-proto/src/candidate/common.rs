@@ -5,6 +5,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::action::{Action, Note, StandbyReason};
+use super::beside_roles::BesideRoles;
 use super::identifying::KnownTopic;
 use super::preempting::Preemption;
 use super::standing_by::Draw;
@@ -58,6 +59,8 @@ pub(super) struct Common {
     pub(super) claims_are_held: bool,
     /// Whether no job could run under a claim, because this machine lacks a guard.
     pub(super) guard_is_missing: bool,
+    /// The processes with many roles in its group, if its own has no roles.
+    pub(super) beside_roles: BesideRoles,
     /// Its process stands in other elections too, with one member of the group, and sends one hello for all of them.
     pub(super) is_one_of_many: bool,
     /// Whether it is a member of the group, or about to be.
@@ -123,6 +126,7 @@ impl Common {
             has_lost_lead: false,
             claims_are_held: false,
             guard_is_missing: false,
+            beside_roles: BesideRoles::default(),
             is_one_of_many: false,
             in_group: false,
             group_refusal: None,
@@ -189,8 +193,9 @@ impl Common {
     fn send_hello(&mut self, now: Option<Time>) {
         let seq = self.next_seq();
         let mut hello = self.identity.hello.clone();
-        if let Body::Hello { group_member, group_refuses, overlap_ms, waits_ms, leaves, .. } = &mut hello {
+        if let Body::Hello { group_member, group_refuses, overlap_ms, waits_ms, joined, leaves, .. } = &mut hello {
             group_refuses.clone_from(&self.group_refusal);
+            *joined = self.beside_roles.joined();
             *group_member = self.precedence.group_member().map(Into::into);
             *overlap_ms = self.overlap_ms();
             *waits_ms = now.and_then(|now| self.listener.undecided_for(now)).map(millis);
@@ -318,6 +323,7 @@ impl Common {
         // Until the new topic is judged too, at most one claim is written to it.
         self.judgement = Judgement::awaited();
         self.next_hello = None;
+        self.beside_roles = BesideRoles::default();
         self.actions.extend([Action::ForgetTerms, Action::RenewProducer, Action::Ask]);
     }
 

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 
 use crate::precedence::Standing;
+use crate::process_hello::ProcessHello;
 use crate::record::{Hello, Offset, Record};
 use crate::time::Time;
 use crate::topic::TopicIdentity;
@@ -57,6 +58,14 @@ pub enum Event {
         offset: Offset,
         /// The content, if the record is a hello of this election.
         hello: Option<Hello>,
+    },
+    /// The record at `offset` is the hello of a process with many roles in the same group. A candidate of such a process gets
+    /// [`HelloReceived`](Event::HelloReceived) instead.
+    ReadProcessHello {
+        /// The record's offset.
+        offset: Offset,
+        /// The hello.
+        hello: Box<ProcessHello>,
     },
     /// The record at `offset` is the election's; `None` if it can't be parsed.
     Read {

@@ -89,7 +89,7 @@ impl Candidate {
 
 impl State {
     /// Whether it holds neither a term nor a job, and has no claim under way, which could take effect without a leader.
-    const fn holds_nothing(&self) -> bool {
+    pub(super) const fn holds_nothing(&self) -> bool {
         matches!(self, Self::StandingBy(_) | Self::Suspended(_))
     }
 }

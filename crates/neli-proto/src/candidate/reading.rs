@@ -103,7 +103,10 @@ impl Candidate {
                 self.compare_with_standby(&hello);
                 self.common.precedence.received(now, hello);
             }
-            Some(_) => self.common.precedence.introduced(),
+            Some(_) => {
+                self.common.precedence.introduced();
+                self.common.beside_roles.introduced(now, last);
+            }
             None => {}
         }
         self.view_changed(now);
@@ -118,6 +121,9 @@ impl Candidate {
     fn came_back(&mut self, now: Time, offset: Offset, record: &Record, verdict: Verdict) {
         let is_effective = verdict == Verdict::Effective;
         let seq = record.seq;
+        if is_effective && matches!(record.body, Body::Claim { .. }) {
+            self.common.beside_roles.introduced(now, offset);
+        }
         let input = match &record.body {
             Body::Beat { .. } if is_effective => Input::BeatEffective { seq },
             Body::Claim { .. } if is_effective => Input::ClaimEffective(OwnClaim { term: offset, seq }),

@@ -124,7 +124,7 @@ impl StandingBy {
         let delay = common.claim_delay(claim_window.since, claim_window.predecessor)?;
         let draw = common.draw?;
         let due = claim_window.since + delay.fixed + delay.random.mul_f64(draw.share.as_secs_f64());
-        Some(due.max(self.not_before))
+        common.beside_roles.claim_due(due.max(self.not_before))
     }
 
     /// Reports why it stands by, if that has changed.
@@ -148,6 +148,9 @@ impl StandingBy {
             }
             View::NeverLed | View::Released { .. } if common.precedence.is_backing_off() => {
                 (None, None, Some(Waiting::BackingOff))
+            }
+            View::NeverLed | View::Released { .. } if common.beside_roles.awaits_answer(now) => {
+                (None, None, Some(Waiting::Answer))
             }
             View::NeverLed | View::Released { .. } => (None, None, Some(Waiting::Precedence)),
         };

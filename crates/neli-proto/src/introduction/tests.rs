@@ -125,6 +125,39 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
 }
 
 #[test]
+fn a_candidate_without_roles_and_a_process_with_roles_do_not_stand_side_by_side() {
+    let lone = |name: &str, joined| ProcessHello { roles: None, partitions: None, joined, ..hello(name, "", 0) };
+    let refused =
+        || Action::Refuse { error: Mapping::new("4", 3).refusal(&Mapping::of_one_role(), "lone").unwrap().into() };
+    let introduced = || {
+        let mut introduction = introduction();
+        introduction.received(START, 9, &lone("gone", None));
+        introduction.received(START, 12, &hello("me", "4", 3));
+        introduction
+    };
+    let mut alone = introduced();
+    alone.handle_timeout(START + ANSWERS);
+    assert!(actions(&mut alone).contains(&Action::Stand), "one that is not heard again is not waited for");
+    let later = START + HELLO_INTERVAL;
+    for (name, offset, joined, is_refused) in [
+        ("lone", 13, None, false),
+        ("lone", 13, Some(13), false),
+        ("lone", 13, Some(11), true),
+        ("gone", 13, None, true),
+    ] {
+        let (mut before, mut stands) = (introduced(), alone.clone());
+        for introduction in [&mut before, &mut stands] {
+            introduction.received(later, offset, &ProcessHello { name: Some("lone".into()), ..lone(name, joined) });
+            let wanted = if is_refused { refused() } else { hello_at(later, Some(12)) };
+            assert_eq!(actions(introduction).first(), Some(&wanted), "{name}, which joined at {joined:?}");
+        }
+    }
+    let mut first = introduction();
+    first.received(START, 11, &lone("lone", None));
+    assert_eq!(actions(&mut first), [refused()], "its own first hello is under way");
+}
+
+#[test]
 fn a_candidate_without_a_shared_role_is_reported_once_and_answered_if_it_is_new() {
     let warning = |name: &str| {
         let warning = Mapping::new("4", 3).warning_if_no_role_is_shared(&Mapping::new("a,b", 3), name).unwrap();

@@ -35,6 +35,7 @@ fn bodies() -> Vec<Body> {
             priority: 10,
             overlap_ms: Some(150),
             waits_ms: Some(58_000),
+            joined: Some(3),
             leaves: true,
         },
         Body::Release {
@@ -78,8 +79,20 @@ fn the_line_is_as_the_protocol_says() {
 
 fn hello(leaves: bool) -> Body {
     let (host, pid, version, elector) = (None, None, None, None);
-    let (group_member, group_refuses, overlap_ms, waits_ms) = (None, None, None, None);
-    Body::Hello { host, pid, version, elector, group_member, group_refuses, priority: 0, overlap_ms, waits_ms, leaves }
+    let (group_member, group_refuses, overlap_ms, waits_ms, joined) = (None, None, None, None, None);
+    Body::Hello {
+        host,
+        pid,
+        version,
+        elector,
+        group_member,
+        group_refuses,
+        priority: 0,
+        overlap_ms,
+        waits_ms,
+        joined,
+        leaves,
+    }
 }
 
 #[test]

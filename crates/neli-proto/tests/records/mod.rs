@@ -14,6 +14,7 @@ pub(crate) const fn hello(priority: u16) -> Body {
         priority,
         overlap_ms: None,
         waits_ms: None,
+        joined: None,
         leaves: false,
     }
 }

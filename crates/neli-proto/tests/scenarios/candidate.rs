@@ -11,8 +11,10 @@ use neli_proto::candidate::{
 use neli_proto::guard::Grant;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Standing;
+use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, Hello, JobState, KeyedRun, Offset, Overlap, Record, What};
+use neli_proto::role_set::RoleSet;
 use neli_proto::supervisor::NothingLeft;
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
@@ -139,6 +141,7 @@ impl Scenario {
                 Event::Passed { first: offsets.start, last: offsets.end - 1 }
             }
             "other" => Event::ReadOther { offset: words.number(1), hello: Self::hello(words) },
+            "process" => Event::ReadProcessHello { offset: words.number(1), hello: Box::new(process_hello(words)) },
             "read" => Event::Read { offset: words.number(1), record: self.record(words), written_ms: None },
             "revoked" => Event::Revoked,
             "standing" => Event::StandingChanged(match words.word(1) {
@@ -276,6 +279,28 @@ fn job_state(word: &str) -> JobState {
         "starting" => JobState::Starting,
         "stopping" => JobState::Stopping,
         other => panic!("{other} is no state of a job"),
+    }
+}
+
+/// `by=b roles=3 partitions=3 joined=4 left=0-2 leaves`.
+fn process_hello(words: &Words<'_>) -> ProcessHello {
+    let by = words.needed("by", words.value("by"));
+    ProcessHello {
+        member: member(by),
+        name: Some(by.into()),
+        host: None,
+        pid: None,
+        version: None,
+        elector: None,
+        roles: words.value("roles").map(Into::into),
+        partitions: words.number_of("partitions"),
+        priority: 0,
+        max_roles: None,
+        joined: words.number_of("joined"),
+        asks: None,
+        waits_ms: None,
+        left: words.value("left").map(RoleSet::parse).unwrap_or_default(),
+        leaves: words.says("leaves"),
     }
 }
 

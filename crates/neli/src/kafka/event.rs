@@ -199,7 +199,7 @@ pub enum Key {
     AnyHello,
     /// A record of this role's election: it counts in the law.
     Election(u32),
-    /// A hello of a candidate for this role.
+    /// A hello of a candidate for this role; for a process without roles, that of any candidate of the group in partition 0.
     Hello(u32),
     /// Any other key.
     Other,

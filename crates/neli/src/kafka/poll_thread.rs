@@ -79,8 +79,9 @@ impl PollThread {
         let is_here =
             |role| self.reading.partitions().is_some_and(|count| Elections::partition_of(role, count) == partition);
         let elections = &self.reading.source.elections;
-        if elections.are_many() && partition == 0 && key.is_some_and(|key| elections.is_hello(key)) {
-            return Key::AnyHello;
+        if partition == Elections::PARTITION_OF_HELLOS && key.is_some_and(|key| elections.is_hello(key)) {
+            // A candidate without roles also reads the hellos of processes with roles, whose keys may name other roles.
+            return if elections.are_many() { Key::AnyHello } else { Key::Hello(elections.roles.start) };
         }
         match key.and_then(|key| elections.find(key)) {
             Some((role, false)) if is_here(role) => Key::Election(role),

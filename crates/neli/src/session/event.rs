@@ -5,6 +5,7 @@ use std::time::Duration;
 use neli_proto::candidate::Event as CandidateEvent;
 use neli_proto::many_roles::ManyRoles;
 use neli_proto::precedence::Standing;
+use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicFacts, TopicIdentity};
@@ -217,7 +218,10 @@ impl RoleEvent {
             Self::Passed { first, last } => CandidateEvent::Passed { first, last },
             Self::Read { offset, is_hello, value, written_ms } => {
                 let record = value.as_deref().and_then(Record::parse);
-                if is_hello {
+                let process = value.as_deref().filter(|_| is_hello).and_then(ProcessHello::parse);
+                if let Some(hello) = process.filter(|process| process.roles.is_some()) {
+                    CandidateEvent::ReadProcessHello { offset, hello: Box::new(hello) }
+                } else if is_hello {
                     CandidateEvent::ReadOther { offset, hello: record.and_then(Record::into_hello) }
                 } else {
                     CandidateEvent::Read { offset, record, written_ms }
