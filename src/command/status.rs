@@ -14,7 +14,7 @@ use neli_proto::time::Time;
 use crate::command::page::{Page, Style, Tone, wrapped};
 use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at, warn_of_clock};
 use crate::command::screen::{self, Screen};
-use crate::command::wording::{Told, counted, date, groups, leadership, named, no_role, nobody_has_room, span};
+use crate::command::wording::{asked_by, counted, date, groups, leadership, named, no_role, nobody_has_room, span};
 use crate::command::{status::json::Line, stdout};
 use crate::config::{Look, StatusOf};
 use crate::exit::{ExitStatus, StartupError};
@@ -108,7 +108,6 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
     seen.learn_claim(&reading).await?;
     let mut last_run = question.answer().await;
     let mut screen = Screen::of_stdout(how != How::Once);
-    let mut told = Told::Nothing;
     loop {
         let at = read_at();
         let snapshot = Snapshot::of(&place.election, &seen, last_run.as_ref(), at);
@@ -134,20 +133,7 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
         if seen.run() != run {
             last_run = run::Question::ask(&access, &place.election).answer().await;
         }
-        note_silence(&mut seen, &mut told);
-    }
-}
-
-/// Notes the leader's silence, which no record reports. While Kafka does not answer, the state is unknown.
-fn note_silence(seen: &mut Seen, told: &mut Told) {
-    if seen.trouble.is_some() {
-        return;
-    }
-    let at = read_at();
-    let current = seen.observer.leadership(at);
-    let (silence, sentence) = (Told::by(current), leadership(current));
-    if silence > std::mem::replace(told, silence) {
-        seen.note(at.wall_ms, &sentence);
+        seen.note_silence(read_at());
     }
 }
 
@@ -223,20 +209,20 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// The page. The live view also has as many of the last changes as fit the terminal.
     fn text(&self, how: How) -> String {
         let style = Style::of_stdout();
-        let mut text = self.page(how == How::Live, style).render(style);
         if how == How::Live {
-            let room = screen::rows().map_or(usize::MAX, |rows| rows.saturating_sub(text.lines().count() + 2));
-            let events =
-                self.seen.events.iter().map(|event| wrapped(&one_line(event), style.columns.unwrap_or(usize::MAX)));
-            let lines: Vec<String> = events.flatten().collect();
-            let last = lines.iter().skip(lines.len().saturating_sub(room));
-            text.push('\n');
-            text.extend(last.map(|line| format!("{line}\n")));
+            return self.live(screen::rows().unwrap_or(usize::MAX), style);
         }
-        text
+        self.page(false, usize::MAX, style).render(style)
+    }
+
+    /// The live view on a terminal with so many rows: the page, and the last changes. Many standbys leave them their room.
+    fn live(&self, rows: usize, style: Style) -> String {
+        let events =
+            self.seen.events.iter().map(|event| wrapped(&one_line(event), style.columns.unwrap_or(usize::MAX)));
+        let changes: Vec<String> = events.flatten().collect();
+        with_changes(rows, &changes, self.standbys.len(), |most| self.page(true, most, style).render(style))
     }
 
     /// While Kafka does not answer, the records that were read do not show the present leader.
@@ -244,7 +230,8 @@ impl<'a> Snapshot<'a> {
         Page::new(Tone::Unknown, &format!("{}: can't tell who leads: {why}", named(self.election)))
     }
 
-    fn page(&self, has_bar: bool, style: Style) -> Page {
+    /// The page, with so many standbys at most.
+    fn page(&self, has_bar: bool, most: usize, style: Style) -> Page {
         let sentence = self.sentence();
         let mut page = Page::new(self.tone(), &format!("{}: {sentence}", named(self.election)));
         let (observer, standbys, has_no_room, at) = (self.observer, &self.standbys, self.no_room.is_some(), self.at);
@@ -261,9 +248,7 @@ impl<'a> Snapshot<'a> {
                     &format!("{bar}{lease}, {} left at most; last heartbeat {} ago", span(left), span(age)),
                 );
                 if let Some(resign) = &leader.resign {
-                    let by = resign.by.as_deref().unwrap_or("somebody");
-                    let reason = resign.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-                    page.row("resign", &format!("{by} has asked it to stand down{reason}"));
+                    page.row("resign", &format!("it was asked to stand down {}", asked_by(resign)));
                 }
             }
             Leadership::Silent { leader, .. } => {
@@ -282,8 +267,12 @@ impl<'a> Snapshot<'a> {
         if let Some((label, text)) = self.last_run.map(|fact| run::row(fact, self.at.wall_ms)) {
             page.row(label, &text);
         }
+        if let Some(ended) = observer.ended() {
+            let (age, by) = (span(observer.age(ended.received, at)), asked_by(&ended.request));
+            page.row("ended", &format!("{age} ago {by}; candidates that started before exit"));
+        }
         self.void_claims(&mut page);
-        self.candidates(&mut page);
+        self.candidates(&mut page, most);
         self.roles(&mut page);
         page
     }
@@ -336,7 +325,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    fn candidates(&self, page: &mut Page) {
+    fn candidates(&self, page: &mut Page, most: usize) {
         let may_lead = matches!(self.leadership, Leadership::Led { .. } | Leadership::Overdue { .. });
         let leader = self.observer.leaders_hello().filter(|_| may_lead);
         if let Some(leader) = leader {
@@ -345,7 +334,7 @@ impl<'a> Snapshot<'a> {
         if self.standbys.is_empty() {
             page.row("standbys", "none");
         }
-        for (at, standby) in self.standbys.iter().enumerate() {
+        for (at, standby) in self.standbys.iter().enumerate().take(most) {
             let mut cells = vec![format!("{}, hello {} ago", standby.candidate.shown(), span(standby.age))];
             let differs = describe(standby.candidate).into_iter();
             let leaders = leader.map(describe).unwrap_or_default();
@@ -360,6 +349,11 @@ impl<'a> Snapshot<'a> {
             }
             page.row(if at == 0 { "standbys" } else { "" }, &cells.join(", "));
         }
+        match self.standbys.len().saturating_sub(most) {
+            0 => {}
+            more if most == 0 => page.row("standbys", &more.to_string()),
+            more => page.row("", &format!("and {more} more")),
+        }
     }
 
     /// The role's number and the number of roles.
@@ -372,6 +366,17 @@ impl<'a> Snapshot<'a> {
         };
         page.row("roles", &cells);
     }
+}
+
+/// The page and the last changes, on so many rows. The page shows as many of the standbys as leave the changes their room.
+fn with_changes(rows: usize, changes: &[String], standbys: usize, page: impl Fn(usize) -> String) -> String {
+    let room = |page: &String| rows.saturating_sub(page.lines().count() + 2);
+    let mut pages = (0..=standbys).rev().map(&page);
+    let mut text = pages.find(|page| room(page) >= changes.len()).unwrap_or_else(|| page(0));
+    let last = changes.iter().skip(changes.len().saturating_sub(room(&text)));
+    text.push('\n');
+    text.extend(last.map(|line| format!("{line}\n")));
+    text
 }
 
 const fn is_vacant(leadership: Leadership<'_>) -> bool {
@@ -389,4 +394,21 @@ fn describe(candidate: &KnownCandidate) -> Vec<String> {
     let max_roles = candidate.max_roles.map(|most| format!("--max-roles {most}"));
     let host = candidate.host.as_ref().map(|host| format!("on {host}"));
     [host, version, elector, priority, max_roles].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_standbys_leave_the_changes_their_room() {
+        let changes = ["ann has asked n1 to stand down".to_owned(), "n2 leads".to_owned()];
+        let shown = |rows| {
+            let text = with_changes(rows, &changes, 39, |most| "n2 leads\n".to_owned() + &"standby\n".repeat(most));
+            (text.matches("standby\n").count(), text.matches("n1").count(), text.ends_with("\nn2 leads\n"))
+        };
+        assert_eq!(shown(30), (25, 1, true));
+        assert_eq!(shown(200), (39, 1, true));
+        assert_eq!(shown(4), (0, 0, true), "the last change");
+    }
 }
