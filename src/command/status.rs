@@ -14,7 +14,7 @@ use crate::command::page::{Page, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at, take_in, warn_of_clock};
 use crate::command::screen::{self, Screen};
 use crate::command::wording::{
-    Told, counted, date, groups, leadership, leadership_in_table, named, nobody_has_room, span,
+    asked_by, counted, date, groups, leadership, leadership_in_table, named, nobody_has_room, span,
 };
 use crate::command::{status::json::Line, status::run::LastRun, stdout};
 use crate::config::{Look, StatusOf};
@@ -120,7 +120,6 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
         None => None,
     };
     let mut screen = Screen::of_stdout(how != How::Once);
-    let mut told = vec![Told::Nothing; all.len()];
     loop {
         let at = read_at();
         let mapping = place.mapping.as_ref();
@@ -144,20 +143,7 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
         if let Some(election) = recorded.filter(|_| all.first().map(Seen::run) != run) {
             last_run = run::Question::ask(&access, election).answer().await;
         }
-        all.iter_mut().zip(&mut told).for_each(|(seen, told)| note_silence(seen, told));
-    }
-}
-
-/// Notes the leader's silence, which no record reports. While Kafka does not answer, the state is unknown.
-fn note_silence(seen: &mut Seen, told: &mut Told) {
-    if seen.trouble.is_some() {
-        return;
-    }
-    let at = read_at();
-    let current = seen.observer.leadership(at);
-    let (silence, sentence) = (Told::by(current), leadership(current));
-    if silence > std::mem::replace(told, silence) {
-        seen.note(at.wall_ms, &sentence);
+        all.iter_mut().for_each(|seen| seen.note_silence(read_at()));
     }
 }
 
@@ -197,23 +183,22 @@ impl Shown<'_> {
     /// The page. The live view also has as many of the last changes as fit the terminal.
     fn text(&self, how: How, trouble: Option<&str>) -> String {
         let style = Style::of_stdout();
-        let mut text = match (trouble, self.snapshots.as_slice()) {
-            (Some(why), all) => {
-                let of_one = all.iter().map(|one| named(one.election)).next().filter(|_| all.len() == 1);
-                let name = of_one.unwrap_or_else(|| self.group().to_owned());
-                return Page::new(Tone::Unknown, &format!("{name}: can't tell who leads: {why}")).render(style);
-            }
-            (None, [one]) => one.page(how == How::Live, style).render(style),
-            (None, all) => self.head(all).render(style) + &table(all, style),
-        };
-        if how == How::Live {
-            let room = screen::rows().map_or(usize::MAX, |rows| rows.saturating_sub(text.lines().count() + 2));
-            let lines = self.last_changes(style.columns.unwrap_or(usize::MAX));
-            let last = lines.iter().skip(lines.len().saturating_sub(room));
-            text.push('\n');
-            text.extend(last.map(|line| format!("{line}\n")));
+        let all = self.snapshots.as_slice();
+        if let Some(why) = trouble {
+            let of_one = all.iter().map(|one| named(one.election)).next().filter(|_| all.len() == 1);
+            let name = of_one.unwrap_or_else(|| self.group().to_owned());
+            return Page::new(Tone::Unknown, &format!("{name}: can't tell who leads: {why}")).render(style);
         }
-        text
+        let page = |most: usize| match all {
+            [one] => one.page(how == How::Live, most, style).render(style),
+            all => self.head(all).render(style) + &table(all, style),
+        };
+        if how != How::Live {
+            return page(usize::MAX);
+        }
+        let changes = self.last_changes(style.columns.unwrap_or(usize::MAX));
+        let standbys = if let [one] = all { one.standbys.len() } else { 0 };
+        with_changes(screen::rows().unwrap_or(usize::MAX), &changes, standbys, page)
     }
 
     fn group(&self) -> &str {
@@ -333,7 +318,8 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    fn page(&self, has_bar: bool, style: Style) -> Page {
+    /// The page, with so many standbys at most.
+    fn page(&self, has_bar: bool, most: usize, style: Style) -> Page {
         let sentence = self.sentence();
         let mut page = Page::new(self.tone(), &format!("{}: {sentence}", named(self.election)));
         let (observer, standbys, has_no_room, at) = (self.observer, &self.standbys, self.no_room.is_some(), self.at);
@@ -350,9 +336,7 @@ impl<'a> Snapshot<'a> {
                     &format!("{bar}{lease}, {} left at most; last heartbeat {} ago", span(left), span(age)),
                 );
                 if let Some(resign) = &leader.resign {
-                    let by = resign.by.as_deref().unwrap_or("somebody");
-                    let reason = resign.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-                    page.row("resign", &format!("{by} has asked it to stand down{reason}"));
+                    page.row("resign", &format!("it was asked to stand down {}", asked_by(resign)));
                 }
             }
             Leadership::Silent { leader, .. } => {
@@ -371,8 +355,12 @@ impl<'a> Snapshot<'a> {
         for (label, text) in self.last_run.iter().flat_map(|run| run.rows(self.at.wall_ms)) {
             page.row(label, &text);
         }
+        if let Some(ended) = observer.ended() {
+            let (age, by) = (span(observer.age(ended.received, at)), asked_by(&ended.request));
+            page.row("ended", &format!("{age} ago {by}; candidates that started before exit"));
+        }
         self.void_claims(&mut page);
-        self.candidates(&mut page);
+        self.candidates(&mut page, most);
         self.roles(&mut page);
         page
     }
@@ -425,7 +413,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    fn candidates(&self, page: &mut Page) {
+    fn candidates(&self, page: &mut Page, most: usize) {
         let may_lead = matches!(self.leadership, Leadership::Led { .. } | Leadership::Overdue { .. });
         let leader = self.observer.leaders_hello().filter(|_| may_lead);
         if let Some(leader) = leader {
@@ -434,7 +422,7 @@ impl<'a> Snapshot<'a> {
         if self.standbys.is_empty() {
             page.row("standbys", "none");
         }
-        for (at, standby) in self.standbys.iter().enumerate() {
+        for (at, standby) in self.standbys.iter().enumerate().take(most) {
             let mut cells = vec![format!("{}, hello {} ago", standby.candidate.shown(), span(standby.age))];
             let differs = describe(standby.candidate).into_iter();
             let leaders = leader.map(describe).unwrap_or_default();
@@ -449,6 +437,11 @@ impl<'a> Snapshot<'a> {
             }
             page.row(if at == 0 { "standbys" } else { "" }, &cells.join(", "));
         }
+        match self.standbys.len().saturating_sub(most) {
+            0 => {}
+            more if most == 0 => page.row("standbys", &more.to_string()),
+            more => page.row("", &format!("and {more} more")),
+        }
     }
 
     /// The group's roles.
@@ -458,6 +451,17 @@ impl<'a> Snapshot<'a> {
             page.row("roles", &format!("{roles}; this is {label}, and --role shows another"));
         }
     }
+}
+
+/// The page and the last changes, on so many rows. The page shows as many of the standbys as leave the changes their room.
+fn with_changes(rows: usize, changes: &[String], standbys: usize, page: impl Fn(usize) -> String) -> String {
+    let room = |page: &String| rows.saturating_sub(page.lines().count() + 2);
+    let mut pages = (0..=standbys).rev().map(&page);
+    let mut text = pages.find(|page| room(page) >= changes.len()).unwrap_or_else(|| page(0));
+    let last = changes.iter().skip(changes.len().saturating_sub(room(&text)));
+    text.push('\n');
+    text.extend(last.map(|line| format!("{line}\n")));
+    text
 }
 
 const fn is_vacant(leadership: Leadership<'_>) -> bool {
@@ -477,4 +481,21 @@ fn describe(candidate: &KnownCandidate) -> Vec<String> {
     let refused =
         candidate.group_refuses.as_ref().map(|words| format!("without precedence: the group refuses it ({words})"));
     [host, version, elector, refused, priority, max_roles].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_standbys_leave_the_changes_their_room() {
+        let changes = ["ann has asked n1 to stand down".to_owned(), "n2 leads".to_owned()];
+        let shown = |rows| {
+            let text = with_changes(rows, &changes, 39, |most| "n2 leads\n".to_owned() + &"standby\n".repeat(most));
+            (text.matches("standby\n").count(), text.matches("n1").count(), text.ends_with("\nn2 leads\n"))
+        };
+        assert_eq!(shown(30), (25, 1, true));
+        assert_eq!(shown(200), (39, 1, true));
+        assert_eq!(shown(4), (0, 0, true), "the last change");
+    }
 }

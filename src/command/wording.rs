@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use neli::program::ElectionId;
-use neli_proto::observer::{Change, Job, Leader, Leadership, NoRoom, Observer, OverlappedJob, Release, Silence};
+use neli_proto::observer::{
+    Change, Job, Leader, Leadership, NoRoom, Observer, OverlappedJob, Release, Request, Silence,
+};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, What};
 
@@ -136,6 +138,20 @@ impl Told {
             | Leadership::Unknown => Self::Nothing,
         }
     }
+
+    /// How much is reported once this change was.
+    pub(super) const fn after(self, change: &Change) -> Self {
+        match change {
+            Change::EarlierJobGone { .. } | Change::Job(_) | Change::Requested { .. } => self,
+            Change::FellSilent(_) | Change::LateBeat { .. } => Self::Silent,
+            Change::Led
+            | Change::Missing
+            | Change::Overlapped(_)
+            | Change::Released(_)
+            | Change::SilenceEnded { .. }
+            | Change::Yields => Self::Nothing,
+        }
+    }
 }
 
 /// The leadership as one word; docs/json.md lists the words.
@@ -150,9 +166,16 @@ pub(super) const fn state(leadership: Leadership<'_>) -> &'static str {
     }
 }
 
+/// Who made a request, and why.
+pub(super) fn asked_by(request: &Request) -> String {
+    let reason = request.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+    format!("by {}{reason}", request.by.as_deref().unwrap_or("somebody"))
+}
+
 /// Why a term ended, and how its job ended.
 pub(super) fn how_released(release: &Release) -> String {
     let why = because(release.why.as_deref().unwrap_or("no reason said"));
+    let asked = release.request.as_ref().map_or_else(String::new, |request| format!(" {}", asked_by(request)));
     let once = release.once.as_ref().map_or_else(String::new, |key| {
         let how = match release.exit {
             None => "is done already, or has failed with no retries left",
@@ -169,7 +192,7 @@ pub(super) fn how_released(release: &Release) -> String {
             run beside it"
         )
     });
-    format!("{why}{exit}{once}{late}")
+    format!("{why}{asked}{exit}{once}{late}")
 }
 
 /// A leader's silence, as a sentence.

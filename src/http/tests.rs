@@ -291,7 +291,7 @@ fn while_kafka_does_not_answer_the_leader_is_unknown() {
         away.broker.outage = Some((ago(200), "kafka:9092: refused".to_owned()));
         let object = &json_of(&away)["roles"][0];
         assert_eq!((object["state"].as_str(), object["why"].as_str()), (Some(state), why), "{object}");
-        assert_eq!(object["doing"].as_str().is_some_and(|doing| doing.contains("leads")), false, "{object}");
+        assert!(!object["doing"].as_str().is_some_and(|doing| doing.contains("leads")), "{object}");
         let labels = "{group=\"bill\\\"ing\",role=\"0\"}";
         let text = metrics::render(&away, now());
         assert_eq!(value(&text, &format!("neli_led{labels}")), Some(led), "{object}");

@@ -57,7 +57,7 @@ const PROTOCOL: [(&str, &[&str]); 37] = [
     ("journal", &["record", "time", "timings"]),
     ("listener", &["journal", "record", "time", "timings"]),
     ("clock_rate", &["listener"]),
-    ("late_beat", &["listener", "record", "time"]),
+    ("late_beat", &["listener", "record", "time", "timings"]),
     ("status", &["late_beat", "listener", "record", "time"]),
     ("precedence", &["listener", "record", "time", "timings"]),
     ("spread", &["precedence", "record", "role_set", "time", "timings"]),

@@ -5,7 +5,7 @@ use std::process::Command;
 use harness::accounts::login;
 use harness::candidate::Elector;
 use harness::election::Answer;
-use harness::journal::Pen;
+use harness::journal::{Heartbeats, Pen};
 use harness::kafka::Kafka;
 use harness::schema::Schema;
 use serde_json::Value;
@@ -47,6 +47,8 @@ fn the_elections_of_a_topic_and_those_of_all() {
     let release =
         br#"{"v":1,"kind":"release","member":"m","name":"web","seq":9,"term":5,"seen":5,"why":"exited","exit":0}"#;
     pen.write("c/0", &[claim(4).as_bytes(), release]);
+    let beat = r#"{"v":1,"kind":"beat","member":"m","name":"web","seq":2,"term":0,"seen":0,"lease_ms":60000}"#;
+    let _heartbeats = Heartbeats::start(pen, "a/b/ingest".to_owned(), beat.to_owned());
     let found = json(&["--topic", &topic]);
     let shown: Vec<[&str; 3]> =
         found.iter().map(|line| ["group", "role", "state"].map(|field| line[field].as_str().unwrap_or("?"))).collect();

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use harness::candidate::Elector;
 use harness::election::{Answer, TestElection};
-use harness::journal::Pen;
+use harness::journal::{Heartbeats, Pen};
 use harness::kafka::Kafka;
 use harness::schema::Schema;
 use harness::terminal::{Ctrl, Shell, Terminal};
@@ -306,6 +306,8 @@ fn it_is_shown_again_until_it_is_interrupted() {
     terminal.await_text("\u{1b}[2J\u{1b}[H");
     terminal.await_text("nobody has ever led");
     pen.write(&election.key(), &[claim(-1).replace("300", "60000").as_bytes()]);
+    let beat = r#"{"v":1,"kind":"beat","member":"m","name":"web","seq":2,"term":0,"seen":0,"lease_ms":60000}"#;
+    let _heartbeats = Heartbeats::start(pen, election.key(), beat.to_owned());
     terminal.await_text(&format!("\u{1b}[H\u{1b}[1;32m{}: web leads", election.group));
     terminal.press(Ctrl::C);
     terminal.await_prompt();

@@ -7,7 +7,7 @@ use std::thread;
 
 use harness::candidate::Elector;
 use harness::election::{Answer, TestElection};
-use harness::journal::{Pen, end};
+use harness::journal::{Heartbeats, Pen, end};
 use harness::kafka::Kafka;
 use harness::schema::Schema;
 use harness::terminal::{Ctrl, Shell, Terminal};
@@ -34,6 +34,11 @@ fn beat(term: i64, seen: i64) -> String {
     format!(
         r#"{{"v":1,"kind":"beat","member":"m","name":"web","seq":2,"term":{term},"seen":{seen},"lease_ms":5000,"state":"running","pid":7,"attempt":1,"since_ms":0}}"#
     )
+}
+
+/// Heartbeats of the leader of this election.
+fn beating(election: &TestElection, beat: String) -> Heartbeats {
+    Heartbeats::start(Pen::new(Kafka::shared(), &election.topic(), &[]), election.key(), beat)
 }
 
 const RELEASE: &str =
@@ -130,6 +135,7 @@ fn begins_at_a_given_age_and_shows_hellos_with_all() {
 #[test]
 fn reports_changes_as_they_happen_until_its_reader_closes() {
     let (election, pen) = written(&[&claim(-1), &beat(0, 0)]);
+    let heartbeats = beating(&election, beat(0, 0));
     let mut watch = watch(&election, &[]).spawn().expect("the program is there");
     let lines = BufReader::new(watch.stdout.take().expect("piped")).lines();
     let (sender, watched) = sync_channel(0);
@@ -137,15 +143,18 @@ fn reports_changes_as_they_happen_until_its_reader_closes() {
     let listener = thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
     let next = || watched.recv_timeout(wait::PATIENCE).expect("a line");
     assert!(next().ends_with(" as of now: web leads, term 0: the job runs, pid 7"));
-    // It was alive a moment ago, and writes no more records.
+    drop(heartbeats);
+    let overdue = next();
+    assert!(overdue.contains(" web has been silent for ") && overdue.contains(", another may claim in "), "{overdue}");
     let silent = next();
     assert!(silent.contains(" no leader: web has been silent for "), "{silent}");
     pen.write(&election.key(), &[RELEASE.as_bytes()]);
     assert!(next().ends_with(" term 0 was released: the job has ended (the job's status: 3)"));
     drop(watched);
-    pen.write(&election.key(), &[claim(2).as_bytes()]);
+    let last = end(Kafka::shared(), &election.topic()) - 1;
+    pen.write(&election.key(), &[claim(last).as_bytes()]);
     assert!(listener.join().expect("no panic").is_err(), "a line that nobody takes");
-    pen.write(&election.key(), &[beat(3, 3).as_bytes()]);
+    pen.write(&election.key(), &[beat(last + 1, last + 1).as_bytes()]);
     let status = wait::until("an end of watch", || watch.try_wait().expect("a child can be waited for"));
     assert_eq!(status.code(), Some(0));
 }
@@ -154,6 +163,7 @@ fn reports_changes_as_they_happen_until_its_reader_closes() {
 #[test]
 fn on_a_terminal_it_is_a_page() {
     let (election, pen) = written(&[&claim(-1).replace("5000", "60000"), &beat(0, 0).replace("5000", "60000")]);
+    let _heartbeats = beating(&election, beat(0, 0).replace("5000", "60000"));
     let mut terminal = Terminal::new(Shell::Dash, election.directory());
     let line = format!("{PROGRAM} watch --group {} --brokers {}", election.group, Kafka::shared().address());
     for columns in [20, 80] {
@@ -167,6 +177,11 @@ fn on_a_terminal_it_is_a_page() {
         assert!(words.contains(": web leads ") && words.contains("standbys none"), "{words}");
         assert!(words.ends_with("web: the job runs, pid 7"), "{words}");
     }
+    let hello = |standby: u32| format!(r#"{{"v":1,"kind":"hello","member":"s{standby}","name":"s{standby}","seq":1}}"#);
+    (0..39).for_each(|standby| pen.write(&format!("{}/hello", election.key()), &[hello(standby).as_bytes()]));
+    terminal.resize(30, 80);
+    let page = terminal_page(&mut terminal, &format!("NO_COLOR=1 TERM=xterm {line}"));
+    assert!(page.contains(" more\u{1b}[K") && page.contains("web: the job runs, pid 7"), "{page}");
     terminal.type_line(&format!("TERM=xterm {line}"));
     terminal.await_text("\u{1b}[1;32m");
     pen.write(&election.key(), &[RELEASE.as_bytes()]);

@@ -93,7 +93,7 @@ fn a_process_that_leaves_all_roles_says_so_in_each_release() {
         until_true("a lead of each role", || led_here(&roles) == ROLES.len()).await;
         roles.leave().await;
     });
-    assert_each_release_says_stopped(&test_election);
+    assert_each_release_says_departed(&test_election);
 }
 
 /// The same without `leave`.
@@ -108,15 +108,16 @@ fn a_process_that_drops_all_roles_says_so_in_each_release() {
         let end = async { while events.next().await.is_some() {} };
         soon("the end of the events", PATIENCE, end).await;
     });
-    assert_each_release_says_stopped(&test_election);
+    assert_each_release_says_departed(&test_election);
 }
 
-fn assert_each_release_says_stopped(test_election: &TestElection) {
+fn assert_each_release_says_departed(test_election: &TestElection) {
     for role in ROLES {
         let answer = test_election.ask("watch", &["--role", role, "--from", "start", "--until-end", "--json"]);
         let lines = answer.text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
         let releases: Vec<Value> = lines.filter(|line| line["record"]["kind"] == "release").collect();
         let whys: Vec<_> = releases.iter().map(|line| line["record"]["why"].as_str()).collect();
-        assert_eq!(whys, [Some("stopped")], "role {role}: {releases:?}");
+        assert_eq!(whys, [Some("departed")], "role {role}: {releases:?}");
+        assert!(releases[0]["record"]["exit"].is_null(), "a task has no exit status: {releases:?}");
     }
 }

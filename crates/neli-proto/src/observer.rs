@@ -19,7 +19,7 @@ use side_by_side::SideBySide;
 
 pub use history::{Finding, Found, Gap, History, PastTerm, TermEnd};
 pub use known::{
-    Change, Job, KnownCandidate, Leader, Leadership, Release, ResignRequest, Silence, Standby, VoidClaims,
+    Change, Ended, Job, KnownCandidate, Leader, Leadership, Release, Request, Silence, Standby, VoidClaims,
 };
 pub use receipt::{AgeBy, ReadAt, Receipt};
 pub use roles::{GroupHellos, LastHello};
@@ -51,6 +51,8 @@ pub struct Observer {
     leader: Option<Leader>,
     /// The release of the last term, if the term was released.
     release: Option<Release>,
+    /// The last request to end the election, if no term has begun since.
+    ended: Option<Ended>,
     /// Void claims since the leader's last record.
     void_claims: Option<VoidClaims>,
     /// The candidates whose hellos were read.
@@ -72,6 +74,7 @@ impl Observer {
             latest_timestamp: None,
             leader: None,
             release: None,
+            ended: None,
             void_claims: None,
             candidates: BTreeMap::new(),
             failed_runs: FailedRuns::new(),
@@ -201,12 +204,13 @@ impl Observer {
             View::Led(term) if term_before != Some(term.offset) => {
                 let claimed_ms = written_ms.filter(|_| term.offset == offset);
                 self.leader = Some(Leader::of(term, received, claimed_ms));
-                (self.release, self.void_claims) = (None, None);
+                (self.release, self.ended, self.void_claims) = (None, None, None);
                 changes.push(Change::Led);
             }
             View::Released { term, why } if self.release.as_ref().is_none_or(|release| release.term != *term) => {
-                let release =
-                    Release::of(*term, why.clone(), record.filter(|_| verdict == Verdict::Effective), received);
+                let request = self.request_behind(*term, why.as_deref().and_then(Why::parse));
+                let record = record.filter(|_| verdict == Verdict::Effective);
+                let release = Release { request, ..Release::of(*term, why.clone(), record, received) };
                 self.release = Some(release.clone());
                 changes.push(Change::Released(release));
             }
@@ -217,6 +221,11 @@ impl Observer {
             View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => {}
         }
         changes.extend(jobs_before.changes_to(&self.journal));
+        if let Some(leader) = led_before.as_ref().filter(|_| received.is_live)
+            && lost::is_succeeded(leader, &self.journal, &changes)
+        {
+            changes.insert(0, Change::FellSilent(Silence::of(leader, silent, received.at_ms(at))));
+        }
         if let Some(leader) = led_before.filter(|leader| lost::is_lost(leader, &self.journal, &changes)) {
             self.lost.insert(&leader, received);
             self.candidates.retain(|member, known| !self.lost.is_dead(member, known.received));
@@ -258,13 +267,23 @@ impl Observer {
             }
             Body::Request { what, by, reason, .. } => {
                 let by = by.clone().or_else(|| record.name.clone());
-                if let (What::Resign, Some(leader)) = (what, &mut self.leader) {
-                    leader.resign = Some(ResignRequest { by: by.clone(), reason: reason.clone() });
+                let request = Request { by: by.clone(), reason: reason.clone() };
+                match (what, &mut self.leader) {
+                    (What::End, _) => self.ended = Some(Ended { request, received }),
+                    (What::Resign, Some(leader)) => leader.resign = Some(request),
+                    (What::Resign, None) => {}
                 }
                 changes.push(Change::Requested { what: *what, by, reason: reason.clone() });
             }
             Body::Claim { .. } | Body::Hello { .. } => {}
         }
+    }
+
+    /// The request because of which that term was released.
+    fn request_behind(&self, term: Offset, why: Option<Why>) -> Option<Request> {
+        let of_end = self.ended.as_ref().filter(|_| why == Some(Why::Ended)).map(|ended| &ended.request);
+        let leader = self.leader.as_ref().filter(|leader| leader.term == term && why == Some(Why::Resigned));
+        of_end.or(leader.and_then(|leader| leader.resign.as_ref())).cloned()
     }
 
     /// Notes that the leader is alive after a silence of `silent`.
@@ -368,6 +387,12 @@ impl Observer {
     #[must_use]
     pub fn leaders_hello(&self) -> Option<&KnownCandidate> {
         self.candidates.get(self.leader.as_ref()?.member.as_ref()?)
+    }
+
+    /// The last request to end the election, if no term has begun since.
+    #[must_use]
+    pub const fn ended(&self) -> Option<&Ended> {
+        self.ended.as_ref()
     }
 
     /// Void claims since the leader's last record.

@@ -6,26 +6,32 @@
 //!
 //! Without an argument it uses its own embedded broker, and is the only candidate.
 //!
-//! It handles no signal: when it is ended, the others lead after its lease, 20 s. `examples/outbox` shows how to leave at SIGTERM, so that they
-//! lead at once.
+//! At SIGTERM it leaves, so that another leads at once. Without that, or after SIGKILL, the others wait for its lease, 20 s.
 
 #![expect(clippy::print_stdout, reason = "it shows what it does")]
 
 use std::env;
+use std::error::Error;
 use std::time::Duration;
 
-use neli::{Election, EmbeddedBroker, Error, Lease};
+use neli::{Election, EmbeddedBroker, Lease};
+use tokio::signal::unix::{SignalKind, signal};
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
-    let builder = Election::builder("minimal").on_warning(|message| println!("{message}"));
+async fn main() -> Result<(), Box<dyn Error>> {
+    let builder = Election::builder("minimal");
     let builder = match env::args().nth(1) {
         Some(brokers) => builder.brokers(brokers),
         None => builder.embedded(&EmbeddedBroker::start()?),
     };
     let election = builder.join().await?;
     println!("standing by");
-    election.serve(work).await
+    let (leaving, mut sigterm) = (election.clone(), signal(SignalKind::terminate())?);
+    tokio::spawn(async move {
+        sigterm.recv().await;
+        leaving.leave().await;
+    });
+    Ok(election.serve(work).await?)
 }
 
 /// The work that only one machine may do at a time.

@@ -255,7 +255,8 @@ impl Builder {
     /// no broker answers, for example, when there is no candidate yet whose [`events`](crate::Election::events) could be read. A warning about
     /// all [roles](Self::roles) of the process is passed once, and one about a single role of many begins with its name.
     ///
-    /// The callback is called in a task of its own, in the runtime that `join` was called in.
+    /// The callback is called in a task of its own, in the runtime that `join` was called in. Without a callback each warning is a line on
+    /// stderr.
     ///
     /// # Examples
     ///
@@ -273,7 +274,7 @@ impl Builder {
     }
 
     /// Joins the election, and waits until this candidate has read the journal and stands for election. While Kafka does not answer, it
-    /// waits, and passes the reason to [`on_warning`](Self::on_warning).
+    /// waits, and passes the reason to [`on_warning`](Self::on_warning), or writes it to stderr.
     ///
     /// # Errors
     ///

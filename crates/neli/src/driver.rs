@@ -30,7 +30,7 @@ use crate::session::{Session, SessionSettings};
 use crate::state::Shared;
 use crate::text::reason;
 use crate::waiter::Waiter;
-use crate::warnings::{OnWarning, Warnings};
+use crate::warnings::{self, OnWarning, Warnings};
 use role::Role;
 
 mod kafka;
@@ -77,7 +77,7 @@ pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
     let cannot = |error: io::Error| Error::System(format!("the election can't be started: {}", reason(&error)));
     let Settings { access, session, node, many, has_roles, stop_timeout, before_release, on_warning, runtime } =
         settings;
-    let warnings = on_warning.map(|callback| Warnings::start(&runtime, callback)).unwrap_or_default();
+    let warnings = Warnings::start(&runtime, on_warning.unwrap_or_else(|| Arc::new(warnings::to_stderr)));
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (mut roles, mut shared) = (Vec::new(), Vec::new());
     for (at, number) in session.elections.roles.clone().enumerate() {
@@ -207,11 +207,10 @@ impl Driver {
                 }
             }
             Command::Leave => {
-                // With many roles a release that says `stopped` would be taken for the end of the process.
-                let why = if self.nodes.has_many_roles() { Why::Left } else { Why::Stopped };
+                let why = if self.nodes.has_many_roles() { Why::Left } else { Why::Departed };
                 self.stand_down(at, why, true);
             }
-            Command::LeaveWithAll => self.stand_down(at, Why::Stopped, true),
+            Command::LeaveWithAll => self.stand_down(at, Why::Departed, true),
             Command::Resign { term } => self.give_up(at, term),
         }
     }

@@ -58,7 +58,7 @@ impl Reason {
             Why::Refused => Self::Refused,
             Why::Revoked => Self::Revoked,
             Why::Spread => Self::Spread,
-            Why::Left | Why::Stopped => Self::Left,
+            Why::Departed | Why::Left | Why::Stopped => Self::Left,
         }
     }
 }

@@ -109,9 +109,6 @@ impl TaskGuard {
         while let Some(action) = self.guard.poll_action() {
             let effect = match action {
                 Action::Answer(answer) => Effect::Answer(answer),
-                Action::AnswerExited { code, signal, .. } => {
-                    Effect::Answer(Answer::Exited { code, signal, ended_at: now, left: false, foreground: false })
-                }
                 Action::AnswerStarted => Effect::Answer(Answer::Started { pid: self.process }),
                 Action::AnswerStuck => Effect::Answer(Answer::Stuck { pids: vec![self.process] }),
                 Action::Kill(_) => {
@@ -130,8 +127,9 @@ impl TaskGuard {
                     self.guard.handle(now, Event::Executed);
                     continue;
                 }
-                // There is no process, no terminal and no command; and the supervisor is in this thread, and never gone.
-                Action::AnswerLeftBehind { .. }
+                // There is no process with an exit status, no terminal and no command; and the supervisor is in this thread, and never gone.
+                Action::AnswerExited { .. }
+                | Action::AnswerLeftBehind { .. }
                 | Action::BeginAnew
                 | Action::End
                 | Action::HandOn

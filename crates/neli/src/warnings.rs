@@ -1,6 +1,7 @@
 //! Passes a process's warnings to the program's callback, also while it joins.
 
 use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
@@ -8,6 +9,12 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 
 /// What a program does with a warning.
 pub(crate) type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What is done with a warning unless the program says otherwise. Nobody would learn why a candidate waits for ever.
+pub(crate) fn to_stderr(message: &str) {
+    // If stderr is closed, the line is lost.
+    let _ = writeln!(io::stderr(), "neli-election: {message}");
+}
 
 /// The sender of warnings to the callback, if there is one.
 #[derive(Clone, Debug, Default)]

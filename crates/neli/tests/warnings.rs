@@ -4,6 +4,8 @@
 
 mod limit;
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use neli::{Builder, Election, EmbeddedBroker};
@@ -27,6 +29,30 @@ async fn a_join_that_waits_for_kafka_says_why() {
     assert!(warning.starts_with("Kafka does not answer: ") && warning.contains("127.0.0.1:1"), "{warning}");
     joining.abort();
     soon("the end of the warnings", async { while warnings.recv().await.is_some() {} }).await;
+}
+
+/// The variable by which the test below starts itself as a program without a callback.
+const IS_PROGRAM: &str = "NELI_TEST_WITHOUT_CALLBACK";
+
+/// A program that gives no callback would otherwise wait for ever, and nobody would know why.
+#[tokio::test(flavor = "current_thread")]
+async fn without_a_callback_warnings_go_to_stderr() {
+    if std::env::var_os(IS_PROGRAM).is_some() {
+        drop(Election::builder("billing").brokers("127.0.0.1:1").join().await);
+        return;
+    }
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["--exact", "without_a_callback_warnings_go_to_stderr", "--nocapture"]).env(IS_PROGRAM, "1");
+    let mut program = program.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(program.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let warning = lines.find(|line| line.starts_with("neli-election: "));
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let warning = warning.unwrap();
+    assert!(
+        warning.starts_with("neli-election: Kafka does not answer: ") && warning.contains("127.0.0.1:1"),
+        "{warning}"
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]

@@ -23,6 +23,8 @@ struct TermLine<'a> {
     lease_ms: u64,
     end: &'static str,
     why: Option<&'a str>,
+    asked_by: Option<&'a str>,
+    reason: Option<&'a str>,
     exit: Option<u8>,
     late_ms: Option<u64>,
     once: Option<&'a str>,
@@ -75,6 +77,7 @@ fn term<'a>(election: &'a ElectionId, at: ReadAt, row: &'a Row<'_>) -> TermLine<
         End::Released(release) => Some(release),
         End::Leads | End::Overlapped | End::Silent | End::Unknown => None,
     };
+    let request = release.and_then(|release| release.request.as_ref());
     TermLine {
         ts: timestamp(row.past.from_ms.or(row.past.last_record_ms).unwrap_or(at.wall_ms)),
         group: &election.group,
@@ -95,6 +98,8 @@ fn term<'a>(election: &'a ElectionId, at: ReadAt, row: &'a Row<'_>) -> TermLine<
             End::Unknown => "unknown",
         },
         why: release.and_then(|release| release.why.as_deref()),
+        asked_by: request.and_then(|request| request.by.as_deref()),
+        reason: request.and_then(|request| request.reason.as_deref()),
         exit: release.and_then(|release| release.exit),
         late_ms: release.and_then(|release| release.late).map(millis),
         once: release.and_then(|release| release.once.as_deref()),

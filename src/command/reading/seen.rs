@@ -6,14 +6,14 @@ use std::time::Duration;
 use neli::program::{ElectionId, Key, ReadRecord, Source, clock};
 use neli_proto::journal::{Journal, View};
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::observer::{Observer, ReadAt};
+use neli_proto::observer::{Change, Observer, ReadAt};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, Offset, Record};
 use neli_proto::time::Time;
 
 use super::others::number_in;
 use super::{Input, Others, Place, Reading, doubt, is_hello, read_at};
-use crate::command::wording;
+use crate::command::wording::{self, Told};
 use crate::exit::StartupError;
 use crate::report::log::spoken;
 
@@ -34,6 +34,8 @@ pub(in crate::command) struct Seen {
     pub(in crate::command) events: VecDeque<(u64, String)>,
     /// Kafka does not answer, for this reason.
     pub(in crate::command) trouble: Option<String>,
+    /// How much of the leader's silence is among the changes.
+    told: Told,
     pub(in crate::command) election: ElectionId,
     /// Whether the timestamps of the election's records are by the broker's clock.
     is_brokers_time: bool,
@@ -172,6 +174,7 @@ impl Seen {
             others: Others::default(),
             events: VecDeque::new(),
             trouble: None,
+            told: Told::Nothing,
             election,
             is_brokers_time: true,
             from,
@@ -205,8 +208,18 @@ impl Seen {
         }
     }
 
+    /// Notes the leader's silence, which no record reports. While Kafka does not answer, the state is unknown.
+    pub(in crate::command) fn note_silence(&mut self, at: ReadAt) {
+        let current = self.observer.leadership(at);
+        let (silence, sentence) = (Told::by(current), wording::leadership(current));
+        if self.trouble.is_none() && silence > self.told {
+            self.told = silence;
+            self.note(at.wall_ms, &sentence);
+        }
+    }
+
     /// Keeps a change, with its time by the broker's clock, or else by this machine's.
-    pub(in crate::command) fn note(&mut self, wall_ms: u64, sentence: &str) {
+    fn note(&mut self, wall_ms: u64, sentence: &str) {
         if self.events.len() == MOST_EVENTS {
             self.events.pop_front();
         }
@@ -224,6 +237,11 @@ impl Seen {
             let parsed = value.as_deref().and_then(Record::parse);
             let (_, changes) = self.observer.read(at, offset, parsed.as_ref(), written_ms);
             for change in changes {
+                let told = self.told;
+                self.told = told.after(&change);
+                if told == Told::Silent && matches!(change, Change::FellSilent(_)) {
+                    continue;
+                }
                 let sentence = wording::change(&self.observer, change);
                 self.note(written_ms.unwrap_or(at.wall_ms), &sentence);
             }

@@ -28,6 +28,7 @@ pub(super) struct Line<'a> {
     claimable_since: Option<String>,
     leader: Option<LeaderLine<'a>>,
     release: Option<ReleaseLine<'a>>,
+    ended: Option<EndedLine<'a>>,
     earlier_job: Option<EarlierJobLine<'a>>,
     last_run: Option<RunLine<'a>>,
     runs: Option<RunsPart<'a>>,
@@ -55,6 +56,7 @@ struct LeaderLine<'a> {
     age_by: &'static str,
     job: Option<JobLine>,
     resign_asked_by: Option<&'a str>,
+    resign_reason: Option<&'a str>,
     hello: Option<CandidateLine<'a>>,
 }
 
@@ -71,9 +73,18 @@ struct ReleaseLine<'a> {
     term: i64,
     by: Option<&'a str>,
     why: Option<&'a str>,
+    asked_by: Option<&'a str>,
+    reason: Option<&'a str>,
     exit: Option<u8>,
     late_ms: Option<u64>,
     once: Option<&'a str>,
+    at: String,
+}
+
+#[derive(Serialize)]
+struct EndedLine<'a> {
+    by: Option<&'a str>,
+    reason: Option<&'a str>,
     at: String,
 }
 
@@ -97,6 +108,11 @@ impl<'a> Line<'a> {
     pub(super) fn of(snapshot: &Snapshot<'a>) -> Self {
         let Snapshot { election, observer, at, .. } = snapshot;
         let of_nobody = Self {
+            ended: observer.ended().map(|ended| EndedLine {
+                by: ended.request.by.as_deref(),
+                reason: ended.request.reason.as_deref(),
+                at: timestamp(ended.received.at_ms(*at)),
+            }),
             earlier_job: EarlierJobLine::of(observer.journal().earlier_job()),
             last_run: snapshot.last_run.map(|run| RunLine::of(&run.fact)),
             runs: snapshot.last_run.map(|run| RunsPart::of(&run.runs, run.next_windows(at.wall_ms).first().copied())),
@@ -154,6 +170,7 @@ impl<'a> Line<'a> {
             claimable_since: None,
             leader: None,
             release: None,
+            ended: None,
             earlier_job: None,
             last_run: None,
             runs: None,
@@ -190,6 +207,7 @@ fn leader_line<'a>(snapshot: &Snapshot<'a>, leader: &'a Leader, age: Duration, l
             attempt: job.attempt,
         }),
         resign_asked_by: leader.resign.as_ref().map(|resign| resign.by.as_deref().unwrap_or("somebody")),
+        resign_reason: leader.resign.as_ref().and_then(|resign| resign.reason.as_deref()),
         hello: snapshot
             .observer
             .leaders_hello()
@@ -214,6 +232,8 @@ impl<'a> ReleaseLine<'a> {
             term: release.term,
             by: release.name.as_deref(),
             why: release.why.as_deref(),
+            asked_by: release.request.as_ref().and_then(|request| request.by.as_deref()),
+            reason: release.request.as_ref().and_then(|request| request.reason.as_deref()),
             exit: release.exit,
             late_ms: release.late.map(millis),
             once: release.once.as_deref(),

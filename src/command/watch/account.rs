@@ -130,8 +130,8 @@ impl Account {
         let (past, changes): (Vec<Change>, Vec<Change>) =
             changes.into_iter().partition(|change| matches!(change, Change::FellSilent(_)));
         for change in past {
-            if let (Change::FellSilent(silence), true) = (change, is_shown) {
-                self.told = Told::Silent;
+            let told = std::mem::replace(&mut self.told, Told::Silent);
+            if let (Change::FellSilent(silence), true) = (change, is_shown && told < Told::Silent) {
                 self.fell_silent(silence);
             }
         }
@@ -142,11 +142,7 @@ impl Account {
         }
         for change in changes {
             let told = self.told;
-            self.told = match &change {
-                Change::EarlierJobGone { .. } | Change::Job(_) | Change::Requested { .. } => told,
-                Change::LateBeat { .. } => Told::Silent,
-                _ => Told::Nothing,
-            };
+            self.told = told.after(&change);
             let wall_ms = match &change {
                 Change::SilenceEnded { .. } if told == Told::Nothing => continue,
                 Change::SilenceEnded { .. } => written_ms.filter(|_| !self.is_live).or(Some(at.wall_ms)),

@@ -197,6 +197,7 @@ fn yielding(term: i64, why: &str, patience: Duration) -> String {
 #[must_use]
 pub fn because(why: &str) -> &str {
     match why {
+        "departed" => "its program has left the election",
         "ended" => "the election was ended",
         "exited" => "the job has ended",
         "facts-unavailable" => "the facts of the key can't be read or written",

@@ -1,5 +1,8 @@
 //! Records that a test writes itself, as another program or a forger would; and reading the raw log without the law.
 
+use std::convert::Infallible;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
 use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -14,6 +17,27 @@ use crate::wait;
 pub struct Pen {
     producer: BaseProducer,
     topic: String,
+}
+
+/// The heartbeats of a leader that a test has made up, until this is dropped: without them it is shown as silent after three seconds.
+pub struct Heartbeats {
+    /// The thread ends with it.
+    _stop: Sender<Infallible>,
+}
+
+impl Heartbeats {
+    /// Writes this heartbeat now and several times a second.
+    #[must_use]
+    pub fn start(pen: Pen, key: String, beat: String) -> Self {
+        let (stop, stopped) = channel();
+        pen.write(&key, &[beat.as_bytes()]);
+        thread::spawn(move || {
+            while stopped.recv_timeout(Duration::from_millis(300)) == Err(RecvTimeoutError::Timeout) {
+                pen.write(&key, &[beat.as_bytes()]);
+            }
+        });
+        Self { _stop: stop }
+    }
 }
 
 /// A record as it is stored in the log.

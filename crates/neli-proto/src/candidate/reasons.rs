@@ -6,7 +6,7 @@ use crate::record::Why;
 pub(super) const fn rank(why: Why) -> u8 {
     match why {
         Why::Ended => 3,
-        Why::Exited | Why::Left | Why::Refused | Why::Skipped | Why::Stopped => 2,
+        Why::Departed | Why::Exited | Why::Left | Why::Refused | Why::Skipped | Why::Stopped => 2,
         Why::FactsUnavailable
         | Why::Failed
         | Why::Resigned
@@ -21,7 +21,7 @@ pub(super) const fn rank(why: Why) -> u8 {
 /// `--overlap`: whether the job is healthy and wanted, so that it may continue until another candidate has claimed.
 pub(super) const fn lets_job_run_on(why: Why) -> bool {
     match why {
-        Why::Left | Why::Resigned | Why::Revoked | Why::Spread | Why::Stopped => true,
+        Why::Departed | Why::Left | Why::Resigned | Why::Revoked | Why::Spread | Why::Stopped => true,
         Why::ClaimExpired
         | Why::Ended
         | Why::Exited
@@ -42,7 +42,8 @@ pub(super) const fn lets_job_run_on(why: Why) -> bool {
 pub(super) const fn is_lost(why: Why) -> bool {
     match why {
         Why::FactsUnavailable | Why::Fenced | Why::GuardDied | Why::Unhealthy => true,
-        Why::Ended
+        Why::Departed
+        | Why::Ended
         | Why::Exited
         | Why::Failed
         | Why::Left

@@ -32,7 +32,11 @@ impl Observer {
         let silent_after = match self.leadership(at) {
             Leadership::Overdue { .. } => Some(leader.punctuality.overdue_after(leader.lease)),
             Leadership::Silent { .. } => Some(silence(leader.lease)),
-            _ => None,
+            Leadership::Forgotten
+            | Leadership::Led { .. }
+            | Leadership::NeverLed
+            | Leadership::Released { .. }
+            | Leadership::Unknown => None,
         };
         let is_doubtful = silent_after.is_some_and(|after| !self.was_silent_by_brokers_clock(after));
         (is_ahead || is_doubtful).then(|| leader.two_beats())

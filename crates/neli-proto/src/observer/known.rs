@@ -33,7 +33,7 @@ pub struct Leader {
     /// The state of its job by its last beat.
     pub job: Option<Job>,
     /// A request to it to stand down.
-    pub resign: Option<ResignRequest>,
+    pub resign: Option<Request>,
 }
 
 /// A job as a beat describes it.
@@ -49,13 +49,22 @@ pub struct Job {
     pub since_ms: Option<u64>,
 }
 
-/// A request to a leader to stand down.
+/// A request to a leader to stand down, or to all candidates to end the election.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ResignRequest {
+pub struct Request {
     /// The name of the operator.
     pub by: Option<Box<str>>,
     /// The reason that the operator gave.
     pub reason: Option<Box<str>>,
+}
+
+/// A request to end the election.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Ended {
+    /// Who made it, and why.
+    pub request: Request,
+    /// When it was read and written.
+    pub received: Receipt,
 }
 
 /// The release of a term.
@@ -69,6 +78,8 @@ pub struct Release {
     pub member: Option<MemberId>,
     /// The reason in the release.
     pub why: Option<Box<str>>,
+    /// The operator's request because of which it was released.
+    pub request: Option<Request>,
     /// The job's exit status.
     pub exit: Option<u8>,
     /// How long after the lease's end a process of the job may have been alive.
@@ -228,8 +239,8 @@ pub enum Change {
         /// The time between the two.
         gap: Duration,
     },
-    /// Before this record the leader had been silent for longer than its lease, by the broker's timestamps. This is for records that are
-    /// read late; for records that are read live there is [`Observer::silent_at`](super::Observer::silent_at).
+    /// Before this record the leader had been silent for longer than its lease: by the broker's timestamps if the record was read late. If it
+    /// is read live, only another's claim shows it, and [`Observer::silent_at`](super::Observer::silent_at) came before.
     FellSilent(Silence),
     /// A new term; [`Observer::leader`](super::Observer::leader) is its leader.
     Led,
@@ -332,16 +343,8 @@ impl Release {
             Some(Body::Release { exit, late_ms, once, .. }) => (*exit, *late_ms, once.clone()),
             _ => (None, None, None),
         };
-        Self {
-            term,
-            name,
-            member,
-            why,
-            exit,
-            late: late_ms.map(Duration::from_millis),
-            once: once.map(|run| run.key),
-            received,
-        }
+        let (late, once) = (late_ms.map(Duration::from_millis), once.map(|run| run.key));
+        Self { term, name, member, why, request: None, exit, late, once, received }
     }
 
     /// The name of the candidate that released it.

@@ -81,13 +81,17 @@ pub(super) fn leads<'a>(journal: &Journal, leader: Option<&'a Leader>) -> Option
     leader.filter(|_| matches!(journal.view(), View::Led(_)))
 }
 
-/// Whether another candidate ended `leader`'s term by a claim after a silence; `changes` are those of the claim's record. With `--overlap`
-/// the earlier leader is alive, and ends its job.
+/// Whether a claim ended `leader`'s term after a silence; `changes` are those of the claim's record. With `--overlap` the earlier leader is
+/// alive, and ends its job.
+pub(super) fn is_succeeded(leader: &Leader, journal: &Journal, changes: &[Change]) -> bool {
+    journal.term().is_some_and(|term| term != leader.term)
+        && !changes.iter().any(|change| matches!(change, Change::Overlapped(_)))
+}
+
+/// Whether it was the claim of another candidate.
 pub(super) fn is_lost(leader: &Leader, journal: &Journal, changes: &[Change]) -> bool {
     let View::Led(term) = journal.view() else { return false };
-    term.offset != leader.term
-        && term.member != leader.member
-        && !changes.iter().any(|change| matches!(change, Change::Overlapped(_)))
+    term.member != leader.member && is_succeeded(leader, journal, changes)
 }
 
 /// Whether `received` was written more than `span` after `last_record`: by the broker's clock if both have a

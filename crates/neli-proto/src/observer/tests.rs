@@ -207,6 +207,46 @@ fn a_release_shows_its_writer_its_reason_and_its_time() {
     assert_eq!((observer.void_claims(), observer.leader().map(Leader::shown)), (None, Some("n")));
 }
 
+/// The view that draws a page each second does not look between the end of a silence and the claim.
+#[test]
+fn a_claim_that_ends_a_silence_says_so_when_it_is_read_live() {
+    let mut observer = observer();
+    observer.caught_up();
+    read(&mut observer, 0, 0, &claim("m", -1));
+    let changes = read(&mut observer, 1, 5_061, &claim("n", 0));
+    let [Change::FellSilent(silence), Change::Led] = changes.as_slice() else { panic!("{changes:?}") };
+    assert_eq!((&*silence.name, silence.silent.as_millis(), silence.since_ms), ("m", 5_061, AT.wall_ms + 5_060));
+    read(&mut observer, 2, 5_100, &release("n", 1, "stopped", "0"));
+    assert_eq!(read(&mut observer, 3, 5_200, &claim("m", 2)), [Change::Led], "the release says why");
+}
+
+/// Who ended it, and why: the leader's release names only the writer.
+#[test]
+fn a_release_at_an_operators_request_names_the_operator_and_the_reason() {
+    let request = |what: &str, term: &str| {
+        format!(
+            r#"{{"v":1,"kind":"request","member":null,"name":"ann@db1","seq":null,"what":"{what}","term":{term},"by":null,"reason":"moving"}}"#
+        )
+    };
+    let ann = Request { by: Some("ann@db1".into()), reason: Some("moving".into()) };
+    for (what, term, why, is_expected) in
+        [("end", "null", "ended", true), ("resign", "0", "resigned", true), ("end", "null", "stopped", false)]
+    {
+        let mut observer = observer();
+        read(&mut observer, 0, 0, &claim("m", -1));
+        read(&mut observer, 1, 10, &request(what, term));
+        read(&mut observer, 2, 20, &release("m", 0, why, "0"));
+        let Leadership::Released { release, .. } = observer.leadership(later(20)) else { panic!("released") };
+        assert_eq!(release.request.as_ref(), is_expected.then_some(&ann), "{why}");
+        assert_eq!(observer.ended().map(|ended| &ended.request), (what == "end").then_some(&ann));
+        read(&mut observer, 3, 30, &claim("n", 2));
+        assert_eq!(observer.ended(), None, "a candidate that started later leads");
+    }
+    let mut nobody = observer();
+    read(&mut nobody, 0, 0, &request("end", "null"));
+    assert_eq!(nobody.ended().map(|ended| &ended.request), Some(&ann), "the standbys exit");
+}
+
 #[test]
 fn a_request_to_resign_belongs_to_the_term() {
     let mut observer = observer();

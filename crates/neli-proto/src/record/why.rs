@@ -7,6 +7,8 @@ use core::fmt;
 pub enum Why {
     /// The claim was read back only after its lease had ended.
     ClaimExpired,
+    /// The process has left all its elections, as its program wanted.
+    Departed,
     /// The election was ended.
     Ended,
     /// The job ended by itself.
@@ -45,8 +47,9 @@ pub enum Why {
 
 impl Why {
     /// All reasons.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::ClaimExpired,
+        Self::Departed,
         Self::Ended,
         Self::Exited,
         Self::FactsUnavailable,
@@ -77,6 +80,7 @@ impl Why {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ClaimExpired => "claim-expired",
+            Self::Departed => "departed",
             Self::Ended => "ended",
             Self::Exited => "exited",
             Self::FactsUnavailable => "facts-unavailable",
@@ -99,7 +103,7 @@ impl Why {
 
     /// Whether the writer of the release has left or will leave, with all roles of its process.
     pub(crate) const fn goes_for_good(self) -> bool {
-        matches!(self, Self::Refused | Self::Stopped | Self::SupervisorDied)
+        matches!(self, Self::Departed | Self::Refused | Self::Stopped | Self::SupervisorDied)
     }
 
     /// Whether the writer of the release does not stand for that role any more, but may for others.
@@ -112,6 +116,7 @@ impl Why {
         match self {
             Self::FactsUnavailable | Self::Resigned | Self::RestartLimit | Self::Spread | Self::Unhealthy => true,
             Self::ClaimExpired
+            | Self::Departed
             | Self::Ended
             | Self::Exited
             | Self::Failed

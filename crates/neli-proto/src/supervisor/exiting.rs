@@ -55,7 +55,8 @@ impl Supervisor {
 const fn is_loss(why: Why) -> bool {
     match why {
         Why::FactsUnavailable | Why::Fenced | Why::GuardDied | Why::Resigned | Why::Revoked | Why::Unhealthy => true,
-        Why::Ended
+        Why::Departed
+        | Why::Ended
         | Why::Exited
         | Why::Failed
         | Why::Left

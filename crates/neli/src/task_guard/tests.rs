@@ -55,10 +55,6 @@ fn leading() -> TaskGuard {
     guard
 }
 
-fn exited(ended_at: Time) -> Effect {
-    answer(Answer::Exited { code: Some(0), signal: None, ended_at, left: false, foreground: false })
-}
-
 #[test]
 fn a_lease_is_extended() {
     let mut guard = leading();
@@ -74,7 +70,7 @@ fn at_the_deadline_what_runs_is_ended_and_only_its_end_is_answered() {
     guard.handle_timeout(at(10));
     assert!(effects(&mut guard).iter().all(|effect| *effect == Effect::End));
     guard.ended(at(11), &no_task());
-    assert_eq!(effects(&mut guard), [exited(at(11)), answer(Answer::Fenced { term: 7, gone_at: Some(at(11)) })]);
+    assert_eq!(effects(&mut guard), [answer(Answer::Fenced { term: 7, gone_at: Some(at(11)) })]);
 }
 
 #[test]
@@ -87,7 +83,7 @@ fn the_task_learns_of_the_barrier_which_ends_at_the_stop_timeout() {
     guard.handle_timeout(at(5));
     assert_eq!(effects(&mut guard), [answer(Answer::Killed), Effect::End]);
     guard.ended(at(6), &no_task());
-    assert_eq!(effects(&mut guard), [exited(at(6)), answer(Answer::Gone)]);
+    assert_eq!(effects(&mut guard), [answer(Answer::Gone)]);
 }
 
 #[test]

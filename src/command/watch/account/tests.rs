@@ -182,6 +182,38 @@ fn a_leader_that_has_missed_three_heartbeats_has_a_line_in_json() {
     assert_eq!(account.take_lines(), [line]);
 }
 
+#[test]
+fn a_silence_that_another_s_claim_ends_is_reported_once() {
+    let claim = CLAIM.replace("\"m\"", "\"n\"").replace("web", "db").replace("-1", "0");
+    for is_told in [true, false] {
+        let mut account = account(false, 1);
+        read(&mut account, 0, CLAIM);
+        account.caught_up(later(0));
+        if is_told {
+            account.handle_timeout(later(5_060));
+        }
+        account.read(later(5_061), 1, Some(claim.as_bytes()), Some(AT.wall_ms + 5_061));
+        let lines = account.take_lines();
+        assert_eq!(lines.iter().filter(|line| line.contains("no leader: web ")).count(), 1, "{lines:?}");
+        assert_eq!(lines.last().map(String::as_str), Some("2026-01-31T12:00:05.184Z db leads, term 1"));
+    }
+}
+
+#[test]
+fn a_release_names_the_operator_who_asked_for_it() {
+    let mut account = account(false, 1);
+    read(&mut account, 0, CLAIM);
+    let end = r#"{"v":1,"kind":"request","member":null,"name":"ann@db1","seq":null,"what":"end","term":null,"by":null,"reason":"moving"}"#;
+    read(&mut account, 1, end);
+    read(&mut account, 2, &RELEASE.replace("exited", "ended"));
+    let at = "2026-01-31T12:00:00.123Z";
+    let released = "term 0 was released: the election was ended by ann@db1: moving (the job's status: 3)";
+    assert_eq!(
+        account.take_lines(),
+        [format!("{at} ann@db1 has ended the election: moving"), format!("{at} {released}")]
+    );
+}
+
 /// Its heartbeats can't be read then.
 #[test]
 fn while_kafka_does_not_answer_no_leader_is_silent() {
