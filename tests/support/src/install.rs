@@ -84,6 +84,13 @@ pub fn witness() -> &'static Path {
     })
 }
 
+/// A program that runs another one in a sandbox (`deny.c`); compiled on first use and after a change of its source.
+#[must_use]
+pub fn deny() -> &'static Path {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| compiled("deny.c", "deny", |compile| compile(&["-Wall", "-Wextra"])))
+}
+
 /// A preload library that gives a process a wall clock of its own (`stepped_clock.c`); compiled on first use and after a change of its
 /// source.
 #[must_use]
