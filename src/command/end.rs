@@ -14,7 +14,7 @@ use crate::command::wording::{leadership, named, no_role};
 use crate::config::End;
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::timestamp;
-use crate::text::one_line;
+use crate::text::{json, one_line};
 
 /// The result of `end`, and why nothing was ended.
 struct Ending {
@@ -53,8 +53,7 @@ pub fn main(end: &End) -> Result<ExitStatus, StartupError> {
     let text = match why {
         why if end.look.json => {
             let (ts, group, role) = (timestamp(clock::wall_ms()), election.group.as_str(), election.label());
-            // Strings under string keys always serialize.
-            serde_json::to_string(&EndLine { ts, group, role, outcome, why }).unwrap_or_default()
+            json(&EndLine { ts, group, role, outcome, why })
         }
         Some(why) => {
             let sentence = if is_unknown {

@@ -13,7 +13,7 @@ use crate::command::reading::{self, Place, Reading, Seen, Unread, observe};
 use crate::command::stdout;
 use crate::config::Look;
 use crate::exit::{ExitStatus, StartupError};
-use crate::text::one_line;
+use crate::text::{json, one_line};
 
 /// The capacity of the queue of reports about one record.
 const REPORTS: usize = 16;
@@ -31,8 +31,7 @@ pub(super) fn answered(
     sentence: String,
 ) -> Result<ExitStatus, StartupError> {
     let text = match line {
-        // Strings and numbers under string keys always serialize.
-        Some(line) => serde_json::to_string(&line).unwrap_or_default(),
+        Some(line) => json(&line),
         None if status == ExitStatus::Success => one_line(&sentence),
         None => return Err(StartupError::with(status, sentence)),
     };

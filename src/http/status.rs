@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::snapshot::{RoleSnapshot, Snapshot};
 use crate::report::log::{because, spoken, timestamp};
-use crate::text::one_line;
+use crate::text::{json, one_line};
 
 /// One time by both clocks: the first is used for decisions, the second is shown.
 #[derive(Clone, Copy, Debug)]
@@ -126,8 +126,7 @@ pub(super) fn render(snapshot: &Snapshot, moment: Moment) -> String {
         },
         roles: snapshot.roles.iter().map(|role| role_part(snapshot, role, moment)).collect(),
     };
-    // Strings and numbers under string keys always serialize.
-    serde_json::to_string(&page).unwrap_or_default() + "\n"
+    json(&page) + "\n"
 }
 
 fn role_part<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, moment: Moment) -> RolePart<'a> {

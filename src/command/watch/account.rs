@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::command::wording::{self, job, leadership};
 use crate::report::log::timestamp;
-use crate::text::one_line;
+use crate::text::{json, one_line};
 
 /// The election that was read, and the lines that are not printed yet.
 pub(super) struct Account {
@@ -164,8 +164,7 @@ impl Account {
     }
 
     fn push(&mut self, line: &Line) {
-        // Strings and numbers under string keys always serialize.
-        self.lines.push(serde_json::to_string(line).unwrap_or_default());
+        self.lines.push(json(line));
     }
 
     /// Reports that a leader is silent although its heartbeat came.
