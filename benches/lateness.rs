@@ -17,6 +17,7 @@ use clap::Parser;
 use harness::figures::{Figures, Row};
 use neli::program::clock;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
+use neli_run::process::mark::Mark;
 use neli_run::process::release_queue::ReleaseQueue;
 use neli_run::process::signal_set::Set;
 use nix::poll::{PollFd, PollFlags, poll};
@@ -108,7 +109,7 @@ fn guard_config(job: &str, release_queue: &ReleaseQueue) -> GuardConfig {
         foreground: false,
         kill_margin: Duration::from_millis(20),
         lease: Duration::from_secs(5),
-        mark: None,
+        mark: Mark::new(),
         member: "m-1".into(),
         on_lead: None,
         open_files: None,

@@ -31,6 +31,8 @@ pub mod job_variables {
     pub const EMBEDDED: &str = "NELI_EMBEDDED";
     /// The file of `--properties`.
     pub const PROPERTIES: &str = "NELI_PROPERTIES";
+    /// The time namespace whose `CLOCK_BOOTTIME` the deadline in the lease descriptor is.
+    pub const TIME_NAMESPACE: &str = "NELI_TIME_NAMESPACE";
 }
 
 /// The prefix of the options' variables.
@@ -333,6 +335,8 @@ pub struct Assert {
     pub term: i64,
     /// The number of the job's lease descriptor; `None` if the journal has to be read.
     pub descriptor: Option<i32>,
+    /// The job's time namespace, if it is known.
+    pub time_namespace: Option<OsString>,
     /// `--min-left`: the required rest of the lease.
     pub min_left: Duration,
     /// `--json`.

@@ -26,6 +26,7 @@ mod outbox;
 mod perform;
 mod release;
 mod setup;
+mod trial;
 pub(crate) mod variables;
 
 use std::panic;
@@ -36,6 +37,7 @@ use crate::guard::guard_loop::GuardLoop;
 pub use crate::guard::arguments::Arguments;
 pub use crate::guard::handle::{GuardHandle, ReceivedAnswer};
 pub use crate::guard::message::{GuardConfig, ReleaseRequest};
+pub use crate::guard::trial::trial;
 pub use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
 
 /// The guard's process, from its start to its end.

@@ -1,8 +1,9 @@
 //! `--listen`: the state of this process, for monitoring, load balancers and users. It is read-only.
 //!
 //! A thread of its own serves the state that the main loop has published last, so the main loop never waits for it. Clients are limited:
-//! one request for each connection, a hundred connections a second, a maximum number at a time, and a time limit for each.
+//! one request for each connection, some thousand connections a second, a maximum number at a time, and a time limit for each.
 
+mod admission;
 mod answer;
 mod live;
 mod metrics;

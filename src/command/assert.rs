@@ -1,6 +1,6 @@
 //! `assert`: whether a job may still act, for scripts: `neli-run assert && pay`.
 //! Inside a job the lease descriptor answers, without Kafka. If the descriptor is missing or belongs to another term
-//! (some languages close it in their children), and outside a job, the journal answers.
+//! (some languages close it in their children), in another time namespace, and outside a job, the journal answers.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -16,8 +16,9 @@ use crate::command::stdout;
 use crate::command::wording::{leadership, span};
 use crate::config::{Assert, Look};
 use crate::exit::{ExitStatus, StartupError};
-use crate::process::sealed_file;
+use crate::process::{procfs, sealed_file};
 use crate::report::log::{spoken, timestamp};
+use crate::text::json;
 
 /// Whether the caller leads.
 struct Answer {
@@ -68,8 +69,7 @@ pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look, StartupError>) 
         let left_ms = answer.left.map(millis);
         let ts = timestamp(clock::wall_ms());
         let line = Line { ts, term: assert.term, leads, by: answer.by, left_ms, why };
-        // Strings and numbers under string keys always serialize.
-        let line = serde_json::to_string(&line).unwrap_or_default() + "\n";
+        let line = json(&line) + "\n";
         stdout::written(io::stdout().write_all(line.as_bytes()))?;
         return Ok(status);
     }
@@ -100,22 +100,29 @@ impl Answer {
 /// The message for a job without the descriptor, whose author does not expect a question for Kafka's address.
 fn without_descriptor(assert: &Assert, missing: &StartupError) -> StartupError {
     let Some(number) = assert.descriptor else { return StartupError::with(missing.status, missing) };
-    StartupError::with(
-        missing.status,
-        format!(
-            "descriptor {number} (NELI_LEASE_FD) is not the lease here: a program on the way has closed it (in Python pass it by \
-             pass_fds); without it the journal is read, for which {missing}"
-        ),
-    )
+    let why = if has_another_clock(assert) {
+        "does not tell here: this process is in another time namespace than the job, whose clock may be shifted"
+    } else {
+        "is not the lease here: a program on the way has closed it (in Python pass it by pass_fds)"
+    };
+    let line =
+        format!("descriptor {number} (NELI_LEASE_FD) {why}; without it the journal is read, for which {missing}");
+    StartupError::with(missing.status, line)
 }
 
 /// By the lease descriptor, if there is one for the term.
 fn by_descriptor(assert: &Assert) -> Option<Answer> {
     let (term, deadline) = sealed_file::lease(assert.descriptor?)?;
-    if term != assert.term {
+    if term != assert.term || has_another_clock(assert) {
         return None;
     }
     Some(Answer::left(assert, "lease", deadline.since(clock::now())))
+}
+
+/// Whether this process is in another time namespace than the job. Then the deadline can't be compared with this process's clock.
+fn has_another_clock(assert: &Assert) -> bool {
+    let own = procfs::time_namespace();
+    own.is_some() && assert.time_namespace.is_some() && own != assert.time_namespace
 }
 
 /// By the journal, from outside.

@@ -23,7 +23,7 @@ use crate::command::wording::{self, leadership, leadership_in_table, state};
 use crate::config::List;
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::timestamp;
-use crate::text::one_line;
+use crate::text::{json, one_line};
 
 /// Kafka does not answer in time.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
@@ -109,12 +109,7 @@ pub fn main(list: &List) -> Result<ExitStatus, StartupError> {
         let groups = found.iter().flat_map(|found| found.elections.keys()).map(|name| name.group.clone()).collect();
         return Err(StartupError::with(VACANT, no_election(group, list.topic.as_deref(), &groups)));
     }
-    let text = if list.json {
-        // Strings and numbers under string keys always serialize.
-        lines.iter().map(|line| serde_json::to_string(line).unwrap_or_default() + "\n").collect()
-    } else {
-        table(&lines)
-    };
+    let text = if list.json { lines.iter().map(|line| json(line) + "\n").collect() } else { table(&lines) };
     stdout::written(io::stdout().write_all(text.as_bytes()))?;
     if unread.is_empty() {
         return Ok(ExitStatus::Success);

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::channel;
 use crate::command::reading::{self, Place, Reading, Seen, Unread, observe};
 use crate::command::stdout;
 use crate::exit::{ExitStatus, StartupError};
-use crate::text::one_line;
+use crate::text::{json, one_line};
 
 /// The capacity of the queue of reports about one record.
 const REPORTS: usize = 16;
@@ -37,8 +37,7 @@ pub(super) fn answered<L: Serialize>(answers: &[Answer<L>]) -> Result<ExitStatus
     let worst =
         answers.iter().map(|answer| answer.status).max_by_key(|status| status.code()).unwrap_or(ExitStatus::Success);
     let text = |answer: &Answer<L>| match &answer.line {
-        // Strings and numbers under string keys always serialize.
-        Some(line) => Some(serde_json::to_string(line).unwrap_or_default()),
+        Some(line) => Some(json(line)),
         None => Some(one_line(&answer.sentence)).filter(|_| answer.status == ExitStatus::Success),
     };
     let text: String = answers.iter().filter_map(text).map(|line| line + "\n").collect();

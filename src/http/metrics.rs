@@ -11,6 +11,7 @@ use neli_proto::time::Time;
 use super::snapshot::{RoleSnapshot, Snapshot};
 use super::status::leader;
 use super::tally::{BOUNDS_MS, RESULTS};
+use crate::text::one_line;
 
 /// A metric of a role: name, help text and value. Without a value it has no line.
 struct OfRole {
@@ -258,6 +259,7 @@ fn number(count: impl TryInto<u64>) -> f64 {
 }
 
 /// A label's value, escaped for Prometheus.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+pub(super) fn escaped(text: &str) -> String {
+    let lines = text.split('\n').map(|line| one_line(line).replace('\\', "\\\\").replace('"', "\\\""));
+    lines.collect::<Vec<_>>().join("\\n")
 }

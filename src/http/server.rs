@@ -1,6 +1,5 @@
 //! The server: a thread of its own, with limits on the load that clients can cause.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -16,27 +15,28 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use nix::libc;
+use nix::sys::socket::{Backlog, listen as listen_with};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
-use tokio::task::{AbortHandle, LocalSet, spawn_local};
+use tokio::task::{AbortHandle, LocalSet, spawn_local, yield_now};
 use tokio::time::{sleep, timeout};
 
+use super::admission::{Admission, PAUSE};
 use super::answer::{Answer, AnswerSource, text};
 use super::live::{Live, Payload, Whole};
 use super::snapshot::Board;
 use crate::config::Listen;
 
-/// The most connections at once. A further one closes the oldest, so that idle clients don't block others.
-const CONNECTIONS: usize = 64;
 /// The most connections that may follow the status.
 const FOLLOWERS: usize = 16;
 /// The most large answers that are sent at once.
 const LARGE_ANSWERS: usize = 4;
 /// An answer above this size is large.
 const LARGE: usize = 1 << 20;
-/// The pause between two accepted connections. It limits the cost of a flood of connections.
-const PACE: Duration = Duration::from_millis(10);
+/// How many connections may wait in the kernel's queue. Beyond that it drops requests for a connection, which come again a second later at
+/// the earliest. The kernel may have a lower bound (`somaxconn`).
+const QUEUE: i32 = 1_024;
 /// The pause after a failure for lack of descriptors or memory.
 const RETRY: Duration = Duration::from_millis(100);
 /// The time limit for a complete request.
@@ -79,6 +79,8 @@ impl Bound {
             TcpListener::bind((host.as_str(), *port))
         }?;
         listener.set_nonblocking(true)?;
+        // The standard library has made the queue shorter.
+        listen_with(&listener, Backlog::new(QUEUE)?)?;
         let address = listener.local_addr()?;
         Ok(Self { listener, address })
     }
@@ -122,18 +124,21 @@ struct Server {
 
 impl Server {
     async fn accept(self: Rc<Self>, listener: tokio::net::TcpListener) {
-        let mut open: VecDeque<AbortHandle> = VecDeque::new();
+        let mut admission = Admission::new();
         loop {
-            let Ok((stream, _)) = listener.accept().await else {
+            let Ok((stream, client)) = listener.accept().await else {
                 sleep(RETRY).await;
                 continue;
             };
-            open.retain(|connection| !connection.is_finished());
-            if open.len() >= CONNECTIONS {
-                open.pop_front().iter().for_each(AbortHandle::abort);
+            admission.retain(|connection: &AbortHandle| !connection.is_finished());
+            admission.make_room().iter().for_each(AbortHandle::abort);
+            let connection = spawn_local(Rc::clone(&self).connection(stream)).abort_handle();
+            if admission.admit(client.ip(), connection) {
+                sleep(PAUSE).await;
+            } else {
+                // So that each connection is read before the next one may take its place.
+                yield_now().await;
             }
-            open.push_back(spawn_local(Rc::clone(&self).connection(stream)).abort_handle());
-            sleep(PACE).await;
         }
     }
 

@@ -12,7 +12,7 @@ use super::snapshot::{Broker, RoleSnapshot, Snapshot};
 use crate::report::log::{because, spoken, timestamp};
 use crate::report::notes;
 use crate::report::runs::RunsPart;
-use crate::text::one_line;
+use crate::text::{json, one_line};
 
 /// One time by both clocks: the first is used for decisions, the second is shown.
 #[derive(Clone, Copy, Debug)]
@@ -125,8 +125,7 @@ pub(super) fn render(snapshot: &Snapshot, moment: Moment) -> String {
         },
         roles: snapshot.roles.iter().map(|role| role_part(snapshot, role, moment)).collect(),
     };
-    // Strings and numbers under string keys always serialize.
-    serde_json::to_string(&page).unwrap_or_default() + "\n"
+    json(&page) + "\n"
 }
 
 fn role_part<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, moment: Moment) -> RolePart<'a> {

@@ -135,6 +135,12 @@ fn json_of(snapshot: &Snapshot) -> Value {
     object
 }
 
+/// A backslash that begins none of Prometheus's escapes would make the whole answer unreadable.
+#[test]
+fn a_label_has_only_visible_characters() {
+    assert_eq!(metrics::escaped("a\"b\\c\nd\u{9b}\u{202e}\u{feff}"), r#"a\"b\\c\nd\\u{9b}\\u{202e}\\u{feff}"#);
+}
+
 #[test]
 fn metrics_of_a_leader_and_of_a_standby() {
     let mut second = standing_by(Some(leader(false, ago(300))), None);

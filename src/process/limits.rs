@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Mutex;
 use std::thread;
 
+use nix::libc;
 use nix::sys::resource::{self, Resource};
 
 use crate::process::room_for_threads;
@@ -46,7 +47,7 @@ pub enum LimitError {
         needed: u64,
     },
     /// A limit on threads, found by trying.
-    #[error("{THREADS} threads can't be made (ulimit -u, or pids.max of the control group): {0}", THREADS = THREADS)]
+    #[error("{THREADS} threads can't be made ({why}): {0}", THREADS = THREADS, why = blamed(.0))]
     Threads(#[source] io::Error),
 }
 
@@ -144,6 +145,23 @@ fn at_least(needed: u64, resource: Resource, what: &'static str, setting: &'stat
     let Ok((soft, hard)) = resource::getrlimit(resource) else { return Ok(()) };
     let limit = if resource == Resource::RLIMIT_NOFILE { hard } else { soft };
     if limit >= needed { Ok(()) } else { Err(LimitError::TooLow { limit, what, setting, needed }) }
+}
+
+/// What may keep a thread from being started.
+fn blamed(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EAGAIN) | None => "ulimit -u, or pids.max of the control group",
+        Some(_) => "a sandbox may refuse clone3",
+    }
+}
+
+/// Starts one thread.
+///
+/// # Errors
+///
+/// A limit is reached, or a sandbox refuses it.
+pub fn try_thread() -> io::Result<()> {
+    thread::Builder::new().stack_size(1 << 16).spawn(|| ()).map(|started| drop(started.join()))
 }
 
 /// Starts as many threads as may be needed at once, and ends them. (The user's limit also counts the threads of other processes, which

@@ -5,6 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -86,6 +87,12 @@ pub(crate) fn keep_open() -> io::Result<()> {
     let directory = Dir::open(MOUNT, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
     DIRECTORY.set(Some(directory));
     Ok(())
+}
+
+/// This process's time namespace, in which `CLOCK_BOOTTIME` may be shifted; `None` before Linux 5.6.
+#[must_use]
+pub fn time_namespace() -> Option<OsString> {
+    fs::read_link("/proc/self/ns/time").ok().map(PathBuf::into_os_string)
 }
 
 /// The children that threads other than the first have started (librdkafka's `kinit`), as far as the kernel lists them. The kernel gives

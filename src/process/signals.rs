@@ -39,6 +39,18 @@ pub(crate) fn discard_pending() {
     }
 }
 
+/// Tries [`Signals::take`], and takes the signals back.
+///
+/// # Errors
+///
+/// The kernel refuses the mask or the descriptor.
+pub fn try_take() -> io::Result<()> {
+    let before = SigSet::thread_get_mask()?;
+    let taken = Signals::take();
+    before.thread_set_mask()?;
+    taken.map(drop)
+}
+
 /// All signals to this process, as messages.
 #[derive(Debug)]
 pub struct Signals {

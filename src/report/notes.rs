@@ -289,6 +289,15 @@ pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: &KnownLeader)
     Some(why)
 }
 
+/// The warning about a job that is run again although its end may have been the container's stop.
+pub(crate) fn of_container_signal(signal: i32) -> String {
+    let (name, option) = (signal_name(signal), signal_name(signal).replacen("SIG", "", 1));
+    format!(
+        "the job has ended after {name}, which process 1 of this container got and passed on, and it is run again; if the container was to \
+         stop (STOPSIGNAL {name} of its image), neli-run is killed with the job soon: set --stop-signal {option}"
+    )
+}
+
 /// The warning about an append that Kafka refuses.
 pub(crate) fn of_group_refusal(elector: Elector, error: &str) -> String {
     let meanwhile = match elector {

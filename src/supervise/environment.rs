@@ -8,6 +8,7 @@ use neli_proto::record::MemberId;
 
 use crate::config::{Config, Once, VARIABLE_PREFIX, job_variables};
 use crate::guard::variables;
+use crate::process::procfs;
 use crate::report::notify;
 
 /// The variables of our own options that `neli-run assert` needs inside the job.
@@ -15,8 +16,14 @@ const FOR_ASSERT: [&str; 5] =
     ["NELI_RUN_BROKERS", "NELI_RUN_EMBEDDED", "NELI_RUN_GROUP", "NELI_RUN_PROPERTIES", "NELI_RUN_TOPIC"];
 
 /// Variables that only some jobs get. Those of an outer `neli-run` are not passed on.
-const OF_SOME_JOBS: [&str; 5] =
-    ["NELI_ROLES", job_variables::BROKERS, job_variables::EMBEDDED, job_variables::PROPERTIES, variables::ONCE];
+const OF_SOME_JOBS: [&str; 6] = [
+    "NELI_ROLES",
+    job_variables::BROKERS,
+    job_variables::EMBEDDED,
+    job_variables::PROPERTIES,
+    job_variables::TIME_NAMESPACE,
+    variables::ONCE,
+];
 
 /// The environment of every run of the job, without the variables that differ between runs.
 pub(super) fn of_job(
@@ -43,7 +50,8 @@ pub(super) fn of_job(
     ];
     let own = own.into_iter().chain(roles).map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let file = config.properties_file.as_ref().map(|file| (job_variables::PROPERTIES.into(), file.into()));
-    let own: Vec<(OsString, OsString)> = own.chain(file).collect();
+    let clock = procfs::time_namespace().map(|namespace| (job_variables::TIME_NAMESPACE.into(), namespace));
+    let own: Vec<(OsString, OsString)> = own.chain(file).chain(clock).collect();
     let handed_on = inherited.filter(|(name, _)| {
         is_handed_on(name)
             && !config.overridden.contains(name)

@@ -86,12 +86,16 @@ impl MainLoop {
             | Note::Once(_)
             | Note::Refused(Refusal::TopicRemade) => false,
         };
+        let is_run_again = matches!(note, Note::Job { note: supervisor::Note::Restarting { .. }, .. });
         if !is_repeated {
             let role = &self.nodes.roles[at];
             let guard = role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw());
             let (lease_end, awaits) = (role.node.lease_end(), role.node.awaits());
             let moment = Moment { now: clock::now(), wall_ms: clock::wall_ms(), lease_end, awaits };
             role.logger.event(&notes::of_node(note, moment, &self.config, guard));
+        }
+        if is_run_again && let Some(signal) = self.shell.take_container_signal() {
+            self.nodes.roles[at].logger.warn(notes::of_container_signal(signal));
         }
     }
 

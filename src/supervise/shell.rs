@@ -2,13 +2,19 @@
 
 use std::future;
 use std::io;
+use std::time::Duration;
 
+use neli::program::clock;
+use neli_proto::time::Time;
 use nix::libc::SIGHUP;
 use nix::unistd;
 
 use crate::process::ready::Ready;
 use crate::process::signals;
 use crate::process::terminal::{self, Terminal};
+
+/// The time that container engines give a container to stop, if nobody has set another.
+const STOP_OF_CONTAINER: Duration = Duration::from_secs(10);
 
 /// The main loop's state about its terminal and its shell.
 pub(super) struct ShellState {
@@ -21,6 +27,8 @@ pub(super) struct ShellState {
     pub(super) dies_of: Option<(i32, bool)>,
     /// Whether the process must be stopped after it has left the group.
     pub(super) suspending: bool,
+    /// The last signal that was passed on to the jobs, and when.
+    pub(super) passed_on: Option<(i32, Time)>,
 }
 
 impl ShellState {
@@ -33,7 +41,15 @@ impl ShellState {
             hangup: if is_signaled { Ready::of_hangup(&io::stdin()).ok() } else { None },
             dies_of: None,
             suspending: false,
+            passed_on: None,
         }
+    }
+
+    /// The last signal that was passed on, if this is process 1 of a container, and it was passed on so recently that the job may have
+    /// ended of it, and the container may be about to be killed.
+    pub(super) fn take_container_signal(&mut self) -> Option<i32> {
+        let is_recent = |(_, at): &(i32, Time)| clock::now().since(*at) < STOP_OF_CONTAINER;
+        self.passed_on.take().filter(is_recent).filter(|_| unistd::getpid().as_raw() == 1).map(|(signal, _)| signal)
     }
 
     /// Waits for the terminal's hang-up. If that is not watched, waits for ever.

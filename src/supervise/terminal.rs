@@ -2,6 +2,7 @@
 
 use std::mem;
 
+use neli::program::clock;
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 use nix::libc::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU};
@@ -58,7 +59,10 @@ impl MainLoop {
             // The kernel sends it for the processor time of this process, and again each second. The job has a limit of its own.
             SIGXCPU if typed => return self.warn_of_processor_time(),
             SIGTSTP => Event::SuspendSignal { continuable: terminal::is_continuable() },
-            signal => return self.nodes.tell_all(&node::Event::Signal { signal }),
+            signal => {
+                self.shell.passed_on = Some((signal, clock::now()));
+                return self.nodes.tell_all(&node::Event::Signal { signal });
+            }
         };
         self.nodes.tell_all(&node::Event::Job(event));
     }

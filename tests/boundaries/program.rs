@@ -14,7 +14,7 @@ pub(super) const PROGRAM: [(&str, &[&str]); 13] = [
     ("http", &["config", "report", "text"]),
     ("supervise", &["calendar", "config", "exit", "guard", "http", "process", "release", "report", "text"]),
     ("cli", &["calendar", "config", "exit", "features", "process", "text"]),
-    ("command", &["cli", "config", "exit", "http", "process", "report", "text"]),
+    ("command", &["cli", "config", "exit", "guard", "http", "process", "report", "text"]),
 ];
 
 /// The modules of `src/process`.
@@ -67,7 +67,7 @@ pub(super) const COMMAND_LINE: [(&str, &[&str]); 8] = [
 ];
 
 /// The modules of `src/guard`. `src/guard.rs` is above them.
-pub(super) const GUARD: [(&str, &[&str]); 14] = [
+pub(super) const GUARD: [(&str, &[&str]); 15] = [
     ("arguments", &[]),
     ("job", &[]),
     ("lease", &[]),
@@ -80,6 +80,7 @@ pub(super) const GUARD: [(&str, &[&str]); 14] = [
     ("backlog", &["channel"]),
     ("outbox", &["channel"]),
     ("handle", &["arguments", "backlog", "channel", "message"]),
+    ("trial", &["handle", "message"]),
     ("guard_loop", &["arguments", "channel", "commands", "job", "lease", "message", "outbox", "setup"]),
     ("perform", &["guard_loop", "job", "lease", "message", "release", "variables"]),
 ];

@@ -6,6 +6,7 @@ use std::process::Command;
 use harness::candidate::Elector;
 use harness::election::{Answer, TestElection};
 use harness::kafka::Kafka;
+use harness::not_tested;
 use harness::schema::Schema;
 use harness::wait;
 use nix::sys::signal::Signal;
@@ -147,4 +148,27 @@ fn without_a_broker_the_answer_is_unknown() {
     let answer = Answer::of(command);
     assert_eq!((answer.text.as_str(), answer.status), ("", 4), "{answer:?}");
     assert!(answer.errors.starts_with("neli-run: can't tell whether term 7 is led: 127.0.0.1:1"), "{answer:?}");
+}
+
+/// There the clock of the deadline may be shifted by any time.
+#[test]
+fn in_another_time_namespace_the_journal_gives_the_answer() {
+    const UNSHARE: &str = "unshare --user --map-root-user --time --fork";
+    let words: Vec<&str> = UNSHARE.split(' ').chain(["true"]).collect();
+    if !Command::new(words[0]).args(&words[1..]).output().is_ok_and(|tried| tried.status.success()) {
+        return not_tested("no time namespace can be made here");
+    }
+    let election = election(Elector::Log);
+    // 100,000 s are more than any lease.
+    let script = format!(
+        "for shift in 0 100000; do {UNSHARE} --boottime $shift {PROGRAM} assert --json; done; \
+         {UNSHARE} env -u NELI_RUN_BROKERS -u NELI_BROKERS {PROGRAM} assert; echo $?; {PROGRAM} assert --json"
+    );
+    let printed = job(&election, &script);
+    for line in &printed[..2] {
+        assert!(line.contains(r#""leads":true,"by":"journal""#), "{printed:?}");
+    }
+    assert!(printed[2].contains("this process is in another time namespace than the job"), "{printed:?}");
+    assert_eq!(printed[3], "125", "{printed:?}");
+    assert!(printed[4].contains(r#""leads":true,"by":"lease""#), "{printed:?}");
 }

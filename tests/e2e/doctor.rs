@@ -14,6 +14,7 @@ use harness::rights::Operation::{Create, Describe, DescribeConfigs, Read as Read
 use harness::rights::{Operation, Resource, Rights, Rule};
 use harness::schema::Schema;
 use harness::wait;
+use nix::libc;
 use serde_json::Value;
 
 use crate::bad_input::Guarded;
@@ -361,6 +362,39 @@ fn the_control_group_is_found_if_the_status_of_children_is_discarded() {
         ["ok", "warn"].map(|outcome| found.texts("control-group", outcome))
     };
     assert_eq!(groups(&["bash", "-c", r#"trap "" CHLD; exec "$@""#, "bash"]), groups(&[]));
+}
+
+/// A sandbox that lists the allowed system calls may lack one that a candidate needs at its start. `doctor` names it, and is right.
+#[test]
+fn a_system_call_that_a_sandbox_refuses_is_named() {
+    let deny = install::deny().to_str().expect("UTF-8");
+    let brokers = ["--brokers", Kafka::shared().address()];
+    let calls = [
+        ("memfd_create", libc::SYS_memfd_create),
+        ("signalfd4", libc::SYS_signalfd4),
+        ("timerfd_create", libc::SYS_timerfd_create),
+        ("clone3", libc::SYS_clone3),
+    ];
+    for (call, number) in calls {
+        let number = number.to_string();
+        let prefix = [deny, number.as_str()];
+        let mut candidate = Command::new(deny);
+        candidate
+            .args([number.as_str(), PROGRAM])
+            .args(brokers)
+            .args(["--group", "denied", "--wait", "10s", "--", "true"]);
+        let status = Answer::of(candidate).status;
+        let found = Found::behind(&prefix, &brokers);
+        // Without clone3 some C libraries start threads by clone.
+        if status == 125 || call != "clone3" {
+            assert_eq!(status, 125, "{call}");
+            found.assert_finding("system-calls", "fail", &[call, "fails (", "seccomp"]);
+            assert_eq!(found.failures(), ["system-calls"], "{found:?}");
+        }
+    }
+    let found = Found::of(&brokers);
+    found.assert_finding("system-calls", "ok", &[]);
+    found.assert_finding("guard", "ok", &[]);
 }
 
 #[test]

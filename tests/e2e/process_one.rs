@@ -99,6 +99,27 @@ fn it_reaps_orphans_that_it_adopts() {
     election.close([]);
 }
 
+/// `docker stop` of an image with STOPSIGNAL SIGQUIT: the signal ends the job, which is run again.
+#[test]
+fn a_signal_that_may_be_the_container_s_stop_is_explained() {
+    if !is_possible() {
+        return;
+    }
+    let election = election(Elector::Log);
+    let candidate = election.candidate().option("--restart", "always").option("--restart-delay", "0");
+    let mut container = Container::start(&candidate);
+    let term = container.running.await_lead();
+    election.await_witness(term);
+    container.running.await_event("job_started");
+    container.first.signal(Signal::SIGQUIT);
+    container.running.await_event("restarting");
+    let hint = wait::until("a hint", || container.running.warnings_with("--stop-signal QUIT").pop());
+    assert!(hint.starts_with("the job has ended after SIGQUIT, which process 1 of this container got"), "{hint}");
+    container.first.signal(Signal::SIGTERM);
+    container.running.status();
+    election.close([]);
+}
+
 /// The kernel drops signals without a handler at process 1. Those that `neli-run` handles arrive, and SIGTSTP has no effect.
 #[test]
 fn signals_that_neli_run_handles_reach_the_job_and_sigtstp_has_no_effect() {

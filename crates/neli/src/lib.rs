@@ -262,8 +262,8 @@ pub mod program {
         //! Names of elections, topics and candidates.
         pub use crate::names::{
             LONGEST_GROUP, LONGEST_NAME, LONGEST_ROLE, LONGEST_TOPIC, MOST_ROLES, NameError, RoleNamesError, TOPIC,
-            host, invisible_in, is_role_name, is_topic, of_process, reads_as_number, validate, validate_group,
-            validate_roles,
+            host, invisible_in, is_invisible, is_role_name, is_topic, of_process, reads_as_number, validate,
+            validate_group, validate_roles,
         };
     }
     pub mod properties {

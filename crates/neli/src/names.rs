@@ -107,24 +107,27 @@ pub fn validate_group(name: &str) -> Result<(), NameError> {
     invisible_in(name).map_or(Ok(()), |character| Err(NameError::Invisible(character)))
 }
 
-/// The first character that nobody can see: one of Unicode's format characters, or its separators of lines and paragraphs.
+/// The first [invisible](is_invisible) character.
 #[must_use]
 pub fn invisible_in(text: &str) -> Option<char> {
-    let is_invisible = |character: &char| {
-        matches!(
-            character,
-            '\u{ad}'
-                | '\u{61c}'
-                | '\u{180e}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
-    };
-    text.chars().find(is_invisible)
+    text.chars().find(|character| is_invisible(*character))
+}
+
+/// Whether nobody can see the character: one of Unicode's format characters, or its separators of lines and paragraphs.
+#[must_use]
+pub const fn is_invisible(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 /// Whether this may be a role's name or number.

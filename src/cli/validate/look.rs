@@ -1,10 +1,11 @@
 //! The settings of subcommands that show an election or send it a request.
 
+use std::ffi::OsStr;
 use std::time::Duration;
 
 use super::{LONGEST, client, duration, once, roles};
 use crate::cli::parsed_args::{ParsedArgs, ValueOrigin};
-use crate::config::{Assert, End, Forget, HistoryOf, List, Look, Resign, StatusOf};
+use crate::config::{Assert, End, Forget, HistoryOf, List, Look, Resign, StatusOf, job_variables};
 use crate::exit::StartupError;
 use crate::text::quoted;
 use neli::program::ElectionId;
@@ -184,5 +185,6 @@ pub fn assert(args: &ParsedArgs) -> Result<Assert, StartupError> {
         return Err(StartupError::new("--epoch is required outside a job: NELI_EPOCH is not set"));
     };
     let min_left = args.value("min-left").map_or(Ok(Duration::ZERO), |value| duration(&value))?;
-    Ok(Assert { term, descriptor, min_left, json: args.flag("json")?.is_some() })
+    let time_namespace = of_job(job_variables::TIME_NAMESPACE).map(OsStr::to_owned);
+    Ok(Assert { term, descriptor, time_namespace, min_left, json: args.flag("json")?.is_some() })
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::command::page::{Style, Tone, wrapped};
 use crate::report::log::timestamp;
-use crate::text::one_line;
+use crate::text::{json, one_line};
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -91,8 +91,7 @@ impl Findings {
         let ts = timestamp(at.wall_ms);
         let line = |Finding { outcome, check, text, fix }: &Finding| {
             let line = Line { ts: &ts, group, check, outcome: *outcome, text, fix: fix.as_deref() };
-            // Strings always serialize.
-            serde_json::to_string(&line).unwrap_or_default() + "\n"
+            json(&line) + "\n"
         };
         self.0.iter().map(line).collect()
     }

@@ -3,10 +3,14 @@
 use std::fmt::Display;
 use std::io;
 
+use neli::program::alarm::Alarm;
+use neli::program::sealed_memfd;
 use nix::unistd::{self, Pid};
+use tokio::runtime::Builder;
 
 use super::findings::Findings;
 use crate::config::Doctor;
+use crate::guard;
 use crate::http;
 use crate::process::cgroup::{self, Cgroup};
 use crate::process::memory::Limit;
@@ -28,14 +32,20 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
         ("threads", limits::threads(), "enough threads can be made", "ulimit -u 1024; LimitNPROC=, TasksMax="),
         ("address-space", limits::address_space(), "enough of it may be used", "ulimit -v unlimited; LimitAS=infinity"),
     ];
-    let has_enough = limits.iter().all(|(_, found, ..)| found.is_ok());
+    let refused = refused_calls();
+    let has_enough =
+        limits.iter().all(|(_, found, ..)| found.is_ok()) && !refused.iter().any(|(call, _)| *call == THREAD);
     for (check, found, ok, fix) in limits {
-        needed(check, found, ok, Some(fix), findings);
+        // If no thread can be started at all, no limit is the reason.
+        if check != "threads" || !refused.iter().any(|(call, _)| *call == THREAD) {
+            needed(check, found, ok, Some(fix), findings);
+        }
     }
+    // A guard and a job are started, and a child to examine the control group. If this fails, their status may be lost.
+    let _ = signals::keep_status_of_children();
+    start(&refused, findings);
     needed("proc", procfs::validate(), "/proc shows all of a job's processes", None, findings);
     pidfd(system::open_pidfd(Pid::this()).map(drop), findings);
-    // A child is started to examine the group. If this fails, its status may be lost.
-    let _ = signals::keep_status_of_children();
     group(Cgroup::make().inspect(Cgroup::remove).is_ok(), unistd::geteuid().is_root(), findings);
     limit(memory::limit(), findings);
     match &doctor.command {
@@ -51,6 +61,37 @@ fn needed(check: &'static str, found: Result<(), impl Display>, ok: &str, fix: O
     match found {
         Ok(()) => findings.ok(check, ok),
         Err(error) => findings.fail(check, error.to_string(), fix.map(str::to_owned)),
+    }
+}
+
+/// The call that starts a thread.
+const THREAD: &str = if cfg!(target_env = "gnu") { "clone3" } else { "clone" };
+
+/// The system calls of a candidate's start that fail here, each made by the function that the candidate calls. A sandbox that lists what is
+/// allowed may lack the newer ones.
+fn refused_calls() -> Vec<(&'static str, io::Error)> {
+    // For lack of threads the kernel says EAGAIN, and the check of the limit reports it.
+    let thread = limits::try_thread()
+        .or_else(|error| if error.kind() == io::ErrorKind::WouldBlock { Ok(()) } else { Err(error) });
+    let calls = [
+        ("memfd_create", sealed_memfd::write(&()).map(drop)),
+        ("signalfd4", signals::try_take()),
+        ("timerfd_create", Alarm::new().map(drop)),
+        (THREAD, thread),
+        ("epoll_create1 or eventfd2", Builder::new_current_thread().enable_io().build().map(drop)),
+    ];
+    calls.into_iter().filter_map(|(call, made)| Some((call, made.err()?))).collect()
+}
+
+/// The start of a candidate up to the job: its system calls, and then a guard and a job.
+fn start(refused: &[(&'static str, io::Error)], findings: &mut Findings) {
+    for (call, error) in refused {
+        let text = format!("{call} fails ({}): no candidate can start here", reason(error));
+        findings.fail("system-calls", text, Some(format!("allow {call} in the sandbox (seccomp)")));
+    }
+    if refused.is_empty() {
+        findings.ok("system-calls", "those of a candidate's start are allowed");
+        needed("guard", guard::trial(), "a guard starts, and a job below it", None, findings);
     }
 }
 
@@ -157,6 +198,17 @@ mod tests {
             );
         }
         assert_eq!(page_of(|findings| needed("proc", Ok::<_, &str>(()), "fine", None, findings)), "ok    proc  fine\n");
+    }
+
+    #[test]
+    fn a_call_that_is_refused_is_named_and_nothing_is_started() {
+        let refused = [("timerfd_create", io::Error::from_raw_os_error(1))];
+        let text = page_of(|findings| start(&refused, findings));
+        assert!(text.starts_with("FAIL  system-calls  timerfd_create fails ("), "{text}");
+        assert!(
+            text.contains("fix: allow timerfd_create in the sandbox (seccomp)") && !text.contains("guard "),
+            "{text}"
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{End, Read, Row, Shown, or_null, sentence};
 use crate::report::log::timestamp;
+use crate::text::json;
 
 #[derive(Serialize)]
 struct TermLine<'a> {
@@ -68,8 +69,7 @@ pub(super) fn lines(shown: &Shown<'_>) -> String {
 }
 
 fn line(of: &impl Serialize) -> String {
-    // Strings and numbers under string keys always serialize.
-    serde_json::to_string(of).unwrap_or_default() + "\n"
+    json(of) + "\n"
 }
 
 fn term<'a>(election: &'a ElectionId, at: ReadAt, row: &'a Row<'_>) -> TermLine<'a> {

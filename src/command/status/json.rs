@@ -15,6 +15,7 @@ use super::run::RunLine;
 use crate::command::wording::state;
 use crate::report::log::timestamp;
 use crate::report::runs::RunsPart;
+use crate::text::json;
 
 #[derive(Serialize)]
 pub(super) struct Line<'a> {
@@ -182,8 +183,7 @@ impl<'a> Line<'a> {
 
     /// The line.
     pub(super) fn text(&self) -> String {
-        // Strings and numbers under string keys always serialize.
-        serde_json::to_string(self).unwrap_or_default() + "\n"
+        json(self) + "\n"
     }
 }
 

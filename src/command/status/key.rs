@@ -15,7 +15,7 @@ use crate::command::wording::named;
 use crate::config::Look;
 use crate::exit::{ExitStatus, StartupError};
 use crate::report::log::timestamp;
-use crate::text::one_line;
+use crate::text::{json, one_line};
 
 /// The state of the key; docs/json.md describes it.
 #[derive(Serialize)]
@@ -90,8 +90,7 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus, StartupError> {
         run: known.as_ref().ok().and_then(|(_, fact)| fact.as_ref()).map(RunLine::of),
     });
     let text = match line {
-        // Strings and numbers under string keys always serialize.
-        Some(line) => serde_json::to_string(&line).unwrap_or_default(),
+        Some(line) => json(&line),
         None => one_line(&format!("{}: {sentence}", named(&election))),
     };
     stdout::written(writeln!(io::stdout(), "{text}"))?;

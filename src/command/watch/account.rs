@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::command::wording::{self, Told, job, leadership};
 use crate::report::log::timestamp;
-use crate::text::one_line;
+use crate::text::{json, one_line};
 
 /// The election that was read, and the lines that are not printed yet.
 pub(super) struct Account {
@@ -191,7 +191,7 @@ impl Account {
         // A hello may be about several roles.
         let role = Some(self.role.as_str()).filter(|_| verdict != Some(HELLO));
         let line = Line { ts: timestamp(ms), role, event, partition, offset, verdict, term, record, silent: None };
-        self.lines.push(line.text());
+        self.lines.push(json(&line));
     }
 
     /// Reports that a leader is silent although its heartbeat came.
@@ -226,7 +226,7 @@ impl Account {
             record: None,
             silent: Some(SilentLine { name, term, lease_ms: millis(lease), for_ms: millis(silent) }),
         };
-        self.lines.push(line.text());
+        self.lines.push(json(&line));
     }
 
     /// When the leader's silence must be reported, unless a record comes before.
@@ -286,13 +286,6 @@ impl Account {
 
     fn tell(&mut self, wall_ms: Option<u64>, sentence: &str) {
         self.lines.push(line(wall_ms, &self.prefix, sentence));
-    }
-}
-
-impl Line<'_> {
-    fn text(&self) -> String {
-        // Strings and numbers under string keys always serialize.
-        serde_json::to_string(self).unwrap_or_default()
     }
 }
 

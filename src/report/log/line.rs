@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::config::LogFormat;
 use crate::report::level::Level;
 use crate::report::log::event::Event;
-use crate::text::{cut, one_line};
+use crate::text::{cut, json, one_line};
 
 /// The longest atomic write to a pipe (`PIPE_BUF`), also with other writers.
 const LONGEST_LINE: usize = 4_096;
@@ -119,18 +119,17 @@ pub(super) fn line(format: LogFormat, wall_ms: u64, source: &LineSource, event: 
 }
 
 /// The object; its texts are shortened if they would make the line too long once they are escaped.
-fn json_line(json: &Json<'_>) -> String {
-    // Strings and numbers under string keys always serialize.
-    let line = serde_json::to_string(json).unwrap_or_default();
+fn json_line(whole: &Json<'_>) -> String {
+    let line = json(whole);
     if line.len() < LONGEST_LINE {
         return line;
     }
-    let Ok(Value::Object(fields)) = serde_json::to_value(json) else { return line };
+    let Ok(Value::Object(fields)) = serde_json::to_value(whole) else { return line };
     let shortened = [LONGEST_FIELD, 300, 100, 30].into_iter().map(|longest| {
         let texts = fields
             .iter()
             .map(|(key, value)| (key, value.as_str().map_or_else(|| value.clone(), |text| cut(text, longest).into())));
-        serde_json::to_string(&texts.collect::<BTreeMap<_, Value>>()).unwrap_or_default()
+        json(&texts.collect::<BTreeMap<_, Value>>())
     });
     shortened.into_iter().find(|line| line.len() < LONGEST_LINE).unwrap_or_default()
 }

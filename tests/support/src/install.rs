@@ -94,6 +94,13 @@ pub(crate) fn topic_policy() -> PathBuf {
     })
 }
 
+/// A program that runs another one in a sandbox (`deny.c`); compiled on first use and after a change of its source.
+#[must_use]
+pub fn deny() -> &'static Path {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| compiled("deny.c", "deny", |compile| compile(&["-Wall", "-Wextra"])))
+}
+
 /// A preload library that gives a process a wall clock of its own (`stepped_clock.c`); compiled on first use and after a change of its
 /// source.
 #[must_use]

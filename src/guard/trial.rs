@@ -1,0 +1,117 @@
+//! A guard and a job for `doctor`, which start in the same way as a candidate's.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Duration;
+
+use neli::program::clock;
+use neli_proto::guard::{Answer, Grant, Order};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd;
+use serde_json::Value;
+
+use crate::guard::handle::GuardHandle;
+use crate::guard::message::GuardConfig;
+use crate::process::mark::Mark;
+use crate::process::reap;
+use crate::process::release_queue::ReleaseQueue;
+use crate::process::signal_set::Set;
+
+/// This program.
+const PROGRAM: &str = "/proc/self/exe";
+
+/// The lease of the job, which ends at once. A guard that does not answer for so long counts as failed.
+const LEASE: Duration = Duration::from_secs(10);
+
+/// Starts a guard, and below it a job that does nothing; returns once both have ended.
+///
+/// # Errors
+///
+/// The step that fails, and why.
+pub fn trial() -> Result<(), String> {
+    let failed = |step: &'static str| move |error: io::Error| format!("{step}: {error}");
+    let release_queue = ReleaseQueue::new().map_err(failed("no file in memory for the guards' releases"))?;
+    let guard_config = guard_config(&release_queue);
+    let mut guard =
+        GuardHandle::start(Path::new(PROGRAM), &guard_config).map_err(failed("the guard can't be started"))?;
+    let ran = run(&guard);
+    if ran.is_err() {
+        let _ = guard.kill();
+    }
+    guard.close();
+    // It ends at once: its term is released, or it was killed.
+    while !reap::reap_one(guard.pid()) {
+        let _ = poll(&mut [], PollTimeout::from(1_u8));
+    }
+    guard.note_death();
+    ran
+}
+
+/// Has the guard run the job, and waits until no process of it is left.
+fn run(guard: &GuardHandle) -> Result<(), String> {
+    let gone = |error: io::Error| format!("the guard has ended at its start: {error}");
+    let end = clock::now() + LEASE;
+    let grant = Grant { term: 0, seen: 0, next_seq: 1, until: end };
+    guard.send(&Order::Spawn { grant, run: 1, attempt: 1, window: None }).map_err(gone)?;
+    loop {
+        match guard.receive() {
+            Ok(Some(received)) => match received.answer {
+                Answer::Gone => break,
+                Answer::NotStarted { errno, at } => {
+                    return Err(format!("the job can't be started ({at:?}): {}", io::Error::from_raw_os_error(errno)));
+                }
+                Answer::Fenced { .. } | Answer::Stuck { .. } => {
+                    return Err("the guard was too late for its job".to_owned());
+                }
+                Answer::Accepted { .. }
+                | Answer::CommandEnded { .. }
+                | Answer::Exited { .. }
+                | Answer::Extended { .. }
+                | Answer::Killed
+                | Answer::LeftBehind { .. }
+                | Answer::NoRun { .. }
+                | Answer::Ready
+                | Answer::Started { .. }
+                | Answer::StartedUnseen { .. }
+                | Answer::StillKilling
+                | Answer::Stopped { .. } => {}
+            },
+            Ok(None) => return Err(gone(io::ErrorKind::UnexpectedEof.into())),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let left = PollTimeout::try_from(end.since(clock::now())).unwrap_or(PollTimeout::ZERO);
+                if left == PollTimeout::ZERO
+                    || poll(&mut [PollFd::new(guard.as_fd(), PollFlags::POLLIN)], left) == Ok(0)
+                {
+                    return Err("the guard does not answer".to_owned());
+                }
+            }
+            Err(error) => return Err(gone(error)),
+        }
+    }
+    guard.send(&Order::Released { term: 0 }).map_err(gone)
+}
+
+fn guard_config(release_queue: &ReleaseQueue) -> GuardConfig {
+    GuardConfig {
+        cgroup: None,
+        // It is there in an image that has nothing else. It has no stdout, so it prints nothing.
+        command: vec![PROGRAM.into(), "--version".into()],
+        environment: Vec::new(),
+        health: None,
+        ignored: Set::EMPTY,
+        inherited: Vec::new(),
+        group: unistd::getpgrp().as_raw(),
+        foreground: false,
+        kill_margin: Duration::from_millis(20),
+        lease: LEASE,
+        mark: Mark::new(),
+        member: String::new(),
+        on_lead: None,
+        open_files: None,
+        releaser: PROGRAM.into(),
+        release: Value::Null,
+        release_queue: release_queue.numbers(),
+        scheduling: None,
+    }
+}
