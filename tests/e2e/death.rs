@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use harness::candidate::{Candidate, Elector, Running};
+use harness::candidate::{Candidate, Elector, Event, Running};
 use harness::election::TestElection;
 use harness::not_tested;
 use harness::process::{Hold, Process};
@@ -211,11 +211,15 @@ fn guards_that_die_again_and_again_are_restarted_after_growing_delays() {
     let took = Duration::from_nanos(lost[4] - lost[0]);
     assert!(took + Duration::from_millis(200) >= Duration::from_millis(700), "{took:?}");
     let next = election.await_witness_after(term);
-    // Nothing is claimed before the sixth lives, after 800 ms: no job could run.
-    let claimed =
-        wait::until("a claim", || run.events("claiming").into_iter().map(|event| event.at).find(|at| *at > lost[4]));
-    let took = Duration::from_nanos(claimed - lost[4]);
-    assert!(took + Duration::from_millis(200) >= Duration::from_millis(800), "{took:?}");
+    // Before the sixth lives nothing is claimed, since no job could run. (A claim may have been under way when the fifth died.)
+    wait::until_true("a job of the sixth", || run.events("job_started").iter().any(|event| event.at > lost[4]));
+    let after: Vec<Event> = run.history().into_iter().filter(|event| event.at > lost[4]).collect();
+    if let Some(claim) = after.iter().position(|event| event.name() == "claiming") {
+        let waits = |event: &Event| event.name() == "standby" && event.text("why").contains("no guard lives here");
+        // A machine that is so slow that it reads the journal for as long has nothing to wait for.
+        let is_late = Duration::from_nanos(after[claim].at - lost[4]) >= Duration::from_millis(600);
+        assert!(is_late || after[..claim].iter().any(waits), "{after:?}");
+    }
     wait::until_true("word of that lead", || run.events("leading").iter().any(|event| event.number("term") == next));
     election.close([run]);
 }

@@ -6,6 +6,7 @@ use rdkafka::mocking::MockCluster;
 
 use super::*;
 use crate::election::Properties;
+use crate::kafka::group::GroupEvent;
 
 /// A session with this number of roles.
 fn session(bootstrap: &str, roles: u32) -> Session {
@@ -138,4 +139,49 @@ fn a_topic_that_was_made_anew_with_other_partitions_is_refused() {
     describe(&mut session, TOPIC, 3);
     assert!(!describe(&mut session, TopicIdentity::Missing, 0).is_empty());
     assert_eq!(describe(&mut session, other, 3).len(), 6, "with as many it is the candidates' business");
+}
+
+/// A full group refuses each try, which comes every few seconds.
+#[test]
+fn a_refusal_by_the_group_is_reported_once_until_the_group_settles() {
+    let mut session = session("127.0.0.1:9", 1);
+    session.join_group(0);
+    let hear = |session: &mut Session, event| {
+        session.handle_group_report(GroupReport { member: 1, event });
+        session.outputs.drain(..).collect::<Vec<_>>()
+    };
+    let refused = || GroupEvent::Refused(Refusal { words: "full".into(), line: "group \"g\": it is full".into() });
+    let events = hear(&mut session, refused());
+    let [
+        SessionEvent::Role { event: RoleEvent::GroupRefuses { words: Some(words) }, .. },
+        SessionEvent::Group { refusal: Some(line) },
+    ] = &events[..]
+    else {
+        panic!("{events:?}");
+    };
+    assert_eq!((words.as_str(), line.as_str()), ("full", "group \"g\": it is full"));
+    assert!(hear(&mut session, refused()).is_empty());
+    let events = hear(&mut session, GroupEvent::Assigned { partitions: BTreeSet::new() });
+    assert!(events.iter().any(|event| matches!(event, SessionEvent::Group { refusal: None })), "{events:?}");
+    assert!(!hear(&mut session, refused()).is_empty());
+    session.leave_group(0, true);
+    assert!(session.outputs.iter().any(|event| matches!(event, SessionEvent::Group { refusal: None })));
+}
+
+/// No election depends on the group, so a lack of threads or a client that can't be made ends nothing.
+#[test]
+fn a_member_that_can_not_be_made_is_tried_again() {
+    let mut session = session("127.0.0.1:9", 1);
+    let access = session.access.clone();
+    // A value that librdkafka does not take.
+    let properties = [("session.timeout.ms", "x")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+    session.access = Access::at("127.0.0.1:9", &Properties(properties.to_vec()));
+    session.join_group(0);
+    assert!(session.outputs.iter().any(|event| matches!(event, SessionEvent::Group { refusal: Some(_) })));
+    assert!(!session.members.is_in_group());
+    session.access = access;
+    session.join_again(clock::now());
+    assert!(!session.members.is_in_group(), "not at once");
+    session.join_again(clock::now() + Duration::from_secs(5));
+    assert!(session.members.is_in_group());
 }
