@@ -6,7 +6,7 @@
 //! its methods use `main_loop`.
 
 use std::collections::BTreeSet;
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::panic;
 use std::task::{Context, Poll};
 
@@ -115,6 +115,7 @@ enum Input {
     Kafka,
     Signal,
     Timeout,
+    Unfinished,
 }
 
 impl MainLoop {
@@ -169,6 +170,8 @@ impl MainLoop {
             reserve_of_client: Reserve::of_client(),
             brokers_started: broker.as_ref().map(|finder| finder.started.clone()).unwrap_or_default(),
             has_warned_of_processor_time: false,
+            has_warned_of_refused_waits: false,
+            is_unfinished: false,
             ending: None,
         };
         if let Some(finder) = broker {
@@ -222,14 +225,16 @@ impl MainLoop {
             }
             timer.set(self.next_timeout());
             let roles = &self.nodes.roles;
+            // What comes without end may not keep the rest waiting, so the rest of it comes last.
             let input = tokio::select! {
                 biased;
                 input = poll_fn(|context| poll_guards(roles, context)) => input,
-                () = signals_ready.wait() => Input::Signal,
                 () = self.shell.hung_up() => Input::Hangup,
+                () = signals_ready.wait() => Input::Signal,
                 () = self.nodes.session.wait() => Input::Kafka,
                 () = timer.due() => Input::Timeout,
                 input = poll_fn(|context| poll_health_output(roles, context)) => input,
+                () = ready(()), if self.is_unfinished => Input::Unfinished,
             };
             match input {
                 Input::Guard(at) => self.handle_answers(at),
@@ -237,8 +242,17 @@ impl MainLoop {
                 Input::Hangup => self.handle_hangup(),
                 Input::HealthOutput(at) => self.nodes.roles[at].commands.pass_on_health_output(&self.stderr),
                 Input::Kafka => self.handle_session_events(),
-                Input::Signal => self.handle_signals(&signals),
+                Input::Signal => {
+                    self.handle_signals(&signals);
+                    // Signals may come faster than they are handled.
+                    self.handle_session_events();
+                }
                 Input::Timeout => {}
+                Input::Unfinished => {
+                    self.is_unfinished = false;
+                    self.handle_children();
+                    self.handle_signals(&signals);
+                }
             }
             self.handle_timeouts();
         }

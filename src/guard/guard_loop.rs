@@ -257,7 +257,8 @@ impl GuardLoop {
     /// Waits for children that have ended, a limited number per turn so that the deadline is checked in between, and reports whether some
     /// are left.
     fn look_after_children(&mut self) {
-        while let Ok(Some(_)) = self.children.read_signal() {}
+        // The kernel keeps one at a time.
+        let _ = self.children.read_signal();
         self.observe_start();
         let reaped = reap(|ended| self.commands.end_group_of(ended));
         (self.has_children, self.may_have_ended_children) = (reaped.children_left, reaped.may_be_more);

@@ -43,7 +43,7 @@ impl Job {
         let process = self.process.take_if(|process| {
             poll(&mut [PollFd::new(process.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO).is_ok_and(|ended| ended > 0)
         });
-        process.filter(|_| self.has_main).and_then(|_| procfs::end_of(self.pid))
+        process.filter(|_| self.has_main).and_then(|_| procfs::status_of_ended(self.pid)).and_then(WaitStatus::of)
     }
 
     /// Becomes readable when the job has executed its program or failed to; `None` after that.

@@ -24,6 +24,7 @@ use crate::process::spawn::spawn;
 use crate::process::spawn_spec::{ChildKind, SpawnSpec};
 use crate::process::system;
 use crate::process::terminal::ForegroundHandover;
+use crate::process::tree::KillRound;
 use crate::report::log::to_the_second;
 
 /// How many pids fit into an answer.
@@ -58,9 +59,9 @@ impl GuardLoop {
                         // The next step may take long, or stall. The flush reports to the supervisor before it that the step has begun.
                         self.flush();
                     }
-                    let round = self.tree.kill(methods);
-                    self.keeps_ended |= round.has_found_none;
-                    self.guard.handle(clock::now(), Event::Killed { has_seen_all: round.has_seen_all });
+                    let KillRound { has_seen_all, none_lived_at } = self.tree.kill(methods);
+                    self.keeps_ended |= none_lived_at.is_some();
+                    self.guard.handle(clock::now(), Event::Killed { has_seen_all, none_lived_at });
                 }
                 Action::KillCommand(kind) => self.commands.kill(kind),
                 Action::KillMainGroup => self.job.iter().for_each(Job::kill_group),

@@ -19,7 +19,6 @@ use nix::sys::stat::Mode;
 use nix::unistd::Pid;
 
 use crate::process::mark::Mark;
-use crate::process::reap::WaitStatus;
 use crate::process::spin_watch::watched;
 use crate::process::system;
 
@@ -112,14 +111,13 @@ pub(crate) fn has_ended(child: Pid) -> bool {
     Procfs::mounted(child).process(child).is_some_and(|process| !process.lives)
 }
 
-/// How this child, which was not waited for, has ended; `None` if it has not, or if the kernel does not say how.
+/// The status of this child, as `waitpid` would report it, if it has ended and was not waited for; `None` also if the kernel hides it.
 #[must_use]
-pub(crate) fn end_of(child: Pid) -> Option<WaitStatus> {
+pub(crate) fn status_of_ended(child: Pid) -> Option<i32> {
     if !has_ended(child) {
         return None;
     }
-    let stat = watched(|| fs::read(format!("/proc/{child}/stat"))).ok()?;
-    exit_code(&stat).and_then(WaitStatus::of)
+    exit_code(&watched(|| fs::read(format!("/proc/{child}/stat"))).ok()?)
 }
 
 /// A process as `/proc` shows it.

@@ -95,17 +95,19 @@ pub fn reap(mut before: impl FnMut(Pid)) -> Reaped {
     Reaped { children_left: true, may_be_more: true, ..reaped }
 }
 
-/// Waits for all children that have ended, without a limit on their number; otherwise like [`reap`].
+/// Waits for up to `MOST_AT_ONCE` times `times` children that have ended; otherwise like [`reap`].
 #[must_use]
-pub fn reap_all(mut before: impl FnMut(Pid)) -> Reaped {
+pub fn reap_many(times: usize, mut before: impl FnMut(Pid)) -> Reaped {
     let mut all = Reaped::default();
-    loop {
+    for _ in 0..times {
         let mut reaped = reap(&mut before);
         all.changes.append(&mut reaped.changes);
-        if !reaped.may_be_more {
-            return Reaped { changes: all.changes, ..reaped };
+        all = Reaped { changes: all.changes, ..reaped };
+        if !all.may_be_more {
+            break;
         }
     }
+    all
 }
 
 /// Waits for one child of any thread; returns whether it has ended or is not a child of this process.

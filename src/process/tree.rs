@@ -19,6 +19,8 @@ use crate::process::scheduling::Scheduling;
 use own_children::OwnChildren;
 use pidfds::Pidfds;
 
+pub use kill::KillRound;
+
 mod kill;
 mod marked;
 mod own_children;
@@ -164,7 +166,7 @@ impl Tree {
         while let Some(parent) = unseen.pop_front() {
             if is_over(listed) {
                 self.procfs.note_missed();
-            } else {
+            } else if parent.lives {
                 listed += 1;
                 let children = self.procfs.children(&parent, snapshot.as_ref()).into_iter();
                 unseen.extend(children.filter(|child| !self.excluded.contains(&child.pid) && seen.insert(child.pid)));
@@ -257,10 +259,11 @@ mod tests {
         assert_eq!(members_of(5, &[6], &processes), [8]);
     }
 
+    /// The kernel has given their children to the root, while another process traces them.
     #[test]
-    fn the_ended_are_no_members_but_their_children_are() {
-        let processes = [(5, 1, 'S', 1), (6, 5, 'Z', 1), (7, 6, 'S', 1), (8, 5, 'X', 1)];
-        assert_eq!(members_of(5, &[], &processes), [7]);
+    fn the_ended_are_no_members_but_the_children_that_they_left_are() {
+        let processes = [(5, 1, 'S', 1), (6, 5, 'Z', 1), (7, 5, 'S', 1), (8, 7, 'S', 1), (9, 5, 'X', 1)];
+        assert_eq!(members_of(5, &[], &processes), [7, 8]);
     }
 
     #[test]

@@ -16,6 +16,9 @@ use crate::supervise::orphans::{DESCRIPTORS as ORPHANS_DESCRIPTORS, Left, Orphan
 use crate::supervise::role::Role;
 use crate::supervise::translate;
 
+/// How often [`reap::MOST_AT_ONCE`] children are waited for before other events are handled.
+const REAPS_TOGETHER: usize = 16;
+
 impl MainLoop {
     /// Handles changes of children (SIGCHLD).
     pub(super) fn handle_children(&mut self) {
@@ -43,13 +46,23 @@ impl MainLoop {
         jobs.position(|job| job.is_some_and(|job| mem::take(&mut job.is_death_unreported)))
     }
 
-    /// Waits for every child that has ended, and returns whether living ones are left. Brokers that have ended are removed from the list;
+    /// Waits for children that have ended, and returns whether others are left. Brokers that have ended are removed from the list;
     /// [`handle_children`](Self::handle_children) handles the deaths of guards.
     pub(super) fn reap_children(&mut self) -> bool {
         let brokers = self.brokers_started.clone();
         // The list is locked, so that a broker that ends at once is on the list before it is waited for.
         let mut brokers = brokers.lock();
-        let reaped = reap::reap_all(|ended| self.nodes.roles.iter().for_each(|role| role.commands.end_group(ended)));
+        let reaped = reap::reap_many(REAPS_TOGETHER, |ended| {
+            self.nodes.roles.iter().for_each(|role| role.commands.end_group(ended));
+        });
+        self.is_unfinished |= reaped.may_be_more;
+        if reaped.is_refused && !mem::replace(&mut self.has_warned_of_refused_waits, true) {
+            self.logger.warn(
+                "neli-run may not wait for its children (wait4 or waitid is denied, as a sandbox's filter does): they stay as zombies, and \
+                 each hook counts as timed out after 10s; allow both calls"
+                    .into(),
+            );
+        }
         for change in &reaped.changes {
             let hook = |(at, role): (usize, &mut Role)| Some((at, role.commands.hook_changed(change)?));
             if let Some((at, event)) = self.nodes.roles.iter_mut().enumerate().find_map(hook) {

@@ -42,6 +42,9 @@ pub(super) struct MainLoop {
     /// The embedded brokers that this process has started: children that are not part of a job.
     pub(super) brokers_started: embedded::StartedBrokers,
     pub(super) has_warned_of_processor_time: bool,
+    pub(super) has_warned_of_refused_waits: bool,
+    /// Whether there may be more signals, or children that have ended, than one turn handles.
+    pub(super) is_unfinished: bool,
     /// The exit status, once the process is ending.
     pub(super) ending: Option<ExitStatus>,
 }

@@ -14,9 +14,15 @@ use crate::process::terminal;
 use crate::supervise::main_loop::MainLoop;
 use crate::supervise::role::Role;
 
+/// How many signals are handled before other events are. It is more than there are signals of which only one can wait, and the kernel hands
+/// out those before the real-time ones, of which any number can: so a stop never waits for these.
+const SIGNALS_TOGETHER: usize = 64;
+
 impl MainLoop {
+    /// Handles the signals that have come, up to [`SIGNALS_TOGETHER`].
     pub(super) fn handle_signals(&mut self, signals: &Signals) {
-        while let Ok(Some(received)) = signals.read() {
+        for _ in 0..SIGNALS_TOGETHER {
+            let Ok(Some(received)) = signals.read() else { return };
             if received.signal == SIGCHLD {
                 self.handle_children();
             } else if received.signal == SIGPIPE && received.sender == unistd::getpid().as_raw() {
@@ -26,11 +32,13 @@ impl MainLoop {
                 self.perform();
             }
         }
+        self.is_unfinished = true;
     }
 
-    /// Handles signals during the exit.
+    /// Handles signals during the exit. If there are more, they are real-time signals of the job's or of a stranger's.
     pub(super) fn handle_last_signals(&mut self, signals: &Signals) {
-        while let Ok(Some(received)) = signals.read() {
+        for _ in 0..SIGNALS_TOGETHER {
+            let Ok(Some(received)) = signals.read() else { return };
             if received.signal == SIGCHLD {
                 self.reap_children();
             } else {

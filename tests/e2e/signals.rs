@@ -200,6 +200,29 @@ fn every_signal_reaches_the_job() {
     election.close([run]);
 }
 
+/// Real-time signals that come faster than they can be handled, without end, keep neither the lease from being extended nor a stop from being
+/// handled.
+#[test]
+fn signals_without_end_do_not_delay_the_rest() {
+    let election = election(Elector::Log);
+    let candidate = election.candidate().lease("2s").job(["sleep", "600"]);
+    // The job inherits that it ignores the signal.
+    let mut run = candidate.start_behind(&["env", "--ignore-signal=40"]);
+    run.await_event("job_started");
+    let flood = format!("1 while kill(40, {})", run.process().pid);
+    let mut floods = [(); 2].map(|()| Command::new("perl").args(["-e", &flood]).spawn().expect("perl"));
+    let beats = || election.verdicts().iter().filter(|line| line["record"]["kind"] == "beat").count();
+    let before = beats();
+    wait::until_true("a lease that is extended", || beats() > before + 5);
+    assert!(run.events("fenced").is_empty() && run.events("guard_lost").is_empty(), "{run:?}");
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 143);
+    for flood in &mut floods {
+        flood.wait().expect("it ends with its target");
+    }
+    election.close([run]);
+}
+
 /// The guard is stopped for a while, and gets more signals than its socket can contain. Neither a stop among them nor the signals before
 /// and after it are lost.
 #[test]

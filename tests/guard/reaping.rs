@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use neli_run::process::procfs;
-use neli_run::process::reap::{MOST_AT_ONCE, WaitStatus, reap, reap_all};
+use neli_run::process::reap::{MOST_AT_ONCE, WaitStatus, reap, reap_many};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
@@ -72,8 +72,10 @@ fn role_of_a_reaper_of_many() {
     seen.dedup();
     assert_eq!(seen.len(), 200, "each once");
     start_zombies(200);
-    let reaped = reap_all(|_| {});
-    assert_eq!((reaped.changes.len(), reaped.children_left, reaped.may_be_more), (200, false, false));
+    let reaped = reap_many(3, |_| {});
+    assert_eq!((reaped.changes.len(), reaped.children_left, reaped.may_be_more), (3 * MOST_AT_ONCE, true, true));
+    let reaped = reap_many(3, |_| {});
+    assert_eq!((reaped.changes.len(), reaped.children_left, reaped.may_be_more), (8, false, false));
 }
 
 #[test]

@@ -212,7 +212,7 @@ const MUTANTS: &[Mutant] = &[
         edits: &[
             edit(
                 RUNNING,
-                "self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: Some(kill_at) }; ‹self.order_stop_by(kill_at);›",
+                "self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: Some(kill_at) }; ‹self.ask_rest(now, kill_at);›",
                 "return self.handle_answer(now, crate::guard::Answer::Gone);",
             ),
             GUARD_GETS_NO_END,

@@ -149,6 +149,7 @@ impl Guard {
             return;
         }
         self.commands.handle_timeout(now, &mut self.actions);
+        let lease_end = self.lease_end();
         let Some(run) = self.run.as_mut().filter(|run| run.due().is_some_and(|due| now >= due)) else { return };
         if run.is_being_killed() {
             // Killing a large tree takes longer than the supervisor waits for a guard that may hang.
@@ -158,7 +159,7 @@ impl Guard {
             let look_until = end_of_look(self.tenure, now).filter(|_| !run.has_main());
             self.actions.extend(look_until.map(|until| Action::AnswerLeftBehind { until }));
         }
-        run.kill(now, self.patience, &mut self.actions);
+        run.kill(now, self.patience, lease_end, &mut self.actions);
         if run.is_stuck(now) {
             self.actions.push_back(Action::AnswerStuck);
             // This holds for each way in which the run ends: earlier answers stay valid, and the lease runs out by itself.
@@ -198,9 +199,9 @@ impl Guard {
                     run.executed(&mut self.actions);
                 }
             }
-            Event::Killed { has_seen_all } => {
+            Event::Killed { has_seen_all, none_lived_at } => {
                 if let Some(run) = &mut self.run {
-                    run.killed(now, has_seen_all, self.supervisor.has_gone());
+                    run.killed(now, has_seen_all, none_lived_at, self.supervisor.has_gone());
                 }
             }
             Event::Learnt { begun } => self.tree.look_at = now + now.since(begun) * LOOK_SHARE,
@@ -223,6 +224,10 @@ impl Guard {
             Event::Waited(remains) => self.waited(now, remains),
         }
         self.end_if_done();
+    }
+
+    fn lease_end(&self) -> Option<Time> {
+        self.tenure.map(|tenure| tenure.lease_end(self.kill_margin))
     }
 
     fn deadline(&self) -> Option<Time> {
@@ -254,8 +259,9 @@ impl Guard {
     }
 
     fn kill(&mut self, now: Time) {
+        let lease_end = self.lease_end();
         if let Some(run) = &mut self.run {
-            run.kill(now, self.patience, &mut self.actions);
+            run.kill(now, self.patience, lease_end, &mut self.actions);
         }
     }
 
@@ -296,13 +302,14 @@ impl Guard {
 
     /// Ends the run, of which no process is left.
     fn end_run(&mut self, now: Time, _: TreeGone) {
-        self.tenure.iter_mut().for_each(|tenure| tenure.job_ended(now, self.kill_margin));
+        let gone_at = self.run.as_ref().map_or(now, |run| run.gone_at(now));
+        self.tenure.iter_mut().for_each(|tenure| tenure.job_ended(gone_at, self.kill_margin));
         self.actions.push_back(Action::TakeBack);
         let failure = self.run.take().and_then(GuardedRun::into_failure);
         let term = self.take_fenced();
         let is_plain = failure.is_none() && term.is_none();
         self.actions.extend(failure.map(Action::Answer));
-        self.actions.extend(term.map(|term| fenced(term, Some(now))));
+        self.actions.extend(term.map(|term| fenced(term, Some(gone_at))));
         if is_plain {
             self.actions.push_back(Action::Answer(Answer::Gone));
         }

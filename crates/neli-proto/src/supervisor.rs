@@ -248,6 +248,7 @@ impl Supervisor {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         let due_times = [
+            self.ask_rest_due(),
             self.failed_runs_forgotten_at(),
             self.guard_due(),
             self.health_due(),
@@ -268,6 +269,7 @@ impl Supervisor {
         if self.failed_runs_forgotten_at().is_some_and(|due| now >= due) {
             self.failed_runs.forget();
         }
+        self.ask_rest_if_due(now);
         self.look_if_due(now);
         self.start_guard_if_due(now);
         if self.setup_hangs_at().is_some_and(|due| now >= due) {

@@ -112,7 +112,7 @@ impl TaskGuard {
                 Action::AnswerStarted => Effect::Answer(Answer::Started { pid: self.process }),
                 Action::AnswerStuck => Effect::Answer(Answer::Stuck { pids: vec![self.process] }),
                 Action::Kill(_) => {
-                    self.guard.handle(now, Event::Killed { has_seen_all: true });
+                    self.guard.handle(now, Event::Killed { has_seen_all: true, none_lived_at: None });
                     continue;
                 }
                 Action::KillMainGroup | Action::ShowEnd => Effect::End,

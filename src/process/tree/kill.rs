@@ -29,14 +29,14 @@ const LEAST_LISTED: usize = 64;
 pub struct KillRound {
     /// Whether the last check saw everything: no read failed, and the time was sufficient.
     pub has_seen_all: bool,
-    /// Whether a check saw everything and found no living process. This is no proof ([`Tree::is_gone`]).
-    pub has_found_none: bool,
+    /// When the check began, if it saw everything and found no living process. This is no proof ([`Tree::is_gone`]).
+    pub none_lived_at: Option<Time>,
 }
 
 impl Tree {
     /// Sends SIGKILL to the processes that are left, by the methods that [`Killing`](neli_proto::guard::Killing) names, in this order.
     pub fn kill(&self, methods: &[KillMethod]) -> KillRound {
-        let mut round = KillRound { has_seen_all: true, has_found_none: false };
+        let mut round = KillRound { has_seen_all: true, none_lived_at: None };
         let mut is_cgroup_left = false;
         for method in methods {
             match method {
@@ -125,7 +125,8 @@ impl Tree {
     /// the next check comes from a process that was not seen, and a forking tree can't be faster than the kill. The next call finds
     /// processes that escaped nevertheless.
     fn kill_found(&self) -> KillRound {
-        let end = clock::now() + LONGEST_LOOK;
+        let begun = clock::now();
+        let end = begun + LONGEST_LOOK;
         let mut killed = HashSet::new();
         for _ in 0..LOOKS {
             let before = killed.len();
@@ -141,7 +142,7 @@ impl Tree {
             }
         }
         let has_seen_all = self.procfs.has_seen_all();
-        KillRound { has_seen_all, has_found_none: has_seen_all && killed.is_empty() }
+        KillRound { has_seen_all, none_lived_at: (has_seen_all && killed.is_empty()).then_some(begun) }
     }
 
     fn with_root(&self, members: &[Process]) -> HashSet<Pid> {

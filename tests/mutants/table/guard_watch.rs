@@ -133,6 +133,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "SlowWaitTakenForLateEnd",
+        breaks: "Processes that have ended in time, and that take long to be waited for, are reported as alive after the lease's end",
+        edits: &[edit(
+            KILLING,
+            "self.none_lived_at = ‹none_lived_at.map(|at| self.none_lived_at.unwrap_or(at))›;",
+            "None",
+        )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "StallTakenForStuck",
         breaks: "Processes that are left after the killer itself has stalled count as stuck, and their term is never released",
         edits: &[edit(KILLING, "self.stuck_at.iter_mut().for_each(|at| *at = *at + uncounted);", "let _ = uncounted;")],

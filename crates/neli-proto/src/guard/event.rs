@@ -22,6 +22,8 @@ pub enum Event {
     Killed {
         /// Whether every read of the search succeeded, if there was a search.
         has_seen_all: bool,
+        /// When the search began, if it saw everything and found no living process.
+        none_lived_at: Option<Time>,
     },
     /// [`Action::Learn`](super::Action::Learn) was performed.
     Learnt {

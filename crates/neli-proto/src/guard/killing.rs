@@ -47,6 +47,10 @@ pub struct Killing {
     round_began: Option<Time>,
     /// Whether processes that are not known must be killed at once too.
     uses_every_method_at_once: bool,
+    /// The lease's end, at which a search shows whether a process has outlived it.
+    lease_end: Option<Time>,
+    /// When the first search began since which none has found a living process.
+    none_lived_at: Option<Time>,
 }
 
 impl Killing {
@@ -61,7 +65,21 @@ impl Killing {
             pause: None,
             round_began: None,
             uses_every_method_at_once: false,
+            lease_end: None,
+            none_lived_at: None,
         }
+    }
+
+    /// The same, with a search at the lease's end, unless no process is left by then.
+    #[must_use]
+    pub(super) fn looking_at(self, lease_end: Option<Time>) -> Self {
+        Self { lease_end, ..self }
+    }
+
+    /// The time by which no process lived any more, as far as a search has shown it. It takes longer to wait for thousands of processes that
+    /// have ended, and for the last of a chain.
+    pub(super) const fn none_lived_at(&self) -> Option<Time> {
+        self.none_lived_at
     }
 
     /// For a process that knows nothing about the tree.
@@ -95,21 +113,25 @@ impl Killing {
 
     /// Ends the round at `now`. `has_seen_all`: no read failed during the check.
     pub fn performed(&mut self, now: Time, has_seen_all: bool) {
-        self.performed_for(now, has_seen_all, false);
+        self.performed_for(now, has_seen_all, None, false);
     }
 
-    /// As [`performed`](Self::performed). `is_alone`: no supervisor waits for the end any more.
-    pub(super) fn performed_for(&mut self, now: Time, has_seen_all: bool, is_alone: bool) {
+    /// As [`performed`](Self::performed). `none_lived_at`: when the search began, if it found no living process. `is_alone`: no supervisor
+    /// waits for the end any more.
+    pub(super) fn performed_for(&mut self, now: Time, has_seen_all: bool, none_lived_at: Option<Time>, is_alone: bool) {
         self.count_until(now);
         let Some(begun) = self.round_began.take() else { return };
         if self.uses_known_processes_only() {
             (self.again_at, self.pause) = (now + OTHER_METHODS_AFTER, Some(FIRST_PAUSE));
             return;
         }
+        self.none_lived_at = none_lived_at.map(|at| self.none_lived_at.unwrap_or(at));
         let pause = self.pause.unwrap_or(FIRST_PAUSE);
         // In a large tree a check takes longer than the pause, and the dying processes need the processors. So at most half of the time is
         // spent on checks.
-        self.again_at = now + pause.max(now.since(begun));
+        let again_at = now + pause.max(now.since(begun));
+        let lease_end = self.lease_end.filter(|end| *end > now && self.none_lived_at.is_none());
+        self.again_at = lease_end.map_or(again_at, |end| again_at.min(end));
         let is_in_vain = is_alone && self.stuck_at.is_none();
         let longest = if is_in_vain { LAST_PAUSE_ALONE } else { LAST_PAUSE };
         self.pause = Some(if has_seen_all || is_in_vain { longest.min(pause * 2) } else { pause });
@@ -142,6 +164,8 @@ impl Killing {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(5);
@@ -218,6 +242,27 @@ mod tests {
     }
 
     #[test]
+    fn a_search_at_the_lease_s_end_shows_whether_a_process_outlived_it() {
+        let mut killing = Killing::new(at(0), PATIENCE).looking_at(Some(at(20)));
+        let mut began = Vec::new();
+        while killing.none_lived_at().is_none() {
+            let now = killing.again_at();
+            began.push(now);
+            killing.round(now);
+            // The last process ends 19 ms after the first SIGKILL. It takes 300 ms to wait for all.
+            killing.performed_for(now, true, Some(now).filter(|now| *now >= at(19)), false);
+        }
+        assert_eq!(began, [0, 2, 3, 5, 9, 17, 20].map(at));
+        assert_eq!(killing.none_lived_at(), Some(at(20)));
+        killing.round(at(300));
+        killing.performed_for(at(300), true, Some(at(300)), false);
+        assert_eq!(killing.none_lived_at(), Some(at(20)));
+        killing.round(at(600));
+        killing.performed_for(at(600), true, None, false);
+        assert_eq!(killing.none_lived_at(), None, "one was overlooked");
+    }
+
+    #[test]
     fn kills_in_vain_become_rare_once_nobody_waits_for_them() {
         for has_seen_all in [true, false] {
             let mut killing = Killing::with_every_method(at(0), PATIENCE);
@@ -227,7 +272,7 @@ mod tests {
             for pause in [Duration::from_millis(100)].into_iter().chain(pauses) {
                 let now = killing.again_at();
                 killing.round(now);
-                killing.performed_for(now, has_seen_all, true);
+                killing.performed_for(now, has_seen_all, None, true);
                 assert_eq!(killing.again_at().since(now), pause);
             }
         }

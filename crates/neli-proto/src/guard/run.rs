@@ -130,11 +130,17 @@ impl GuardedRun {
     }
 
     /// Sends SIGKILL to all its processes, now and until none is left. Those that are alive after `patience` are stuck.
-    pub(super) fn kill(&mut self, now: Time, patience: Duration, actions: &mut VecDeque<Action>) {
+    pub(super) fn kill(
+        &mut self,
+        now: Time,
+        patience: Duration,
+        lease_end: Option<Time>,
+        actions: &mut VecDeque<Action>,
+    ) {
         if self.has_main() {
             actions.push_back(Action::KillMainGroup);
         }
-        let killing = self.killing.get_or_insert_with(|| Killing::new(now, patience));
+        let killing = self.killing.get_or_insert_with(|| Killing::new(now, patience).looking_at(lease_end));
         let methods = killing.round(now);
         actions.push_back(Action::Kill(methods));
     }
@@ -146,10 +152,15 @@ impl GuardedRun {
     }
 
     /// Notes that the actions of [`Action::Kill`] were performed. `is_alone`: the supervisor is gone.
-    pub(super) fn killed(&mut self, now: Time, has_seen_all: bool, is_alone: bool) {
+    pub(super) fn killed(&mut self, now: Time, has_seen_all: bool, none_lived_at: Option<Time>, is_alone: bool) {
         if let Some(killing) = &mut self.killing {
-            killing.performed_for(now, has_seen_all, is_alone);
+            killing.performed_for(now, has_seen_all, none_lived_at, is_alone);
         }
+    }
+
+    /// The time by which no process of it lived any more, if it is over `now`.
+    pub(super) fn gone_at(&self, now: Time) -> Time {
+        self.killing.as_ref().and_then(Killing::none_lived_at).map_or(now, |at| at.min(now))
     }
 
     /// Whether to report now that the remaining processes can't be killed; returns true once.

@@ -73,14 +73,19 @@ impl Tenure {
         self.may_not_be_released = true;
     }
 
-    /// Notes that no process of its job is left. The lease ends `kill_margin` after the deadline.
-    pub(super) fn job_ended(&mut self, now: Time, kill_margin: Duration) {
-        self.overran_until = Some(now).filter(|now| *now > self.last_until + kill_margin);
+    /// The lease's end, which is `kill_margin` after the latest deadline.
+    pub(super) fn lease_end(&self, kill_margin: Duration) -> Time {
+        self.last_until + kill_margin
+    }
+
+    /// Notes that no process of its job lived any more at that time.
+    pub(super) fn job_ended(&mut self, gone_at: Time, kill_margin: Duration) {
+        self.overran_until = Some(gone_at).filter(|gone_at| *gone_at > self.lease_end(kill_margin));
     }
 
     /// How long after the lease's end a process of its job may have been alive.
     pub(super) fn overrun(&self, kill_margin: Duration) -> Option<Duration> {
-        let late = self.overran_until?.since(self.last_until + kill_margin);
+        let late = self.overran_until?.since(self.lease_end(kill_margin));
         (!late.is_zero()).then_some(late)
     }
 

@@ -104,7 +104,7 @@ fn a_child_s_end_does_not_begin_a_round_by_all_methods() {
         handle_event(&mut guard, 0, spawn(1_000));
         handle_event(&mut guard, 0, Event::Executed);
         handle_event(&mut guard, 0, Event::Ordered(Order::Kill));
-        handle_event(&mut guard, 0, Event::Killed { has_seen_all: true });
+        handle_event(&mut guard, 0, Event::Killed { has_seen_all: true, none_lived_at: None });
         handle_event(&mut guard, 1, Event::MainEnded { code: None, signal: Some(9) });
         assert_eq!(guard.poll_timeout(), Some(at(2)));
         guard.handle(at(2), Event::Waited(remains));

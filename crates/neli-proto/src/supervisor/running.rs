@@ -152,7 +152,7 @@ impl Supervisor {
                     // A daemon that the job left behind counts as running work: it gets the stop signal, and then SIGKILL.
                     let kill_at = now + self.policy.stop.timeout;
                     self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: Some(kill_at) };
-                    self.order_stop_by(kill_at);
+                    self.ask_rest(now, kill_at);
                     self.report(JobState::Stopping, None, now);
                 }
             }

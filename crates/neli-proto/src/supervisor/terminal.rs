@@ -14,6 +14,10 @@ use crate::time::Time;
 /// send SIGCONT to a job that they do not know to be stopped.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
+/// How long the processes that the main process has left have to end too, if the terminal has sent its signal to the whole group: the main
+/// process is only the first. Only after that they are asked to stop, and logged as left.
+const SIGNALED_END_WITHIN: Duration = Duration::from_millis(100);
+
 /// The supervisor's data about the terminal.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Terminal {
@@ -29,6 +33,8 @@ pub(super) struct Terminal {
     said_continued: bool,
     /// Whether the terminal is gone.
     gone: bool,
+    /// When to ask the rest of a job to stop whose group got the terminal's signal.
+    ask_rest_at: Option<Time>,
 }
 
 impl Terminal {
@@ -40,6 +46,7 @@ impl Terminal {
             said_in_background: false,
             said_continued: false,
             gone: false,
+            ask_rest_at: None,
         }
     }
 
@@ -163,6 +170,30 @@ impl Supervisor {
         if self.look_due().is_some_and(|due| now >= due) {
             self.terminal.look_at = Some(now + LOOK_INTERVAL);
             self.actions.push_back(Action::LookAtForeground);
+        }
+    }
+
+    /// Has the processes that the main process has left asked to stop: at once, or later if they are about to end of the terminal's signal.
+    pub(super) fn ask_rest(&mut self, now: Time, kill_at: Time) {
+        if self.terminal.has_interrupted() {
+            self.terminal.ask_rest_at = Some(kill_at.min(now + SIGNALED_END_WITHIN));
+        } else {
+            self.order_stop_by(kill_at);
+        }
+    }
+
+    /// When to ask the rest of the job to stop; `None` if none is left.
+    pub(super) fn ask_rest_due(&self) -> Option<Time> {
+        self.terminal.ask_rest_at.filter(|_| matches!(self.job, Job::Stopping { main: None, kill_at: Some(_), .. }))
+    }
+
+    pub(super) fn ask_rest_if_due(&mut self, now: Time) {
+        if let (Some(due), Job::Stopping { kill_at: Some(kill_at), .. }) = (self.ask_rest_due(), &self.job)
+            && now >= due
+        {
+            let kill_at = *kill_at;
+            self.terminal.ask_rest_at = None;
+            self.order_stop_by(kill_at);
         }
     }
 

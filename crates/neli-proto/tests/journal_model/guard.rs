@@ -287,7 +287,7 @@ impl Guard {
                     if !methods.is_empty() {
                         self.job.iter_mut().for_each(|job| job.kill_rest(is_reached));
                     }
-                    self.logic.handle(now, Event::Killed { has_seen_all: true });
+                    self.logic.handle(now, Event::Killed { has_seen_all: true, none_lived_at: None });
                 }
                 Action::KillCommand(_) => {
                     if !is_flawed(WorldFlaw::CommandForgotten) {

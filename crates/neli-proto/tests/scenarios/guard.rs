@@ -89,7 +89,9 @@ impl Scenario {
                     other => panic!("{other} is no step of a start"),
                 },
             },
-            "sigkill-sent" => Event::Killed { has_seen_all: !words.says("in-part") },
+            "sigkill-sent" => {
+                Event::Killed { has_seen_all: !words.says("in-part"), none_lived_at: words.time_of("none-lives-at") }
+            }
             "waited" => Event::Waited(match words.word(1) {
                 "children-left" => Remains::seen(true, || false),
                 "others-left" => Remains::seen(false, || true),

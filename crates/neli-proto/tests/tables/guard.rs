@@ -180,7 +180,9 @@ impl Fixture {
     }
 
     fn killing() -> Self {
-        Self::running().after(Event::Ordered(Order::Kill)).after(Event::Killed { has_seen_all: true })
+        Self::running()
+            .after(Event::Ordered(Order::Kill))
+            .after(Event::Killed { has_seen_all: true, none_lived_at: None })
     }
 
     fn after(mut self, event: Event) -> Self {
