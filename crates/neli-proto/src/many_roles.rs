@@ -288,7 +288,9 @@ impl ManyRoles {
         }
         if whose == Whose::Another {
             known.spread.note_name(now, &member, name.as_deref());
-            asks.iter().for_each(|asked| known.spread.asked(now, asked));
+            if let Some(asked) = &asks {
+                known.spread.asked(now, asked);
+            }
         }
         if may_get_roles && !leaves {
             known.spread.note_priority(now, &member, priority);
