@@ -149,7 +149,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s X -l proper
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l properties -d 'Read properties, such as passwords, from a file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l role -d 'Role of --roles, by name or number [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l reason -d 'Reason, for the candidates\' logs' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l timeout -d 'Time to wait for the next leader [default: 30s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l timeout -d 'Time to wait for the answer of a standby, and then for the next leader [default: 30s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d 'Try neli-run on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l force -d 'Ask even if no candidate stands by'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l json -d 'Print the outcome as one JSON object'

@@ -164,6 +164,10 @@ impl Candidate {
                 self.answered(now, LogBounds { asked, start, end, trusted });
             }
             Event::Delivered { seq } => self.delivered(now, seq),
+            Event::HelloAsked { offset } => {
+                self.read_others(now, offset, offset, None);
+                self.common.answer_with_hello(now);
+            }
             Event::HelloReceived(hello) => self.common.precedence.received(now, hello),
             Event::HistoryCut => self.history_cut(now),
             Event::LogTrusted => self.step(now, Input::LogTrusted),

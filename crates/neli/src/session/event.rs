@@ -5,7 +5,7 @@ use std::time::Duration;
 use neli_proto::candidate::Event as CandidateEvent;
 use neli_proto::many_roles::ManyRoles;
 use neli_proto::precedence::Standing;
-use neli_proto::record::Record;
+use neli_proto::record::{Record, is_question};
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicFacts, TopicIdentity};
 
@@ -204,7 +204,9 @@ impl RoleEvent {
             Self::Passed { first, last } => CandidateEvent::Passed { first, last },
             Self::Read { offset, is_hello, value, written_ms } => {
                 let record = value.as_deref().and_then(Record::parse);
-                if is_hello {
+                if is_hello && value.as_deref().is_some_and(is_question) {
+                    CandidateEvent::HelloAsked { offset }
+                } else if is_hello {
                     CandidateEvent::ReadOther { offset, hello: record.and_then(Record::into_hello) }
                 } else {
                     CandidateEvent::Read { offset, record, written_ms }
