@@ -159,6 +159,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l role -d 'Ro
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l reason -d 'Reason, for the candidates\' logs' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l timeout -d 'Time to wait for the next leader [default: 30s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d 'Look at a trial on this machine, without Kafka'
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l timeout -d 'Time to wait for the answer of a standby, and then for the next leader [default: 30s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d 'Try neli-run on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l all-roles -d 'Ask the leaders of all roles, one after the other'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l force -d 'Ask even if no candidate stands by'

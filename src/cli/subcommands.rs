@@ -91,13 +91,17 @@ fn resign() -> Command {
         .arg(flag("force", "Ask even if no candidate stands by"))
         .arg(reason())
         .arg(json("Print the outcome as one JSON object"))
-        .arg(value("timeout", "DURATION", "Time to wait for the next leader [default: 30s]"))
+        .arg(value(
+            "timeout",
+            "DURATION",
+            "Time to wait for the answer of a standby, and then for the next leader [default: 30s]",
+        ))
 }
 
 const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) and stands by. It claims nothing for two leases, or until \
     another candidate has led. Prints the next leader, and for how long nobody led. With several roles --role or --all-roles is required; the \
     exit status is the highest of theirs. Exit status: 0 another candidate \
-    leads; 1 not in time, but it may still happen; 2 no candidate stands by, and nothing was asked; 3 nobody leads; 4 this can't be determined. Needs \
+    leads; 1 not in time, but it may still happen; 2 no candidate stands by or answers, and nothing was asked; 3 nobody leads; 4 this can't be determined. Needs \
     READ and WRITE on the topic.";
 
 fn end() -> Command {

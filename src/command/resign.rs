@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use neli::program::{Access, ElectionId, clock};
+use neli::program::{Access, ElectionId, Elections, clock};
 use neli_proto::journal::View;
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{Leader, Leadership, NoRoom, Receipt};
-use neli_proto::record::{Body, Offset, What};
+use neli_proto::observer::{Leader, Leadership, NoRoom, Receipt, Standby};
+use neli_proto::record::{Body, Offset, What, question};
 use neli_proto::time::{Time, millis};
 use serde::Serialize;
 
 use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, read_at};
-use crate::command::request::{Answer, Appended, SeenElection, answered, append, operator, record, see};
+use crate::command::request::{Answer, Appended, KeyedRecord, SeenElection, answered, append, operator, record, see};
 use crate::command::wording::{leadership, named, nobody_has_room, span};
 use crate::config::Resign;
 use crate::exit::{ExitStatus, StartupError};
@@ -157,7 +157,6 @@ async fn hand_over(resign: &Resign) -> Result<Vec<Handover>, StartupError> {
 
 async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result<Handover, StartupError> {
     let Resign { look, force, reason, .. } = resign;
-    let until = clock::now() + look.timeout;
     let election = place.one("")?.clone();
     let SeenElection { place, mut reading, mut seen } = match see(access, place, look.timeout).await {
         Ok(seen) => seen,
@@ -186,6 +185,17 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
         let sentence = format!("{} leads, and {why}; --force asks it to stand down anyway", from.name);
         return Ok(Handover::none(election, ResignOutcome::NobodyStandsBy, Some(from), sentence));
     }
+    let said: Vec<String> = standbys.iter().map(said_hello).collect();
+    if !force && !answers(access, &mut reading, &mut seen, look.timeout).await? {
+        let sentence = format!(
+            "{} leads, and no standby has answered within {}; {}, and may have died; --force asks {0} to stand down anyway",
+            from.name,
+            spoken(look.timeout),
+            said.join(", ")
+        );
+        return Ok(Handover::none(election, ResignOutcome::NobodyStandsBy, Some(from), sentence));
+    }
+    let until = clock::now() + look.timeout;
     let body =
         Body::Request { what: What::Resign, term: Some(from.term), by: Some(operator()), reason: reason.clone() };
     let sentence = match append(access, election, look.timeout, record(election, body)).await? {
@@ -200,6 +210,41 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
         ),
     };
     Ok(Handover::none(election, ResignOutcome::TimedOut, Some(from), sentence))
+}
+
+/// Asks the candidates for a sign of life. Returns whether a standby gives one in time: a standby that has died counts as one for 75 s, and the
+/// leader's job would be stopped for nobody. A candidate of an earlier version does not answer, but says hello every 30 s.
+async fn answers(
+    access: &Access,
+    reading: &mut Reading,
+    seen: &mut Seen,
+    timeout: Duration,
+) -> Result<bool, StartupError> {
+    let asked = clock::now();
+    let of_hellos = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..seen.election.clone() };
+    let record = KeyedRecord { key: seen.election.hello_key(), value: Some(question(&operator())) };
+    // If it is not appended, a regular hello is as good as an answer.
+    append(access, &of_hellos, timeout, record).await?;
+    let until = asked + timeout;
+    loop {
+        let mut standbys = seen.observer.standbys(read_at()).into_iter();
+        if standbys.any(|standby| standby.candidate.received.read > asked) {
+            return Ok(true);
+        }
+        let input = reading.next(Some(until)).await?;
+        if matches!(input, Input::Timeout) {
+            return Ok(false);
+        }
+        if matches!(input, Input::Cut) {
+            return Err(reading.history_cut());
+        }
+        seen.take_in(&input);
+    }
+}
+
+/// When a standby last said hello: `second said hello 40s ago`.
+fn said_hello(standby: &Standby<'_>) -> String {
+    format!("{} said hello {} ago", standby.candidate.shown(), span(standby.age))
 }
 
 /// A leader that was asked to stand down, and the time limit.

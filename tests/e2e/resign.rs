@@ -122,6 +122,25 @@ fn a_leader_that_died_does_not_stand_by() {
     election.close([second]);
 }
 
+/// A standby that died without a word counts as one for 75 s. The leader's job is not stopped for it.
+#[test]
+fn a_standby_that_died_is_not_waited_for() {
+    let election = election(Elector::Log);
+    let (first, mut second) = pair(&election);
+    machine(&mut second, &[]);
+    await_standbys(&election, 1);
+    let (object, status) = resign(&election, &["--timeout", "3s"]);
+    assert_eq!((object["outcome"].as_str(), status), (Some("nobody-stands-by"), 2), "{object}");
+    let why = object["why"].as_str().unwrap_or_default();
+    let begin = "first leads, and no standby has answered within 3s; second said hello ";
+    assert!(
+        why.starts_with(begin) && why.ends_with(" ago, and may have died; --force asks first to stand down anyway"),
+        "{why}"
+    );
+    assert!(first.events("resigned").is_empty());
+    election.close([first]);
+}
+
 #[test]
 fn nobody_leads() {
     let election = election(Elector::Log);

@@ -166,6 +166,10 @@ impl Candidate {
             }
             Event::Delivered { seq } => self.delivered(now, seq),
             Event::GroupRefuses { words } => self.common.group_refuses(now, words),
+            Event::HelloAsked { offset } => {
+                self.read_others(now, offset, offset, None);
+                self.common.answer_with_hello(now);
+            }
             Event::HelloReceived(hello) => self.common.precedence.received(now, hello),
             Event::HistoryCut => self.history_cut(now),
             Event::LogTrusted => self.step(now, Input::LogTrusted),

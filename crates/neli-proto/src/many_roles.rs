@@ -13,7 +13,7 @@ use crate::mapping::Mapping;
 use crate::node::{Event, Node};
 use crate::precedence::Standing;
 use crate::process_hello::ProcessHello;
-use crate::record::{Body, Hello, MemberId, Offset, Record, Why};
+use crate::record::{Body, Hello, MemberId, Offset, Record, Why, is_question};
 use crate::role_set::RoleSet;
 use crate::spread::{self, By, Holding, Spread};
 use crate::time::{Time, millis};
@@ -260,6 +260,10 @@ impl ManyRoles {
 
     /// Handles a hello that was read in partition 0. Returns the information for each node.
     pub fn received(&mut self, now: Time, offset: Offset, value: &[u8]) -> Option<OthersHello> {
+        if is_question(value) {
+            self.known.iter_mut().for_each(|known| known.introduction.answer(now));
+            return None;
+        }
         let own_mapping = self.settings.hello.mapping();
         let (known, hello) = self.known.as_mut().zip(ProcessHello::parse(value))?;
         if known.is_read_again(offset) {
@@ -288,7 +292,9 @@ impl ManyRoles {
         }
         if whose == Whose::Another {
             known.spread.note_name(now, &member, name.as_deref());
-            asks.iter().for_each(|asked| known.spread.asked(now, asked));
+            if let Some(asked) = &asks {
+                known.spread.asked(now, asked);
+            }
         }
         if may_get_roles && !leaves {
             known.spread.note_priority(now, &member, priority);

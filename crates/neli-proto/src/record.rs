@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use fields::{Fields, is_default};
 
-pub use hello::Hello;
+pub use hello::{Hello, is_question, question};
 pub use overlap::Overlap;
 pub use why::Why;
 

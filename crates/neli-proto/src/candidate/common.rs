@@ -189,6 +189,13 @@ impl Common {
         }
     }
 
+    /// Says hello at once, if it has said one, because an operator asks who is there.
+    pub(super) fn answer_with_hello(&mut self, now: Time) {
+        if self.next_hello.is_some() && self.listener.is_caught_up() {
+            self.say_hello(now);
+        }
+    }
+
     /// `now` is `None` for the last hello.
     fn send_hello(&mut self, now: Option<Time>) {
         let seq = self.next_seq();

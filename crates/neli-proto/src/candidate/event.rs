@@ -52,6 +52,11 @@ pub enum Event {
         /// The last.
         last: Offset,
     },
+    /// The record at `offset` has another key. It is a question that each candidate answers with a hello.
+    HelloAsked {
+        /// The record's offset.
+        offset: Offset,
+    },
     /// The record at `offset` has another key.
     ReadOther {
         /// The record's offset.

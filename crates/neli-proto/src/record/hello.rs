@@ -2,7 +2,38 @@
 
 use alloc::boxed::Box;
 
+use alloc::vec::Vec;
+
+use serde::Serialize;
+
+use super::fields::Fields;
 use super::{Body, MemberId, Record};
+
+/// The value of `asks` in a question to all candidates.
+const ALL: &str = "all";
+
+/// A question to all candidates of a group: a hello without a writer, which each of them answers with its own.
+#[must_use]
+pub fn question(by: &str) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        v: u8,
+        kind: &'static str,
+        name: &'a str,
+        asks: &'static str,
+    }
+    // A struct of strings and numbers can always be written as JSON.
+    serde_json::to_vec(&Line { v: 1, kind: "hello", name: by, asks: ALL }).unwrap_or_default()
+}
+
+/// Whether this is such a question.
+#[must_use]
+pub fn is_question(line: &[u8]) -> bool {
+    let is_one = |fields: Fields| {
+        fields.str("kind") == Some("hello") && fields.member("member").is_none() && fields.str("asks") == Some(ALL)
+    };
+    Fields::parse(line).is_some_and(is_one)
+}
 
 /// A hello, whose writer is a candidate of the election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]

@@ -217,3 +217,20 @@ fn a_state_of_the_job_has_the_name_that_beats_contain() {
         assert_eq!(serde_json::to_value(state).unwrap(), state.name());
     }
 }
+
+/// A candidate of an earlier version takes it for nobody's hello.
+#[test]
+fn a_question_is_a_hello_without_a_writer() {
+    let line = question("ann@db1");
+    assert_eq!(core::str::from_utf8(&line).unwrap(), r#"{"v":1,"kind":"hello","name":"ann@db1","asks":"all"}"#);
+    assert!(is_question(&line));
+    assert_eq!(Record::parse(&line).unwrap().into_hello(), None);
+    assert_eq!(crate::process_hello::ProcessHello::parse(&line), None);
+    for other in [
+        r#"{"v":1,"kind":"hello","member":"ab","asks":"all"}"#,
+        r#"{"v":1,"kind":"hello","asks":"ab"}"#,
+        r#"{"v":1,"kind":"beat","asks":"all"}"#,
+    ] {
+        assert!(!is_question(other.as_bytes()), "{other}");
+    }
+}

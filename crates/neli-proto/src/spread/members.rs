@@ -331,7 +331,9 @@ impl Members {
         let unresponsive =
             self.all.iter_mut().filter_map(|member| member.note_if_unresponsive(now).then(|| member.id.clone()));
         let unresponsive: Vec<MemberId> = unresponsive.collect();
-        unresponsive.iter().for_each(|id| self.died(now, id));
+        for id in &unresponsive {
+            self.died(now, id);
+        }
     }
 
     fn died(&mut self, now: Time, id: &MemberId) {

@@ -5,7 +5,7 @@ use neli_proto::node::{Event, Node};
 use neli_proto::precedence::{HELLO_AFTER_LEAD, Standing};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
-use neli_proto::record::Hello;
+use neli_proto::record::{Hello, question};
 use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
 use neli_proto::time::Time;
@@ -269,6 +269,9 @@ fn a_role_is_handed_over_only_when_the_one_that_is_to_have_it_has_answered() {
 
 #[test]
 fn a_hello_that_asks_for_one_is_answered_at_once() {
+    let (mut many, now) = said_hello_just_now();
+    many.received(now, 20, &question("ann"));
+    assert!(wanted(&mut many).iter().any(|action| matches!(action, Action::Hello(_))), "an operator asks");
     for (asked, answers) in [("me", true), ("third", false)] {
         let (mut many, now) = said_hello_just_now();
         let question = ProcessHello { joined: Some(20), asks: Some(asked.into()), ..hello("other", "4", Some(4)) };

@@ -33,6 +33,23 @@ fn holding_unjudged() -> Host {
     host
 }
 
+/// An operator asks whether anybody is there.
+#[test]
+fn a_question_is_answered_with_a_hello_at_once() {
+    let says_hello = |host: &mut Host| {
+        let is_hello =
+            |action: &Action| matches!(action, Action::Send { record } if matches!(record.body, Body::Hello { .. }));
+        host.actions().iter().any(is_hello)
+    };
+    let mut host = Host::listening(&[]);
+    host.answered();
+    host.actions();
+    host.elects(candidate::Event::HelloAsked { offset: host.end() });
+    assert!(says_hello(&mut host));
+    host.elects(candidate::Event::ReadOther { offset: host.end() + 1, hello: None });
+    assert!(!says_hello(&mut host));
+}
+
 /// A member that leaves waits for the answer to its join only for the sake of others.
 #[test]
 fn a_member_that_leaves_the_group_says_whether_others_wait_for_it() {

@@ -94,7 +94,7 @@ impl World {
     }
 
     /// Appends a process's hello.
-    pub(crate) fn append_hello(&mut self, from: &MemberId, hello: Hello) {
+    pub(crate) fn append_hello(&mut self, from: &MemberId, hello: &Hello) {
         self.last_hellos.insert(from.clone(), hello.clone());
         for to in 0..self.processes.len() {
             let late = self.up_to(self.delays.hello_latency);
@@ -193,6 +193,6 @@ impl World {
         }
         let Some(gone) = self.processes[process].take_if(|it| is_done(it)) else { return };
         let hello = self.hello_of(process, &gone);
-        self.append_hello(&gone.member, Hello { leaves: true, ..hello });
+        self.append_hello(&gone.member, &Hello { leaves: true, ..hello });
     }
 }

@@ -161,7 +161,7 @@ fn one_that_dies_shortly_after_its_start_again_and_again_must_stand_for_a_minute
         let id = MemberId::from(format!("x{life}").as_str());
         spread.note_name(now, &id, Some("x"));
         spread.hello_received(now, &id, None);
-        let before = Duration::from_secs(waits) - Duration::from_millis(1);
+        let before = Duration::from_millis(waits * 1_000 - 1);
         assert_eq!(handed_over(&mut spread, now, before), [], "life {life}");
         let hello = now + HELLO_INTERVAL;
         if waits > 30 {

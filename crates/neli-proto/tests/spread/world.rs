@@ -278,7 +278,7 @@ impl World {
         it.lost_last_hello = lost && !it.lost_last_hello;
         if let Some(it) = self.processes[process].as_ref().filter(|it| !it.lost_last_hello) {
             let (from, hello) = (it.member.clone(), self.hello_of(process, it));
-            self.append_hello(&from, Hello { asks, ..hello });
+            self.append_hello(&from, &Hello { asks, ..hello });
         }
     }
 

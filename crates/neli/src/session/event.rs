@@ -6,7 +6,7 @@ use neli_proto::candidate::Event as CandidateEvent;
 use neli_proto::many_roles::ManyRoles;
 use neli_proto::precedence::Standing;
 use neli_proto::process_hello::ProcessHello;
-use neli_proto::record::Record;
+use neli_proto::record::{Record, is_question};
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicFacts, TopicIdentity};
 
@@ -221,6 +221,8 @@ impl RoleEvent {
                 let process = value.as_deref().filter(|_| is_hello).and_then(ProcessHello::parse);
                 if let Some(hello) = process.filter(|process| process.roles.is_some()) {
                     CandidateEvent::ReadProcessHello { offset, hello: Box::new(hello) }
+                } else if is_hello && value.as_deref().is_some_and(is_question) {
+                    CandidateEvent::HelloAsked { offset }
                 } else if is_hello {
                     CandidateEvent::ReadOther { offset, hello: record.and_then(Record::into_hello) }
                 } else {
