@@ -375,16 +375,17 @@ impl<'a> Snapshot<'a> {
 
     fn job(&self, leader: &Leader) -> String {
         let Some(job) = leader.job else { return "not started yet".to_owned() };
+        let is_known = matches!(self.leadership, Leadership::Led { .. });
         let since = job.since_ms.map_or_else(String::new, |since_ms| {
             let since = Duration::from_millis(since_ms);
-            format!(" for {}", span(since + self.observer.age(leader.last_record, self.at)))
+            let more = if is_known { self.observer.age(leader.last_record, self.at) } else { Duration::ZERO };
+            format!(" for {}", span(since + more))
         });
         let pid = job.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
         let attempt = job.attempt.filter(|attempt| *attempt > 1);
         let attempt = attempt.map_or_else(String::new, |attempt| format!(", attempt {attempt}"));
         // Also between the times of `--schedule`.
         let state = if job.state == JobState::Restarting { "waiting for its next run" } else { job.state.name() };
-        let is_known = matches!(self.leadership, Leadership::Led { .. });
         let by = if is_known { "" } else { ", by its last heartbeat" };
         format!("{state}{since}{pid}{attempt}{by}")
     }

@@ -2,6 +2,9 @@
 
 use std::time::Instant;
 
+use neli_proto::time::Time;
+
+use crate::clock;
 use crate::event::Leader;
 
 /// What a [`Follower`](crate::Follower) knows about the leader.
@@ -47,4 +50,22 @@ pub enum Leadership {
         /// other candidate has claimed.
         trouble: Option<String>,
     },
+}
+
+/// When another leader was heard last, and what follows from that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heard {
+    pub(crate) at: Time,
+    /// When it will have missed three heartbeats.
+    pub(crate) overdue: Time,
+    /// From when on another candidate may claim.
+    pub(crate) claimable: Time,
+}
+
+impl Heard {
+    /// That a leader which was heard then has missed three heartbeats.
+    pub(crate) fn silent(&self, leader: Leader) -> Leadership {
+        let since = clock::instant_of(self.at);
+        Leadership::Silent { leader, since, claimable: since + self.claimable.since(self.at) }
+    }
 }

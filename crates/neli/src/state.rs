@@ -6,11 +6,10 @@ use neli_proto::record::Offset;
 use neli_proto::time::Time;
 use tokio::sync::{broadcast, watch};
 
-use crate::clock;
 use crate::command::{Command, Commands};
 use crate::error::Error;
 use crate::event::{Event, Leader};
-use crate::leadership::Leadership;
+use crate::leadership::Heard;
 use crate::lease::Tenure;
 
 /// The state that handles and leads share.
@@ -49,24 +48,6 @@ pub(crate) struct State {
     pub(crate) undecodable: Option<String>,
     /// Why the candidate no longer stands for election, if so.
     pub(crate) ended: Option<Error>,
-}
-
-/// When another leader was heard last, and what follows from that.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Heard {
-    pub(crate) at: Time,
-    /// When it will have missed three heartbeats.
-    pub(crate) overdue: Time,
-    /// From when on another candidate may claim.
-    pub(crate) claimable: Time,
-}
-
-impl Heard {
-    /// That a leader which was heard then has missed three heartbeats.
-    pub(crate) fn silent(&self, leader: Leader) -> Leadership {
-        let since = clock::instant_of(self.at);
-        Leadership::Silent { leader, since, claimable: since + self.claimable.since(self.at) }
-    }
 }
 
 impl Shared {

@@ -23,10 +23,9 @@ use crate::event::{Event, Leader};
 use crate::kafka::embedded::Connection;
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::source::Source;
-use crate::leadership::Leadership;
+use crate::leadership::{Heard, Leadership};
 use crate::session::event::RoleEvent;
 use crate::session::readers::{Output, Readers};
-use crate::state::Heard;
 use crate::text;
 use crate::timeouts::Timeouts;
 use crate::waiter::Waiter;
@@ -153,9 +152,10 @@ impl Reading {
                 // The times of a silence by Rust's clock differ a little at each look.
                 let is_silent_still =
                     |of: &Leader| matches!(&leadership, Leadership::Silent { leader, .. } if leader == of);
-                let has_changed = match &state.leadership {
-                    Leadership::Silent { leader, .. } => !is_silent_still(leader),
-                    before => *before != leadership,
+                let has_changed = if let Leadership::Silent { leader, .. } = &state.leadership {
+                    !is_silent_still(leader)
+                } else {
+                    state.leadership != leadership
                 };
                 if has_changed {
                     state.leadership = leadership;

@@ -71,7 +71,7 @@ fn terms_follow_each_other_with_their_ends_and_gaps() {
         (8_000, &beat("n", 3)),
         (16_000, &claim("m", 4)),
     ]);
-    let terms: Vec<(Offset, &str, Option<u64>, Option<u64>, Option<u64>)> = history
+    let terms: Vec<_> = history
         .terms()
         .iter()
         .map(|term| (term.term, term.shown(), term.from_ms, term.led_until_ms(), term.lease_over_ms()))
