@@ -109,6 +109,8 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s t -l topic 
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l properties -d 'Read properties, such as passwords, from a file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l role -d 'Role of --roles: its name, or its number if it has none [default: all]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l role -d 'Role of --roles, by name or number [default: 0]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l once -d 'Only show whether this key is done' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l embedded -d 'Look at a trial on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l watch -d 'Show it again each second'

@@ -14,7 +14,7 @@ pub(super) const PROGRAM: [(&str, &[&str]); 13] = [
     ("http", &["config", "report", "text"]),
     ("supervise", &["calendar", "config", "exit", "guard", "http", "process", "release", "report", "text"]),
     ("cli", &["calendar", "config", "exit", "features", "process", "text"]),
-    ("command", &["cli", "config", "exit", "guard", "http", "process", "report", "text"]),
+    ("command", &["calendar", "cli", "config", "exit", "guard", "http", "process", "report", "text"]),
 ];
 
 /// The modules of `src/process`.
@@ -51,8 +51,14 @@ pub(super) const PROCESS: [(&str, &[&str]); 29] = [
 ];
 
 /// The modules of `src/report`.
-pub(super) const REPORT: [(&str, &[&str]); 5] =
-    [("level", &[]), ("notify", &[]), ("journald", &["level"]), ("log", &["journald", "level"]), ("notes", &["log"])];
+pub(super) const REPORT: [(&str, &[&str]); 6] = [
+    ("level", &[]),
+    ("notify", &[]),
+    ("journald", &["level"]),
+    ("log", &["journald", "level"]),
+    ("notes", &["log"]),
+    ("runs", &["log"]),
+];
 
 /// The modules of `src/cli`. `src/cli.rs` is above them.
 pub(super) const COMMAND_LINE: [(&str, &[&str]); 8] = [

@@ -378,7 +378,8 @@ fn the_role_of_an_operator_command_is_a_name_or_a_number() {
 #[test]
 fn a_stop_signal_ends_a_process() {
     for wrong in ["FOO", "0", "32", "65", "RTMIN+99", ""] {
-        let refusal = "must be a signal's name or number, such as TERM, SIGINT, 15 or RTMIN+1 (numbers 1 to 64)";
+        let refusal =
+            "must be a signal's name or number, such as TERM, SIGINT, 15 or RTMIN+1 (numbers 1 to 64), or none";
         refused_value("stop-signal", wrong, refusal);
     }
     for wrong in ["KILL", "9", "SIGKILL"] {

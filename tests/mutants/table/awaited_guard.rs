@@ -35,7 +35,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AwaitedJobsFirstDeadline",
         breaks: "R4: a guard that has waited starts the job with the deadline that was valid when the job was ordered",
-        edits: &[edit(AWAITED_GUARD, "‹Order::Spawn { grant, run, attempt, window }›,", "order")],
+        edits: &[edit(AWAITED_GUARD, "‹Order::Spawn { grant, run, attempt, window }›", "order")],
         noticed_by: &[Model("a_guard_that_is_started_late")],
     },
 ];
