@@ -187,7 +187,7 @@ _neli__run() {
                     return 0
                     ;;
                 --stop-signal)
-                    COMPREPLY=($(compgen -W "TERM INT QUIT HUP USR1 USR2 WINCH ALRM ABRT" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "TERM INT QUIT HUP USR1 USR2 WINCH ALRM ABRT none" -- "${cur}"))
                     return 0
                     ;;
                 --stop-timeout)
@@ -516,7 +516,7 @@ _neli__run() {
                     return 0
                     ;;
                 --stop-signal)
-                    COMPREPLY=($(compgen -W "TERM INT QUIT HUP USR1 USR2 WINCH ALRM ABRT" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "TERM INT QUIT HUP USR1 USR2 WINCH ALRM ABRT none" -- "${cur}"))
                     return 0
                     ;;
                 --stop-timeout)

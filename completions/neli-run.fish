@@ -54,7 +54,8 @@ USR1\t''
 USR2\t''
 WINCH\t''
 ALRM\t''
-ABRT\t''"
+ABRT\t''
+none\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l stop-timeout -d 'Time from the stop signal to SIGKILL [default: 8s]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l restart -d 'Run the job again when it ends, and keep the lead [default: no]' -r -f -a "no\t''
 on-failure\t''
@@ -109,7 +110,6 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s t -l topic 
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l properties -d 'Read properties, such as passwords, from a file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l role -d 'Role of --roles: its name, or its number if it has none [default: all]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l role -d 'Role of --roles, by name or number [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l once -d 'Only show whether this key is done' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l embedded -d 'Look at a trial on this machine, without Kafka'
@@ -159,10 +159,8 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s X -l proper
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l properties -d 'Read properties, such as passwords, from a file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l role -d 'Role of --roles: its name, or its number if it has none; required if there are several' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l reason -d 'Reason, for the candidates\' logs' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l timeout -d 'Time to wait for the next leader [default: 30s]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d 'Look at a trial on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l timeout -d 'Time to wait for the answer of a standby, and then for the next leader [default: 30s]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d 'Try neli-run on this machine, without Kafka'
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d 'Look at a trial on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l all-roles -d 'Ask the leaders of all roles, one after the other'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l force -d 'Ask even if no candidate stands by'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l json -d 'Print the outcome as one JSON object'
@@ -176,7 +174,6 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l role -d 'Role 
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l reason -d 'Reason, for the candidates\' logs' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l embedded -d 'Look at a trial on this machine, without Kafka'
-complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l embedded -d 'Try neli-run on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l all-roles -d 'End the elections of all roles'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l yes -d 'Do not ask for confirmation on a terminal'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l force -d 'Write the request even if no candidate is known'
@@ -237,7 +234,8 @@ USR1\t''
 USR2\t''
 WINCH\t''
 ALRM\t''
-ABRT\t''"
+ABRT\t''
+none\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l stop-timeout -d 'Time from the stop signal to SIGKILL [default: 8s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l restart -d 'Run the job again when it ends, and keep the lead [default: no]' -r -f -a "no\t''
 on-failure\t''

@@ -143,7 +143,9 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
         if let Some(election) = recorded.filter(|_| all.first().map(Seen::run) != run) {
             last_run = run::Question::ask(&access, election).answer().await;
         }
-        all.iter_mut().for_each(|seen| seen.note_silence(read_at()));
+        for seen in &mut all {
+            seen.note_silence(read_at());
+        }
     }
 }
 
