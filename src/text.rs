@@ -9,14 +9,14 @@ use nix::libc;
 use nix::sys::signal::Signal;
 use serde::Serialize;
 
-/// The text with every [unseen](is_unseen) character escaped, so that it is one line, does not move a terminal's cursor, and is read from
+/// The text with every unseen character escaped, so that it is one line, does not move a terminal's cursor, and is read from
 /// left to right.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     escaped(text, |character, line| line.extend(character.escape_default()))
 }
 
-/// The value as JSON on one line, in which every [unseen](is_unseen) character is escaped: JSON itself demands that only below U+0020.
+/// The value as JSON on one line, in which every unseen character is escaped: JSON itself demands that only below U+0020.
 #[must_use]
 pub fn json(value: &impl Serialize) -> String {
     // Outside of strings JSON has none of these characters. What is passed here are strings and numbers under string keys, which always

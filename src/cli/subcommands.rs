@@ -27,13 +27,13 @@ pub(super) fn all() -> [Command; 12] {
 }
 
 /// A subcommand about one election, whose group is required.
-fn looks_at_one(name: &'static str, about: &'static str, more: &'static str) -> Command {
-    looks(about, more).name(name).override_usage(format!("neli-run {name} --group <NAME> [OPTIONS]"))
+fn looks_at_one(name: &'static str, about: &'static str, more: &'static str, exit: &'static str) -> Command {
+    looks(about, more, exit).name(name).override_usage(format!("neli-run {name} --group <NAME> [OPTIONS]"))
 }
 
 fn status() -> Command {
     let about = "Show who leads an election, or why nobody does";
-    looks_at_one("status", about, STATUS)
+    looks_at_one("status", about, STATUS, STATUS_EXIT)
         .arg(role(SHOWN))
         .arg(flag("watch", "Show it again each second"))
         .arg(value("once", "KEY", "Only show whether this key is done"))
@@ -41,15 +41,16 @@ fn status() -> Command {
         .arg(timeout("5s"))
 }
 
-const STATUS: &str = "Also shows which candidates stand by, the last run of --once, --window or --schedule, and a schedule's next five times. \
-    Reads the topic and writes nothing; READ on the topic is enough. With several roles a table shows them all, and the exit status is the \
-    highest of theirs. Exit status: 0 a candidate leads; 3 nobody leads; 4 this can't be determined, also if the leader has missed three \
-    heartbeats. A leader that has written nothing for longer than its lease no longer leads. With --once: 0 the key is done; 3 it is not; 4 \
-    this can't be determined.";
+const STATUS: &str = "Also shows which candidates stand by, the last run of --once, --window or --schedule, and a schedule's next five times. A \
+    leader that has written nothing for longer than its lease no longer leads. With several roles a table shows them all. Reads \
+    the topic and writes nothing; READ on the topic is enough.";
+
+const STATUS_EXIT: &str = "0 a candidate leads; 3 nobody leads; 4 this can't be determined, also if the leader has missed three heartbeats. With several \
+    roles the highest of theirs. With --once: 0 the key is done; 3 it is not; 4 this can't be determined.";
 
 fn list() -> Command {
     let about = "List the elections of a topic, or of all topics named *.neli";
-    looks(about, LIST)
+    looks(about, LIST, LIST_EXIT)
         .name("list")
         .mut_arg("group", |group| group.help(LIST_GROUP).long_help(LIST_GROUP))
         .mut_arg("topic", |topic| topic.help(LIST_TOPIC).long_help(LIST_TOPIC))
@@ -61,13 +62,15 @@ const LIST_GROUP: &str = "Only elections of this group [default: all groups]";
 
 const LIST_TOPIC: &str = "Only this topic [default: all named *.neli]";
 
-const LIST: &str = "An election is listed if it has a record among the last 100,000 of its partition. Ages come from the broker's \
-    timestamps; neli-run status is more exact. Exit status: 0; 3 no election has that --group; 4 Kafka does not answer \
-    in time, or not all topics could be read.";
+const LIST: &str = "An election is listed if it has a record among the last 100,000 of its partition. Ages come from the broker's timestamps; \
+    neli-run status is more exact.";
+
+const LIST_EXIT: &str =
+    "0; 3 no election has that --group; 4 Kafka does not answer in time, or not all topics could be read.";
 
 fn history() -> Command {
     let about = "List the terms that the topic keeps, and why each ended";
-    looks_at_one("history", about, HISTORY)
+    looks_at_one("history", about, HISTORY, HISTORY_EXIT)
         .arg(role(SHOWN))
         .arg(value("since", "DURATION", "Only terms that were led since then: 7d, 2h"))
         .arg(flag("check", "Also report violations, gaps and missing records"))
@@ -76,37 +79,37 @@ fn history() -> Command {
         .arg(timeout("5s"))
 }
 
-const HISTORY: &str = "GAP is the time from the end of a term to the next claim. The term of a leader that stopped writing ends with its lease; \
-    the leader may have been dead since its last heartbeat. Times are the broker's timestamps; if they are the candidates' own \
-    (message.timestamp.type=CreateTime), they can't show an overlap. --check reports terms that were claimed before the previous \
-    lease was over, jobs that were killed too late, records that were void or are missing, and times of 1s or more without a \
-    leader. Exit status: 0; 1 with --check, if two jobs may have run at once; 3 the topic keeps no record of the election; \
-    4 Kafka does not answer in time.";
+const HISTORY: &str = "GAP is the time without a leader before the next claim. It begins with the release; if a leader fell silent, with its last \
+    heartbeat (\"up to\": it may have led until its lease's end). Times are the broker's timestamps; if they are the candidates' \
+    own (message.timestamp.type=CreateTime), they can't show an overlap. --check reports terms that were claimed before the \
+    previous lease was over, jobs that were killed too late, records that were void or are missing, and times without a leader of \
+    more than a tenth of the lease.";
+
+const HISTORY_EXIT: &str = "0; 1 with --check, if two jobs may have run at once; 3 the topic keeps no record of the election; 4 Kafka does not answer in \
+    time.";
 
 fn resign() -> Command {
     let about = "Ask the leader to stand down, and wait for the next leader";
-    looks_at_one("resign", about, RESIGN)
+    looks_at_one("resign", about, RESIGN, RESIGN_EXIT)
         .arg(role(NEEDED))
         .arg(flag("all-roles", "Ask the leaders of all roles, one after the other"))
         .arg(flag("force", "Ask even if no candidate stands by"))
         .arg(reason())
         .arg(json("Print the outcome as one JSON object"))
-        .arg(value(
-            "timeout",
-            "DURATION",
-            "Time to wait for the answer of a standby, and then for the next leader [default: 30s]",
-        ))
+        .arg(value("timeout", "DURATION", "Limit for each wait [default: 30s]"))
 }
 
-const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) and stands by. It claims nothing for two leases, or until \
-    another candidate has led. Prints the next leader, and for how long nobody led. With several roles --role or --all-roles is required; the \
-    exit status is the highest of theirs. Exit status: 0 another candidate \
-    leads; 1 not in time, but it may still happen; 2 no candidate stands by or answers, and nothing was asked; 3 nobody leads; 4 this can't be determined. Needs \
-    READ and WRITE on the topic.";
+const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) and stands by. It claims nothing for two leases, or until another \
+    candidate has led. It is not asked before a standby has answered; --timeout limits that wait, and then the one for the next \
+    leader. Prints the next leader, and for how long nobody led. With several roles --role or --all-roles is required. Needs READ \
+    and WRITE on the topic.";
+
+const RESIGN_EXIT: &str = "0 another candidate leads; 1 not in time, but it may still happen; 2 no candidate stands by or answers, and nothing was asked; \
+    3 nobody leads; 4 this can't be determined. With --all-roles the highest of theirs.";
 
 fn end() -> Command {
     let about = "End an election: every candidate stops its job and exits with 0";
-    looks_at_one("end", about, END)
+    looks_at_one("end", about, END, END_EXIT)
         .arg(role(NEEDED))
         .arg(flag("all-roles", "End the elections of all roles"))
         .arg(flag("yes", "Do not ask for confirmation on a terminal"))
@@ -116,13 +119,15 @@ fn end() -> Command {
         .arg(timeout("5s"))
 }
 
-const END: &str = "A candidate that starts later stands for election again. So first stop what starts candidates (systemd, Kubernetes, \
-    cron). With several roles --role or --all-roles is required; the exit status is the highest of theirs. Exit status: 0 Kafka has taken the request; 1 Kafka has not said that it took it, or you have not confirmed it; 3 no \
-    candidate leads or stands by, and nothing was written. Needs READ and WRITE on the topic.";
+const END: &str = "A candidate that starts later stands for election again. So first stop what starts candidates (systemd, Kubernetes, cron). \
+    With several roles --role or --all-roles is required. Needs READ and WRITE on the topic.";
+
+const END_EXIT: &str = "0 Kafka has taken the request; 1 Kafka has not said that it took it, or you have not confirmed it; 3 no candidate leads or \
+    stands by, and nothing was written. With --all-roles the highest of theirs.";
 
 fn forget() -> Command {
     let about = "Make a key of --once, or the newest window, run again";
-    looks(about, FORGET)
+    looks(about, FORGET, FORGET_EXIT)
         .name("forget")
         .arg(role(NEEDED))
         .arg(value("once", "KEY", "The key to forget"))
@@ -133,15 +138,16 @@ fn forget() -> Command {
         .arg(timeout("5s"))
 }
 
-const FORGET: &str = "The records of earlier runs, done or failed, no longer count, and the next candidate that starts with the key runs \
-    the job. Candidates of a version without this subcommand still skip the key. Exit status: 0 it is recorded in the \
-    topic <topic>.once; 1 Kafka has not said that it took the record, or you have not confirmed it; 2 the key runs now; 3 nothing is \
-    recorded that keeps the key from running; 4 this can't be determined. Needs READ on the topic, and READ and WRITE on \
+const FORGET: &str = "The records of earlier runs, done or failed, no longer count, and the next candidate that starts with the key runs the job. \
+    Candidates of a version without this subcommand still skip the key. Needs READ on the topic, and READ and WRITE on \
     <topic>.once.";
+
+const FORGET_EXIT: &str = "0 it is recorded in the topic <topic>.once; 1 Kafka has not said that it took the record, or you have not confirmed it; 2 the \
+    key runs now; 3 nothing is recorded that keeps the key from running; 4 this can't be determined.";
 
 fn assert() -> Command {
     let about = "Exit with 0 if the job may still act: neli-run assert && pay";
-    looks(about, ASSERT)
+    looks(about, ASSERT, ASSERT_EXIT)
         .name("assert")
         .arg(role(NEEDED))
         .arg(value("epoch", "TERM", "The term, outside a job [default: NELI_EPOCH]"))
@@ -151,12 +157,23 @@ fn assert() -> Command {
 }
 
 const ASSERT: &str = "Inside a job it needs no option and no Kafka: it reads the lease descriptor (NELI_LEASE_FD). With --epoch, or if the \
-    descriptor was closed, it reads the journal and estimates by the age of the last heartbeat. Exit status: 0 the term \
-    is led; 83 it is not led; 4 this can't be determined.";
+    descriptor was closed, it reads the journal and estimates by the age of the last heartbeat.";
 
-/// A subcommand about elections; `more` are further sentences for `--help` and the manual.
-fn looks(about: &'static str, more: &'static str) -> Command {
-    Command::new("").about(about).long_about(long_about(about, more)).args_override_self(true).args(election())
+const ASSERT_EXIT: &str = "0 the term is led; 83 it is not led; 4 this can't be determined.";
+
+/// A subcommand about elections; `more` are further sentences for `--help` and the manual, and `exit` are its exit statuses.
+fn looks(about: &'static str, more: &'static str, exit: &'static str) -> Command {
+    Command::new("")
+        .about(about)
+        .long_about(long_about(about, more))
+        .after_help(exit_status(exit))
+        .args_override_self(true)
+        .args(election())
+}
+
+/// The end of `-h` and `--help`.
+fn exit_status(exit: &str) -> String {
+    wrapped(&format!("Exit status: {exit}"))
 }
 
 /// The text of `--help`: the meaning in one line, and then the further sentences.
@@ -165,9 +182,9 @@ fn long_about(about: &str, more: &str) -> String {
 }
 
 /// The option that selects an election of `--roles`, of a subcommand that shows elections.
-const SHOWN: &str = "Role of --roles: its name, or its number if it has none [default: all]";
+const SHOWN: &str = "Role, by name or number [default: all]";
 /// The same of a subcommand that acts on an election.
-const NEEDED: &str = "Role of --roles: its name, or its number if it has none; required if there are several";
+const NEEDED: &str = "Role (name or number); needed if there are several";
 
 fn role(help: &str) -> Arg {
     value("role", "ROLE", help)
@@ -194,15 +211,17 @@ fn value(long: &'static str, name: &'static str, help: &str) -> Arg {
     Arg::new(long).long(long).value_name(name).value_parser(text).help(help.to_owned())
 }
 
-const WATCH: &str = "Shows a page on a terminal, and prints lines elsewhere or with --json, --from, --all or --until-end. Exits with 4 if \
-    Kafka does not answer in time at the start; later it waits until Kafka answers again. Reads the topic and writes nothing; READ on the \
-    topic is enough.";
+const WATCH: &str = "Shows a page on a terminal, and prints lines elsewhere or with --json, --from, --all or --until-end. If Kafka ceases to \
+    answer, it waits until Kafka answers again. Reads the topic and writes nothing; READ on the topic is enough.";
+
+const WATCH_EXIT: &str = "0; 4 Kafka does not answer in time at the start.";
 
 fn watch() -> Command {
     let about = "Show an election live, or print a line for each change";
     Command::new("watch")
         .about(about)
         .long_about(long_about(about, WATCH))
+        .after_help(exit_status(WATCH_EXIT))
         .override_usage("neli-run watch --group <NAME> [OPTIONS]")
         .args_override_self(true)
         .args(election())

@@ -74,11 +74,18 @@ pub fn page_of(subcommand: &Command) -> std::io::Result<String> {
     let (name, version) = (subcommand.get_name().to_uppercase(), env!("CARGO_PKG_VERSION"));
     // Every section begins with this definition. The page needs it once, so the others are removed.
     let sections = String::from_utf8_lossy(&sections).replace(APOSTROPHE, "");
+    let mut exit = Roff::new();
+    if let Some(status) = subcommand.get_after_help() {
+        exit.control("SH", ["EXIT STATUS"]);
+        exit.text([roman(status.to_string().replace('\n', " ").trim_start_matches("Exit status: "))]);
+    }
     let mut see_also = Roff::new();
     see_also.control("SH", ["SEE ALSO"]);
     see_also.text([bold("neli-run"), roman("(1), which explains elections, exit statuses and variables")]);
-    let see_also = see_also.to_roff().replace(APOSTROPHE, "");
-    Ok(format!(".TH NELI-RUN-{name} 1 \"\" \"neli-run {version}\" \"User Commands\"\n{APOSTROPHE}{sections}{see_also}"))
+    let [exit, see_also] = [exit, see_also].map(|section| section.to_roff().replace(APOSTROPHE, ""));
+    Ok(format!(
+        ".TH NELI-RUN-{name} 1 \"\" \"neli-run {version}\" \"User Commands\"\n{APOSTROPHE}{sections}{exit}{see_also}"
+    ))
 }
 
 /// The definition that makes roff print an apostrophe unchanged.
@@ -104,9 +111,10 @@ fn subcommands(definition: &Command) -> std::io::Result<String> {
         let looks_at_election = subcommand.get_arguments().any(|argument| argument.get_id() == "group");
         let election =
             if looks_at_election { format!(" Takes --{}, too.", ELECTION.join(", --")) } else { String::new() };
+        let exit = subcommand.get_after_help().map_or_else(String::new, |exit| format!(" {exit}").replace('\n', " "));
         let mut roff = Roff::new();
         roff.control("SS", [format!("neli-run {name}").as_str()]);
-        roff.text([roman(format!("{about}{election}"))]);
+        roff.text([roman(format!("{about}{exit}{election}"))]);
         sections += &roff.to_roff();
         if own.get_arguments().next().is_some() {
             let options = options(own)?;

@@ -147,6 +147,17 @@ fn a_quiet_doctor_shows_only_problems_and_counts_them() {
     assert!(problems.iter().all(|line| line.starts_with("FAIL") || line.starts_with("WARN")), "{problems:?}");
 }
 
+/// Who types `-h` in a script's editor looks for the statuses.
+#[test]
+fn the_short_help_has_the_exit_statuses() {
+    for subcommand in ["status", "list", "history", "resign", "end", "forget", "assert", "doctor", "watch"] {
+        for flag in ["-h", "--help"] {
+            let text = String::from_utf8(run(&[subcommand, flag]).stdout).unwrap();
+            assert_eq!(text.matches("Exit status: 0").count(), 1, "{subcommand} {flag}: {text}");
+        }
+    }
+}
+
 /// The modes in which `neli-run` starts itself read a sealed file in memory, which a user can't provide.
 #[test]
 fn a_hidden_mode_cannot_be_typed() {

@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command};
 
-use super::{flag, json, long_about, timeout};
+use super::{exit_status, flag, json, long_about, timeout};
 use crate::cli::arguments;
 use crate::cli::options::{ELECTION, Opt, options};
 
@@ -12,6 +12,7 @@ pub(super) fn command() -> Command {
     Command::new("doctor")
         .about(about)
         .long_about(long_about(about, MORE))
+        .after_help(exit_status("0 no check fails; 1 a check fails."))
         .override_usage("neli-run doctor [OPTIONS] [-- <COMMAND> [ARG]...]")
         .args_override_self(true)
         .args(options().map(candidates))
@@ -28,7 +29,7 @@ const MORE: &str = "Put doctor before the rest of a candidate's line: it takes e
     checks this machine (limits, priority, CPU quota, memory, control group, rate of the clock), Kafka (brokers, TLS, \
     login, rights, topic, replicas, timeouts) and the other candidates. It joins nothing and writes nothing. It prints a \
     line for each finding, which begins with ok, WARN or FAIL, and below it the command that fixes the problem; with -q the \
-    problems alone. Exit status: 0 no check fails; 1 a check fails.";
+    problems alone.";
 
 fn candidates(option: &Opt) -> Arg {
     option.arg().hide(!ELECTION.contains(&option.long))

@@ -178,7 +178,7 @@ fn a_leader_that_has_missed_three_heartbeats_has_a_line_in_json() {
     read(&mut account, 0, CLAIM);
     account.caught_up(later(1_000));
     account.handle_timeout(later(3_200));
-    let line = r#"{"ts":"2026-01-31T12:00:05.183Z","event":"overdue","partition":2,"offset":null,"verdict":null,"term":null,"record":null,"silent":{"name":"web","term":0,"lease_ms":5000,"for_ms":3200}}"#;
+    let line = r#"{"ts":"2026-01-31T12:00:05.183Z","role":"bill","event":"overdue","partition":2,"offset":null,"verdict":null,"term":null,"record":null,"silent":{"name":"web","term":0,"lease_ms":5000,"for_ms":3200}}"#;
     assert_eq!(account.take_lines(), [line]);
 }
 
