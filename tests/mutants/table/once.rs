@@ -48,7 +48,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
                 "self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None };
                 self.finish(Time::ZERO);",
             ),
-            edit(ONCE, "self.scheduled.is_some() || *key == self.policy.key", "*key != self.policy.key"),
+            edit(ONCE, "self.scheduled.is_some() || run.key == self.policy.key", "run.key != self.policy.key"),
         ],
         noticed_by: &[Model("a_key_that_is_done")],
     },
