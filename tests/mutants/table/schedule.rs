@@ -18,8 +18,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OlderWindowHides",
         breaks: "Windows: a machine whose clock is two windows behind runs an older window, and with that hides that the present one is done",
-        edits: &[edit(FACT, "newer.drain(..‹newer.len().saturating_sub(MOST_NEWER)›);", "")],
-        noticed_by: &[Node("windows::an_older_window_that_was_run_since_hides_no_newer_one", "no release")],
+        edits: &[edit(FACT, "newer.drain(..‹newer.len().saturating_sub(MOST_NEWER)›);", "newer.len()")],
+        noticed_by: &[Node("windows::an_older_window_that_was_run_since_hides_no_newer_one", "a run is begun")],
     },
     Mutant {
         name: "OlderWindowRun",

@@ -345,7 +345,7 @@ impl Common {
     // ---- claims -----------------------------------------------------------------------------------------------------
 
     /// Whether nothing may be claimed on this machine for now, whatever the election's state is.
-    pub(super) const fn may_not_claim(&self) -> bool {
+    pub(super) fn may_not_claim(&self) -> bool {
         self.claims_are_held || self.guard_is_missing
     }
 
