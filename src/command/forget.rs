@@ -13,9 +13,9 @@ use neli_proto::record::Offset;
 use serde::Serialize;
 
 use crate::command::facts::{self, ReadEnd};
-use crate::command::reading::{self, Place, Seen, Unread, read_at};
+use crate::command::reading::{self, Seen, Unread, read_at};
 use crate::command::request::{
-    Answer, Appended, KeyedRecord, SeenElection, answered, append, is_answered_yes, operator, see,
+    Answer, Appended, KeyedRecord, SeenElection, answered, append, is_answered_yes, operator, see_only,
 };
 use crate::command::status::run;
 use crate::command::wording::named;
@@ -108,12 +108,7 @@ async fn answer(forget: &Forget) -> Result<Forgetting, StartupError> {
         key: key.clone(),
         sentence: String::new(),
     };
-    let read = async {
-        let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
-        place.one("--role says which is meant")?;
-        see(&access, place, look.timeout).await
-    };
-    let SeenElection { seen, .. } = match read.await {
+    let SeenElection { seen, .. } = match see_only(&access, look).await {
         Ok(seen) => seen,
         Err(Unread::Refused(refusal)) => return Err(refusal),
         Err(Unread::NoAnswer(why)) => {

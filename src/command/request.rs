@@ -11,6 +11,7 @@ use tokio::sync::mpsc::channel;
 
 use crate::command::reading::{self, Place, Reading, Seen, Unread, observe};
 use crate::command::stdout;
+use crate::config::Look;
 use crate::exit::{ExitStatus, StartupError};
 use crate::text::{json, one_line};
 
@@ -61,6 +62,13 @@ pub(super) async fn see(access: &Access, place: Place, timeout: Duration) -> Res
     let seen = observe(&mut reading, &place, timeout).await?.pop();
     let seen = seen.ok_or_else(|| StartupError::new("no election was read"))?;
     Ok(SeenElection { place, reading, seen })
+}
+
+/// Reads the election of a group that has one role, or the one of `--role`, with its candidates' hellos.
+pub(super) async fn see_only(access: &Access, look: &Look) -> Result<SeenElection, Unread> {
+    let place = Place::find(access, &look.election, look.timeout, |_| {}).await?;
+    place.one("--role says which is meant")?;
+    see(access, place, look.timeout).await
 }
 
 /// Asks a question on the terminal, and returns whether the user answers yes.

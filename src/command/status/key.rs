@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::run::{self, RunLine};
 use crate::command::forget::{FactsTopic, Recorded};
-use crate::command::reading::{self, Place, Unread};
-use crate::command::request::{SeenElection, see};
+use crate::command::reading::{self, Unread};
+use crate::command::request::{SeenElection, see_only};
 use crate::command::stdout;
 use crate::command::wording::named;
 use crate::config::Look;
@@ -49,12 +49,7 @@ const fn state(recorded: Recorded<'_>) -> &'static str {
 pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus, StartupError> {
     let (election, known) = reading::run(async {
         let access = reading::access(&look.client)?;
-        let read = async {
-            let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
-            place.one("--role says which is meant")?;
-            see(&access, place, look.timeout).await
-        };
-        let SeenElection { seen, .. } = match read.await {
+        let SeenElection { seen, .. } = match see_only(&access, look).await {
             Ok(seen) => seen,
             Err(Unread::Refused(refusal)) => return Err(refusal),
             Err(Unread::NoAnswer(why)) => return Ok((look.election.clone(), Err(why))),
