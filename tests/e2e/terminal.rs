@@ -160,6 +160,19 @@ with_both_shells! {
         person.assert_as_before();
     }
 
+    /// README's first command: Ctrl-C ends all of the example's processes, and none is logged as left.
+    fn the_example_s_job_ends_with_ctrl_c(shell) {
+        let mut person = Person::new(shell, include_str!("../../examples/job.sh"));
+        person.terminal.type_line("./lead");
+        person.terminal.await_text("working, 2 s");
+        person.terminal.press(Ctrl::C);
+        person.terminal.await_prompt();
+        assert_eq!(person.status(), 0);
+        let log = person.log.text();
+        assert!(log.contains("job_exited") && !log.contains("left 1 process behind"), "{log}");
+        person.assert_as_before();
+    }
+
     /// A shell as the job changes the terminal, and its changes are undone afterwards.
     fn a_shell_as_the_job(shell) {
         let (name, arguments) = (shell.name(), shell.arguments().join(" "));
