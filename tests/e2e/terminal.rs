@@ -212,7 +212,8 @@ with_both_shells! {
 
     /// A real pager gets keys and screen, shows the job's output, and exits with the job.
     fn a_real_pager(shell) {
-        let mut person = Person::new(shell, r#"trap "" PIPE; seq 1000; while sleep 0.01; do echo more || exit 7; done"#);
+        // For a search the pager waits for a block of 8 KiB.
+        let mut person = Person::new(shell, r#"trap "" PIPE; seq 5000; while sleep 0.01; do echo more || exit 7; done"#);
         person.terminal.run("export TERM=vt100 LESS= LESSHISTFILE=-");
         person.terminal.resize(24, 80);
         person.terminal.type_line("./lead | less");
