@@ -219,11 +219,8 @@ impl GuardHandle {
     /// Whether it has ended, according to the kernel. If another process traces it, this process can't wait for it until that one has.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        let is_readable = |process: &OwnedFd| {
-            poll(&mut [PollFd::new(process.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO).is_ok_and(|ended| ended > 0)
-        };
-        // A pidfd does not become readable while a tracer keeps one of the guard's other threads.
-        self.is_dead || self.process.as_ref().is_some_and(is_readable) || procfs::has_ended(self.pid)
+        let is_told = self.process.as_ref().is_some_and(|process| system::tells_end(process.as_fd()));
+        self.is_dead || is_told || procfs::has_ended(self.pid)
     }
 
     fn signal(&self, signal: i32) -> io::Result<()> {

@@ -5,7 +5,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use neli_proto::guard::{Event, Step, Target};
 use nix::errno::Errno;
 use nix::libc::SIGKILL;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Pid;
 
 use crate::process::procfs;
@@ -40,9 +39,7 @@ impl Job {
 
     /// How the main process has ended, if it has and was not waited for; returned once.
     pub(super) fn unwaited_end(&mut self) -> Option<WaitStatus> {
-        let process = self.process.take_if(|process| {
-            poll(&mut [PollFd::new(process.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO).is_ok_and(|ended| ended > 0)
-        });
+        let process = self.process.take_if(|process| system::tells_end(process.as_fd()));
         process.filter(|_| self.has_main).and_then(|_| procfs::status_of_ended(self.pid)).and_then(WaitStatus::of)
     }
 

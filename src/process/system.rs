@@ -23,6 +23,7 @@ use crate::process::signal_set::{HIGHEST, Set};
 pub(crate) mod libraries;
 mod pidfd;
 
+pub(crate) use pidfd::tells_end;
 pub use pidfd::{open_pidfd, signal_pidfd, signal_pidfd_group};
 
 /// The signals that were ignored when this process started, as the bits of a [`Set`].

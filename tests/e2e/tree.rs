@@ -201,6 +201,20 @@ fn start_hidden(election: &TestElection) -> Running {
     election.candidate().lease("2s").option("--stop-timeout", "200ms").job(job).start_behind(&unshare)
 }
 
+/// Ends the run by a stop, or by SIGKILL to its guard or to `neli-run`, and waits until its term is released.
+fn ends_with(end: &str, election: &TestElection, run: &mut Running, term: u64) {
+    match end {
+        "stop" => run.signal(Signal::SIGTERM),
+        "guard" => run.guard().signal(Signal::SIGKILL),
+        _ => run.signal(Signal::SIGKILL),
+    }
+    if end == "supervisor" {
+        assert!(election.candidate().job(["true"]).start().await_lead() > term);
+    } else {
+        run.await_release();
+    }
+}
+
 /// Hidden processes are found, killed and waited for as usual, at a stop and at the death of guard or supervisor.
 #[test]
 fn processes_hidden_in_proc_are_ended() {
@@ -215,17 +229,7 @@ fn processes_hidden_in_proc_are_ended() {
         let term = run.await_lead();
         let has = |role: &str| election.testimony().of(term).any(|line| line.role == role);
         wait::until_true("a tree", || ["child", "session", "daemon"].into_iter().all(has));
-        let other = election.candidate().job(["true"]);
-        match end {
-            "stop" => run.signal(Signal::SIGTERM),
-            "guard" => run.guard().signal(Signal::SIGKILL),
-            _ => run.signal(Signal::SIGKILL),
-        }
-        if end == "supervisor" {
-            assert!(other.start().await_lead() > term);
-        } else {
-            run.await_release();
-        }
+        ends_with(end, &election, &mut run, term);
         election.assert_gone(term);
         if end != "supervisor" {
             run.signal(Signal::SIGTERM);
@@ -267,17 +271,7 @@ fn a_process_that_another_pid_namespace_has_taken_is_ended() {
             (found.len() == 2).then_some(found)
         });
         election.await_witness(term);
-        let other = election.candidate().job(["true"]);
-        match end {
-            "stop" => run.signal(Signal::SIGTERM),
-            "guard" => run.guard().signal(Signal::SIGKILL),
-            _ => run.signal(Signal::SIGKILL),
-        }
-        if end == "supervisor" {
-            assert!(other.start().await_lead() > term);
-        } else {
-            run.await_release();
-        }
+        ends_with(end, &election, &mut run, term);
         let left: Vec<&Process> = both.iter().filter(|process| process.lives()).collect();
         assert!(left.is_empty(), "{end}: {left:?}");
         if end == "guard" {

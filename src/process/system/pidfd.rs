@@ -6,6 +6,7 @@ use std::ptr;
 
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_uint};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Pid;
 
 /// `PIDFD_SIGNAL_PROCESS_GROUP`, since Linux 6.9.
@@ -22,6 +23,12 @@ pub fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
         let number = Errno::result(libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0))?;
         Ok(OwnedFd::from_raw_fd(RawFd::try_from(number).map_err(io::Error::other)?))
     }
+}
+
+/// Whether the process of a pidfd has ended, if the descriptor tells: it does not while a tracer keeps one of the process's other threads.
+#[must_use]
+pub(crate) fn tells_end(process: BorrowedFd<'_>) -> bool {
+    poll(&mut [PollFd::new(process, PollFlags::POLLIN)], PollTimeout::ZERO).is_ok_and(|ended| ended > 0)
 }
 
 /// Sends a signal to the process of a pidfd.
