@@ -8,7 +8,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::candidate::{self, Candidate, Identity, LocalEvent, Timings};
+use crate::candidate::{self, Candidate, Identity, Timings};
 use crate::guard::{Answer, CommandKind};
 use crate::hooks::{self, Hook, Hooks};
 use crate::once::{self, Once};
@@ -20,9 +20,9 @@ use crate::time::Time;
 
 mod action;
 mod event;
+mod exchange;
 mod keyed;
 mod status;
-mod wiring;
 
 pub use crate::status::{Awaited, Awaits, Counts, Known, Leader, OtherCandidate, Vacancy};
 pub use action::{Action, HookRun, Note, Refusal};
@@ -139,7 +139,7 @@ impl Node {
     /// Handles an event.
     pub fn handle(&mut self, now: Time, event: Event) {
         match event {
-            Event::Continued => self.candidate.handle_local(now, LocalEvent::Continued),
+            Event::Continued => self.supervisor.go_on(),
             Event::Election(event) => self.election(now, event),
             Event::Exiting => {
                 self.is_exiting = true;
@@ -155,7 +155,7 @@ impl Node {
                 self.hooks.handle(now, hooks::Event::Ended { hook: Hook::Lead, id, end });
             }
             Event::Guard(answer) => self.supervisor.handle_answer(now, answer),
-            Event::HandOver { to } => self.candidate.handle_local(now, LocalEvent::HandOver { to }),
+            Event::HandOver { to } => self.candidate.hand_over(now, to),
             Event::HookEnded { hook, id, end } => self.hooks.handle(now, hooks::Event::Ended { hook, id, end }),
             Event::Job(event) => self.supervisor.handle(now, event),
             Event::JobsTerminalGone => {
@@ -165,13 +165,9 @@ impl Node {
             }
             Event::Refused { error } => self.refuse(now, Refusal::Said(error)),
             Event::Signal { signal } => self.supervisor.handle_signal(now, signal),
-            Event::HolderMayBeIdle(may_be) => {
-                self.candidate.handle_local(now, LocalEvent::HolderMayBeIdle(may_be));
-            }
-            Event::SpreadBy(delay) => self.candidate.handle_local(now, LocalEvent::SpreadBy(delay)),
-            Event::StandDown { why, leaving } => {
-                self.candidate.handle_local(now, LocalEvent::StandDown { why, leaving });
-            }
+            Event::HolderMayBeIdle(may_be) => self.candidate.set_holder_may_be_idle(now, may_be),
+            Event::SpreadBy(delay) => self.candidate.spread_by(now, delay),
+            Event::StandDown { why, leaving } => self.candidate.stand_down(now, why, leaving),
             Event::Window(window) => self.once.iter_mut().for_each(|once| once.window_shown(now, &window)),
         }
         self.connect(now);
@@ -208,7 +204,7 @@ impl Node {
 
     /// Whether the candidate waits for a guard that lives.
     #[must_use]
-    pub const fn lacks_guard(&self) -> bool {
+    pub fn lacks_guard(&self) -> bool {
         self.supervisor.lacks_guard()
     }
 

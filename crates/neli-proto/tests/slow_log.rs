@@ -122,21 +122,18 @@ impl World {
     fn act(&mut self, index: usize) {
         while let Some(action) = self.candidates[index].poll_action() {
             match action {
-                Action::Ask => {
+                Action::ReadAnew => {
                     let at = self.now + self.way();
                     self.put(at, Arrival::Asked(index, self.now));
                 }
-                Action::Lead(_) => self.led = self.led.or(Some(self.now)),
                 Action::Send { record } => {
                     let at = self.now + self.way();
                     self.put(at, Arrival::Appended(Some(record)));
                 }
                 Action::Depart(_)
-                | Action::Extend(_)
                 | Action::ForgetTerms
                 | Action::Identify
                 | Action::JoinGroup
-                | Action::Kill(_)
                 | Action::LeaveGroup
                 | Action::LookForEnd
                 | Action::Note(_)
@@ -144,10 +141,11 @@ impl World {
                 | Action::ReadFrom(_)
                 | Action::Refuse { .. }
                 | Action::RenewProducer
-                | Action::StopJob(_)
-                | Action::StopJobWithin { .. }
                 | Action::Suspend => {}
             }
+        }
+        if self.candidates[index].wants().is_some() {
+            self.led.get_or_insert(self.now);
         }
         if let Some(at) = self.candidates[index].poll_timeout() {
             self.alarms[index] += 1;

@@ -3,28 +3,19 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use crate::guard::Grant;
 use crate::record::{Offset, Record, Why};
 use crate::supervisor::{Departure, Loss};
 use crate::time::Time;
 
-/// An action that the candidate's owner must perform.
+/// An action that the candidate's owner must perform. What it wants of the job is no action but a state: [`Candidate::wants`](super::Candidate::wants).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
-    /// R1: start a new reader, ask it for the end offset, and drop the previous reader.
-    Ask,
     /// Exit: no term is held, and no claim is in flight.
     Depart(Departure),
-    /// Tell the guard the new end of the lease.
-    Extend(Grant),
     /// Ask for the topic's id until there is an answer ([`Event::TopicIdentified`](super::Event::TopicIdentified)).
     Identify,
-    /// Kill the job at once, also before the lease's end.
-    Kill(Loss),
     /// Join the group, if the elector is `group`.
     JoinGroup,
-    /// The job may run until the end of this grant.
-    Lead(Grant),
     /// Leave the group.
     LeaveGroup,
     /// Ask soon for the log's end ([`Event::Answered`](super::Event::Answered)).
@@ -35,6 +26,8 @@ pub enum Action {
     Note(Note),
     /// A milestone of the election: guard and hooks act on it, and it is logged.
     Reached(Milestone),
+    /// R1: start a new reader, ask it for the end offset, and drop the previous reader.
+    ReadAnew,
     /// Read from this offset, which is in the log.
     ReadFrom(Offset),
     /// Exit for good: another candidate of this election uses `--overlap` and this one does not, or the other way round.
@@ -49,17 +42,7 @@ pub enum Action {
         /// The record. Its key is the election's, or for a hello the hello's key.
         record: Record,
     },
-    /// Begin the barrier: stop the job, and report when no process of it is left. Beats continue.
-    StopJob(Why),
-    /// Begin the barrier with a time limit. No more beats are sent.
-    StopJobWithin {
-        /// The reason.
-        why: Why,
-        /// SIGKILL follows after this time, or after the stop timeout if that is shorter.
-        within: Duration,
-    },
-    /// Stop the process once it has left the group: no term is held, no claim is in flight, and none will be until
-    /// [`LocalEvent::Continued`](super::LocalEvent::Continued).
+    /// Stop the process once it has left the group: no term is held, no claim is in flight, and none will be before the process continues.
     Suspend,
 }
 

@@ -90,7 +90,7 @@ impl Claiming {
             | Input::Continued
             | Input::Delivered { .. }
             | Input::GuardFenced { .. }
-            | Input::JobChanged(_)
+            | Input::Job(_)
             | Input::LogTrusted
             | Input::MoveOn
             | Input::NothingLeft(_)

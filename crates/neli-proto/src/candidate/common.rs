@@ -144,7 +144,7 @@ impl Common {
             leader_since: Shown(None),
             counts: Shown::default(),
             punctuality: Shown::default(),
-            actions: VecDeque::from([Action::Ask]),
+            actions: VecDeque::from([Action::ReadAnew]),
         }
     }
 
@@ -331,14 +331,14 @@ impl Common {
         self.judgement = Judgement::awaited();
         self.next_hello = None;
         self.beside_roles = BesideRoles::default();
-        self.actions.extend([Action::ForgetTerms, Action::RenewProducer, Action::Ask]);
+        self.actions.extend([Action::ForgetTerms, Action::RenewProducer, Action::ReadAnew]);
     }
 
     /// Reads again from R1, as after a fence (R5).
     pub(super) fn ask_anew(&mut self, now: Time) {
         if self.leaving.is_none() && !self.suspending {
             self.listener.ask_anew(now);
-            self.actions.push_back(Action::Ask);
+            self.actions.push_back(Action::ReadAnew);
         }
     }
 

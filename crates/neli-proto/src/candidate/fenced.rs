@@ -5,13 +5,14 @@ use super::action::{Action, Milestone};
 use super::releasing::{JobTerm, Releasing};
 use super::state::{Input, State};
 use crate::record::{Offset, Why};
-use crate::supervisor::{JobEnd, Loss};
+use crate::supervisor::{JobEnd, Loss, Wanted};
 use crate::time::Time;
 
 /// A term whose lease is over, and whose job is being killed.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Fenced {
-    pub(super) term: Offset,
+    /// The last thing that the leader wanted of its job.
+    pub(super) wanted: Wanted,
     /// The reason that the release will carry.
     pub(super) why: Why,
     /// The reason for which it was standing down before the fence. It decides what follows the fence.
@@ -24,7 +25,7 @@ pub(super) struct Fenced {
 
 impl Fenced {
     pub(super) const fn term(&self) -> Offset {
-        self.term
+        self.wanted.grant.term
     }
 
     pub(super) const fn stood_down(&self) -> Option<Why> {
@@ -38,7 +39,7 @@ impl Fenced {
     pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> State {
         match input {
             Input::HistoryCut => self.loss = Loss::HistoryCut,
-            Input::NothingLeft(end) if end.proof.is_of(self.term) => return self.nothing_left(common, now, end),
+            Input::NothingLeft(end) if end.proof.term() == self.term() => return self.nothing_left(common, now, *end),
             // The candidate first waits for the end of the job's processes. Then the cool-off begins, unless it must begin already.
             Input::StandDown { why } => {
                 if why != Why::Suspended || self.stood_down.is_none() {
@@ -52,7 +53,7 @@ impl Fenced {
             | Input::Delivered { .. }
             | Input::GivenUp
             | Input::GuardFenced { .. }
-            | Input::JobChanged(_)
+            | Input::Job(_)
             | Input::LogTrusted
             | Input::MoveOn
             | Input::NamedSuccessor
@@ -69,7 +70,8 @@ impl Fenced {
     }
 
     fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> State {
-        let Self { term, why, stood_down, lease_end, loss, overlapped_by } = self;
+        let term = self.term();
+        let Self { why, stood_down, lease_end, loss, overlapped_by, .. } = self;
         let late = end.gone_at.map(|gone_at| gone_at.since(lease_end)).filter(|late| !late.is_zero());
         if loss != Loss::Superseded {
             let left = lease_end.since(end.gone_at.unwrap_or(now));

@@ -142,14 +142,14 @@ impl Candidate {
     fn end_requested(&mut self, now: Time, offset: Offset, by: Option<Box<str>>, reason: Option<Box<str>>) {
         if self.common.listener.is_bound_by_end_at(offset) && self.common.leaving != Some(Why::Ended) {
             self.common.actions.push_back(Action::Note(Note::Ended { by, reason }));
-            self.stand_down(now, Why::Ended, true);
+            self.told_to_stand_down(now, Why::Ended, true);
         }
     }
 
     fn resign_requested(&mut self, now: Time, term: Option<Offset>, by: Option<Box<str>>, reason: Option<Box<str>>) {
         if let Some(term) = term.filter(|term| self.may_resign(*term)) {
             self.common.actions.push_back(Action::Note(Note::Resigned { term, by, reason }));
-            self.stand_down(now, Why::Resigned, false);
+            self.told_to_stand_down(now, Why::Resigned, false);
         }
     }
 

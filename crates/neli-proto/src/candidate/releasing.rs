@@ -205,7 +205,7 @@ impl Releasing {
             | Input::Continued
             | Input::Delivered { .. }
             | Input::GuardFenced { .. }
-            | Input::JobChanged(_)
+            | Input::Job(_)
             | Input::LogTrusted
             | Input::MoveOn
             | Input::NamedSuccessor

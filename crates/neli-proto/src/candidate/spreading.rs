@@ -1,5 +1,7 @@
 //! The candidate's part in the spread of many roles: which candidate holds this role, and the handover of a lead.
 
+use core::time::Duration;
+
 use super::state::State;
 use super::{Candidate, Common};
 use crate::journal::{Term, Verdict, View};
@@ -26,12 +28,25 @@ impl Candidate {
         self.common.listener.undecided_for(now).map(|left| now + left)
     }
 
-    /// Stands down in favour of another candidate, if it leads and is not standing down already.
-    pub(super) fn hand_over(&mut self, now: Time, to: Option<MemberId>) {
-        if self.holding() == Holding::Leading {
-            self.common.successor = to;
-            self.stand_down(now, Why::Spread, false);
-        }
+    /// Stands down in favour of another candidate, if it leads and is not standing down already: another member holds fewer roles than its
+    /// share. `to` is `None` for the member to which the group has assigned the partition.
+    pub fn hand_over(&mut self, now: Time, to: Option<MemberId>) {
+        self.on_local(now, |candidate| {
+            if candidate.holding() == Holding::Leading {
+                candidate.common.successor = to;
+                candidate.told_to_stand_down(now, Why::Spread, false);
+            }
+        });
+    }
+
+    /// Adds this time to the claim delay from now on; with `None`, the candidate claims nothing.
+    pub fn spread_by(&mut self, now: Time, delay: Option<Duration>) {
+        self.on_local(now, |candidate| candidate.common.precedence.set_spread_delay(delay));
+    }
+
+    /// Notes whether the member that has the role's partition is possibly one that does not lead the role.
+    pub(crate) fn set_holder_may_be_idle(&mut self, now: Time, may_be: bool) {
+        self.on_local(now, |candidate| candidate.common.precedence.set_holder_may_be_idle(may_be));
     }
 }
 

@@ -69,7 +69,7 @@ impl StandingBy {
             | Input::GivenUp
             | Input::GuardFenced { .. }
             | Input::HistoryCut
-            | Input::JobChanged(_)
+            | Input::Job(_)
             | Input::NothingLeft(_)
             | Input::ReleaseRead { .. }
             | Input::Revoked
@@ -91,7 +91,7 @@ impl StandingBy {
         }
         common.replace_reader_if_stuck(now);
         if common.listener.ask_further_back(now) {
-            common.actions.push_back(Action::Ask);
+            common.actions.push_back(Action::ReadAnew);
         }
         common.keep_membership(now);
         common.draw_delay(now);

@@ -3,11 +3,10 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{JobStatus, RunEnd};
+use super::JobStatus;
 use crate::guard::Order;
 use crate::health::Failure;
 use crate::record::Why;
-use crate::supervisor::LocalEvent;
 use crate::window::Span;
 
 /// An action that the supervisor's owner must perform.
@@ -34,12 +33,8 @@ pub enum Action {
     Note(Note),
     /// Send this order to the guard.
     Order(Order),
-    /// A run under a held term has ended by itself, and no process of it is left. The node decides what follows.
-    RunEnded(RunEnd),
     /// Start a new guard.
     StartGuard,
-    /// Pass this to the candidate.
-    Tell(LocalEvent),
 }
 
 /// The cause of the exit, which gives its status.

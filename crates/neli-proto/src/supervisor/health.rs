@@ -4,8 +4,7 @@ use super::{Job, Supervisor};
 use crate::command::CommandEnd;
 use crate::guard::{CommandKind, Order};
 use crate::health::{Action as HealthAction, Event};
-use crate::record::Why;
-use crate::supervisor::{LocalEvent, Note};
+use crate::supervisor::Note;
 use crate::time::Time;
 use alloc::boxed::Box;
 
@@ -32,6 +31,7 @@ impl Supervisor {
             | Job::Restarting { .. }
             | Job::Stopping { .. } => false,
         };
+        self.is_unhealthy &= runs;
         match (runs, health.has_run()) {
             (true, false) => health.handle(now, Event::RunBegan),
             (false, true) => health.handle(now, Event::RunOver),
@@ -46,7 +46,7 @@ impl Supervisor {
                 }
                 HealthAction::StandDown(failure) => {
                     self.note(Note::Unhealthy(failure));
-                    self.tell(LocalEvent::StandDown { why: Why::Unhealthy, leaving: false });
+                    self.is_unhealthy = true;
                 }
             }
         }
