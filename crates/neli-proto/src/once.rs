@@ -166,7 +166,9 @@ impl Once {
                 stop_by.get_or_insert(now + self.lease);
                 Does::Hold { waits: false }
             }
-            (Does::Stop { why, by }, Phase::Recorded { why: instead, .. }) => Does::Stop { why: instead.unwrap_or(why), by },
+            (Does::Stop { why, by }, Phase::Recorded { why: instead, .. }) => {
+                Does::Stop { why: instead.unwrap_or(why), by }
+            }
             (does @ (Does::Die | Does::Hold { .. } | Does::RunOnce { .. } | Does::Stop { .. }), _) => does,
         };
         Wanted { does, ..wanted }

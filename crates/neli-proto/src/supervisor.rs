@@ -78,8 +78,6 @@ pub struct Supervisor {
     /// Whether `neli-run` must be suspended once it holds nothing.
     is_suspended: bool,
     health: Option<Health>,
-    /// Whether the health commands of the run have failed too often.
-    is_unhealthy: bool,
     terminal: Terminal,
     actions: VecDeque<Action>,
 }
@@ -243,7 +241,6 @@ impl Supervisor {
             over: None,
             stop: None,
             is_suspended: false,
-            is_unhealthy: false,
             terminal: Terminal::new(),
             actions: VecDeque::new(),
         }

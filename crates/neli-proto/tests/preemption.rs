@@ -5,9 +5,7 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{
-    Action, Candidate, Durations, Elector, Event, Identity, JobEnd, Patience, Setup, Timings,
-};
+use neli_proto::candidate::{Action, Candidate, Durations, Elector, Event, Identity, JobEnd, Patience, Setup, Timings};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Record, Why};

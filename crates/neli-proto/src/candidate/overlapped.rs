@@ -119,9 +119,7 @@ impl Overlapped {
 
     fn view_changed(self, common: &mut Common) -> State {
         match common.current_term() {
-            Some(term) if term.offset == self.by_term && term.has_run && self.asks_at.is_some() => {
-                self.stop()
-            }
+            Some(term) if term.offset == self.by_term && term.has_run && self.asks_at.is_some() => self.stop(),
             // At the time of that claim no process can be left here. If one is, a clock was wrong, as in every case in which a leader is
             // superseded.
             Some(term) if term.offset > self.by_term => {

@@ -13,8 +13,8 @@ use super::standing_by::StandingBy;
 use super::suspended::Suspended;
 use crate::record::{JobState, Offset, Why};
 use crate::supervisor::{Does, JobEnd, JobReport, Wanted};
-use alloc::boxed::Box;
 use crate::time::Time;
+use alloc::boxed::Box;
 
 /// The state of a candidate in the election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]

@@ -58,9 +58,10 @@ impl Node {
             let wanted = self.wanted(now);
             self.supervisor.set_wanted(now, wanted);
             while let Some(action) = self.supervisor.poll_action() {
-                match action {
-                    supervisor::Action::Note(note) => notes.push(self.note_of_job(note)),
-                    action => self.take_from_supervisor(now, action),
+                if let supervisor::Action::Note(note) = action {
+                    notes.push(self.note_of_job(note));
+                } else {
+                    self.take_from_supervisor(now, action);
                 }
             }
             let mut local = self.supervisor.local();

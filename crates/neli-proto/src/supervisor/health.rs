@@ -31,7 +31,6 @@ impl Supervisor {
             | Job::Restarting { .. }
             | Job::Stopping { .. } => false,
         };
-        self.is_unhealthy &= runs;
         match (runs, health.has_run()) {
             (true, false) => health.handle(now, Event::RunBegan),
             (false, true) => health.handle(now, Event::RunOver),
@@ -44,10 +43,7 @@ impl Supervisor {
                 HealthAction::Run { id, kill_at } => {
                     self.order(Order::Command { kind: CommandKind::Health, id, kill_at });
                 }
-                HealthAction::StandDown(failure) => {
-                    self.note(Note::Unhealthy(failure));
-                    self.is_unhealthy = true;
-                }
+                HealthAction::StandDown(failure) => self.note(Note::Unhealthy(failure)),
             }
         }
         self.health = Some(health);

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::{Job, JobStatus, Supervisor};
+use crate::health::Health;
 use crate::record::{JobState, KeyedRun, Offset, Why};
 use crate::time::Time;
 
@@ -110,18 +111,19 @@ impl Supervisor {
     }
 
     fn job_of(&self, term: Offset) -> JobIs {
-        match (&self.job, self.over) {
-            (Job::None, Some(Over { why, gone_at })) => JobIs::Gone(JobEnd {
-                proof: NothingLeft { term },
-                why,
-                exit: self.run.status.map(JobStatus::code),
-                leaving: self.leaves_after(why),
-                once: None,
-                fenced: self.fenced,
-                gone_at,
-                back_off: self.failed_runs.back_off(),
-            }),
-            _ => JobIs::Alive { term, report: self.report, is_unhealthy: self.is_unhealthy, fenced: self.fenced },
-        }
+        let (Job::None, Some(Over { why, gone_at })) = (&self.job, self.over) else {
+            let is_unhealthy = self.health.as_ref().is_some_and(Health::is_unhealthy);
+            return JobIs::Alive { term, report: self.report, is_unhealthy, fenced: self.fenced };
+        };
+        JobIs::Gone(JobEnd {
+            proof: NothingLeft { term },
+            why,
+            exit: self.run.status.map(JobStatus::code),
+            leaving: self.leaves_after(why),
+            once: None,
+            fenced: self.fenced,
+            gone_at,
+            back_off: self.failed_runs.back_off(),
+        })
     }
 }

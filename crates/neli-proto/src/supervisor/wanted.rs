@@ -59,7 +59,9 @@ impl Supervisor {
         let before = mem::replace(&mut self.wanted, wanted);
         if before != wanted {
             match wanted {
-                Some(wanted) => self.follow(now, before.filter(|before| before.grant.term == wanted.grant.term), wanted),
+                Some(wanted) => {
+                    self.follow(now, before.filter(|before| before.grant.term == wanted.grant.term), wanted)
+                }
                 // Nothing may run without a term.
                 None if self.job_may_be_alive() => self.lose(now),
                 None => {}

@@ -375,7 +375,8 @@ impl Fixture {
 fn shown_change(before: Option<Wanted>, wanted: Option<Wanted>) -> impl Iterator<Item = &'static str> {
     let term = wanted.map(|wanted| wanted.grant.term);
     let before = before.filter(|before| Some(before.grant.term) == term);
-    let is_given = wanted.map(|wanted| (wanted.grant, wanted.again)) != before.map(|before| (before.grant, before.again));
+    let is_given =
+        wanted.map(|wanted| (wanted.grant, wanted.again)) != before.map(|before| (before.grant, before.again));
     let given = wanted.filter(|_| is_given).map(|_| if before.is_some() { "extend" } else { "let the job run" });
     let does = wanted.map(|wanted| wanted.does).filter(|does| before.is_some_and(|before| before.does != *does));
     let does = does.map(|does| match does {

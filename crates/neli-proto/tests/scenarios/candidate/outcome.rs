@@ -53,7 +53,9 @@ pub(super) fn shown_change(now: Time, before: Option<Wanted>, wanted: Option<Wan
         (Some(before), does) if before == does => None,
         (_, Does::Run) => None,
         (_, Does::Stop { why, by: None }) => Some(format!("has the job stopped: {why}")),
-        (_, Does::Stop { why, by: Some(by) }) => Some(format!("has the job stopped within {}: {why}", shown(by.since(now)))),
+        (_, Does::Stop { why, by: Some(by) }) => {
+            Some(format!("has the job stopped within {}: {why}", shown(by.since(now))))
+        }
         (_, Does::Die) => Some("has the job killed".to_owned()),
         (_, Does::Hold { .. } | Does::RunOnce { .. }) => panic!("the node's: {does:?}"),
     };
