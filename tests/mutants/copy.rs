@@ -96,12 +96,14 @@ codegen-units = 255",
 fn sources() -> std::io::Result<Vec<Source>> {
     let mut sources = Vec::new();
     for file in files_below(root(), &|name| !matches!(name, "src" | "crates"))? {
-        let file = file.display().to_string();
-        let path: Vec<&str> = file.split('/').collect();
-        let is_test = path.iter().any(|name| matches!(*name, "tests" | "tests.rs"));
-        if file.ends_with(".rs") && path.contains(&"src") && !is_test {
+        let names: Vec<_> = file.iter().collect();
+        let is_test = names.iter().any(|name| *name == "tests" || *name == "tests.rs");
+        if file.extension().is_some_and(|extension| extension == "rs")
+            && names.iter().any(|name| *name == "src")
+            && !is_test
+        {
             let text = fs::read_to_string(root().join(&file))?;
-            sources.push(Source::new(file, text));
+            sources.push(Source::new(file.display().to_string(), text));
         }
     }
     Ok(sources)

@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(found(&[text], &edit_in("two", "b();", "")), Ok("0: b();".to_owned()));
         let error = "`b();` in a function `three` is not found";
         assert_eq!(found(&[text], &edit_in("three", "b();", "")), Err(error.to_owned()));
-        assert_eq!(found(&[text, "fn one() {\n    b();\n}\n"], &edit_in("one", "b();", "")).is_err(), true);
+        assert!(found(&[text, "fn one() {\n    b();\n}\n"], &edit_in("one", "b();", "")).is_err());
     }
 
     #[test]
