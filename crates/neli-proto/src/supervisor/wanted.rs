@@ -57,17 +57,16 @@ impl Supervisor {
     /// Handles what the candidate wants of the job; `None` while it holds no term.
     pub fn set_wanted(&mut self, now: Time, wanted: Option<Wanted>) {
         let before = mem::replace(&mut self.wanted, wanted);
-        if before != wanted {
-            match wanted {
-                Some(wanted) => {
-                    self.follow(now, before.filter(|before| before.grant.term == wanted.grant.term), wanted)
-                }
-                // Nothing may run without a term.
-                None if self.job_may_be_alive() => self.lose(now),
-                None => {}
-            }
-            self.look_after_health(now);
+        if before == wanted {
+            return;
         }
+        if let Some(wanted) = wanted {
+            self.follow(now, before.filter(|before| before.grant.term == wanted.grant.term), wanted);
+        } else if self.job_may_be_alive() {
+            // Nothing may run without a term.
+            self.lose(now);
+        }
+        self.look_after_health(now);
     }
 
     /// Handles a change; `before` is what was wanted under the same term.
