@@ -48,7 +48,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "ProducerKeptAfterCut",
         breaks: "After a topic was created again, the producer for the old topic still writes to it",
         edits: &[edit(
-            "self.actions.extend([Action::ForgetTerms, ‹Action::RenewProducer›, Action::Ask]);",
+            "self.actions.extend([Action::ForgetTerms, ‹Action::RenewProducer›, Action::ReadAnew]);",
             "Action::ForgetTerms",
         )],
         noticed_by: &[Scenarios],

@@ -290,7 +290,7 @@ impl Subject for Scenario {
 
     fn actions(&mut self) -> Vec<String> {
         let wanted = self.candidate.wants();
-        let mut actions = Vec::from_iter(shown_change(self.now, self.wanted, wanted));
+        let mut actions = shown_change(self.now, self.wanted, wanted);
         self.grant = wanted.map(|wanted| wanted.grant).or(self.grant);
         self.wanted = wanted;
         while let Some(action) = self.candidate.poll_action() {

@@ -123,7 +123,7 @@ impl Subject for Fixture {
 
     fn actions(&mut self) -> Vec<String> {
         let wanted = self.candidate.wants();
-        let mut actions = Vec::from_iter(shown_change(self.wanted, wanted).map(str::to_owned));
+        let mut actions = shown_change(self.wanted, wanted).map(str::to_owned).collect::<Vec<_>>();
         self.grant = wanted.map_or(self.grant, |wanted| wanted.grant);
         self.wanted = wanted;
         while let Some(action) = self.candidate.poll_action() {

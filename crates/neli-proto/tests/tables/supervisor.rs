@@ -111,7 +111,8 @@ impl Subject for Fixture {
     }
 
     fn actions(&mut self) -> Vec<String> {
-        let mut actions: Vec<String> = std::iter::from_fn(|| self.supervisor.poll_action()).filter_map(shown).collect();
+        let mut actions: Vec<String> =
+            std::iter::from_fn(|| self.supervisor.poll_action()).filter_map(|action| shown(&action)).collect();
         let local = self.supervisor.local();
         actions.extend(shown_change(&self.seen, &local));
         self.seen = local;
@@ -212,7 +213,7 @@ impl Fixture {
     }
 }
 
-fn shown(action: Action) -> Option<String> {
+fn shown(action: &Action) -> Option<String> {
     Some(match action {
         Action::DieOf { .. } => "die of the signal".to_owned(),
         Action::Exit(ending) => format!("exit: {ending:?}"),
