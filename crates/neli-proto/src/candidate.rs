@@ -188,7 +188,7 @@ impl Candidate {
                 self.step(now, Input::TopicJudged { is_misread });
                 self.common.introduce(now);
             }
-            Event::Undecodable => self.common.listener.undecodable(now),
+            Event::Undecodable { .. } => self.common.listener.undecodable(now),
             Event::UnusedPartitions => self.common.learn_of_unused_partitions(),
             Event::Undelivered { seq } => self.step(now, Input::Undelivered { seq }),
         }
