@@ -323,7 +323,7 @@ impl Session {
             // A session's readers don't read for display.
             KafkaEvent::ReadForDisplay { .. } => {}
             KafkaEvent::Reading { reading, partition, event } => {
-                self.router.handle(clock::now(), reading, partition, event);
+                self.router.handle(clock::now(), reading, partition, &event);
                 self.follow_router();
             }
             KafkaEvent::Topic { asked, facts } => self.judged(asked, &facts),

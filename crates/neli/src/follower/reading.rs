@@ -209,7 +209,7 @@ impl Reading {
                     self.reads_on(reading);
                 }
                 let now = clock::now();
-                self.router.handle(now, reading, partition, event);
+                self.router.handle(now, reading, partition, &event);
                 self.follow_router(now).map_err(|error| Error::System(text::reason(&error)))?;
             }
             // A follower sends nothing, and does not ask for the topic's id or settings.

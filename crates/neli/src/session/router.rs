@@ -204,7 +204,9 @@ impl<R: Readers> Router<R> {
     /// Ends all readings.
     pub(crate) fn stop(&mut self) {
         let readings: BTreeSet<u32> = self.progress.keys().map(|(reading, _)| *reading).chain(self.live).collect();
-        readings.into_iter().for_each(|reading| self.readers.close(reading));
+        for reading in readings {
+            self.readers.close(reading);
+        }
         self.places.fill(ReadingPlace::default());
         (self.live, self.following) = (None, 0);
         self.progress.clear();
@@ -217,18 +219,20 @@ impl<R: Readers> Router<R> {
     // ---- events of the readings ---------------------------------------------------------------------------------------
 
     /// Handles an event of a reading that concerns each election of a partition.
-    pub(crate) fn handle(&mut self, now: Time, reading: u32, partition: i32, event: Event) {
+    pub(crate) fn handle(&mut self, now: Time, reading: u32, partition: i32, event: &Event) {
         let Some(progress) = self.progress_of(now, reading, partition) else { return };
         let reads = progress.stage == Stage::Reading;
-        match event {
-            Event::Answered { end, .. } => {
-                (progress.is_answered, progress.known_end) = (true, end);
-                self.tell_all(reading, partition, &event);
+        if let Event::Answered { end, .. } = event {
+            (progress.is_answered, progress.known_end) = (true, *end);
+            self.tell_all(reading, partition, event);
+        } else if *event == Event::HistoryCut {
+            self.cut(reading, partition);
+        } else if let Event::ReachedEnd { next } = event {
+            if reads {
+                self.reached_end(now, reading, partition, *next);
             }
-            Event::HistoryCut => self.cut(reading, partition),
-            Event::ReachedEnd { next } if reads => self.caught_up(now, reading, partition, next),
-            event if reads => self.tell_all(reading, partition, &event),
-            _ => {}
+        } else if reads {
+            self.tell_all(reading, partition, event);
         }
         self.start_extra(now);
     }
@@ -286,7 +290,7 @@ impl<R: Readers> Router<R> {
         }
     }
 
-    fn caught_up(&mut self, now: Time, reading: u32, partition: i32, next: i64) {
+    fn reached_end(&mut self, now: Time, reading: u32, partition: i32, next: i64) {
         let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
         if next > progress.position {
             // Behind the last record there are only markers. Each election must get the end, since no record follows that would show it.

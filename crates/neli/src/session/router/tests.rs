@@ -65,7 +65,7 @@ impl Fixture {
     }
 
     fn ends(&mut self, reading: u32, partition: i32, end: i64) {
-        self.0.handle(NOW, reading, partition, Event::Answered { asked: NOW, start: 0, end, trusted: true });
+        self.0.handle(NOW, reading, partition, &Event::Answered { asked: NOW, start: 0, end, trusted: true });
     }
 
     /// A record of this role.
@@ -80,7 +80,7 @@ impl Fixture {
     }
 
     fn caught_up(&mut self, reading: u32, partition: i32, next: i64) {
-        self.0.handle(NOW, reading, partition, Event::ReachedEnd { next });
+        self.0.handle(NOW, reading, partition, &Event::ReachedEnd { next });
     }
 
     /// The orders to the readers, and then the events.
@@ -231,7 +231,7 @@ fn a_hello_of_any_candidate_is_reported_once() {
     fixture.0.read_from(NOW, 0, 10);
     hello(&mut fixture, 2, 10);
     assert!(!fixture.wanted().contains(&"hello 10".to_owned()), "read again");
-    fixture.0.handle(NOW, 1, 0, Event::HistoryCut);
+    fixture.0.handle(NOW, 1, 0, &Event::HistoryCut);
     fixture.0.read_anew(NOW, 1);
     fixture.ends(3, 0, 1);
     fixture.0.read_from(NOW, 1, 0);
@@ -243,7 +243,7 @@ fn a_hello_of_any_candidate_is_reported_once() {
 #[test]
 fn a_cut_partition_is_read_on_from_where_the_first_has_caught_up() {
     let mut fixture = Fixture::reading(4, 2);
-    fixture.0.handle(NOW, 1, 0, Event::HistoryCut);
+    fixture.0.handle(NOW, 1, 0, &Event::HistoryCut);
     assert_eq!(fixture.wanted(), ["0: HistoryCut", "2: HistoryCut"]);
     fixture.record(1, 1, 10, 1);
     assert_eq!(fixture.wanted(), ["1: read 10"], "the other partition goes on");
@@ -354,7 +354,7 @@ fn readings_that_come_to_nothing_hold_up_no_other_for_long() {
     fixture.wanted();
     let goes_on = |fixture: &mut Fixture, seconds: u64| {
         let now = NOW + Duration::from_secs(seconds);
-        fixture.0.handle(now, 1, 5, Event::ReachedEnd { next: 10 });
+        fixture.0.handle(now, 1, 5, &Event::ReachedEnd { next: 10 });
         fixture.wanted()
     };
     assert!(!goes_on(&mut fixture, 9).contains(&"start 6 of 4".to_owned()));
