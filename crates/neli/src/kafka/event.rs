@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate;
+use neli_proto::event::Event;
 use neli_proto::fact::Facts;
 use neli_proto::time::Time;
 use neli_proto::topic::{Risk, TopicFacts, TopicIdentity};
@@ -70,15 +70,15 @@ pub enum KafkaEvent {
         /// The record.
         record: ReadRecord,
     },
-    /// An event of the reading of a partition that concerns all its elections: [`candidate::Event::Answered`], first and every 20 s;
-    /// [`candidate::Event::HistoryCut`], [`candidate::Event::ReachedEnd`] or [`candidate::Event::Undecodable`].
+    /// An event of the reading of a partition that concerns all its elections: [`Event::Answered`], first and every 20 s;
+    /// [`Event::HistoryCut`], [`Event::ReachedEnd`] or [`Event::Undecodable`].
     Reading {
         /// The reading's number.
         reading: u32,
         /// The partition.
         partition: i32,
         /// The event.
-        event: candidate::Event,
+        event: Event,
     },
     /// The answer to [`Producer::judge`](crate::kafka::producer::Producer::judge).
     Topic {
@@ -126,7 +126,7 @@ pub enum SessionEvent {
         /// Its role.
         role: u32,
         /// The event.
-        event: candidate::Event,
+        event: Event,
     },
     /// The result of a question about a key's facts, or of a fact that was sent.
     Facts {
@@ -187,7 +187,7 @@ pub enum JournalRecord {
     /// A record that concerns no election of this process.
     Other,
     /// The event for the candidate of this role.
-    Role(u32, candidate::Event),
+    Role(u32, Event),
 }
 
 /// The result of a question about a key's facts, or of a fact that was sent.

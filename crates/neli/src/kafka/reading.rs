@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
-use neli_proto::candidate;
+use neli_proto::event::Event;
 use neli_proto::time::Time;
 use tokio::sync::mpsc::Sender;
 
@@ -97,7 +97,7 @@ impl Reading {
     }
 
     /// Sends an event of this reading of a partition, for all its elections.
-    pub(super) fn send_own(&self, partition: i32, event: candidate::Event) {
+    pub(super) fn send_own(&self, partition: i32, event: Event) {
         self.send(KafkaEvent::Reading { reading: self.number, partition, event });
     }
 

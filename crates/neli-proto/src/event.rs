@@ -1,4 +1,4 @@
-//! The events in Kafka that a candidate handles.
+//! The events in Kafka that a candidate handles. They are what a reader of Kafka hands over, and nothing else carries them.
 
 use alloc::boxed::Box;
 
