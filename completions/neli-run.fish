@@ -119,7 +119,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s h -l help -
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l properties -d 'Read properties, such as passwords, from a file' -r -F
-complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d 'Only elections of this group [default: all groups]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d 'Only this group [default: all groups]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s t -l topic -d 'Only this topic [default: all named *.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l embedded -d 'Look at a trial on this machine, without Kafka'

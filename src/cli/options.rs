@@ -93,10 +93,9 @@ impl Section {
     /// The column of `-h` in which the texts begin: two columns after the longest name. `-h` shows the common options of the program, and those
     /// of a subcommand that are about the election.
     fn help_column(self) -> usize {
-        let names = options().filter(|option| match self {
-            Self::Common => option.section == self,
-            _ => ELECTION.contains(&option.long),
-        });
+        let is_shown =
+            |option: &&Opt| if self == Self::Common { option.section == self } else { ELECTION.contains(&option.long) };
+        let names = options().filter(is_shown);
         let lengths = names.map(|option| {
             let value = option.value_name().map_or(0, |name| " <>".len() + name.chars().count());
             "  -s, --".len() + option.long.len() + value

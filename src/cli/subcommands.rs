@@ -58,7 +58,7 @@ fn list() -> Command {
         .arg(timeout("5s"))
 }
 
-const LIST_GROUP: &str = "Only elections of this group [default: all groups]";
+const LIST_GROUP: &str = "Only this group [default: all groups]";
 
 const LIST_TOPIC: &str = "Only this topic [default: all named *.neli]";
 
