@@ -265,7 +265,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l on-fence -d
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l log-format -d 'Log a sentence a line, or a JSON object a line [default: text]' -r -f -a "text\t''
 json\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l log-file -d 'Append the log to this file, and keep stderr for the job [default: stderr]' -r -F
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s g -l group -d 'The election [default: only check machine and brokers]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s g -l group -d 'The election [default: check machine and Kafka]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l preempt -d 'Ask a leader of a lower priority to stand down'
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l embedded -d 'Try neli-run on this machine, without Kafka'
