@@ -79,7 +79,8 @@ impl Kafka {
 
     /// Creates a topic with one partition and these settings.
     pub fn create_replicated_topic(&self, name: &str, replicas: i32, settings: &[(&str, &str)]) {
-        self.try_create_replicated_topic(name, 1, replicas, settings).expect("the topic is made");
+        let topic = NewTopic::new(name, 1, TopicReplication::Fixed(replicas));
+        self.create_listed(&settings.iter().fold(topic, |topic, (key, value)| topic.set(key, value)));
     }
 
     /// Creates a topic with one partition and these settings, which may fail.
@@ -100,15 +101,20 @@ impl Kafka {
 
     /// Creates a topic with this number of partitions, of one replica each.
     pub fn create_partitioned_topic(&self, name: &str, partitions: i32) {
-        self.create(&NewTopic::new(name, partitions, TopicReplication::Fixed(1))).expect("the topic is made");
+        self.create_listed(&NewTopic::new(name, partitions, TopicReplication::Fixed(1)));
     }
 
     /// Creates a topic with one partition on the brokers with these ids: the first of them leads it.
     pub fn create_topic_on(&self, name: &str, brokers: &[i32], settings: &[(&str, &str)]) {
         let assignment = [brokers];
         let topic = NewTopic::new(name, 1, TopicReplication::Variable(&assignment));
-        self.create(&settings.iter().fold(topic, |topic, (key, value)| topic.set(key, value)))
-            .expect("the topic is made");
+        self.create_listed(&settings.iter().fold(topic, |topic, (key, value)| topic.set(key, value)));
+    }
+
+    /// Creates a topic, and waits until a broker lists it, which is a moment after its controller has made it.
+    fn create_listed(&self, topic: &NewTopic<'_>) {
+        self.create(topic).expect("the topic is made");
+        wait::until_true("a topic that is listed", || self.has_topic(topic.name));
     }
 
     /// Adds partitions to a topic until it has this number.
