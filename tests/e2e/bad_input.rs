@@ -102,7 +102,7 @@ fn a_missing_login_is_refused() {
 fn a_topic_that_may_not_be_read_is_refused() {
     let guarded = Guarded::new(Elector::Log);
     guarded.create_topic();
-    let run = guarded.candidate(Elector::Log, &Account::NoRead.properties()).start();
+    let run = guarded.candidate(Elector::Log, &Account::NoRead.properties()).lease("3s").start();
     assert_refused(run, &[&guarded.election.topic()]);
 }
 
@@ -110,7 +110,7 @@ fn a_topic_that_may_not_be_read_is_refused() {
 fn a_topic_that_may_not_be_written_is_refused() {
     let guarded = Guarded::new(Elector::Log);
     guarded.create_topic();
-    let run = guarded.candidate(Elector::Log, &Account::NoWrite.properties()).start();
+    let run = guarded.candidate(Elector::Log, &Account::NoWrite.properties()).lease("3s").start();
     assert_refused(run, &[&guarded.election.topic()]);
     assert_eq!(journal::end(&guarded.plain, &guarded.election.topic()), 0);
 }

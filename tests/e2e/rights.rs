@@ -129,7 +129,8 @@ impl Tenancy {
     fn assert_refused(&self, missing: Need) {
         let words = self.words(missing);
         let refuse = || {
-            let run = self.candidate().start();
+            // A right that is missing is waited for, for a lease.
+            let run = self.candidate().lease("3s").start();
             assert_refused(run, &words.each_ref().map(String::as_str));
         };
         refuse();
