@@ -208,7 +208,7 @@ impl Kafka {
     /// What Kafka answers to an administrator's request; asked again while the refusal is one that passes.
     fn administer<T>(
         &self,
-        request: impl AsyncFn(&AdminClient<DefaultClientContext>) -> Result<T, RDKafkaErrorCode>,
+        mut request: impl AsyncFnMut(&AdminClient<DefaultClientContext>) -> Result<T, RDKafkaErrorCode>,
     ) -> Result<T, RDKafkaErrorCode> {
         let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
