@@ -271,7 +271,6 @@ impl Reading {
             KafkaEvent::Up => Input::Up,
             KafkaEvent::Refused { error } => return Err(StartupError::new(error)),
             KafkaEvent::Warning(warning) => Input::Warning(warning),
-            // Followers react to a move of the embedded broker. Here its end only appears as a missing answer.
             KafkaEvent::AppendRefused { .. }
             | KafkaEvent::BrokerSession(_)
             | KafkaEvent::Created { .. }
@@ -280,7 +279,6 @@ impl Reading {
             | KafkaEvent::Facts { .. }
             | KafkaEvent::HelloDelivered
             | KafkaEvent::Identified { .. }
-            | KafkaEvent::Moved(_)
             | KafkaEvent::NotDelivered { .. }
             | KafkaEvent::Reading { .. }
             | KafkaEvent::Topic { .. } => return Ok(None),
@@ -292,8 +290,6 @@ impl Reading {
         match () {
             () if from > start => Origin::Middle,
             () if from > 0 => Origin::CutHead,
-            // If the previous broker was killed, its records may have been lost.
-            () if self.embedded().is_some_and(|broker| broker.trusted_from() > clock::now()) => Origin::Middle,
             () => Origin::Beginning,
         }
     }

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use neli::program::embedded::FoundBroker;
 use neli::program::{Access, Session, SessionEvent, SessionSettings, Unperformed, clock};
 use neli_proto::broker_death;
 use neli_proto::node::{self, Action};
-use neli_proto::time::Time;
 
 use crate::config::Config;
 use crate::exit::StartupError;
@@ -34,6 +32,9 @@ pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) ->
 
 impl MainLoop {
     pub(super) fn handle_session_event(&mut self, event: SessionEvent) {
+        if self.broker_has_ended() {
+            return;
+        }
         let now = clock::now();
         match event {
             SessionEvent::AppendRefused { error } => self.kafka.append_was_refused(now, error),
@@ -49,7 +50,6 @@ impl MainLoop {
             SessionEvent::Group { refusal: None } => drop(self.kafka.group.end(now)),
             SessionEvent::Hello { offset, value } => self.nodes.handle_hello(now, offset, &value),
             SessionEvent::HelloDelivered => self.kafka.refused_appends.end(),
-            SessionEvent::Moved(found) => self.move_to(now, &found),
             SessionEvent::Refused { error } => {
                 self.nodes.tell_all(&node::Event::Refused { error: error.into() });
             }
@@ -65,6 +65,9 @@ impl MainLoop {
 
     /// Performs those actions of a node that concern Kafka.
     pub(super) fn perform_in_kafka(&mut self, at: usize, action: &Action) {
+        if self.broker_has_ended() {
+            return self.perform_without_broker(at, action);
+        }
         if let Action::ReadAnew = action {
             self.nodes.roles[at].readings += 1;
         }
@@ -85,12 +88,6 @@ impl MainLoop {
                 self.nodes.tell_all(&node::Event::Refused { error: error.to_string().into() });
             }
         }
-    }
-
-    /// Handles the death of the embedded broker: another one runs, with an empty journal.
-    fn move_to(&mut self, now: Time, found: &FoundBroker) {
-        let alone = self.nodes.are_alone(now);
-        self.nodes.session.move_to(found, &self.config.client.properties, alone);
     }
 
     /// Warns once if the lease is shorter than a broker's death takes.

@@ -173,7 +173,7 @@ const LIBRARY: [(&str, &[&str]); 31] = [
     ("waiter", &["alarm", "clock"]),
     ("events", &["event"]),
     ("leadership", &["clock", "event"]),
-    ("kafka", &["clock", "election", "error", "names", "sealed_memfd", "text"]),
+    ("kafka", &["clock", "election", "error", "names", "text"]),
     ("lease", &["clock", "command", "error", "reason"]),
     ("session", &["clock", "election", "kafka", "text"]),
     ("state", &["command", "error", "event", "leadership", "lease"]),
@@ -248,19 +248,18 @@ const LIBRARY: [(&str, &[&str]); 31] = [
 ];
 
 /// The modules of `crates/neli/src/kafka`.
-const KAFKA: [(&str, &[&str]); 27] = [
+const KAFKA: [(&str, &[&str]); 26] = [
     ("advertised_address", &[]),
     ("answer_limit", &[]),
     ("embedded", &[]),
     ("error_class", &[]),
     ("by_broker", &[]),
     ("log_bounds", &["by_broker", "error_class"]),
-    ("event", &["embedded"]),
+    ("event", &[]),
     ("librdkafka", &["error_class"]),
     ("cluster", &["librdkafka"]),
     ("access", &["cluster", "embedded"]),
     ("rebootstrap", &["librdkafka"]),
-    ("broker_watch", &["embedded", "event"]),
     ("context", &["access", "advertised_address", "error_class", "rebootstrap"]),
     ("bootstrap_servers", &["access", "cluster", "context", "librdkafka"]),
     ("identity", &["access", "answer_limit", "by_broker", "error_class", "event", "librdkafka", "rebootstrap"]),

@@ -180,7 +180,6 @@ mod kafka {
     mod advertised_address;
     mod answer_limit;
     mod bootstrap_servers;
-    pub mod broker_watch;
     mod by_broker;
     mod cluster;
     mod context;
@@ -225,7 +224,6 @@ pub mod program {
     pub use crate::kafka::access::{
         Access, HEARTBEAT_INTERVAL, LogCallback, MemberTimings, NoAddress, SESSION_TIMEOUT,
     };
-    pub use crate::kafka::broker_watch;
     pub use crate::kafka::embedded;
     pub use crate::kafka::error_class::Layer;
     pub use crate::kafka::event::{FactsEvent, KafkaEvent, Key, ReadRecord, ReadingEvent};

@@ -154,14 +154,12 @@ impl<R: HasNode> Nodes<R> {
         self.follow_many();
     }
 
-    /// Handles an event of a role's election in Kafka. `trusted`: whether an empty log is a new one. `look` gets the event that the node
-    /// gets.
+    /// Handles an event of a role's election in Kafka. `look` gets the event that the node gets.
     pub fn handle_role_event(
         &mut self,
         now: Time,
         at: usize,
         event: RoleEvent,
-        trusted: bool,
         look: impl FnOnce(&candidate::Event),
     ) {
         if matches!(event, RoleEvent::Ends { .. }) {
@@ -173,7 +171,7 @@ impl<R: HasNode> Nodes<R> {
         }
         let partitions = self.session.partitions();
         self.many.iter_mut().for_each(|many| event.tell_many(many, now, at, partitions));
-        match event.for_candidate(trusted) {
+        match event.for_candidate() {
             Ok(event) => {
                 look(&event);
                 self.election_event(now, at, event);

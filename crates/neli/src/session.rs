@@ -26,7 +26,6 @@ use event::{RoleEvent, SessionEvent};
 use members::Members;
 use readers::Readers;
 
-mod embedded;
 pub(crate) mod event;
 mod facts;
 mod group;
@@ -120,9 +119,7 @@ impl Session {
         let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
         let (report_sender, reports) = mpsc::channel(REPORTS_WAITING);
         let producer = Producer::start(&access, &settings.elections, settings.timeout, event_sender.clone())?;
-        // Another embedded broker may have made the topic with another number.
-        let keeps_partitions = access.embedded.is_none();
-        let readers = Readers::new(source(&access, &settings), keeps_partitions, event_sender.clone());
+        let readers = Readers::new(source(&access, &settings), true, event_sender.clone());
         Ok(Self {
             access,
             producer,
@@ -317,7 +314,6 @@ impl Session {
                 self.last_hello.hello_delivered();
                 SessionEvent::HelloDelivered
             }
-            KafkaEvent::Moved(found) => SessionEvent::Moved(found),
             KafkaEvent::NotDelivered { role, seq, .. } => return self.tell(role, RoleEvent::NotDelivered { seq }),
             KafkaEvent::Partitions(partitions) => return self.found(partitions),
             KafkaEvent::Reading { reading, partition, event } => {

@@ -123,7 +123,6 @@ impl Scenario {
                     asked: words.time_of("asked").unwrap_or(self.now),
                     start: held.start,
                     end: held.end,
-                    trusted: !words.says("untrusted"),
                 }
             }
             "cut" => Event::HistoryCut,
@@ -150,7 +149,6 @@ impl Scenario {
                 "unknown" => Standing::Unknown,
                 other => panic!("{other} is no standing"),
             }),
-            "trusted" => Event::LogTrusted,
             "topic" => Event::TopicIdentified {
                 asked: words.time_of("asked").unwrap_or(self.now),
                 identity: match words.word(1) {

@@ -27,17 +27,14 @@ impl Driver {
                     self.refused_appends.end();
                 }
                 self.nodes.roles[role as usize].note(now, &event);
-                // The log of this process's embedded broker is complete: an empty one is new.
-                let is_trusted = true;
-                self.nodes.handle_role_event(now, role as usize, event, is_trusted, |_| {});
+                self.nodes.handle_role_event(now, role as usize, event, |_| {});
             }
             SessionEvent::Warning(message) => self.warn(&message),
             SessionEvent::BrokerSession(_)
             | SessionEvent::Created { .. }
             | SessionEvent::Debug(_)
             // The library has no keys.
-            | SessionEvent::Facts { .. }
-            | SessionEvent::Moved(_) => {}
+            | SessionEvent::Facts { .. } => {}
             SessionEvent::Up => self.nodes.roles.iter().for_each(|role| role.set_trouble(None)),
         }
     }

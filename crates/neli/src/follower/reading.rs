@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use neli_proto::followed_mapping::FollowedMapping;
@@ -20,7 +19,6 @@ use crate::clock;
 use crate::election::Elections;
 use crate::error::Error;
 use crate::event::{Event, Leader};
-use crate::kafka::embedded::Connection;
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::source::Source;
 use crate::leadership::{Heard, Leadership};
@@ -38,8 +36,6 @@ const STUCK_AFTER: Duration = Duration::from_secs(20);
 /// The journals, as they are read.
 pub(super) struct Reading {
     elections: Elections,
-    /// The embedded broker. Its log may be empty because the broker before it died, which shows no vacancy.
-    embedded: Option<Arc<Connection>>,
     readers: Readers,
     /// By how many partitions the candidates map roles to partitions; `None` with a single role, which is always in partition 0.
     mapping: Option<FollowedMapping>,
@@ -81,7 +77,6 @@ impl Reading {
             mapping: elections.are_many().then(|| FollowedMapping::new(&elections.typed())),
             counted: None,
             elections: elections.clone(),
-            embedded: source.access.embedded.clone(),
             // A topic that was created again may have another number of partitions, so each reader finds it by itself.
             readers: Readers::new(source, false, event_sender),
             touched: (0..states.len()).collect(),
@@ -215,7 +210,6 @@ impl Reading {
             | KafkaEvent::Facts { .. }
             | KafkaEvent::HelloDelivered
             | KafkaEvent::Identified { .. }
-            | KafkaEvent::Moved(_)
             | KafkaEvent::NotDelivered { .. }
             | KafkaEvent::Topic { .. } => {}
             // Nobody may be listening.
@@ -249,8 +243,7 @@ impl Reading {
             RoleEvent::CaughtUp { next } => role.listener.reached(now, next),
             RoleEvent::Cut => self.read_anew(now, number),
             RoleEvent::Ends { asked, start, end } => {
-                let trusted = self.embedded.as_ref().is_none_or(|broker| now >= broker.trusted_from());
-                match role.listener.answered(now, LogBounds { asked, start, end, trusted }) {
+                match role.listener.answered(now, LogBounds { asked, start, end }) {
                     Ok(Some(from)) => self.readers.read_from(now, number, from),
                     Ok(None) => {}
                     Err(_) => self.read_anew(now, number),

@@ -8,7 +8,6 @@ use neli_proto::fact::Facts;
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicFacts, TopicIdentity};
 
-use crate::kafka::embedded::FoundBroker;
 
 /// An event in Kafka, except those of the consumer group ([`GroupEvent`](crate::kafka::group::GroupEvent)). The threads that send it wait
 /// while the channel is full; the caller's thread never sends one.
@@ -59,9 +58,6 @@ pub enum KafkaEvent {
         /// The partitions that the answer concerns.
         partitions: Vec<i32>,
     },
-    /// The embedded broker has died, and another one runs at another address with an empty journal. Readers, producers and group members
-    /// must start again with that one.
-    Moved(FoundBroker),
     /// A record that was sent was not acknowledged in time, or never will be.
     NotDelivered {
         /// The role of the record's election, as given to [`Producer::send`](crate::kafka::producer::Producer::send).

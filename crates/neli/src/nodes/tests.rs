@@ -170,7 +170,7 @@ async fn a_process_that_is_refused_for_its_mapping_waits_for_its_claims() {
     for event in [
         candidate::Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed },
         candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true },
-        candidate::Event::Answered { asked: now, start: 0, end: 0, trusted: true },
+        candidate::Event::Answered { asked: now, start: 0, end: 0 },
     ] {
         nodes.roles[0].node.handle(now, Event::Election(event));
     }

@@ -10,7 +10,6 @@ use neli_proto::record::{Record, is_question};
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicFacts, TopicIdentity};
 
-use crate::kafka::embedded::FoundBroker;
 use crate::kafka::event::FactsEvent;
 
 /// An event of a session.
@@ -62,9 +61,6 @@ pub enum SessionEvent {
     },
     /// A hello of this process is in the log.
     HelloDelivered,
-    /// The embedded broker has died, and another is running: to be passed to
-    /// [`Session::move_to`](crate::program::Session::move_to).
-    Moved(FoundBroker),
     /// Kafka or librdkafka refuses for good: one line that names the thing, the value, and what would be right.
     Refused {
         /// The line.
@@ -198,12 +194,12 @@ impl RoleEvent {
         }
     }
 
-    /// The event for the election's candidate. `trusted`: whether an empty log is known to be a new one.
+    /// The event for the election's candidate.
     ///
     /// # Errors
     ///
     /// Facts about the topic have to be judged first (R0).
-    pub(crate) fn for_candidate(self, trusted: bool) -> Result<CandidateEvent, Box<TopicFacts>> {
+    pub(crate) fn for_candidate(self) -> Result<CandidateEvent, Box<TopicFacts>> {
         Ok(match self {
             Self::Assigned => CandidateEvent::StandingChanged(Standing::Assigned),
             Self::CaughtUp { next } => CandidateEvent::ReachedEnd { next },
@@ -211,7 +207,7 @@ impl RoleEvent {
             Self::Delivered { seq } => CandidateEvent::Delivered { seq },
             Self::Elsewhere => CandidateEvent::StandingChanged(Standing::Elsewhere),
             Self::GroupRefuses { words } => CandidateEvent::GroupRefuses { words: words.map(Into::into) },
-            Self::Ends { asked, start, end } => CandidateEvent::Answered { asked, start, end, trusted },
+            Self::Ends { asked, start, end } => CandidateEvent::Answered { asked, start, end },
             Self::Identified { asked, identity } => CandidateEvent::TopicIdentified { asked, identity },
             Self::Named { id } => CandidateEvent::Named { id: id.into() },
             Self::NotDelivered { seq } => CandidateEvent::Undelivered { seq },

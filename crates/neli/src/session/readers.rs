@@ -8,7 +8,6 @@ use tokio::sync::mpsc::Sender;
 
 use super::event::RoleEvent;
 use super::router::{self, Router};
-use crate::kafka::access::Access;
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::reader::Reader;
 use crate::kafka::source::Source;
@@ -68,11 +67,6 @@ impl Readers {
         let found = self.router.partitions().filter(|_| self.keeps_partitions);
         let source = Source { partitions: found.or(self.source.partitions), only, ..self.source.clone() };
         Reader::start(source, reading, self.event_sender.clone())
-    }
-
-    /// Sets how later readers connect to Kafka.
-    pub(crate) fn reach_by(&mut self, access: Access) {
-        self.source.access = access;
     }
 
     // ---- events: `poll` is to be called after each -------------------------------------------------------------

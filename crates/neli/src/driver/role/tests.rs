@@ -33,7 +33,7 @@ fn leadership_after(passed: Duration, trouble: Option<&str>, end: i64, records: 
     let began = clock::now();
     role.set_trouble(trouble);
     let mut tell = |event| role.node.handle(began, node::Event::Election(event));
-    tell(candidate::Event::Answered { asked: began, start: 0, end, trusted: true });
+    tell(candidate::Event::Answered { asked: began, start: 0, end });
     for (offset, (written_ms, text)) in (0..).zip(records) {
         let record = Record::parse(text.as_bytes());
         tell(candidate::Event::Read { offset, record, written_ms: Some(*written_ms) });
