@@ -200,15 +200,14 @@ impl Releaser {
     }
 
     fn producer(&mut self, config: &ReleaseConfig) -> Result<&Producer, StartupError> {
-        let producer = match self.producer.take() {
-            Some(producer) => producer,
-            None => {
-                let ReleaseConfig { client, election, lease_ms, .. } = config;
-                let access = Access::try_from(client).map_err(StartupError::new)?;
-                let timeout = Duration::from_millis(*lease_ms);
-                Producer::start(&access, &Elections::from(election), timeout, self.events.clone())
-                    .map_err(StartupError::new)?
-            }
+        let producer = if let Some(producer) = self.producer.take() {
+            producer
+        } else {
+            let ReleaseConfig { client, election, lease_ms, .. } = config;
+            let access = Access::try_from(client).map_err(StartupError::new)?;
+            let timeout = Duration::from_millis(*lease_ms);
+            Producer::start(&access, &Elections::from(election), timeout, self.events.clone())
+                .map_err(StartupError::new)?
         };
         Ok(self.producer.insert(producer))
     }

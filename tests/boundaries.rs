@@ -39,7 +39,6 @@ const UNSAFE: &[&str] = &[
     "crates/neli/src/kafka/librdkafka/main_queue.rs",
     "crates/neli/src/kafka/partition_consumer.rs",
     "src/process/system.rs",
-    "src/process/system/libraries.rs",
     "src/process/system/pidfd.rs",
 ];
 

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::io;
 use std::mem;
-use std::sync::Arc;
 
 use neli::program::{
     Access, Brokers, Client, Elections, IfMissing, KafkaEvent, ReadRecord, Reader, ReadingEvent, Source, clock,
@@ -158,9 +157,9 @@ impl Reading {
         })
     }
 
-    /// The embedded broker, if it is read.
-    pub(super) fn embedded(&self) -> Option<&Arc<embedded::Connection>> {
-        self.source.access.embedded.as_ref()
+    /// Whether the embedded broker is read.
+    pub(super) fn is_embedded(&self) -> bool {
+        self.source.access.embedded.is_some()
     }
 
     /// Reads a partition from this offset.
@@ -259,7 +258,7 @@ impl Reading {
                 }
                 ReadingEvent::Undecodable { offset, error } => return Err(undecodable(offset, &error)),
             },
-            KafkaEvent::Down { .. } if self.embedded().is_some() => {
+            KafkaEvent::Down { .. } if self.is_embedded() => {
                 return Err(StartupError::new("the embedded broker is gone, and its journal with it"));
             }
             KafkaEvent::Down { error } => {
@@ -285,19 +284,19 @@ impl Reading {
         }))
     }
 
-    /// The meaning of an empty log from `from` on, if the log starts at `start`.
-    pub(super) fn origin(&self, from: Offset, start: Offset) -> Origin {
-        match () {
-            () if from > start => Origin::Middle,
-            () if from > 0 => Origin::CutHead,
-            () => Origin::Beginning,
-        }
-    }
-
     /// The error that the history was cut meanwhile.
     pub(super) fn history_cut(&self) -> StartupError {
         let topic = &self.source.elections.topic;
         StartupError::new(format!("topic {topic}: its history was cut or made anew meanwhile; run the command again"))
+    }
+}
+
+/// The meaning of an empty log from `from` on, if the log starts at `start`.
+pub(super) fn origin(from: Offset, start: Offset) -> Origin {
+    match () {
+        () if from > start => Origin::Middle,
+        () if from > 0 => Origin::CutHead,
+        () => Origin::Beginning,
     }
 }
 

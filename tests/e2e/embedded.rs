@@ -108,7 +108,10 @@ fn candidates_end_with_their_broker_and_the_next_one_leads_at_once() {
         let errors = candidate.events("error");
         assert_eq!(errors.len(), 1, "{errors:?}");
         let why = errors[0].text("message");
-        assert!(why.starts_with("the embedded broker has ended") && why.contains("start the candidates again"), "{why}");
+        assert!(
+            why.starts_with("the embedded broker has ended") && why.contains("start the candidates again"),
+            "{why}"
+        );
     }
     machine.election.assert_gone(term);
     assert_eq!(first.count("released"), 0, "there is no journal that could hold a release");

@@ -155,13 +155,7 @@ impl<R: HasNode> Nodes<R> {
     }
 
     /// Handles an event of a role's election in Kafka. `look` gets the event that the node gets.
-    pub fn handle_role_event(
-        &mut self,
-        now: Time,
-        at: usize,
-        event: RoleEvent,
-        look: impl FnOnce(&candidate::Event),
-    ) {
+    pub fn handle_role_event(&mut self, now: Time, at: usize, event: RoleEvent, look: impl FnOnce(&candidate::Event)) {
         if matches!(event, RoleEvent::Ends { .. }) {
             // By now it is known how many partitions the topic has.
             let role = &mut self.roles[at];

@@ -352,7 +352,9 @@ impl Machine {
             }
             Action::RunHook(run) => self.hooks.push((run.hook, run.id)),
             // Nobody is left to whom a release would say something.
-            Action::Send { record } if self.knows_that_broker_ended() && matches!(record.body, Body::Release { .. }) => {
+            Action::Send { record }
+                if self.knows_that_broker_ended() && matches!(record.body, Body::Release { .. }) =>
+            {
                 self.hear_of_election(now, candidate::Event::HistoryCut);
             }
             Action::Send { record } => self.send(record, setup, actions),

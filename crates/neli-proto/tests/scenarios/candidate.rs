@@ -119,11 +119,7 @@ impl Scenario {
         match words.verb() {
             "answered" => {
                 let held = words.range(1);
-                Event::Answered {
-                    asked: words.time_of("asked").unwrap_or(self.now),
-                    start: held.start,
-                    end: held.end,
-                }
+                Event::Answered { asked: words.time_of("asked").unwrap_or(self.now), start: held.start, end: held.end }
             }
             "cut" => Event::HistoryCut,
             "delivered" => Event::Delivered { seq: words.number(1) },

@@ -8,7 +8,6 @@ use neli_proto::fact::Facts;
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicFacts, TopicIdentity};
 
-
 /// An event in Kafka, except those of the consumer group ([`GroupEvent`](crate::kafka::group::GroupEvent)). The threads that send it wait
 /// while the channel is full; the caller's thread never sends one.
 #[derive(Debug)]
