@@ -35,7 +35,12 @@ impl Machine {
     /// What `neli-run broker` says where it must not run.
     fn refused_broker(&self) -> String {
         let mut broker = Command::new(PROGRAM);
-        let output = broker.arg("broker").env("XDG_RUNTIME_DIR", self.runtime.path()).output().expect("it runs");
+        // One that does not refuse ends too.
+        let output = broker
+            .args(["broker", "--idle-timeout", "10ms"])
+            .env("XDG_RUNTIME_DIR", self.runtime.path())
+            .output()
+            .expect("it runs");
         assert_eq!(output.status.code(), Some(125));
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
@@ -141,8 +146,11 @@ fn no_broker_begins_while_a_guard_of_the_one_before_it_is_left() {
     let term = run.await_lead();
     machine.election.await_witness(term);
     let guard = run.guard();
-    guard.signal(Signal::SIGSTOP);
-    wait::until_true("the guard is stopped", || guard.is_stopped());
+    // A candidate continues its guard.
+    for process in [run.process(), guard] {
+        process.signal(Signal::SIGSTOP);
+        wait::until_true("it is stopped", || process.is_stopped());
+    }
     machine.broker().expect("a broker").signal(Signal::SIGKILL);
     run.signal(Signal::SIGKILL);
     let process = format!("process {}, ", guard.pid);
@@ -151,6 +159,10 @@ fn no_broker_begins_while_a_guard_of_the_one_before_it_is_left() {
     assert_eq!(next.status(), 125);
     let why = next.strange_lines().concat();
     assert!(why.contains("--embedded: the last broker has ended") && why.contains(&process), "{why}");
+    let doctor =
+        Command::new(PROGRAM).args(["doctor", "--embedded"]).env("XDG_RUNTIME_DIR", machine.runtime.path()).output();
+    let found = String::from_utf8(doctor.expect("it runs").stdout).expect("it is text");
+    assert!(found.split_whitespace().collect::<Vec<_>>().join(" ").contains(&process), "{found}");
     guard.signal(Signal::SIGCONT);
     machine.election.await_gone(term);
     wait::until_true("the guard ends", || !guard.lives());

@@ -164,7 +164,6 @@ mod properties;
 mod random;
 mod reason;
 mod roles;
-mod sealed_memfd;
 mod session;
 mod state;
 mod task_guard;
@@ -271,9 +270,5 @@ pub mod program {
     pub mod random {
         //! Randomness.
         pub use crate::random::bytes;
-    }
-    pub mod sealed_memfd {
-        //! Files in memory that can't be changed any more.
-        pub use crate::sealed_memfd::{seals, write};
     }
 }

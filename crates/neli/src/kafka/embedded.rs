@@ -118,7 +118,7 @@ impl BrokerFinder {
     ///
     /// There is none, or it does not answer.
     pub fn find(&self) -> io::Result<Arc<Connection>> {
-        Connection::open(&self.directory).map(Arc::new)
+        Connection::open(&self.directory).map(Arc::new).map_err(|error| self.explained(error))
     }
 
     /// Finds the broker, or starts it, and holds the lock of the candidates. Blocks for some milliseconds if the
@@ -139,21 +139,26 @@ impl BrokerFinder {
                 }
                 Err(error) => error,
             };
-            let left = self.directory.holder()?;
             let now = clock::now();
             if now.since(begun) > TIMEOUT {
-                return Err(match left {
-                    Some(left) if is_unserved(&error) => io::Error::other(left.to_string()),
-                    Some(_) | None => {
-                        io::Error::new(error.kind(), format!("the embedded broker does not answer: {error}"))
-                    }
-                });
+                return Err(self
+                    .explained(io::Error::new(error.kind(), format!("the embedded broker does not answer: {error}"))));
             }
-            if left.is_none() && now >= start_at {
+            if now >= start_at && self.directory.holder()?.is_none() {
                 started.push(self.start()?);
                 start_at = now + START_INTERVAL;
             }
             thread::park_timeout(CONNECT_INTERVAL);
+        }
+    }
+
+    /// This error of a connection; or the reason why there is no broker, if no other can begin.
+    fn explained(&self, error: io::Error) -> io::Error {
+        match (error.kind(), self.directory.holder()) {
+            (io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound, Ok(Some(left))) => {
+                io::Error::other(left.to_string())
+            }
+            _ => error,
         }
     }
 
@@ -172,11 +177,6 @@ impl BrokerFinder {
             .stderr(Stdio::null())
             .spawn()
     }
-}
-
-/// Whether no broker accepts connections.
-fn is_unserved(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound)
 }
 
 /// A candidate's connection to the broker. The broker runs while it has a connection.
