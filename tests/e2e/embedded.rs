@@ -137,7 +137,7 @@ fn a_candidate_with_a_key_ends_with_its_broker_too() {
     machine.election.assert_gone(term);
 }
 
-/// Candidate and broker are killed together, while the guard is stopped and can't kill the job. No new broker begins while the guard lives:
+/// Candidate and broker are killed together, while the guard hangs and can't kill the job. No new broker begins while the guard lives:
 /// neither one that is started by hand nor one that a candidate would start.
 #[test]
 fn no_broker_begins_while_a_guard_of_the_one_before_it_is_left() {
@@ -146,11 +146,7 @@ fn no_broker_begins_while_a_guard_of_the_one_before_it_is_left() {
     let term = run.await_lead();
     machine.election.await_witness(term);
     let guard = run.guard();
-    // A candidate continues its guard.
-    for process in [run.process(), guard] {
-        process.signal(Signal::SIGSTOP);
-        wait::until_true("it is stopped", || process.is_stopped());
-    }
+    let hold = guard.hold();
     machine.broker().expect("a broker").signal(Signal::SIGKILL);
     run.signal(Signal::SIGKILL);
     let process = format!("process {}, ", guard.pid);
@@ -163,9 +159,8 @@ fn no_broker_begins_while_a_guard_of_the_one_before_it_is_left() {
         Command::new(PROGRAM).args(["doctor", "--embedded"]).env("XDG_RUNTIME_DIR", machine.runtime.path()).output();
     let found = String::from_utf8(doctor.expect("it runs").stdout).expect("it is text");
     assert!(found.split_whitespace().collect::<Vec<_>>().join(" ").contains(&process), "{found}");
-    guard.signal(Signal::SIGCONT);
+    drop(hold);
     machine.election.await_gone(term);
-    wait::until_true("the guard ends", || !guard.lives());
     let mut next = machine.candidate().job(["true"]).start();
     assert_eq!(next.status(), 0);
     machine.election.assert_never_two();
