@@ -19,7 +19,7 @@ const CIRCLES: &[(&str, &str)] = &[
 ];
 
 /// The modules of `neli-proto` with the words that both sides use. The others decide.
-const SHARED: [&str; 8] = ["command", "fact", "guard", "record", "terminal", "time", "topic", "window"];
+const SHARED: [&str; 9] = ["command", "event", "fact", "guard", "record", "terminal", "time", "topic", "window"];
 
 /// The modules that may contain unsafe code: raw system calls, and librdkafka's C interface.
 const UNSAFE: [&str; 3] =
@@ -154,7 +154,7 @@ fn the_checks_see_the_code_without_comments() {
     let code: Vec<&str> = lines.iter().map(|line| line.code.as_str()).collect();
     assert_eq!(code, ["", "use std::fs; ", "let url = \"a://b\";", ""]);
     assert!(EFFECTS.iter().all(|folder| !sources(folder).is_empty()));
-    assert!(code_of(&root().join("src/supervise.rs")).iter().any(|line| line.code.contains("neli_proto::candidate")));
+    assert!(code_of(&root().join("src/supervise.rs")).iter().any(|line| line.code.contains("neli_proto::node")));
 }
 
 /// A line of a source file without its comment.

@@ -10,9 +10,8 @@ use std::thread;
 use std::time::Duration;
 
 use neli::program::embedded::{BrokerFinder, FoundBroker};
-use neli::program::{
-    Access, ElectionId, Elections, IfMissing, KafkaEvent, Key, Producer, Properties, Reader, ReadingEvent, Source,
-};
+use neli::program::{Access, ElectionId, Elections, IfMissing, KafkaEvent, Key, Producer, Properties, Reader, Source};
+use neli_proto::candidate::Event;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -148,11 +147,11 @@ fn records_are_written_and_read_back() {
         partitions: None,
         only: None,
         if_missing: IfMissing::Create,
-        is_for_display: false,
+        is_for_display: true,
     };
     let reader = Reader::start(source, 1, seen.clone()).unwrap();
     let pick = |seen| {
-        let KafkaEvent::Reading { event: ReadingEvent::Ends { start, end, .. }, .. } = seen else { return None };
+        let KafkaEvent::Reading { event: Event::Answered { start, end, .. }, .. } = seen else { return None };
         Some((start, end))
     };
     assert_eq!(await_seen(&mut saw, pick), (0, 0));
@@ -168,19 +167,17 @@ fn records_are_written_and_read_back() {
         let seen = saw.blocking_recv().unwrap();
         if let KafkaEvent::Delivered { seq, offset, .. } = seen {
             delivered.push((seq, offset));
-        } else if let KafkaEvent::Reading { reading, event, .. } = seen {
-            if let ReadingEvent::Record(record) = event {
-                records.push((reading, record.offset, record.key, record.value));
-            } else if let ReadingEvent::CaughtUp { next } = event {
-                caught_up = next;
-            }
+        } else if let KafkaEvent::ReadForDisplay { reading, record, .. } = seen {
+            records.push((reading, record.offset, record.key, record.value));
+        } else if let KafkaEvent::Reading { event: Event::ReachedEnd { next }, .. } = seen {
+            caught_up = next;
         }
     }
     assert_eq!(delivered, [(1, 0), (2, 1), (3, 2)]);
     let value = |text: &str| Some(Box::from(text.as_bytes()));
     let ours = [(1, 0, Key::Hello(0), value("hello")), (1, 1, Key::Election(0), value("claim"))];
     assert_eq!(records[..2], ours);
-    assert_eq!(records[2], (1, 2, Key::Other, None));
+    assert_eq!(records[2], (1, 2, Key::Other, value("stranger")));
 }
 
 /// The command `neli-run broker`.

@@ -311,7 +311,7 @@ impl Machine {
                 actions.skipped |= matches!(ending, Ending::Skipped(_));
                 self.life = Life::Dead;
             }
-            Action::Identify | Action::ReadAnew if self.cut_off => {}
+            Action::Identify | Action::ReadAnew | Action::ReadFrom(_) if self.cut_off => {}
             Action::Identify => self.identity_asked = Some(now),
             Action::KillGuard => self.kill_silent_guard(now, actions),
             Action::KillHook { id } => self.hooks.retain(|(_, running)| *running != id),
@@ -337,7 +337,6 @@ impl Machine {
                 self.judge_if_prompt(now, setup);
             }
             Action::ReadFacts { id } => self.facts_asked = Some(id),
-            Action::ReadFrom(_) if self.cut_off => {}
             Action::ReadFrom(offset) => self.reader.next = Some(offset),
             // The topic that is read from now on has not been judged.
             Action::RenewGuard => {

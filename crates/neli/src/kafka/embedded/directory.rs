@@ -113,12 +113,15 @@ pub struct Left {
 
 impl fmt::Display for Left {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the last broker has ended, and its journal with it, but ")?;
-        match self.pid {
-            0 => f.write_str("a process in another PID namespace")?,
-            pid => write!(f, "process {pid}")?,
-        }
-        f.write_str(", which is a candidate of it or a guard, still runs, and so may its job; end it, or wait until it has ended")
+        let process = match self.pid {
+            0 => "a process in another PID namespace".to_owned(),
+            pid => format!("process {pid}"),
+        };
+        write!(
+            f,
+            "the last broker has ended, and its journal with it, but {process}, which is a candidate of it or a guard, still runs, and so \
+             may its job; end it, or wait until it has ended"
+        )
     }
 }
 
