@@ -54,7 +54,6 @@ impl Fenced {
             | Input::GivenUp
             | Input::GuardFenced { .. }
             | Input::Job(_)
-            | Input::LogTrusted
             | Input::MoveOn
             | Input::NamedSuccessor
             | Input::NothingLeft(_)

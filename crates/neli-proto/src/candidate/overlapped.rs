@@ -100,7 +100,6 @@ impl Overlapped {
             | Input::Delivered { .. }
             | Input::GivenUp
             | Input::Job(_)
-            | Input::LogTrusted
             | Input::MoveOn
             | Input::NamedSuccessor
             | Input::NothingLeft(_)
