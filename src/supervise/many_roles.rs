@@ -10,7 +10,6 @@ use neli_proto::topic::{self, Risk};
 
 use crate::config::Config;
 use crate::report::log::timestamp;
-use crate::report::notes;
 use crate::supervise::main_loop::MainLoop;
 
 /// The object for a process with many elections; `None` with a single one.
@@ -23,6 +22,7 @@ pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
         pid: Some(std::process::id()),
         version: Some(env!("CARGO_PKG_VERSION").into()),
         elector: Some(config.timings.elector().name().into()),
+        group_refuses: None,
         roles: Some(roles.text.as_str().into()),
         partitions: None,
         priority: config.priority,
@@ -48,7 +48,6 @@ impl MainLoop {
             match report {
                 Report::HelloNotSent { error } => self.kafka.append_was_refused(clock::now(), error.to_string()),
                 Report::Risks { at, risks } => self.warn_of_risks(at, &risks),
-                Report::SpreadWithoutGroup { partitions } => self.warn_of_partitions(partitions),
                 Report::SharesNoRole { warning } => self.logger.warn(warning.into()),
                 Report::Wait { why, until } => self.warn_of_doubt(&why, until),
             }
@@ -60,11 +59,6 @@ impl MainLoop {
         if at == 0 && self.nodes.roles[at].readings == 1 {
             self.logger.warn(format!("topic {:?}: {}", self.config.election.topic, topic::warning(risks)));
         }
-    }
-
-    fn warn_of_partitions(&self, partitions: u32) {
-        let roles = u32::try_from(self.nodes.roles.len()).unwrap_or(u32::MAX);
-        self.logger.warn(notes::of_roles_without_group(&self.config.election.topic, partitions, roles));
     }
 
     fn warn_of_doubt(&self, why: &str, until: Time) {

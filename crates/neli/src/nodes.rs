@@ -361,9 +361,6 @@ impl<R: HasNode> Nodes<R> {
                 many_roles::Action::Hello(hello) => self.say_hello(&hello),
                 // Kafka answers, so claims and releases that are under way are awaited.
                 many_roles::Action::Refuse { error } => self.tell_all(&Event::Refused { error }),
-                many_roles::Action::SpreadWithoutGroup { partitions } => {
-                    self.reports.push_back(Report::SpreadWithoutGroup { partitions });
-                }
                 many_roles::Action::SharesNoRole { warning } => {
                     self.reports.push_back(Report::SharesNoRole { warning });
                 }

@@ -3,7 +3,7 @@
 use crate::mutant::Notice::{Node, Scenarios};
 use crate::mutant::{Mutant, edit};
 
-use super::{MEMBERSHIP, RELEASING};
+use super::{MEMBERSHIP, READING, RELEASING};
 
 const INTRODUCTION: &str = "crates/neli-proto/src/introduction.rs";
 const HAND_OVER: &str = "crates/neli-proto/src/spread/hand_over.rs";
@@ -43,6 +43,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "AssignmentOutOfTurn",
+        breaks: "Roles: a process that holds its share claims before another one that is to have the role, because the group has chosen it",
+        edits: &[edit(PRECEDENCE, "self.standing == Standing::Assigned && ‹!spread.is_zero()›;", "false")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "ForesightOfMany",
         breaks: "Roles: a member predicts which member the group will choose, although the members hold other partitions too",
         edits: &[edit(
@@ -64,6 +70,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "many_roles::nothing_is_claimed_beside_one_that_maps_a_role_elsewhere",
             "claims a role that another looks for in another partition",
         )],
+    },
+    Mutant {
+        name: "RevokedOfMany",
+        breaks: "Roles: a leader stands down when the group takes a role's partition away, although the number of roles decides",
+        edits: &[edit(READING, "!self.common.unused_partitions && ‹!self.common.is_one_of_many› {", "true")],
+        noticed_by: &[Scenarios],
     },
     Mutant {
         name: "SuccessorIgnored",

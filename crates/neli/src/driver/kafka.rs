@@ -53,11 +53,6 @@ impl Driver {
                 Report::HelloNotSent { error } => self.warn_of_append(&error.to_string()),
                 // The topic is fit nevertheless, and `neli-run doctor` names the risks.
                 Report::Risks { .. } => {}
-                Report::SpreadWithoutGroup { partitions } => self.warn(&format!(
-                    "the topic has {partitions} partitions for {} roles: the group could not assign each candidate a fair share, so \
-                     the roles are spread as with the elector Log",
-                    self.nodes.roles.len()
-                )),
                 Report::SharesNoRole { warning } => self.warn(&warning),
                 Report::Wait { why, until } => self.warn(&format!(
                     "{why}; that candidate may have left: this process claims nothing for {} s, unless it learns \

@@ -20,11 +20,6 @@ pub enum Report {
         /// The risks, at least one.
         risks: Vec<Risk>,
     },
-    /// The roles are spread by count and not by the group, whose assignment could not give every candidate a fair share.
-    SpreadWithoutGroup {
-        /// The number of partitions of the topic.
-        partitions: u32,
-    },
     /// Another candidate of this group stands for other roles.
     SharesNoRole {
         /// The other candidate and its roles, in one line.
