@@ -138,10 +138,12 @@ impl Spread {
             Holding::Vacant { .. } => true,
             Holding::Claiming | Holding::Done | Holding::Ending | Holding::Leading | Holding::Unknown => false,
         };
-        let vacant: Vec<usize> = (0..self.roles.len()).filter(is_vacant).collect();
+        let vacant = (0..self.roles.len()).filter(is_vacant);
         let (counted, long_vacant): (Vec<usize>, Vec<usize>) =
-            vacant.into_iter().partition(|number| self.roles[*number].counts(now));
-        long_vacant.into_iter().for_each(|number| self.roles[number].successor = None);
+            vacant.partition(|number| self.roles[*number].counts(now));
+        for number in long_vacant {
+            self.roles[number].successor = None;
+        }
         let shares = candidates.shares();
         let mut without_successor = Vec::new();
         for number in self.take_assigned(candidates, shares[candidates.own], counted) {
