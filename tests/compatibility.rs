@@ -135,8 +135,10 @@ fn share_roles(elector: Elector) {
         candidates.push(start(program));
         await_fair(&candidates);
     }
-    candidates.iter().for_each(|candidate| candidate.signal(Signal::SIGTERM));
-    candidates.iter_mut().for_each(|candidate| assert_eq!(candidate.status(), 0));
+    for candidate in &mut candidates {
+        candidate.signal(Signal::SIGTERM);
+        assert_eq!(candidate.status(), 0);
+    }
     election.close(ended.into_iter().chain(candidates));
 }
 
