@@ -16,7 +16,7 @@ use crate::{MINUTE, is_fair, pick, there};
 fn a_world(seed: u64, elector: Elector, processes: usize) -> World {
     let mut world = World::new(seed, elector, 12, SHORT_DELAYS);
     for _ in 0..processes {
-        world.join((seed % 2 == 0).then_some(12));
+        world.join(seed.is_multiple_of(2).then_some(12));
     }
     world.run_for(MINUTE);
     world
