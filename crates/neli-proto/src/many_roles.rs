@@ -41,11 +41,8 @@ pub enum Action {
         /// The role and the other candidate, in one line.
         error: Box<str>,
     },
-    /// Log that another candidate of this group stands for other roles.
-    SharesNoRole {
-        /// The other candidate and its roles, in one line.
-        warning: Box<str>,
-    },
+    /// Log this.
+    Note(Note),
     /// Pass this event to a role's node.
     Tell {
         /// The role.
@@ -53,7 +50,17 @@ pub enum Action {
         /// The event.
         event: Event,
     },
-    /// Log that nothing is claimed before `until`, unless the other candidate is known to have gone by then.
+}
+
+/// A message for users about all roles.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Note {
+    /// Another candidate of this group stands for other roles.
+    SharesNoRole {
+        /// The other candidate and its roles, in one line.
+        warning: Box<str>,
+    },
+    /// Nothing is claimed before `until`, unless the other candidate is known to have gone by then.
     Wait {
         /// One line about the other candidate, which maps a role to another partition and may have gone.
         why: Box<str>,
@@ -143,8 +150,10 @@ impl ManyRoles {
                 }
                 introduction::Action::Refuse { error } => return Some(Action::Refuse { error }),
                 introduction::Action::Stand => self.known.as_mut()?.stands = true,
-                introduction::Action::SharesNoRole { warning } => return Some(Action::SharesNoRole { warning }),
-                introduction::Action::Wait { why, until } => return Some(Action::Wait { why, until }),
+                introduction::Action::SharesNoRole { warning } => {
+                    return Some(Action::Note(Note::SharesNoRole { warning }));
+                }
+                introduction::Action::Wait { why, until } => return Some(Action::Note(Note::Wait { why, until })),
             }
         }
         let known = self.known.as_mut()?;
@@ -301,9 +310,7 @@ impl ManyRoles {
 
     /// Handles an event of a role's election, and passes it to the role's node.
     pub fn tell(&mut self, now: Time, role: usize, node: &mut Node, event: candidate::Event) {
-        if let candidate::Event::GroupRefuses { words } = &event {
-            self.group_refuses(now, words.as_deref());
-        }
+        self.learn(now, role, &event);
         let release = ReadRelease::of(&event);
         if let candidate::Event::Read { record: Some(Record { member: Some(by), body, .. }), .. } = &event
             && let (true, true, Some(known)) = (body.lease().is_some(), node.is_caught_up(), self.known.as_mut())
@@ -326,6 +333,21 @@ impl ManyRoles {
             self.note_undecided(now, until);
         }
         self.observe(now, role, node.holding());
+    }
+
+    /// What an event of a role's election says of this process's place in the group, and of the topic.
+    fn learn(&mut self, now: Time, role: usize, event: &candidate::Event) {
+        if let candidate::Event::StandingChanged(standing) = event {
+            self.stand(now, role, *standing);
+        } else if let candidate::Event::GroupRefuses { words } = event {
+            self.group_refuses(now, words.as_deref());
+        } else if *event == candidate::Event::Revoked {
+            self.stand(now, role, Standing::Elsewhere);
+        } else if *event == candidate::Event::HistoryCut {
+            self.history_cut(role);
+        } else if matches!(event, candidate::Event::TopicJudged { .. }) {
+            self.topic_judged(now, role);
+        }
     }
 
     fn begin(&mut self, now: Time, partitions: u32) {
