@@ -225,19 +225,19 @@ fn the_hello_says_why_the_group_does_not_take_the_process() {
             .filter_map(|action| if let Action::Hello(hello) = action { Some(hello) } else { None });
         hellos.map(|hello| hello.group_refuses).collect::<Vec<_>>()
     };
-    let words: Option<Box<str>> = Some("Group authorization failed".into());
+    let refused: [Option<Box<str>>; 1] = [Some("Group authorization failed".into())];
     let (mut many, now) = standing(GROUP);
     drop(wanted(&mut many));
     let mut nodes: Vec<Node> =
         (0..2).map(|_| Node::new(now, Host::settings(now, &[], true), Random::from_seed(1)).one_of_many()).collect();
     for (role, node) in nodes.iter_mut().enumerate() {
-        many.tell(now, role, node, candidate::Event::GroupRefuses { words: words.clone() });
+        many.tell(now, role, node, candidate::Event::GroupRefuses { words: refused[0].clone() });
     }
-    assert_eq!(said(&mut many), [words.clone()], "once for all roles");
+    assert_eq!(said(&mut many), refused, "once for all roles");
     many.tell(now, 0, &mut nodes[0], candidate::Event::GroupRefuses { words: None });
     assert_eq!(said(&mut many), [None], "it is taken again");
-    many.tell(now, 1, &mut nodes[1], candidate::Event::GroupRefuses { words: words.clone() });
-    assert_eq!(said(&mut many), [words]);
+    many.tell(now, 1, &mut nodes[1], candidate::Event::GroupRefuses { words: refused[0].clone() });
+    assert_eq!(said(&mut many), refused);
     many.stand(now, 0, Standing::Elsewhere);
     assert_eq!(said(&mut many), [None], "an assignment shows that it is a member");
 }

@@ -1,6 +1,6 @@
 //! A process with many roles, from its first reading on: when it may claim, and beside which other processes it refuses to stand by.
 
-use neli_proto::many_roles::{Action, ManyRoles, Note, Settings};
+use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{Action as NodeAction, Event};
 use neli_proto::precedence::Standing;
 use neli_proto::process_hello::ProcessHello;

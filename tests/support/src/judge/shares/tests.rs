@@ -131,7 +131,7 @@ fn a_record_without_effect_excuses_nothing() {
     let mut of_another = claim(3, "c");
     of_another["verdict"] = json!("void");
     let lines = vec![release("spread", "a", Some("b")), of_another];
-    assert_eq!(seconds(Elector::Log, &[(lines, vec![run(3, 10)])]), 0);
+    assert_eq!(seconds(&[(lines, vec![run(3, 10)])]), 0);
 }
 
 /// A record at this second, in any role's journal.
