@@ -3,7 +3,8 @@
 use neli::program::{RoleEvent, clock, undecodable};
 use neli_proto::time::{Time, millis};
 
-use crate::report::log::{Event as LogEvent, timestamp};
+use crate::report::events;
+use crate::report::log::timestamp;
 use crate::supervise::kafka_state::Trust;
 use crate::supervise::main_loop::MainLoop;
 
@@ -30,11 +31,11 @@ impl MainLoop {
         match event {
             RoleEvent::Assigned => {
                 let leads = role.node.leads().is_some();
-                role.logger.event(&LogEvent::Assigned { partition: role.election.partition, leads });
+                role.logger.event(&events::assigned(role.election.partition, leads));
             }
             RoleEvent::Delivered { .. } => self.kafka.refused_appends.end(),
             RoleEvent::Ends { .. } => drop(role.undecodable.end(now)),
-            RoleEvent::Revoked { lost } => role.logger.event(&LogEvent::Revoked { lost: *lost }),
+            RoleEvent::Revoked { lost } => role.logger.event(&events::revoked(*lost)),
             RoleEvent::Undecodable { offset, error } => {
                 role.undecodable.begin(now, undecodable(&self.config.election.topic, *offset, error));
             }

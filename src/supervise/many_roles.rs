@@ -9,8 +9,8 @@ use neli_proto::time::{Time, millis};
 use neli_proto::topic::{self, Risk};
 
 use crate::config::Config;
+use crate::report::events;
 use crate::report::log::timestamp;
-use crate::report::notes;
 use crate::supervise::main_loop::MainLoop;
 
 /// The object for a process with many elections; `None` with a single one.
@@ -49,7 +49,7 @@ impl MainLoop {
                 Report::HelloNotSent { error } => self.kafka.append_was_refused(clock::now(), error.to_string()),
                 Report::Risks { at, risks } => self.warn_of_risks(at, &risks),
                 Report::SpreadWithoutGroup { partitions } => self.warn_of_partitions(partitions),
-                Report::SharesNoRole { warning } => self.logger.warn(warning.into()),
+                Report::SharesNoRole { warning } => self.logger.warn(warning),
                 Report::Wait { why, until } => self.warn_of_doubt(&why, until),
             }
         }
@@ -64,7 +64,7 @@ impl MainLoop {
 
     fn warn_of_partitions(&self, partitions: u32) {
         let roles = u32::try_from(self.nodes.roles.len()).unwrap_or(u32::MAX);
-        self.logger.warn(notes::of_roles_without_group(&self.config.election.topic, partitions, roles));
+        self.logger.warn(events::roles_without_group(&self.config.election.topic, partitions, roles));
     }
 
     fn warn_of_doubt(&self, why: &str, until: Time) {

@@ -31,7 +31,7 @@ pub(crate) const LAYERED: [Layered; 9] = [
 pub(crate) type Layers = [(&'static str, &'static [&'static str])];
 
 /// The modules of `neli-proto`.
-const PROTOCOL: [(&str, &[&str]); 37] = [
+const PROTOCOL: [(&str, &[&str]); 38] = [
     ("command", &[]),
     ("random", &[]),
     ("record", &[]),
@@ -47,11 +47,12 @@ const PROTOCOL: [(&str, &[&str]); 37] = [
     ("broker_death", &["timings"]),
     ("last_hello", &["time"]),
     ("reminder", &["time"]),
-    ("schedule", &["window"]),
     ("restart", &["job", "time"]),
     ("failed_runs", &["job", "time"]),
     ("health", &["command", "time"]),
     ("hooks", &["command", "record", "time"]),
+    ("note", &["command", "fact", "health", "hooks", "job", "record", "time", "window"]),
+    ("schedule", &["note", "window"]),
     ("guard", &["command", "time", "window"]),
     ("process_hello", &["mapping", "record", "role_set"]),
     ("journal", &["record", "time", "timings"]),
@@ -86,6 +87,7 @@ const PROTOCOL: [(&str, &[&str]); 37] = [
             "guard",
             "health",
             "job",
+            "note",
             "record",
             "restart",
             "status",
@@ -102,6 +104,7 @@ const PROTOCOL: [(&str, &[&str]); 37] = [
             "late_beat",
             "listener",
             "mapping",
+            "note",
             "precedence",
             "process_hello",
             "random",
@@ -114,7 +117,7 @@ const PROTOCOL: [(&str, &[&str]); 37] = [
             "topic",
         ],
     ),
-    ("once", &["candidate", "fact", "record", "reminder", "schedule", "supervisor", "time", "window"]),
+    ("once", &["candidate", "fact", "note", "record", "reminder", "schedule", "supervisor", "time", "window"]),
     (
         "node",
         &[
@@ -124,6 +127,7 @@ const PROTOCOL: [(&str, &[&str]); 37] = [
             "guard",
             "hooks",
             "listener",
+            "note",
             "once",
             "random",
             "record",

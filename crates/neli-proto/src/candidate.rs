@@ -20,9 +20,10 @@ use reasons::rank;
 use standing_by::StandingBy;
 use state::{Input, State};
 
+pub use crate::note::{StandbyReason, Waiting};
 pub use crate::supervisor::{Departure, JobEnd, JobReport, LocalEvent, Loss};
 pub use crate::timings::{Durations, Elector, Patience, Timings};
-pub use action::{Action, Milestone, Note, StandbyReason, Waiting};
+pub use action::Action;
 pub use event::Event;
 pub use position::Position;
 

@@ -11,7 +11,7 @@ use super::findings::Findings;
 use super::fixes::{Fixes, Resource};
 use crate::command::wording::counted;
 use crate::config::Config;
-use crate::report::notes;
+use crate::report::events;
 
 /// The largest record, including Kafka's own overhead.
 const LONGEST_RECORD: u64 = 4_096;
@@ -194,11 +194,11 @@ fn for_group(config: &Config, partitions: usize, findings: &mut Findings) {
     let roles = config.roles.as_ref().map_or(1, |roles| roles.count);
     match patience {
         Patience::For(_) if roles > 1 && partitions != roles => {
-            let text = notes::of_roles_without_group(&config.election.topic, partitions, roles);
+            let text = events::roles_without_group(&config.election.topic, partitions, roles);
             findings.warn("group", text, None);
         }
         Patience::For(_) | Patience::Never if partitions > roles => {
-            findings.warn("group", notes::UNUSED_PARTITIONS, None);
+            findings.warn("group", events::UNUSED_PARTITIONS, None);
         }
         Patience::For(_) | Patience::Never => {}
     }
