@@ -54,6 +54,7 @@ impl Moment<'_> {
 }
 
 /// The event for a note of a node.
+#[expect(clippy::too_many_lines, reason = "one arm for each note, and what is longer has a function")]
 pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
     let guard = moment.guard;
     match note {

@@ -76,7 +76,7 @@ fn control_characters_of_another_candidates_name_are_escaped() {
 
 #[test]
 fn a_line_enters_a_pipe_in_one_piece() {
-    let event = Event::warning(&"ä".repeat(10_000));
+    let event = Event::warning("ä".repeat(10_000));
     for format in [LogFormat::Json, LogFormat::Text] {
         let line = line::line(format, AT, &source(), &event);
         assert!(line.len() <= 4_096 && line.ends_with('\n'), "{}", line.len());
@@ -167,7 +167,7 @@ fn a_full_pipe_stalls_nothing_and_the_lost_lines_are_counted() {
     let logger = Logger::start_on(writer.into(), form(LogFormat::Json)).unwrap();
     // More lines than a pipe (64 KiB) and the queue can contain.
     let padding = "x".repeat(900);
-    (0..2_000).for_each(|_| logger.event(&Event::warning(&padding)));
+    (0..2_000).for_each(|_| logger.event(&Event::warning(padding.as_str())));
     let mut bytes = vec![0; 64 * 1_024];
     let mut text = Vec::new();
     // Once there is room, the next line reports the number of lost lines, and comes after that report.
@@ -196,7 +196,7 @@ fn a_full_pipe_stalls_nothing_and_the_lost_lines_are_counted() {
 fn an_unread_pipe_delays_the_exit_by_a_tenth_of_a_second() {
     let (reader, writer) = pipe();
     let logger = Logger::start_on(writer.into(), form(LogFormat::Json)).unwrap();
-    (0..1_500).for_each(|_| logger.event(&Event::warning(&"x".repeat(900))));
+    (0..1_500).for_each(|_| logger.event(&Event::warning("x".repeat(900))));
     let start = clock::now();
     logger.finish();
     let took = clock::now().since(start);
