@@ -138,14 +138,6 @@ pub(crate) const UNUSED_PARTITIONS: &str = "the topic has more partitions than t
      candidate that the group chooses claims first when nobody leads, and a leader that loses the partition keeps the \
      lead; to let the group end a lead, use a --topic with one partition";
 
-/// What the group can't do if the topic has another number of partitions than there are roles.
-pub(crate) fn roles_without_group(topic: &str, partitions: u32, roles: u32) -> String {
-    format!(
-        "topic {topic:?} has {partitions} partitions for {roles} roles: the group could not assign each candidate a fair \
-         share, so the roles are spread as with --elect log"
-    )
-}
-
 /// The leader, as far as it is known.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum KnownLeader {

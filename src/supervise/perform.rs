@@ -77,7 +77,7 @@ impl MainLoop {
     /// Logs a note; only once if it is about the process and not the role, and not a release that has no journal.
     fn note(&mut self, at: usize, note: &Note) {
         self.publisher.iter_mut().for_each(|publisher| publisher.count(at, note));
-        let is_left_out = if let Note::TopicUnnamed | Note::UnusedPartitions = note {
+        let is_left_out = if *note == Note::TopicUnnamed {
             at > 0
         } else if let Note::Refused(Refusal::Said(error)) = note {
             self.nodes.roles.len() > 1 && self.refusal.replace(error.clone()).as_ref() == Some(error)
