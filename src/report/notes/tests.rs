@@ -80,7 +80,7 @@ fn a_sentence_contains_the_event_then_the_reason_then_the_numbers() {
     let fenced = |left, late| Note::Fenced { term: 42, why: Why::Fenced, loss: Loss::LeaseOver, left, late };
     let sentences = [
         noted(&standby(Some("db2:77"), Some(42), Waiting::Led)),
-        noted_with(&standby(None, None, Waiting::Undecided), ms(57_100)),
+        noted_with(&standby(None, None, Waiting::Undecided), ms(57_999)),
         noted(&Note::Claiming { after: -1 }),
         noted(&Note::Claiming { after: 41 }),
         noted(&stopping(Why::Stopped, ms(8_000))),
@@ -96,7 +96,7 @@ fn a_sentence_contains_the_event_then_the_reason_then_the_numbers() {
         sentences.map(|event| event.sentence().to_owned()),
         [
             "standing by: db2:77 leads (term 42)",
-            "standing by: leader unknown; claiming at 12:00:49 (in 58s) unless another leader's record comes before",
+            "standing by: leader unknown; claiming at 12:00:50 (in 58s) unless another leader's record comes before",
             "claiming the lead (journal empty)",
             "claiming the lead (journal read up to offset 41)",
             "stopping the job: a signal to neli-run; SIGTERM now, SIGKILL in 8s",
