@@ -152,7 +152,6 @@ impl World {
                 | Action::LeaveGroup
                 | Action::LookForEnd
                 | Action::Note(_)
-                | Action::Reached(_)
                 | Action::Refuse { .. }
                 | Action::RenewProducer
                 | Action::Suspend => {}

@@ -1,6 +1,6 @@
 //! A node whose job succeeds once for a key: connects the key's facts, the candidate and the supervisor.
 
-use super::{Action, Awaited, Awaits, FactsEvent, Node, Note};
+use super::{Action, Awaited, Awaits, FactsEvent, Node};
 use crate::candidate;
 use crate::once::{self, Once};
 use crate::record::{KeyedRun, Why};
@@ -56,7 +56,7 @@ impl Node {
                 let why = if again { Why::Failed } else { Why::Exited };
                 self.candidate.stand_down(now, why, !again);
             }
-            From::Note(note) => self.actions.push_back(Action::Note(Note::Once(note))),
+            From::Note(note) => self.actions.push_back(Action::Note(note)),
             From::Read { id } => self.actions.push_back(Action::ReadFacts { id }),
             From::RenewProducer => self.actions.push_back(Action::RenewProducer),
             From::Skip => self.candidate.stand_down(now, Why::Skipped, true),

@@ -63,17 +63,6 @@ pub enum Event {
     },
 }
 
-/// The reason for which a lead ends at once, without a barrier.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Loss {
-    /// The history was cut: this candidate's records in the journal don't count any more.
-    HistoryCut,
-    /// The lease is over, by this process's clock or by the guard's answer.
-    LeaseOver,
-    /// Another candidate's claim took effect.
-    Superseded,
-}
-
 /// Why a candidate exits.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Departure {

@@ -4,7 +4,7 @@ use super::{Job, Supervisor};
 use crate::command::CommandEnd;
 use crate::guard::{CommandKind, Order};
 use crate::health::{Action as HealthAction, Event};
-use crate::supervisor::Note;
+use crate::note::Note;
 use crate::time::Time;
 use alloc::boxed::Box;
 
@@ -39,11 +39,13 @@ impl Supervisor {
         health.handle_timeout(now);
         while let Some(action) = health.poll_action() {
             match action {
-                HealthAction::NoteFailure(failure) => self.note(Note::HealthFailed(failure, health.most_failures())),
+                HealthAction::NoteFailure(failure) => {
+                    self.note(Note::HealthFailed { failure, most: health.most_failures() });
+                }
                 HealthAction::Run { id, kill_at } => {
                     self.order(Order::Command { kind: CommandKind::Health, id, kill_at });
                 }
-                HealthAction::StandDown(failure) => self.note(Note::Unhealthy(failure)),
+                HealthAction::StandDown(failure) => self.note(Note::Unhealthy { term: self.noted_term(), failure }),
             }
         }
         self.health = Some(health);

@@ -4,9 +4,10 @@ use super::local::Over;
 use super::watch::Watch;
 use super::{Job, Killed, NextGuard, Run, Supervisor};
 use crate::guard::{Order, Step};
+use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
 use crate::restart::RestartDecision;
-use crate::supervisor::{Action, Ending, JobStatus, Note};
+use crate::supervisor::{Action, Ending, JobStatus};
 use crate::time::Time;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -32,7 +33,7 @@ pub struct RunEnd {
 impl Supervisor {
     pub(super) fn started(&mut self, now: Time, pid: u32) {
         self.run.started = true;
-        self.note(Note::JobStarted { pid, attempt: self.run.attempt, window: self.window });
+        self.note(Note::JobStarted { term: self.noted_term(), pid, attempt: self.run.attempt, window: self.window });
         match &mut self.job {
             Job::Ordered => {
                 self.job = Job::Running { pid, since: now };
@@ -107,7 +108,7 @@ impl Supervisor {
         };
         // Ctrl-C in the job's terminal counts as a stop.
         let by_itself = !was_stopped && !self.terminal.has_interrupted();
-        self.note(Note::JobExited { status, ran: self.run.ran, by_itself });
+        self.note(Note::JobExited { term: self.noted_term(), status, ran: self.run.ran, by_itself });
         match &mut self.job {
             Job::Stopping { main, kill_at, .. } => {
                 *main = None;
@@ -172,7 +173,7 @@ impl Supervisor {
         match self.backoff.judge(now, self.policy.restart, status, self.run.ran) {
             RestartDecision::Again(delay) => {
                 self.next_attempt = if status == JobStatus::Exited(0) { 1 } else { self.run.attempt.saturating_add(1) };
-                self.note(Note::Restarting { attempt: self.next_attempt, delay });
+                self.note(Note::Restarting { term: self.noted_term(), attempt: self.next_attempt, delay });
                 self.job = Job::Restarting { at: now + delay };
                 // The run is over: later kills don't change its result.
                 self.run.killed = Killed::No;
@@ -228,7 +229,7 @@ impl Supervisor {
         if let Job::Stopping { why, kill_at, .. } = &mut self.job {
             *kill_at = None;
             let why = *why;
-            self.note(Note::JobKilled { why });
+            self.note(Note::JobKilled { term: self.noted_term(), why });
         }
     }
 

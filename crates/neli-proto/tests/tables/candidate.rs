@@ -341,7 +341,7 @@ impl Fixture {
             Action::JoinGroup => "join the group",
             Action::LeaveGroup => "leave the group",
             Action::LookForEnd => "ask where the log ends",
-            Action::Note(_) | Action::Reached(_) => return None,
+            Action::Note(_) => return None,
             Action::ReadAnew => "read anew",
             Action::ReadFrom(_) => "read",
             Action::Refuse { .. } => "refuse",
