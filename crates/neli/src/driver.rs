@@ -278,8 +278,8 @@ impl Driver {
             let waits = [left_by, self.nodes.session.awaits_last_hello_until()];
             let Some(until) = waits.into_iter().flatten().min() else { break };
             self.wait(waiter, Some(until));
-            // No more events are handled.
-            while self.nodes.session.poll().is_some() {}
+            // No more events are handled. They may come without end.
+            let _ = (0..EVENTS_TOGETHER).try_for_each(|_| self.nodes.session.poll().map(drop));
         }
         self.tell_ends();
     }
