@@ -234,6 +234,13 @@ impl Procfs {
         }
     }
 
+    /// Whether another process traces this one, which may then have ended although nothing but its state shows it.
+    pub(crate) fn is_traced(&self, pid: Pid) -> bool {
+        let status = watched(|| fs::read_to_string(self.mount.join(format!("{pid}/status")))).unwrap_or_default();
+        let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+        tracer.is_some_and(|tracer| tracer.trim() != "0")
+    }
+
     fn is_complete(&self) -> bool {
         self.lists_children || self.process(Pid::from_raw(1)).is_some()
     }

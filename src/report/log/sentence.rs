@@ -270,6 +270,8 @@ fn job_started(term: i64, pid: u32, attempt: u32, window: Option<&str>) -> Strin
 fn fenced(term: i64, why: &str, left: Duration, late: Option<Duration>) -> String {
     let why = because(why);
     match late {
+        // When the last process ended is not known, because this process or its guard came late.
+        None if left.is_zero() => format!("fenced, {why}: nothing of the job is left (term {term})"),
         None => {
             format!("fenced, {why}: nothing of the job is left, {} before the lease's end (term {term})", spoken(left))
         }
