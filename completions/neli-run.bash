@@ -1032,7 +1032,7 @@ _neli__run() {
             return 0
             ;;
         neli__run__subcmd__status)
-            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --watch --once --json --timeout --help"
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --once --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

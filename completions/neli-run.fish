@@ -113,8 +113,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l role -d 'Ro
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l once -d 'Only show whether this key is done' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l embedded -d 'Look at a trial on this machine, without Kafka'
-complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l watch -d 'Show it again each second'
-complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l json -d 'Print one JSON object, with --watch one a second'
+complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l json -d 'Print one JSON object'
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s X -l property -d 'Set a property of librdkafka; repeatable' -r

@@ -233,8 +233,6 @@ pub struct Look {
 pub struct StatusOf {
     /// The election.
     pub look: Look,
-    /// `--watch`: whether the page is shown again each second.
-    pub is_repeated: bool,
     /// `--once`: only the state of this key.
     pub key: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The exit statuses with their meanings. The tables in the manual and the README are generated from [`TABLE`].
+//! The exit statuses with their meanings. The tables in the manual and docs/options.md are generated from [`TABLE`].
 
 use std::fmt;
 use std::io;

@@ -3,7 +3,7 @@
 //! The crate `neli-proto` decides and has no effects. `supervise` is the loop that connects it with the system; `guard` is the process that
 //! enforces the deadline; `process` and `report` perform actions, and decide nothing.
 //!
-//! The README describes the guarantees and their assumptions. Rules are cited by their numbers in docs/protocol.md: the law is L1 to L4,
+//! docs/guarantees.md describes the guarantees and their assumptions. Rules are cited by their numbers in docs/protocol.md: the law is L1 to L4,
 //! the rules of a candidate are R0 to R8.
 
 pub mod calendar;

@@ -1,4 +1,4 @@
-//! Generated documentation must match the program: the manual, the completions, the tables of the README.
+//! Generated documentation must match the program: the manual, the completions, the tables of the options.
 //!
 //! `UPDATE=1 cargo test --test docs` writes it again.
 
@@ -147,11 +147,11 @@ fn the_completions_match_the_program() {
 }
 
 #[test]
-fn the_tables_of_the_readme_match_the_program() {
-    let readme = fs::read_to_string(root("README.md")).unwrap();
-    let readme = with_block(&readme, "options", &option_tables());
-    let readme = with_block(&readme, "exit-status", &exit_statuses());
-    keep("README.md", &readme);
+fn the_tables_of_the_options_match_the_program() {
+    let page = fs::read_to_string(root("docs/options.md")).unwrap();
+    let page = with_block(&page, "options", &option_tables());
+    let page = with_block(&page, "exit-status", &exit_statuses());
+    keep("docs/options.md", &page);
 }
 
 #[test]
@@ -328,8 +328,8 @@ fn first_difference<'a>(kept: &'a str, made: &'a str) -> Option<(usize, &'a str,
 /// The page with the text between the block's two markers replaced.
 fn with_block(page: &str, name: &str, block: &str) -> String {
     let (open, close) = (format!("<!-- {name}: {MEND} -->\n"), format!("<!-- /{name} -->"));
-    let (before, rest) = page.split_once(&open).unwrap_or_else(|| panic!("README.md has no line {open}"));
-    let (_, after) = rest.split_once(&close).unwrap_or_else(|| panic!("README.md has no {close}"));
+    let (before, rest) = page.split_once(&open).unwrap_or_else(|| panic!("the page has no line {open}"));
+    let (_, after) = rest.split_once(&close).unwrap_or_else(|| panic!("the page has no {close}"));
     format!("{before}{open}{block}{close}{after}")
 }
 

@@ -30,9 +30,9 @@ fn packages(answer: &Output) -> String {
 fn missing_build_tools_are_named_at_once() {
     let (build, all) = (packages(&prerequisites(&[], true)), packages(&prerequisites(&["tests"], true)));
     let tests = all.strip_prefix(&build).unwrap().trim_start();
-    let readme = std::fs::read_to_string(root("README.md")).unwrap().replace('\n', " ");
+    let page = std::fs::read_to_string(root("docs/install.md")).unwrap().replace('\n', " ");
     for line in [&build, tests] {
-        assert!(readme.contains(&format!("(`apt-get install {line}`)")), "README.md does not say {line}");
+        assert!(page.contains(&format!("(`apt-get install {line}`)")), "docs/install.md does not say {line}");
     }
     let more = packages(&prerequisites(&["oidc", "gssapi"], true));
     assert!(more.ends_with("libssl-dev libsasl2-dev libcurl4-openssl-dev"), "{more}");

@@ -44,6 +44,10 @@ fn unknown_option(arguments: &[OsString], word: &str, near: &str) -> String {
     {
         return format!("{} {}: must not be negative", quoted(option), quoted(value));
     }
+    // `status --watch`, which there once was.
+    if let Some(name) = subcommands().into_iter().find(|name| word.strip_prefix("--") == Some(name)) {
+        return format!("{word}: no such option; {name} is a subcommand: neli-run {name} --help");
+    }
     if !near.is_empty() {
         return format!("{word}: no such option; did you mean {}?", option_of(near));
     }

@@ -1,5 +1,5 @@
 //! The definition of an option. All options are in one table, from which the parser, the variables, the help, the manual, the completions
-//! and the README are generated.
+//! and docs/options.md are generated.
 
 use clap::builder::ValueHint;
 use clap::{Arg, ArgAction};
@@ -25,7 +25,7 @@ pub struct Opt {
     pub section: Section,
     /// Its meaning, in one line without a full stop. It is shown by `-h` and the completions, and is the first line of `--help`.
     pub help: &'static str,
-    /// More sentences for `--help`, the manual and the README: bounds, exceptions, conflicts. A text that needs a paragraph is in a section
+    /// More sentences for `--help`, the manual and docs/options.md: bounds, exceptions, conflicts. A text that needs a paragraph is in a section
     /// of the manual instead.
     pub more: &'static str,
 }

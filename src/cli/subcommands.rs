@@ -35,9 +35,8 @@ fn status() -> Command {
     let about = "Show who leads an election, or why nobody does";
     looks_at_one("status", about, STATUS, STATUS_EXIT)
         .arg(role(SHOWN))
-        .arg(flag("watch", "Show it again each second"))
         .arg(value("once", "KEY", "Only show whether this key is done"))
-        .arg(json("Print one JSON object, with --watch one a second"))
+        .arg(json("Print one JSON object"))
         .arg(timeout("5s"))
 }
 

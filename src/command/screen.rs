@@ -1,21 +1,18 @@
-//! Shows a page repeatedly: in place on a terminal, otherwise one page below the other.
+//! Shows a page repeatedly, in place on a terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 use crate::process::system;
 
-/// The output for pages.
+/// A terminal on which each page replaces the previous one.
 pub(super) struct Screen {
-    /// Whether each page replaces the previous one.
-    is_in_place: bool,
     is_first: bool,
 }
 
 impl Screen {
-    /// For stdout; a single page is plain text.
-    pub(super) fn of_stdout(is_repeated: bool) -> Self {
-        Self { is_in_place: is_repeated && is_drawable(), is_first: true }
+    pub(super) const fn of_stdout() -> Self {
+        Self { is_first: true }
     }
 
     /// Shows a page.
@@ -25,14 +22,7 @@ impl Screen {
     pub(super) fn show(&mut self, page: &str) -> io::Result<()> {
         let is_first = std::mem::replace(&mut self.is_first, false);
         let mut stdout = io::stdout();
-        let text = if self.is_in_place {
-            frame(page, rows(), is_first)
-        } else if is_first {
-            page.to_owned()
-        } else {
-            format!("\n{page}")
-        };
-        stdout.write_all(text.as_bytes())?;
+        stdout.write_all(frame(page, rows(), is_first).as_bytes())?;
         stdout.flush()
     }
 }

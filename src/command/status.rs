@@ -34,10 +34,10 @@ const VACANT: ExitStatus = ExitStatus::Answer(3);
 /// The leader is unknown.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 
-/// The pause between two pages of `--watch`.
+/// The pause between two pages of the live view.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Shows the election as it is now; with `--watch` again each second.
+/// Shows the election as it is now.
 ///
 /// # Errors
 /// Kafka refuses permanently, the log can't be read, or stdout can't be written.
@@ -45,27 +45,19 @@ pub fn main(status: &StatusOf) -> Result<ExitStatus, StartupError> {
     if let Some(key) = &status.key {
         return key::main(&status.look, key);
     }
-    shown(&status.look, if status.is_repeated { How::Again } else { How::Once })
+    shown(&status.look, false)
 }
 
-/// How often and in which form the election is shown.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum How {
-    /// Each second.
-    Again,
-    /// Each second, with the last changes.
-    Live,
-    /// Once.
-    Once,
-}
-
-/// Shows the election.
+/// Shows the election each second, with the last changes.
 ///
 /// # Errors
-///
 /// As for [`main`].
-pub(super) fn shown(look: &Look, how: How) -> Result<ExitStatus, StartupError> {
-    match reading::run(show(look, how)) {
+pub(super) fn live(look: &Look) -> Result<ExitStatus, StartupError> {
+    shown(look, true)
+}
+
+fn shown(look: &Look, is_live: bool) -> Result<ExitStatus, StartupError> {
+    match reading::run(show(look, is_live)) {
         Ok(status) => Ok(status),
         Err(Ended::Refused(Unread::Refused(refusal))) => Err(refusal),
         Err(Ended::Refused(Unread::NoAnswer(why))) if look.json => {
@@ -104,7 +96,7 @@ impl From<io::Error> for Ended {
     }
 }
 
-async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
+async fn show(look: &Look, is_live: bool) -> Result<ExitStatus, Ended> {
     let access = reading::access(&look.client)?;
     let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
     // The jobs of several roles have no recorded runs.
@@ -119,25 +111,21 @@ async fn show(look: &Look, how: How) -> Result<ExitStatus, Ended> {
         Some(question) => question.answer().await,
         None => None,
     };
-    let mut screen = Screen::of_stdout(how != How::Once);
+    let mut screen = Screen::of_stdout();
     loop {
         let at = read_at();
         let mapping = place.mapping.as_ref();
         let snapshots = all.iter().map(|seen| Snapshot::of(seen, mapping, last_run.as_ref(), at));
-        let shown = Shown { snapshots: snapshots.collect(), at };
-        // A single page shows the records up to the end, even if Kafka does not answer any more.
-        let trouble = all.iter().find_map(|seen| seen.trouble.as_deref()).filter(|_| how != How::Once);
-        let text = if look.json { shown.json(trouble) } else { shown.text(how, trouble) };
-        if how == How::Once {
+        let shown = Shown { snapshots: snapshots.collect() };
+        if !is_live {
+            // It shows the records up to the end, even if Kafka does not answer any more.
+            let text = if look.json { shown.json() } else { shown.page(usize::MAX, false) };
             warn_of_clock(all.iter().filter_map(|seen| seen.observer.is_ahead_by(at)).max());
-        }
-        let written = if look.json { io::stdout().write_all(text.as_bytes()) } else { screen.show(&text) };
-        if how == How::Once {
             // The exit status names the state even if stdout is not read.
-            stdout::written(written)?;
+            stdout::written(io::stdout().write_all(text.as_bytes()))?;
             return Ok(shown.status());
         }
-        written?;
+        screen.show(&shown.live(all.iter().find_map(|seen| seen.trouble.as_deref())))?;
         let run = all.first().map(Seen::run);
         pass(&mut reading, &mut all, clock::now() + INTERVAL).await?;
         if let Some(election) = recorded.filter(|_| all.first().map(Seen::run) != run) {
@@ -164,7 +152,6 @@ async fn pass(reading: &mut Reading, all: &mut [Seen], until: Time) -> Result<()
 /// What is shown at one moment: one election, or all roles of a group.
 struct Shown<'a> {
     snapshots: Vec<Snapshot<'a>>,
-    at: ReadAt,
 }
 
 impl Shown<'_> {
@@ -173,17 +160,23 @@ impl Shown<'_> {
         self.snapshots.iter().map(Snapshot::status).max_by_key(|status| status.code()).unwrap_or(UNKNOWN)
     }
 
-    /// One line for each election. While Kafka does not answer, the records that were read do not show the present leader.
-    fn json(&self, trouble: Option<&str>) -> String {
-        let line = |snapshot: &Snapshot<'_>| match trouble {
-            Some(why) => Line::unknown(snapshot.election, self.at, why).text(),
-            None => Line::of(snapshot).text(),
-        };
-        self.snapshots.iter().map(line).collect()
+    /// One line for each election.
+    fn json(&self) -> String {
+        self.snapshots.iter().map(|snapshot| Line::of(snapshot).text()).collect()
     }
 
-    /// The page. The live view also has as many of the last changes as fit the terminal.
-    fn text(&self, how: How, trouble: Option<&str>) -> String {
+    /// The page, with so many standbys at most.
+    fn page(&self, most: usize, is_live: bool) -> String {
+        let style = Style::of_stdout();
+        match self.snapshots.as_slice() {
+            [one] => one.page(is_live, most, style).render(style),
+            all => self.head(all).render(style) + &table(all, style),
+        }
+    }
+
+    /// The page, and as many of the last changes as fit the terminal. While Kafka does not answer, the records that were read do not show the
+    /// present leader.
+    fn live(&self, trouble: Option<&str>) -> String {
         let style = Style::of_stdout();
         let all = self.snapshots.as_slice();
         if let Some(why) = trouble {
@@ -191,16 +184,9 @@ impl Shown<'_> {
             let name = of_one.unwrap_or_else(|| self.group().to_owned());
             return Page::new(Tone::Unknown, &format!("{name}: can't tell who leads: {why}")).render(style);
         }
-        let page = |most: usize| match all {
-            [one] => one.page(how == How::Live, most, style).render(style),
-            all => self.head(all).render(style) + &table(all, style),
-        };
-        if how != How::Live {
-            return page(usize::MAX);
-        }
         let changes = self.last_changes(style.columns.unwrap_or(usize::MAX));
         let standbys = if let [one] = all { one.standbys.len() } else { 0 };
-        with_changes(screen::rows().unwrap_or(usize::MAX), &changes, standbys, page)
+        with_changes(screen::rows().unwrap_or(usize::MAX), &changes, standbys, |most| self.page(most, true))
     }
 
     fn group(&self) -> &str {

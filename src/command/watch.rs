@@ -14,7 +14,7 @@ use neli_proto::time::{Time, millis};
 
 use crate::command::reading::{self, Input, Others, Place, Reading, Unread, is_hello, no_answer, read_at};
 use crate::command::screen;
-use crate::command::status::{self, How};
+use crate::command::status;
 use crate::command::watch::account::{Account, Position, Shown};
 use crate::command::wording::no_record;
 use crate::config::{Look, Watch, WatchFrom};
@@ -39,7 +39,7 @@ pub fn main(watch: &Watch) -> Result<ExitStatus, StartupError> {
     if !wants_lines && screen::is_drawable() {
         let Watch { election, client, json, timeout, .. } = watch.clone();
         let look = Look { election, client, json, timeout, warnings: Vec::new() };
-        return status::shown(&look, How::Live);
+        return status::live(&look);
     }
     match show(watch) {
         Ok(()) => Ok(ExitStatus::Success),

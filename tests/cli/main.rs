@@ -41,6 +41,7 @@ fn a_misplaced_argument_gets_a_hint() {
     refused("--gruop g -- true", "--gruop: no such option; did you mean --group?");
     refused("watch -g g --lease 5s", "--lease: watch has no such option; neli-run watch --help lists them");
     refused("-g g -X a=b sleep 1", "sleep: COMMAND comes after --, as in: neli-run --group .. -- sleep");
+    refused("status -g g -b a:1 --watch", "--watch: no such option; watch is a subcommand: neli-run watch --help");
     refused("-g g -Z", "-Z: no such option; neli-run --help lists them");
     refused("-g g --embedded=1 -- true", "--embedded 1: takes no value");
     refused("status -g g now", "now: status takes no such argument; neli-run status --help lists them");

@@ -1,4 +1,4 @@
-//! Whether the job is run again, and how long after its end (`--restart`, README.md, Options).
+//! Whether the job is run again, and how long after its end (`--restart`, docs/options.md, Options).
 //!
 //! It judges runs that ended by themselves. It does not check whether the candidate still leads.
 

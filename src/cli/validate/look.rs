@@ -71,14 +71,13 @@ pub fn list(args: &ParsedArgs) -> Result<List, StartupError> {
 /// # Errors
 /// A value is missing or out of its bounds.
 pub fn status(args: &ParsedArgs) -> Result<StatusOf, StartupError> {
-    let (look, is_repeated) = (look(args)?, args.flag("watch")?.is_some());
+    let look = look(args)?;
     // A variable is about the candidates that have it.
     let key = match args.value("once").filter(|once| matches!(once.source, ValueOrigin::Option(_))) {
-        Some(once) if is_repeated => return Err(once.refuse("can't be combined with --watch")),
         Some(once) => Some(once::validate_key(&once)?),
         None => None,
     };
-    Ok(StatusOf { look, is_repeated, key })
+    Ok(StatusOf { look, key })
 }
 
 /// The configuration of `history`.

@@ -1,4 +1,4 @@
-//! The exit status: of several causes, the first one that applies (README.md, Exit statuses).
+//! The exit status: of several causes, the first one that applies (docs/options.md, Exit statuses).
 
 use super::signals::SIGKILL;
 use super::{Killed, Stop, Supervisor};

@@ -1,5 +1,5 @@
 //! If several causes end a run, the first one that applies determines the exit status. Every two causes are tested, at every moment of
-//! a run, and compared with the documented order (README.md, Exit statuses).
+//! a run, and compared with the documented order (docs/options.md, Exit statuses).
 
 use neli_proto::restart::Restart;
 use neli_proto::supervisor::OnLoss;

@@ -1,4 +1,4 @@
-//! The tables of docs/architecture.md: the actions of candidate, supervisor and guard in each state at each event. The objects
+//! The tables of docs/states.md: the actions of candidate, supervisor and guard in each state at each event. The objects
 //! themselves make them. `UPDATE=1 cargo test --test tables` writes them, and the difference is reviewed.
 
 mod candidate;
@@ -14,7 +14,7 @@ use std::path::Path;
 
 #[test]
 fn the_tables_show_what_the_objects_do() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/architecture.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/states.md");
     let page = fs::read_to_string(&path).unwrap();
     let mut drawn = page.clone();
     for (name, table) in [
