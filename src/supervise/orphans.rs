@@ -78,7 +78,7 @@ impl Orphans {
     /// Sets when a process of the job was last seen alive, if one was.
     #[must_use]
     pub(crate) fn last_seen_alive(mut self, at: Option<Time>) -> Self {
-        at.into_iter().for_each(|at| self.killing.seen_alive(at));
+        self.killing.seen_alive(at);
         self
     }
 
@@ -99,7 +99,7 @@ impl Orphans {
             let is_alive = !system::tells_end(main.pidfd.as_fd());
             main.kill();
             if is_alive && !self.tree.is_traced(main.pid) {
-                self.killing.seen_alive(now);
+                self.killing.seen_alive(Some(now));
             }
         }
         let methods = self.killing.round(now);

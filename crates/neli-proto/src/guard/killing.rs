@@ -120,9 +120,9 @@ impl Killing {
         SeenEnd { gone_at: self.none_lived_at.map_or(now, |at| at.min(now)), lived_at: self.lived_at }
     }
 
-    /// Notes that a process was seen alive.
-    pub fn seen_alive(&mut self, at: Time) {
-        self.lived_at = self.lived_at.max(Some(at));
+    /// Notes when a process was seen alive, if one was.
+    pub fn seen_alive(&mut self, at: Option<Time>) {
+        self.lived_at = self.lived_at.max(at);
     }
 
     /// For a process that knows nothing about the tree.
@@ -164,7 +164,7 @@ impl Killing {
     pub(super) fn performed_for(&mut self, now: Time, seen: KillRound, is_alone: bool) {
         let KillRound { has_seen_all, lived_at, none_lived_at } = seen;
         self.count_until(now);
-        lived_at.into_iter().for_each(|at| self.seen_alive(at));
+        self.seen_alive(lived_at);
         let Some(begun) = self.round_began.take() else { return };
         if self.uses_known_processes_only() {
             (self.again_at, self.pause) = (now + OTHER_METHODS_AFTER, Some(FIRST_PAUSE));

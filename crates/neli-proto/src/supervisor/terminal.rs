@@ -24,8 +24,8 @@ const SIGNALED_END_WITHIN: Duration = Duration::from_millis(100);
 pub(super) struct Terminal {
     /// When to check the foreground next, if the stopped job waits for it.
     look_at: Option<Time>,
-    /// Whether the last main process that has ended had the foreground.
-    had_foreground: bool,
+    /// How long the processes that the last main process has left have to end by themselves.
+    rest_ends_within: Duration,
     /// The signal that ended the job while it had the foreground.
     interrupted_by: Option<i32>,
     /// The signal that was typed while `neli-run` had the foreground.
@@ -44,7 +44,7 @@ impl Terminal {
     pub(super) const fn new() -> Self {
         Self {
             look_at: None,
-            had_foreground: false,
+            rest_ends_within: Duration::ZERO,
             interrupted_by: None,
             typed: None,
             said_in_background: false,
@@ -73,7 +73,7 @@ impl Supervisor {
     /// Handles an end of the job by a typed key: Ctrl-C ends the whole command, not only one run of it.
     pub(super) fn interrupted_by(&mut self, now: Time, status: JobStatus, foreground: bool) {
         self.stop_looking();
-        self.terminal.had_foreground = foreground;
+        self.terminal.rest_ends_within = if foreground { SIGNALED_END_WITHIN } else { Duration::ZERO };
         let Some(signal) = signal_of(status).filter(|_| foreground) else { return };
         self.terminal.interrupted_by = Some(signal);
         if self.stop.is_none() {
@@ -180,10 +180,11 @@ impl Supervisor {
 
     /// Has the processes that the main process has left asked to stop: at once, or later if they may be about to end of the terminal's signal.
     pub(super) fn ask_rest(&mut self, now: Time, kill_at: Time) {
-        if self.terminal.had_foreground {
-            self.terminal.ask_rest_at = Some(kill_at.min(now + SIGNALED_END_WITHIN));
-        } else {
+        let within = self.terminal.rest_ends_within;
+        if within.is_zero() {
             self.order_stop_by(kill_at);
+        } else {
+            self.terminal.ask_rest_at = Some(kill_at.min(now + within));
         }
     }
 
