@@ -331,7 +331,9 @@ fn processes_that_ended_in_time_have_not_outlived_the_lease_however_late_their_e
     nix::sys::signal::kill(fixture.handle().pid(), nix::sys::signal::SIGSTOP).unwrap();
     harness::wait::until_true("all to have ended", || {
         let alive = fixture.processes_of_jobs();
-        alive.iter().for_each(|process| process.signal(nix::sys::signal::SIGKILL));
+        for process in &alive {
+            process.signal(nix::sys::signal::SIGKILL);
+        }
         alive.is_empty()
     });
     harness::wait::until_true("the lease's end", || clock::now() > until + KILL_MARGIN);
