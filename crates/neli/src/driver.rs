@@ -224,6 +224,11 @@ impl Driver {
         }
     }
 
+    /// Discards events that have come, because no more are handled. They may come without end.
+    fn discard_session_events(&mut self) {
+        let _ = (0..EVENTS_TOGETHER).try_for_each(|_| self.nodes.session.poll().map(drop));
+    }
+
     /// Gives up a lead because the program does not want it, or has not taken it.
     fn give_up(&mut self, at: usize, term: Offset) {
         // A task may see the end of the lease before this thread does, and drop the lead. That is no resignation, after which this
@@ -278,8 +283,7 @@ impl Driver {
             let waits = [left_by, self.nodes.session.awaits_last_hello_until()];
             let Some(until) = waits.into_iter().flatten().min() else { break };
             self.wait(waiter, Some(until));
-            // No more events are handled. They may come without end.
-            let _ = (0..EVENTS_TOGETHER).try_for_each(|_| self.nodes.session.poll().map(drop));
+            self.discard_session_events();
         }
         self.tell_ends();
     }
