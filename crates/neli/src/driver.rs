@@ -23,6 +23,7 @@ use crate::clock;
 use crate::command::{Command, Commands};
 use crate::error::Error;
 use crate::event::Event;
+use crate::kafka::event::SessionEvent;
 use crate::lease::Lease;
 use crate::nodes::Nodes;
 use crate::reason::Reason;
@@ -224,11 +225,6 @@ impl Driver {
         }
     }
 
-    /// Discards events that have come, because no more are handled. They may come without end.
-    fn discard_session_events(&mut self) {
-        let _ = (0..EVENTS_TOGETHER).try_for_each(|_| self.nodes.session.poll().map(drop));
-    }
-
     /// Gives up a lead because the program does not want it, or has not taken it.
     fn give_up(&mut self, at: usize, term: Offset) {
         // A task may see the end of the lease before this thread does, and drop the lead. That is no resignation, after which this
@@ -276,16 +272,26 @@ impl Driver {
         let now = clock::now();
         self.nodes.leave_group_for_good(now);
         self.nodes.say_last_hello();
-        self.pass_on_reports();
+        self.handle_last_session_events();
         let left_by = now + LEAVING_TAKES;
         loop {
             let left_by = (self.nodes.session.is_leaving_group() && clock::now() < left_by).then_some(left_by);
             let waits = [left_by, self.nodes.session.awaits_last_hello_until()];
             let Some(until) = waits.into_iter().flatten().min() else { break };
             self.wait(waiter, Some(until));
-            self.discard_session_events();
+            self.handle_last_session_events();
         }
         self.tell_ends();
+    }
+
+    /// Events no longer matter, except that the last hello can't be sent.
+    fn handle_last_session_events(&mut self) {
+        for _ in 0..EVENTS_TOGETHER {
+            let Some(event) = self.nodes.session.poll() else { return };
+            if let SessionEvent::AppendRefused { error } = event {
+                self.warn_of_append(&error);
+            }
+        }
     }
 }
 
