@@ -103,7 +103,7 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R6: the guard takes the end of the main process for the end of the whole tree",
         edits: &[
             edit("match ‹remains› {", "if run.has_main() { remains } else { Remains::seen(false, || false) }"),
-            edit("actions.push_back(Action::Kill(‹methods›));", "&[]"),
+            edit("actions.extend(before.into_iter().chain([Action::Kill(‹methods›)]).chain(after));", "&[]"),
             edit("actions.extend(killing.map(|killing| Action::Kill(killing.round(now))));", ""),
         ],
         noticed_by: &[Model("a_daemon_that_is_left"), Chaos(&["kill-job", "kill-supervisor", "term"])],
@@ -218,7 +218,7 @@ const MUTANTS: &[Mutant] = &[
         edits: &[
             edit(
                 "Job::Held { .. } | Job::Restarting { .. } => ‹self.end_term(reason)›,",
-                "self.over = Some(super::local::Over { why: reason, gone_at: None })",
+                "self.over = Some(super::local::Over { why: reason, seen: None })",
             ),
             edit("= ‹(&self.job, self.over)› else", "(&Job::None, self.over)"),
         ],

@@ -301,7 +301,7 @@ impl Supervisor {
             Event::JobStopped { signal, foreground, continuable } => {
                 self.job_stopped(now, signal, foreground, continuable);
             }
-            Event::OrphansGone => self.gone(now),
+            Event::OrphansGone(end) => self.gone(now, Some(end)),
             Event::OrphansStuck { pids } => self.stuck(pids),
             Event::SuspendSignal { continuable } => self.suspend(continuable),
             Event::TerminalGone => self.terminal_gone(now),

@@ -118,8 +118,8 @@ impl World {
             None | Some(Wanted { does: Does::Run, .. }) => {}
             Some(Wanted { does: Does::Stop { why, by: None }, grant, .. }) => {
                 let (proof, leaving) = (proof::nothing_left(now, grant), why == Why::Stopped);
-                let (once, fenced, gone_at, back_off) = (None, None, None, Duration::ZERO);
-                let end = JobEnd { proof, why, exit: Some(0), leaving, once, fenced, gone_at, back_off };
+                let (once, fenced, seen, back_off) = (None, None, None, Duration::ZERO);
+                let end = JobEnd { proof, why, exit: Some(0), leaving, once, fenced, seen, back_off };
                 let job = Some(JobIs::Gone(end));
                 let local = Local { job, lacks_guard: false, is_stopped: false, is_suspended: false };
                 member.candidate.set_local(now, local);

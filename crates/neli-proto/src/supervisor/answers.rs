@@ -23,8 +23,8 @@ impl Supervisor {
                 self.interrupted_by(now, status, foreground);
                 self.main_exited(now, ended_at, status, left);
             }
-            Answer::Fenced { term, gone_at } => self.fenced(term, gone_at),
-            Answer::Gone => self.gone(now),
+            Answer::Fenced { term, end } => self.fenced(term, end),
+            Answer::Gone => self.gone(now, None),
             Answer::Killed => self.killed_at_timeout(),
             Answer::Ready => self.next_guard.is_set_up(),
             Answer::NoRun { term, run } => self.no_run(now, term, run),
@@ -67,7 +67,7 @@ impl Supervisor {
         let may_be_alive = matches!(self.job, Job::Ordered | Job::Running { .. } | Job::Stopping { .. });
         let is_present = self.term() == Some(term) && u64::from(self.run.number) == run;
         if may_be_alive && is_present {
-            self.gone(now);
+            self.gone(now, None);
         }
     }
 }

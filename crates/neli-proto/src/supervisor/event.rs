@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::command::CommandEnd;
+use crate::guard::SeenEnd;
 use crate::terminal::Foreground;
 
 /// An event of the job, of its guard's process or of `neli-run`. The guard's answers are handled by
@@ -43,7 +44,7 @@ pub enum Event {
         continuable: bool,
     },
     /// No process of the dead guard's tree is left.
-    OrphansGone,
+    OrphansGone(SeenEnd),
     /// These processes are alive one lease after SIGKILL.
     OrphansStuck {
         /// Their process ids.

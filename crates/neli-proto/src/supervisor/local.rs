@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::{Job, JobStatus, Supervisor};
+use crate::guard::SeenEnd;
 use crate::health::Health;
 use crate::record::{JobState, KeyedRun, Offset, Why};
 use crate::time::Time;
@@ -53,8 +54,8 @@ pub struct JobEnd {
     pub once: Option<KeyedRun>,
     /// Why the lease was over before that, if the guard fenced the job or died.
     pub fenced: Option<Why>,
-    /// When the last process ended; `None` if that was before the guard's deadline, or if no job was alive then.
-    pub gone_at: Option<Time>,
+    /// The end of the last process; `None` if that was before the guard's deadline, or if no job was alive then.
+    pub seen: Option<SeenEnd>,
     /// The time to add to the claim delay from now on, because the last runs failed; zero if none did.
     pub back_off: Duration,
 }
@@ -94,8 +95,8 @@ pub struct JobReport {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Over {
     pub(super) why: Why,
-    /// When the last process ended, if one was alive after the guard's deadline.
-    pub(super) gone_at: Option<Time>,
+    /// The end of the last process, if one was alive after the guard's deadline.
+    pub(super) seen: Option<SeenEnd>,
 }
 
 impl Supervisor {
@@ -111,7 +112,7 @@ impl Supervisor {
     }
 
     fn job_of(&self, term: Offset) -> JobIs {
-        let (Job::None, Some(Over { why, gone_at })) = (&self.job, self.over) else {
+        let (Job::None, Some(Over { why, seen })) = (&self.job, self.over) else {
             let is_unhealthy = self.health.as_ref().is_some_and(Health::is_unhealthy);
             return JobIs::Alive { term, report: self.report, is_unhealthy, fenced: self.fenced };
         };
@@ -122,7 +123,7 @@ impl Supervisor {
             leaving: self.leaves_after(why),
             once: None,
             fenced: self.fenced,
-            gone_at,
+            seen,
             back_off: self.failed_runs.back_off(),
         })
     }

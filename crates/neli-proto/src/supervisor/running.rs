@@ -3,7 +3,7 @@
 use super::local::Over;
 use super::watch::Watch;
 use super::{Job, Killed, NextGuard, Run, Supervisor};
-use crate::guard::{Order, Step};
+use crate::guard::{Order, SeenEnd, Step};
 use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
 use crate::restart::RestartDecision;
@@ -78,7 +78,7 @@ impl Supervisor {
     /// Handles that no process was started, so that none is left.
     pub(super) fn gone_without_start(&mut self, now: Time) {
         match self.job {
-            Job::Ordered | Job::Running { .. } | Job::Stopping { .. } => self.gone(now),
+            Job::Ordered | Job::Running { .. } | Job::Stopping { .. } => self.gone(now, None),
             Job::Held { .. } | Job::None | Job::Orphaned | Job::Restarting { .. } => {}
         }
     }
@@ -136,8 +136,8 @@ impl Supervisor {
     }
 
     /// Handles that no process of the present or last tree is left, according to its guard, or, if the guard is dead, to this process's own
-    /// check.
-    pub(super) fn gone(&mut self, now: Time) {
+    /// check, of which the end was seen.
+    pub(super) fn gone(&mut self, now: Time, seen: Option<SeenEnd>) {
         match self.job {
             Job::Held { .. } | Job::None | Job::Restarting { .. } => {}
             Job::Ordered | Job::Running { .. } | Job::Stopping { why: Why::Exited, .. } => self.run_is_over(now),
@@ -149,7 +149,7 @@ impl Supervisor {
             Job::Orphaned => {
                 // During a restart delay no run was alive.
                 let was_alive = self.run.killed == Killed::ForLoss;
-                self.end_term_at(Why::GuardDied, was_alive.then_some(now));
+                self.end_term_seen(Why::GuardDied, seen.filter(|_| was_alive));
                 self.start_guard_if_due(now);
             }
         }
@@ -234,11 +234,11 @@ impl Supervisor {
     }
 
     /// Handles the guard's answer that it has fenced the job of this term, and that no process of it is left.
-    pub(super) fn fenced(&mut self, term: Offset, gone_at: Option<Time>) {
+    pub(super) fn fenced(&mut self, term: Offset, seen: Option<SeenEnd>) {
         if self.term() == Some(term) && self.job != Job::None {
             self.note_kill(Killed::ForLoss);
             self.fenced.get_or_insert(Why::Fenced);
-            self.end_term_at(Why::Fenced, gone_at);
+            self.end_term_seen(Why::Fenced, seen);
         }
     }
 
@@ -325,15 +325,15 @@ impl Supervisor {
 
     /// Ends the term: no process is left of a job whose guard kept its deadline, or no job was alive.
     pub(super) fn end_term(&mut self, why: Why) {
-        self.end_term_at(why, None);
+        self.end_term_seen(why, None);
     }
 
-    /// The same for a job whose last process ended at `gone_at`, after the guard's deadline.
-    fn end_term_at(&mut self, why: Why, gone_at: Option<Time>) {
+    /// The same for a job whose last process was seen to end after the guard's deadline.
+    fn end_term_seen(&mut self, why: Why, seen: Option<SeenEnd>) {
         let Some(term) = self.term().filter(|_| self.job != Job::None) else { return };
         self.job = Job::None;
         self.watch = None;
-        self.over = Some(Over { why, gone_at });
+        self.over = Some(Over { why, seen });
         self.order(Order::Over { term });
     }
 }

@@ -320,7 +320,7 @@ impl Fixture {
     }
 
     fn nothing_left(&mut self) {
-        let (proof, gone_at) = (nothing_left(self.now, self.grant), None);
+        let (proof, seen) = (nothing_left(self.now, self.grant), None);
         self.set_job(Some(JobIs::Gone(JobEnd {
             once: None,
             proof,
@@ -328,7 +328,7 @@ impl Fixture {
             exit: Some(0),
             leaving: false,
             fenced: None,
-            gone_at,
+            seen,
             back_off: Duration::ZERO,
         })));
     }
