@@ -10,12 +10,13 @@ use std::future::{poll_fn, ready};
 use std::panic;
 use std::task::{Context, Poll};
 
+use anyhow::{Context as _, Result};
 use neli::program::{Nodes, clock};
 use neli_proto::node::{Event, Known};
 use neli_proto::time::Time;
 
 use crate::config::Config;
-use crate::exit::{ExitStatus, StartupError, cannot};
+use crate::exit::ExitStatus;
 use crate::process::descriptors::Reserve;
 use crate::process::ready::Ready;
 use crate::process::signals::Signals;
@@ -70,13 +71,11 @@ mod wall_clock;
 /// # Errors
 ///
 /// The reason why it can't stand for election: one line, and the exit status.
-pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, StartupError> {
+pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus> {
     let AtStart { time, inherited, has_terminal } = at_start;
     let prepared = Prepared::new(config, inherited)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()
-        .map_err(cannot("the main loop can't be started"))?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().build().context("the main loop can't be started")?;
     let logger = Logger::start(&prepared.config.log, &prepared.config.election, &prepared.config.name)?;
     log_panics(logger.clone());
     runtime.block_on(async move {
@@ -116,12 +115,7 @@ enum Input {
 }
 
 impl MainLoop {
-    fn new(
-        prepared: Prepared,
-        logger: Logger,
-        started: Time,
-        has_terminal: bool,
-    ) -> Result<(Self, Signals), StartupError> {
+    fn new(prepared: Prepared, logger: Logger, started: Time, has_terminal: bool) -> Result<(Self, Signals)> {
         let Prepared { config, access, broker, job_maker, job, signals, bound } = prepared;
         let writes_to_file_alone = config.log.file.is_some() && config.commands.health.is_some();
         let stderr = if writes_to_file_alone { logger.on_stderr()? } else { logger.clone() };
@@ -138,7 +132,7 @@ impl MainLoop {
             roles.push(Role::new(&config, elections.election(number, 1), member, &logger, started)?);
         }
         if let (Some(job), Some(role)) = (job, roles.first_mut()) {
-            role.job = Some(GuardedJob::new(job).map_err(cannot("the guard's answers can't be waited for"))?);
+            role.job = Some(GuardedJob::new(job).context("the guard's answers can't be waited for")?);
         }
         let nodes = Nodes::new(roles, kafka_session, many_roles::of(&config, &job_maker.member));
         let publisher =
@@ -158,7 +152,7 @@ impl MainLoop {
             stderr,
             reserve: Reserve::of_guard(),
             reserve_of_client: Reserve::of_client(),
-            broker: broker.map(EmbeddedBroker::new).transpose().map_err(cannot("--embedded"))?,
+            broker: broker.map(EmbeddedBroker::new).transpose().context("--embedded")?,
             has_warned_of_processor_time: false,
             has_warned_of_refused_waits: false,
             is_unfinished: false,

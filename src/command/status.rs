@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use anyhow::Result;
 use neli::program::{ElectionId, clock};
 use neli_proto::journal::{EarlierJob, View};
 use neli_proto::mapping::Mapping;
@@ -18,7 +19,7 @@ use crate::command::wording::{
 };
 use crate::command::{status::json::Line, status::run::LastRun, stdout};
 use crate::config::{Look, StatusOf};
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::{ExitStatus, with_status};
 use crate::report::log::spoken;
 use crate::text::one_line;
 
@@ -41,7 +42,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Kafka refuses permanently, the log can't be read, or stdout can't be written.
-pub fn main(status: &StatusOf) -> Result<ExitStatus, StartupError> {
+pub fn main(status: &StatusOf) -> Result<ExitStatus> {
     if let Some(key) = &status.key {
         return key::main(&status.look, key);
     }
@@ -52,11 +53,11 @@ pub fn main(status: &StatusOf) -> Result<ExitStatus, StartupError> {
 ///
 /// # Errors
 /// As for [`main`].
-pub(super) fn live(look: &Look) -> Result<ExitStatus, StartupError> {
+pub(super) fn live(look: &Look) -> Result<ExitStatus> {
     shown(look, true)
 }
 
-fn shown(look: &Look, is_live: bool) -> Result<ExitStatus, StartupError> {
+fn shown(look: &Look, is_live: bool) -> Result<ExitStatus> {
     match reading::run(show(look, is_live)) {
         Ok(status) => Ok(status),
         Err(Ended::Refused(Unread::Refused(refusal))) => Err(refusal),
@@ -65,9 +66,7 @@ fn shown(look: &Look, is_live: bool) -> Result<ExitStatus, StartupError> {
             stdout::written(io::stdout().write_all(line.as_bytes()))?;
             Ok(UNKNOWN)
         }
-        Err(Ended::Refused(Unread::NoAnswer(why))) => {
-            Err(StartupError::with(UNKNOWN, format!("can't tell who leads: {why}")))
-        }
+        Err(Ended::Refused(Unread::NoAnswer(why))) => Err(with_status(UNKNOWN, format!("can't tell who leads: {why}"))),
         Err(Ended::Stdout(error)) => stdout::written(Err(error)),
     }
 }
@@ -78,8 +77,8 @@ enum Ended {
     Stdout(io::Error),
 }
 
-impl From<StartupError> for Ended {
-    fn from(refusal: StartupError) -> Self {
+impl From<anyhow::Error> for Ended {
+    fn from(refusal: anyhow::Error) -> Self {
         Self::Refused(refusal.into())
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Result;
 use neli::program::{Access, Session, SessionEvent, SessionSettings, Unperformed, clock};
 use neli_proto::broker_death;
 use neli_proto::candidate;
@@ -10,7 +11,6 @@ use neli_proto::node::{self, Action};
 use neli_proto::record::Body;
 
 use crate::config::Config;
-use crate::exit::StartupError;
 use crate::report::events;
 use crate::report::log::{Event as LogEvent, Logger};
 use crate::supervise::main_loop::MainLoop;
@@ -19,7 +19,7 @@ use crate::supervise::main_loop::MainLoop;
 const ROLE_WITH_KEY: usize = 0;
 
 /// Connects this process's producer.
-pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) -> Result<Session, StartupError> {
+pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) -> Result<Session> {
     let logger = logger.clone();
     let log_callback = Arc::new(move |message: &str| {
         logger.event(&events::librdkafka("client", message));
@@ -30,7 +30,7 @@ pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) ->
         create_topic: config.create_topic,
         timeout: config.timings.lease(),
     };
-    Session::start(access, settings).map_err(StartupError::new)
+    Ok(Session::start(access, settings)?)
 }
 
 impl MainLoop {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use anyhow::Result;
 use neli::program::{Access, ReadRecord, clock, topics};
 use neli_proto::journal::Journal;
 use neli_proto::listener::FIRST_SPAN;
@@ -17,7 +18,6 @@ use super::findings::Findings;
 use crate::command::reading::{self, Begin, ElectionKey, Input, Reading, key_of_election, read_at, read_last};
 use crate::command::wording::{counted, span};
 use crate::config::{Config, Doctor};
-use crate::exit::StartupError;
 use crate::report::log::spoken;
 
 /// The suffix of a journal topic's name.
@@ -52,7 +52,7 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
         let take_in = |at, record, begin| group.take_in(name, at, record, begin);
         read_last(&mut reading, FIRST_SPAN, doctor.timeout, take_in).await?;
         let clocks = if group.is_led() { broker_clock(&mut reading, doctor.timeout).await? } else { None };
-        Ok::<_, StartupError>((group, clocks, reading.partitions()))
+        Ok::<_, anyhow::Error>((group, clocks, reading.partitions()))
     });
     match read {
         Ok((group, clocks, partitions)) => {
@@ -198,7 +198,7 @@ struct Clocks {
 }
 
 /// The times of the broker's clock and this machine's; `None` if no record is read as soon as it is written.
-async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option<Clocks>, StartupError> {
+async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option<Clocks>> {
     let until = clock::now() + timeout.min(TWO_BEATS);
     // Every candidate of an embedded broker is on its machine.
     let is_one_machine = reading.is_embedded();
@@ -281,7 +281,7 @@ async fn find(
     doctor: &Doctor,
     access: &Access,
     mut partitions: impl Iterator<Item = (String, i32)>,
-) -> Result<(BTreeMap<String, String>, usize), StartupError> {
+) -> Result<(BTreeMap<String, String>, usize)> {
     let name = &doctor.candidate.election.group;
     let (mut ahead, mut found, mut unread) = (VecDeque::new(), BTreeMap::new(), 0);
     let until = clock::now() + doctor.timeout;

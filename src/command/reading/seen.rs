@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use anyhow::Result;
 use neli::program::{ElectionId, Key, ReadRecord, Source, clock};
 use neli_proto::journal::{Journal, View};
 use neli_proto::listener::FIRST_SPAN;
@@ -14,7 +15,6 @@ use neli_proto::time::Time;
 use super::others::number_in;
 use super::{Input, Others, Place, Reading, doubt, is_hello, origin, read_at};
 use crate::command::wording::{self, Told};
-use crate::exit::StartupError;
 use crate::report::log::spoken;
 
 /// The time limit for reading the claim of the current term separately. The claim only shows since when the leader leads.
@@ -48,13 +48,13 @@ pub(in crate::command) struct Seen {
 /// Why an election was not read to its end.
 pub(in crate::command) enum Unread {
     /// Kafka refuses permanently, or the log can't be read.
-    Refused(StartupError),
+    Refused(anyhow::Error),
     /// Kafka has not answered in time, in a sentence.
     NoAnswer(String),
 }
 
-impl From<StartupError> for Unread {
-    fn from(refusal: StartupError) -> Self {
+impl From<anyhow::Error> for Unread {
+    fn from(refusal: anyhow::Error) -> Self {
         Self::Refused(refusal)
     }
 }
@@ -285,7 +285,7 @@ impl Seen {
     /// # Errors
     ///
     /// As for [`Reading::start`] and [`Reading::next`].
-    pub(in crate::command) async fn learn_claim(&mut self, reading: &Reading) -> Result<(), StartupError> {
+    pub(in crate::command) async fn learn_claim(&mut self, reading: &Reading) -> Result<()> {
         let leader = self.observer.leader().filter(|leader| leader.claimed_ms.is_none());
         let Some(term) = leader.map(|leader| leader.term).filter(|term| (self.start..self.from).contains(term)) else {
             return Ok(());
