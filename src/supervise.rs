@@ -13,7 +13,8 @@ use std::task::{Context, Poll};
 use neli::program::embedded::BrokerFinder;
 use neli::program::{Nodes, clock};
 use neli_proto::candidate;
-use neli_proto::node::{Event, Known};
+use neli_proto::leadership::ReadAt;
+use neli_proto::node::Event;
 use neli_proto::time::Time;
 
 use crate::config::Config;
@@ -22,8 +23,9 @@ use crate::process::descriptors::Reserve;
 use crate::process::ready::Ready;
 use crate::process::signals::Signals;
 use crate::process::timer::Timer;
+use crate::report::election::sentence;
 use crate::report::log::{Event as LogEvent, From, Logger};
-use crate::report::notes::{self, KnownLeader};
+use crate::report::notes;
 use crate::report::notify::Notifier;
 use crate::supervise::job::GuardedJob;
 use crate::supervise::kafka_state::KafkaState;
@@ -85,7 +87,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, StartupError
         main_loop.logger.event(&LogEvent::Exiting {
             status: status.code(),
             from: if status.is_jobs_own() { From::Job } else { From::NeliRun },
-            why: notes::of_exit(status, &main_loop.config, &main_loop.known_leader()),
+            why: notes::of_exit(status, &main_loop.config, main_loop.leadership().as_deref()),
         });
         main_loop.logger.finish();
         main_loop.stderr.finish();
@@ -190,19 +192,12 @@ impl MainLoop {
         Ok(())
     }
 
-    /// The leader, as far as it is known, if there is only one role.
-    fn known_leader(&self) -> KnownLeader {
-        let [role] = self.nodes.roles.as_slice() else { return KnownLeader::None };
-        let (now, is_answered) = (clock::now(), self.kafka.outage.trouble().is_none());
-        let status = role.node.status(now);
-        let known = status.known(now, is_answered);
-        match status.leader.and_then(|leader| leader.name) {
-            Some(name) if known == Known::Led => KnownLeader::Named(name),
-            _ if !is_answered => KnownLeader::NoAnswer,
-            Some(name) => KnownLeader::Silent(name),
-            None if !role.node.is_caught_up() => KnownLeader::Unread,
-            None => KnownLeader::None,
-        }
+    /// Who leads, if there is only one role.
+    fn leadership(&self) -> Option<String> {
+        let [role] = self.nodes.roles.as_slice() else { return None };
+        let at = ReadAt { now: clock::now(), wall_ms: clock::wall_ms() };
+        let status = role.node.status(at.now);
+        Some(sentence(status.leadership(at, self.kafka.outage.trouble().is_none())).to_string())
     }
 
     /// Runs until the end.

@@ -11,7 +11,7 @@ use neli::program::{
     embedded,
 };
 use neli_proto::journal::Origin;
-use neli_proto::observer::ReadAt;
+use neli_proto::leadership::ReadAt;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 use tokio::sync::mpsc::error::TryRecvError;

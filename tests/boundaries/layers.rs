@@ -31,7 +31,7 @@ pub(crate) const LAYERED: [Layered; 9] = [
 pub(crate) type Layers = [(&'static str, &'static [&'static str])];
 
 /// The modules of `neli-proto`.
-const PROTOCOL: [(&str, &[&str]); 37] = [
+const PROTOCOL: [(&str, &[&str]); 38] = [
     ("command", &[]),
     ("random", &[]),
     ("record", &[]),
@@ -58,7 +58,8 @@ const PROTOCOL: [(&str, &[&str]); 37] = [
     ("listener", &["journal", "record", "time", "timings"]),
     ("clock_rate", &["listener"]),
     ("late_beat", &["listener", "record", "time", "timings"]),
-    ("status", &["late_beat", "listener", "record", "time"]),
+    ("leadership", &["journal", "late_beat", "listener", "record", "time"]),
+    ("status", &["record", "time"]),
     ("precedence", &["listener", "record", "time", "timings"]),
     ("spread", &["precedence", "record", "role_set", "time", "timings"]),
     ("followed_mapping", &["mapping", "precedence", "process_hello", "record", "time"]),
@@ -69,6 +70,7 @@ const PROTOCOL: [(&str, &[&str]); 37] = [
             "failed_runs",
             "journal",
             "late_beat",
+            "leadership",
             "listener",
             "mapping",
             "precedence",
@@ -99,7 +101,7 @@ const PROTOCOL: [(&str, &[&str]); 37] = [
         &[
             "guard",
             "journal",
-            "late_beat",
+            "leadership",
             "listener",
             "mapping",
             "precedence",
@@ -123,6 +125,7 @@ const PROTOCOL: [(&str, &[&str]); 37] = [
             "fact",
             "guard",
             "hooks",
+            "leadership",
             "listener",
             "once",
             "random",

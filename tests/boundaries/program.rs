@@ -51,12 +51,13 @@ pub(super) const PROCESS: [(&str, &[&str]); 29] = [
 ];
 
 /// The modules of `src/report`.
-pub(super) const REPORT: [(&str, &[&str]); 6] = [
+pub(super) const REPORT: [(&str, &[&str]); 7] = [
     ("level", &[]),
     ("notify", &[]),
     ("journald", &["level"]),
     ("log", &["journald", "level"]),
-    ("notes", &["log"]),
+    ("election", &["log"]),
+    ("notes", &["election", "log"]),
     ("runs", &["log"]),
 ];
 

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use neli_proto::followed_mapping::FollowedMapping;
-use neli_proto::journal::{Verdict, View};
-use neli_proto::late_beat::Punctuality;
-use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds, silence};
+use neli_proto::leadership::{LastTerm, Leadership as Current, Receipt, TermState};
+use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds};
 use neli_proto::record::{Offset, Record};
 use neli_proto::time::Time;
 use tokio::sync::mpsc::{Receiver, Sender};
@@ -23,7 +22,7 @@ use crate::event::{Event, Leader};
 use crate::kafka::embedded::Connection;
 use crate::kafka::event::{KafkaEvent, ReadingEvent};
 use crate::kafka::source::Source;
-use crate::leadership::{Heard, Leadership};
+use crate::leadership::{self, Leadership};
 use crate::session::event::RoleEvent;
 use crate::session::readers::{Output, Readers};
 use crate::text;
@@ -61,10 +60,7 @@ pub(super) struct Reading {
 /// One election that is followed.
 struct Role {
     listener: Listener,
-    /// Whether the leader's records were appended in time.
-    punctuality: Punctuality,
-    /// The last term that was known, and since when.
-    known: Option<(Offset, Instant)>,
+    last_term: LastTerm,
     state: watch::Sender<FollowerState>,
 }
 
@@ -138,16 +134,17 @@ impl Reading {
         self.touched.extend(self.timeouts.due(now));
         while let Some(at) = self.touched.pop_first() {
             let role = &self.roles[at];
-            let leader = role.leader(now, self.trouble.is_none());
-            let silent_at = leader.as_ref().map(|(_, until)| *until);
+            let current = role.current(now);
+            let current = if self.trouble.is_none() { current } else { current.unanswered() };
+            let changes_at = leadership::lasts_for(current).map(|left| now + left);
             let is_partition_known = at == 0 || self.is_mapping_known(now);
             let known_at = self.mapping.as_ref().and_then(FollowedMapping::known_from).filter(|_| !is_partition_known);
-            self.timeouts.set(at, [silent_at, role.stuck_at(), known_at].into_iter().flatten().min());
-            let leadership = match leader {
-                Some((leadership, _)) => leadership,
-                None if self.trouble.is_none() && is_partition_known && role.is_vacant() => Leadership::Vacant,
-                None => Leadership::Unknown { trouble: self.trouble.clone() },
-            };
+            self.timeouts.set(at, [changes_at, role.stuck_at(), known_at].into_iter().flatten().min());
+            let known = role.state.borrow().leadership.leader().cloned();
+            let mut leadership = Leadership::of(current, now, known.as_ref(), self.trouble.clone());
+            if leadership == Leadership::Vacant && !is_partition_known {
+                leadership = Leadership::Unknown { trouble: None };
+            }
             role.state.send_if_modified(|state| {
                 // The times of a silence by Rust's clock differ a little at each look.
                 let is_silent_still =
@@ -311,27 +308,14 @@ impl Reading {
 impl Role {
     fn new(now: Time, state: watch::Sender<FollowerState>) -> Self {
         let listener = Listener::asking(now, FIRST_SPAN);
-        Self { listener, punctuality: Punctuality::default(), known: None, state }
+        Self { listener, last_term: LastTerm::none(), state }
     }
 
-    /// The leader or that it is silent, and until when that counts as known. A silence shows nothing while Kafka does not answer.
-    fn leader(&self, now: Time, is_answered: bool) -> Option<(Leadership, Time)> {
-        let View::Led(term) = self.listener.journal().view() else { return None };
-        let at = self.listener.last_effective();
-        let until = at + term.lease;
-        let is_late = self.punctuality.late(term.offset).is_some();
-        if !self.listener.is_caught_up() || now >= until || is_late {
-            return None;
-        }
-        let name = term.name.as_deref().map(Into::into);
-        let since = self.known.filter(|(known, _)| *known == term.offset).map(|(_, since)| since);
-        let leader = Leader { name, term: term.offset, is_self: false, since };
-        let overdue = at + self.punctuality.overdue_after(term.lease);
-        if now < overdue {
-            return Some((Leadership::Led(leader), until.min(overdue)));
-        }
-        let heard = Heard { at, overdue, claimable: at + silence(term.lease) };
-        is_answered.then(|| (heard.silent(leader), until))
+    /// Who leads, by the records that were read.
+    fn current(&self, now: Time) -> Current<'_> {
+        let is_read = self.listener.is_caught_up();
+        let state = if is_read { TermState::of(self.listener.journal().view()) } else { TermState::Unread };
+        self.last_term.leadership(state, |_| now.since(self.listener.last_effective()))
     }
 
     /// When its reader counts as stuck, unless it hands over a record before.
@@ -339,20 +323,11 @@ impl Role {
         self.listener.stuck_since().map(|since| since + STUCK_AFTER)
     }
 
-    fn is_vacant(&self) -> bool {
-        self.listener.is_caught_up() && self.listener.is_vacant()
-    }
-
     fn read(&mut self, now: Time, offset: Offset, value: Option<&[u8]>, written_ms: Option<u64>) {
-        let record = value.and_then(Record::parse);
-        let is_effective = self.listener.read(now, offset, record.as_ref(), false).verdict == Verdict::Effective;
-        let View::Led(term) = self.listener.journal().view() else { return };
-        if let Some(record) = record.filter(|_| is_effective) {
-            self.punctuality.read(term.offset, term.lease, &record, written_ms);
-        }
-        if self.known.is_none_or(|(known, _)| known != term.offset) {
-            self.known = Some((term.offset, clock::instant_of(now)));
-        }
+        let (record, is_live) = (value.and_then(Record::parse), self.listener.is_caught_up());
+        let verdict = self.listener.read(now, offset, record.as_ref(), false).verdict;
+        let received = Receipt { read: now, written_ms, is_live };
+        self.last_term.read(self.listener.journal().view(), offset, record.as_ref(), verdict, received);
     }
 }
 

@@ -42,7 +42,7 @@ fn a_sentence_contains_the_event_then_the_reason_then_the_numbers() {
         Event::Exiting {
             status: 75,
             from: From::NeliRun,
-            why: Some("not elected within --wait 3s; leader is db2".to_owned()),
+            why: Some("not elected within --wait 3s; db2 leads".to_owned()),
         },
         Event::FenceWarning {
             term: 42,
@@ -78,7 +78,7 @@ fn a_sentence_contains_the_event_then_the_reason_then_the_numbers() {
              back from Kafka",
             "job unhealthy: 2 checks in a row failed (last: the health command exited with status 1; term 42)",
             "exiting 3: the job's status",
-            "exiting 75: not elected within --wait 3s; leader is db2",
+            "exiting 75: not elected within --wait 3s; db2 leads",
             "no heartbeat has come back from Kafka for 3.65s: the lease ends in 1.35s unless one does (term 42)",
             "heartbeats come back from Kafka, but no broker has confirmed for 5s that the topic is still the same: the lease ends in \
              1.35s unless one does (term 42)",

@@ -3,7 +3,7 @@
 use std::io;
 
 use neli_proto::followed_mapping::FollowedMapping;
-use neli_proto::late_beat::Punctuality;
+use neli_proto::leadership::LastTerm;
 use neli_proto::listener::{FIRST_SPAN, Listener};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::Offset;
@@ -62,8 +62,7 @@ impl Reading {
         for (number, role) in self.elections.roles.clone().zip(&mut self.roles) {
             if counted.is_some() {
                 // The journal is another one.
-                (role.listener, role.known) = (Listener::asking(now, FIRST_SPAN), None);
-                role.punctuality = Punctuality::default();
+                (role.listener, role.last_term) = (Listener::asking(now, FIRST_SPAN), LastTerm::none());
             } else {
                 role.listener.history_cut(now);
             }
