@@ -18,6 +18,8 @@ use neli_run::exit::TABLE;
 
 #[path = "docs/log_events.rs"]
 mod log_events;
+#[path = "docs/picture.rs"]
+mod picture;
 
 const MEND: &str = "UPDATE=1 cargo test --test docs";
 

@@ -1,329 +1,131 @@
-//! Which module may use which. Each module is above those that it uses.
+//! The arrows between modules, read from the paths in their sources.
 
-use program::{COMMAND_LINE, GUARD, PROCESS, PROGRAM, REPORT, SUPERVISE};
+use std::collections::{BTreeMap, BTreeSet};
 
-mod program;
+/// A module's path from the crate's root. That of the root is empty.
+pub(crate) type Path = Vec<String>;
 
-/// A directory whose modules are layered.
-pub(crate) struct Layered {
-    /// The directory.
-    pub(crate) folder: &'static str,
-    /// The path before a module's name where another module uses it.
-    pub(crate) prefix: &'static str,
-    /// The modules, each with those that it may use.
-    pub(crate) layers: &'static Layers,
+/// Who uses whom among the modules of one folder, each with all modules below it, and one path that shows it. `None` is the crate's root.
+pub(crate) type Arrows = BTreeMap<(Option<String>, Option<String>), String>;
+
+/// The arrows in each folder of a crate: by the path of the folder's module.
+pub(crate) fn arrows(modules: &BTreeMap<Path, String>) -> BTreeMap<Path, Arrows> {
+    let known: BTreeSet<&[String]> =
+        modules.keys().flat_map(|path| (1..=path.len()).map(move |length| &path[..length])).collect();
+    // The root has all modules below it.
+    let below_root = known.iter().map(|path| ((None, Some(path[0].clone())), "it declares it".to_owned()));
+    let mut arrows = BTreeMap::from([(Path::new(), below_root.collect::<Arrows>())]);
+    for (user, code) in modules.iter().filter(|(path, _)| !path.is_empty()) {
+        for used in paths_in(code) {
+            let module = resolved(user, &used, &known);
+            let common = user.iter().zip(&module).take_while(|(one, other)| one == other).count();
+            let (from, to) = (user.get(common).cloned(), module.get(common).cloned());
+            // A module and what is below it may use each other; the root is used by none.
+            if from.is_some() && (to.is_some() || module.is_empty()) {
+                let example = format!("{} uses {used}", user.join("::"));
+                arrows.entry(user[..common].to_vec()).or_default().insert((from, to), example);
+            }
+        }
+    }
+    arrows
 }
 
-/// All directories whose modules are layered.
-pub(crate) const LAYERED: [Layered; 9] = [
-    Layered { folder: "src", prefix: "crate::", layers: &PROGRAM },
-    Layered { folder: "src/cli", prefix: "crate::cli::", layers: &COMMAND_LINE },
-    Layered { folder: "src/guard", prefix: "crate::guard::", layers: &GUARD },
-    Layered { folder: "src/process", prefix: "crate::process::", layers: &PROCESS },
-    Layered { folder: "src/report", prefix: "crate::report::", layers: &REPORT },
-    Layered { folder: "src/supervise", prefix: "crate::supervise::", layers: &SUPERVISE },
-    Layered { folder: "crates/neli-proto/src", prefix: "crate::", layers: &PROTOCOL },
-    Layered { folder: "crates/neli/src", prefix: "crate::", layers: &LIBRARY },
-    Layered { folder: "crates/neli/src/kafka", prefix: "crate::kafka::", layers: &KAFKA },
-];
+/// The arrows that are part of a circle.
+pub(crate) fn circles(arrows: &Arrows) -> Arrows {
+    let leads_back = |from: &Option<String>, to: &Option<String>| {
+        let mut reached = BTreeSet::from([to]);
+        loop {
+            let next = arrows.keys().filter(|(from, _)| reached.contains(from)).map(|(_, to)| to);
+            let before = reached.len();
+            reached = reached.iter().copied().chain(next).collect();
+            if reached.len() == before {
+                return reached.contains(from);
+            }
+        }
+    };
+    let circles = arrows.iter().filter(|((from, to), _)| leads_back(from, to));
+    circles.map(|(arrow, example)| (arrow.clone(), example.clone())).collect()
+}
 
-/// The modules of a directory, each with those that it may use.
-pub(crate) type Layers = [(&'static str, &'static [&'static str])];
+/// The module in which a path ends.
+fn resolved(user: &[String], path: &str, known: &BTreeSet<&[String]>) -> Path {
+    let mut module = user.to_vec();
+    for name in path.split("::") {
+        match name {
+            "crate" => module.clear(),
+            "self" => {}
+            "super" => {
+                module.pop();
+            }
+            name => {
+                module.push(name.to_owned());
+                if !known.contains(module.as_slice()) {
+                    module.pop();
+                    break;
+                }
+            }
+        }
+    }
+    module
+}
 
-/// The modules of `neli-proto`.
-const PROTOCOL: [(&str, &[&str]); 38] = [
-    ("command", &[]),
-    ("random", &[]),
-    ("record", &[]),
-    ("terminal", &[]),
-    ("time", &[]),
-    ("topic", &[]),
-    ("window", &[]),
-    ("job", &[]),
-    ("role_set", &[]),
-    ("mapping", &["role_set"]),
-    ("fact", &["record", "window"]),
-    ("timings", &["record"]),
-    ("broker_death", &["timings"]),
-    ("last_hello", &["time"]),
-    ("reminder", &["time"]),
-    ("schedule", &["window"]),
-    ("restart", &["job", "time"]),
-    ("failed_runs", &["job", "time"]),
-    ("health", &["command", "time"]),
-    ("hooks", &["command", "record", "time"]),
-    ("guard", &["command", "time", "window"]),
-    ("process_hello", &["mapping", "record", "role_set"]),
-    ("journal", &["record", "time", "timings"]),
-    ("listener", &["journal", "record", "time", "timings"]),
-    ("clock_rate", &["listener"]),
-    ("late_beat", &["listener", "record", "time", "timings"]),
-    ("leadership", &["journal", "late_beat", "listener", "record", "time"]),
-    ("status", &["record", "time"]),
-    ("precedence", &["listener", "record", "time", "timings"]),
-    ("spread", &["precedence", "record", "role_set", "time", "timings"]),
-    ("followed_mapping", &["mapping", "precedence", "process_hello", "record", "time"]),
-    ("introduction", &["mapping", "precedence", "process_hello", "record", "role_set", "time"]),
-    (
-        "observer",
-        &[
-            "failed_runs",
-            "journal",
-            "late_beat",
-            "leadership",
-            "listener",
-            "mapping",
-            "precedence",
-            "process_hello",
-            "record",
-            "time",
-            "timings",
-        ],
-    ),
-    (
-        "supervisor",
-        &[
-            "command",
-            "failed_runs",
-            "guard",
-            "health",
-            "job",
-            "record",
-            "restart",
-            "status",
-            "terminal",
-            "time",
-            "window",
-        ],
-    ),
-    (
-        "candidate",
-        &[
-            "guard",
-            "journal",
-            "leadership",
-            "listener",
-            "mapping",
-            "precedence",
-            "process_hello",
-            "random",
-            "record",
-            "spread",
-            "status",
-            "supervisor",
-            "time",
-            "timings",
-            "topic",
-        ],
-    ),
-    ("once", &["candidate", "fact", "record", "reminder", "schedule", "supervisor", "time", "window"]),
-    (
-        "node",
-        &[
-            "candidate",
-            "command",
-            "fact",
-            "guard",
-            "hooks",
-            "leadership",
-            "listener",
-            "once",
-            "random",
-            "record",
-            "spread",
-            "status",
-            "supervisor",
-            "time",
-            "window",
-        ],
-    ),
-    (
-        "many_roles",
-        &[
-            "candidate",
-            "introduction",
-            "mapping",
-            "node",
-            "precedence",
-            "process_hello",
-            "record",
-            "role_set",
-            "spread",
-            "time",
-            "timings",
-        ],
-    ),
-];
+/// All paths of a source that begin at the crate's root or at a module.
+fn paths_in(code: &str) -> Vec<String> {
+    let starts = ["crate::", "self::", "super::"].into_iter().flat_map(|start| code.match_indices(start));
+    let is_whole = |at: usize| !code[..at].ends_with(|letter: char| letter.is_alphanumeric() || "_:$".contains(letter));
+    starts.filter(|(at, _)| is_whole(*at)).flat_map(|(at, _)| paths_of(&code[at..])).collect()
+}
 
-/// The modules of `neli`.
-const LIBRARY: [(&str, &[&str]); 31] = [
-    ("alarm", &[]),
-    ("clock", &[]),
-    ("command", &[]),
-    ("election", &[]),
-    ("names", &[]),
-    ("properties", &[]),
-    ("random", &[]),
-    ("reason", &[]),
-    ("sealed_memfd", &[]),
-    ("text", &[]),
-    ("timeouts", &[]),
-    ("warnings", &[]),
-    ("wording", &[]),
-    ("bootstrap", &["election"]),
-    ("error", &["reason", "text", "wording"]),
-    ("event", &["clock", "reason", "wording"]),
-    ("waiter", &["alarm", "clock"]),
-    ("events", &["event"]),
-    ("leadership", &["clock", "event"]),
-    ("kafka", &["clock", "election", "error", "names", "sealed_memfd", "text"]),
-    ("lease", &["clock", "command", "error", "reason"]),
-    ("session", &["clock", "election", "kafka", "text"]),
-    ("state", &["command", "error", "event", "leadership", "lease"]),
-    ("task_guard", &["lease"]),
-    ("lead", &["error", "lease", "state"]),
-    ("nodes", &["clock", "election", "random", "session", "text", "timeouts"]),
-    (
-        "driver",
-        &[
-            "clock",
-            "command",
-            "election",
-            "error",
-            "event",
-            "kafka",
-            "leadership",
-            "lease",
-            "nodes",
-            "reason",
-            "session",
-            "state",
-            "task_guard",
-            "text",
-            "waiter",
-            "warnings",
-            "wording",
-        ],
-    ),
-    ("handle", &["clock", "command", "error", "event", "events", "lead", "leadership", "lease", "state"]),
-    (
-        "builder",
-        &[
-            "bootstrap",
-            "clock",
-            "driver",
-            "election",
-            "error",
-            "handle",
-            "kafka",
-            "lease",
-            "names",
-            "properties",
-            "random",
-            "reason",
-            "session",
-            "task_guard",
-            "text",
-            "warnings",
-            "wording",
-        ],
-    ),
-    ("roles", &["builder", "driver", "election", "error", "events", "handle", "lead", "names"]),
-    (
-        "follower",
-        &[
-            "builder",
-            "clock",
-            "election",
-            "error",
-            "event",
-            "events",
-            "kafka",
-            "leadership",
-            "roles",
-            "session",
-            "text",
-            "timeouts",
-            "waiter",
-            "wording",
-        ],
-    ),
-];
+/// The paths at the beginning of a text: `a::{b, c::D}` are `a::b` and `a::c::D`.
+fn paths_of(text: &str) -> Vec<String> {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+    let end = text.find(|letter| !is_part(letter)).unwrap_or(text.len());
+    let (path, rest) = text.split_at(end);
+    if !path.ends_with("::") || !rest.starts_with('{') {
+        return vec![path.to_owned()];
+    }
+    let mut depth = 0;
+    let mut parts = vec![String::new()];
+    for letter in rest.chars() {
+        depth += i32::from(letter == '{') - i32::from(letter == '}');
+        match letter {
+            '{' if depth == 1 => {}
+            '}' if depth == 0 => break,
+            ',' if depth == 1 => parts.push(String::new()),
+            letter => parts.last_mut().unwrap().push(letter),
+        }
+    }
+    let parts = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
+    parts.flat_map(paths_of).map(|inner| format!("{path}{inner}")).collect()
+}
 
-/// The modules of `crates/neli/src/kafka`.
-const KAFKA: [(&str, &[&str]); 27] = [
-    ("advertised_address", &[]),
-    ("answer_limit", &[]),
-    ("embedded", &[]),
-    ("error_class", &[]),
-    ("by_broker", &[]),
-    ("log_bounds", &["by_broker", "error_class"]),
-    ("event", &["embedded"]),
-    ("librdkafka", &["error_class"]),
-    ("cluster", &["librdkafka"]),
-    ("access", &["cluster", "embedded"]),
-    ("rebootstrap", &["librdkafka"]),
-    ("broker_watch", &["embedded", "event"]),
-    ("context", &["access", "advertised_address", "error_class", "rebootstrap"]),
-    ("bootstrap_servers", &["access", "cluster", "context", "librdkafka"]),
-    ("identity", &["access", "answer_limit", "by_broker", "error_class", "event", "librdkafka", "rebootstrap"]),
-    ("pace", &["access"]),
-    ("same_machine", &["access", "context"]),
-    ("partition_consumer", &["librdkafka"]),
-    ("source", &["access"]),
-    ("group", &["access", "answer_limit", "context", "error_class", "librdkafka", "pace"]),
-    ("topic", &["access", "answer_limit", "context", "error_class", "librdkafka"]),
-    ("reading", &["context", "error_class", "event", "librdkafka", "partition_consumer", "source", "topic"]),
-    ("poll_thread", &["context", "error_class", "event", "group", "partition_consumer", "reading", "source", "topic"]),
-    (
-        "producer",
-        &[
-            "access",
-            "answer_limit",
-            "context",
-            "embedded",
-            "error_class",
-            "event",
-            "identity",
-            "librdkafka",
-            "rebootstrap",
-            "topic",
-        ],
-    ),
-    (
-        "facts",
-        &[
-            "access",
-            "answer_limit",
-            "context",
-            "error_class",
-            "event",
-            "librdkafka",
-            "partition_consumer",
-            "poll_thread",
-            "topic",
-        ],
-    ),
-    (
-        "reader",
-        &[
-            "answer_limit",
-            "bootstrap_servers",
-            "context",
-            "embedded",
-            "error_class",
-            "event",
-            "librdkafka",
-            "log_bounds",
-            "partition_consumer",
-            "poll_thread",
-            "reading",
-            "source",
-            "topic",
-        ],
-    ),
-    (
-        "examination",
-        &["access", "answer_limit", "bootstrap_servers", "context", "error_class", "facts", "librdkafka", "topic"],
-    ),
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn circles_of(sources: &[(&str, &str)]) -> Vec<String> {
+        let path = |name: &str| name.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let modules = sources.iter().map(|(name, code)| (path(name), (*code).to_owned())).collect();
+        arrows(&modules).values().flat_map(circles).map(|(_, example)| example).collect()
+    }
+
+    #[test]
+    fn a_circle_is_found_with_the_paths_that_make_it() {
+        let sources = [("a", "use crate::b::c::D;"), ("b::c", "use crate::{\n    d,\n    a::{E, F},\n};"), ("d", "")];
+        assert_eq!(circles_of(&sources), ["a uses crate::b::c::D", "b::c uses crate::a::F"]);
+        assert_eq!(circles_of(&[("a", "use crate::b::c::D;"), ("b::c", "use crate::d;"), ("d", "")]), [""; 0]);
+    }
+
+    #[test]
+    fn a_circle_within_a_folder_is_found() {
+        let sources = [("a::b", "super::c::D"), ("a::c", "use super::e;"), ("a::e", "crate::a::b::F")];
+        assert_eq!(circles_of(&sources).len(), 3);
+        assert_eq!(circles_of(&[("a", "use self::b::C;"), ("a::b", "use super::D; use crate::a::E;")]), [""; 0]);
+    }
+
+    #[test]
+    fn nothing_uses_the_root() {
+        assert_eq!(circles_of(&[("a", "crate::B"), ("c", "d")]).len(), 2);
+        assert_eq!(circles_of(&[("a", "other_crate::B"), ("", "crate::a")]), [""; 0]);
+    }
+}

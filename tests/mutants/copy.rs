@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::place::{self, Source};
 use crate::schemata::{Change, with_alternatives};
 use crate::table::mutants;
 
@@ -27,22 +28,32 @@ pub(crate) fn root() -> &'static Path {
 ///
 /// # Errors
 ///
-/// The text of an edit is not found exactly once.
+/// The place of an edit is not found exactly once.
 pub(crate) fn changed_files() -> Result<BTreeMap<String, String>, String> {
-    let mut changes: BTreeMap<&str, Vec<Change<'_>>> = BTreeMap::new();
+    let sources = sources().map_err(|error| error.to_string())?;
+    let mut changes: BTreeMap<usize, Vec<Change<'_>>> = BTreeMap::new();
+    let mut lost = Vec::new();
     for (number, mutant) in mutants().enumerate() {
         for edit in mutant.edits {
-            let change = Change { mutant: number, text: edit.text, replacement: edit.replacement };
-            changes.entry(edit.file).or_default().push(change);
+            match place::find(&sources, edit) {
+                Ok((source, range)) => {
+                    let change = Change { mutant: number, range, replacement: edit.replacement };
+                    changes.entry(source).or_default().push(change);
+                }
+                Err(error) => lost.push(format!("{}: {error}", mutant.name)),
+            }
         }
     }
+    if !lost.is_empty() {
+        return Err(lost.join("\n"));
+    }
     let mut files = BTreeMap::new();
-    for (file, changes) in changes {
-        let source = fs::read_to_string(root().join(file)).map_err(|error| format!("{file}: {error}"))?;
-        let inside = file.starts_with(&format!("{PROTOCOL}/src/"));
+    for (source, changes) in changes {
+        let Source { file, text, .. } = &sources[source];
+        let inside = file.starts_with(&format!("{PROTOCOL}/"));
         let is_on = if inside { "crate::mutant::is_on" } else { "neli_proto::mutant::is_on" };
-        let text = with_alternatives(&source, &changes, is_on).map_err(|error| format!("{file}: {error}"))?;
-        files.insert(file.to_owned(), text);
+        let text = with_alternatives(text, changes, is_on).map_err(|error| format!("{file}: {error}"))?;
+        files.insert(file.clone(), text);
     }
     files.insert(format!("{PROTOCOL}/src/mutant.rs"), switch());
     for (file, text, replacement) in [
@@ -79,6 +90,23 @@ codegen-units = 255",
         files.insert(file, source.replace(text, replacement));
     }
     Ok(files)
+}
+
+/// The sources of the program and of its crates, without files of tests.
+fn sources() -> std::io::Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for file in files_below(root(), &|name| !matches!(name, "src" | "crates"))? {
+        let names: Vec<_> = file.iter().collect();
+        let is_test = names.iter().any(|name| *name == "tests" || *name == "tests.rs");
+        if file.extension().is_some_and(|extension| extension == "rs")
+            && names.iter().any(|name| *name == "src")
+            && !is_test
+        {
+            let text = fs::read_to_string(root().join(&file))?;
+            sources.push(Source::new(file.display().to_string(), text));
+        }
+    }
+    Ok(sources)
 }
 
 /// The module that shows which mutant is active.

@@ -12,6 +12,7 @@
 mod copy;
 mod mutant;
 mod notice;
+mod place;
 mod schemata;
 mod table;
 
@@ -23,7 +24,7 @@ use table::mutants;
 
 #[test]
 fn each_mutant_fits_the_sources() {
-    copy::changed_files().unwrap();
+    copy::changed_files().unwrap_or_else(|lost| panic!("{lost}"));
     let names: BTreeSet<&str> = mutants().map(|mutant| mutant.name).collect();
     assert_eq!(names.len(), mutants().count(), "each has a name of its own");
     for mutant in mutants() {

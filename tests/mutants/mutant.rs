@@ -10,9 +10,12 @@ pub(crate) struct Mutant {
     pub(crate) noticed_by: &'static [Notice],
 }
 
-/// A change in one file (see [`Change`](crate::schemata::Change) for `text`).
+/// A change of one place in the sources of all crates (see [`find`](crate::place::find)).
 pub(crate) struct Edit {
-    pub(crate) file: &'static str,
+    /// The name of the function that the place is in, if other functions have the same text.
+    pub(crate) function: Option<&'static str>,
+    /// The original text, which must occur once: an expression, or whole statements. If it contains `‹` and `›`, only the part between
+    /// them is replaced, and the rest identifies the place. The file does not matter, nor do white space, comments, and a comma before a closing bracket.
     pub(crate) text: &'static str,
     pub(crate) replacement: &'static str,
 }
@@ -35,7 +38,11 @@ pub(crate) enum Notice {
     Scenarios,
 }
 
-/// An edit of one file.
-pub(crate) const fn edit(file: &'static str, text: &'static str, replacement: &'static str) -> Edit {
-    Edit { file, text, replacement }
+pub(crate) const fn edit(text: &'static str, replacement: &'static str) -> Edit {
+    Edit { function: None, text, replacement }
+}
+
+/// An edit of a place that only the name of its function tells from others.
+pub(crate) const fn edit_in(function: &'static str, text: &'static str, replacement: &'static str) -> Edit {
+    Edit { function: Some(function), text, replacement }
 }

@@ -34,29 +34,8 @@ pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
         .chain(of_claims)
 }
 
-const CLAIMING: &str = "crates/neli-proto/src/candidate/claiming.rs";
-const IDENTIFYING: &str = "crates/neli-proto/src/candidate/identifying.rs";
-const LEADING: &str = "crates/neli-proto/src/candidate/leading.rs";
-const MEMBERSHIP: &str = "crates/neli-proto/src/candidate/membership.rs";
-const READING: &str = "crates/neli-proto/src/candidate/reading.rs";
-const RELEASING: &str = "crates/neli-proto/src/candidate/releasing.rs";
-const STANDING_BY: &str = "crates/neli-proto/src/candidate/standing_by.rs";
-const JOURNAL: &str = "crates/neli-proto/src/journal.rs";
-const LISTENER: &str = "crates/neli-proto/src/listener.rs";
-const BOUNDS: &str = "crates/neli-proto/src/listener/bounds.rs";
-const CLAIM_WINDOW: &str = "crates/neli-proto/src/listener/claim_window.rs";
-const NODE: &str = "crates/neli-proto/src/node/wiring.rs";
-const ORPHANS: &str = "src/supervise/children.rs";
-const GUARD: &str = "crates/neli-proto/src/guard.rs";
-const GUARDS_EVENT: &str = "crates/neli-proto/src/guard/event.rs";
-const GUARDS_SUPERVISOR: &str = "crates/neli-proto/src/guard/supervisor.rs";
-const GUARD_RUN: &str = "crates/neli-proto/src/guard/run.rs";
-const RUNNING: &str = "crates/neli-proto/src/supervisor/running.rs";
-const STOPPING: &str = "crates/neli-proto/src/supervisor/stopping.rs";
-const SUPERVISOR: &str = "crates/neli-proto/src/supervisor.rs";
-
 /// The supervisor believes that a job is gone, and so does not order the guard to kill it.
-const GUARD_GETS_NO_END: Edit = edit(RUNNING, "self.order(Order::Over { term: end.term() });", "");
+const GUARD_GETS_NO_END: Edit = edit("self.order(Order::Over { term: end.term() });", "");
 
 /// A minute of chaos shows only some of the program's mutants. For the others the model is the proof: most need a history that is truncated
 /// at the right moment, or that is longer than a reading. If a supervisor wrongly believes that a job is gone, the guard kills the job as
@@ -66,7 +45,6 @@ const MUTANTS: &[Mutant] = &[
         name: "AcknowledgedClaimTaken",
         breaks: "R3: a claim counts as effective when its delivery is acknowledged",
         edits: &[edit(
-            READING,
             "self.step(now, Input::Delivered { seq });",
             "if let crate::candidate::state::State::Claiming(_) = self.state {
                 let claim = OwnClaim { term: self.common.listener.last() + 1, seq: Some(seq) };
@@ -80,23 +58,23 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ClaimAheadOfReading",
         breaks: "R2: a claim states that everything up to the log's end was judged, even what was not read",
-        edits: &[edit(LISTENER, "self.journal.last()", "self.known_end.1 - 1")],
+        edits: &[edit("self.journal.last()", "self.known_end.1 - 1")],
         noticed_by: &[Model("a_reader_that_lags")],
     },
     Mutant {
         name: "EchoByKind",
         breaks: "R3: any record of the same kind by this member counts as the echo, with any `seq`",
         edits: &[
-            edit(CLAIMING, "Input::ClaimEffective(claim) if ‹claim.seq() == Some(self.seq)› =>", "true"),
-            edit(CLAIMING, "Input::ClaimVoid { seq } if ‹seq == Some(self.seq)› =>", "true"),
-            edit(LEADING, "self.extend_by(common, now, ‹seq›)", "self.in_flight.back().map(|beat| beat.seq)"),
+            edit("Input::ClaimEffective(claim) if ‹claim.seq() == Some(self.seq)› =>", "true"),
+            edit("Input::ClaimVoid { seq } if ‹seq == Some(self.seq)› =>", "true"),
+            edit("self.extend_by(common, now, ‹seq›)", "self.in_flight.back().map(|beat| beat.seq)"),
         ],
         noticed_by: &[Model("a_beat_that_is_lost"), Chaos(&["fade", "resign"])],
     },
     Mutant {
         name: "EmptinessUnderSizeRetention",
         breaks: "Vacant: an empty log counts as a vacancy even if size retention may have deleted a leader's records",
-        edits: &[edit(LISTENER, "self.cut_is_harmless = ‹cut_is_harmless›;", "true")],
+        edits: &[edit("self.cut_is_harmless = ‹cut_is_harmless›;", "true")],
         noticed_by: &[Model("a_head_cut_by_size")],
     },
     Mutant {
@@ -104,7 +82,6 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R6: a fence is over for the candidate before the guard has answered that no process is left",
         edits: &[
             edit(
-                SUPERVISOR,
                 "LeadEvent::Killed(_) => ‹self.lose(now)›",
                 "{
                 self.lose(now);
@@ -120,16 +97,16 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "GuardForgetsElsewhere",
         breaks: "R6: a process of the job whose parent is no process of the job does not count as left",
-        edits: &[edit(GUARDS_EVENT, "if ‹is_elsewhere()› {", "false")],
+        edits: &[edit("if ‹is_elsewhere()› {", "false")],
         noticed_by: &[Model("a_daemon_that_is_elsewhere"), Scenarios],
     },
     Mutant {
         name: "GuardForgetsTree",
         breaks: "R6: the guard takes the end of the main process for the end of the whole tree",
         edits: &[
-            edit(GUARD, "match ‹remains› {", "if run.has_main() { remains } else { Remains::seen(false, || false) }"),
-            edit(GUARD_RUN, "Action::Kill(‹methods›)", "&[]"),
-            edit(GUARD_RUN, "actions.extend(killing.map(|killing| Action::Kill(killing.round(now))));", ""),
+            edit("match ‹remains› {", "if run.has_main() { remains } else { Remains::seen(false, || false) }"),
+            edit("actions.push_back(Action::Kill(‹methods›));", "&[]"),
+            edit("actions.extend(killing.map(|killing| Action::Kill(killing.round(now))));", ""),
         ],
         noticed_by: &[Model("a_daemon_that_is_left"), Chaos(&["kill-job", "kill-supervisor", "term"])],
     },
@@ -137,7 +114,6 @@ const MUTANTS: &[Mutant] = &[
         name: "GuardIgnoresDeadline",
         breaks: "R4: the guard ignores its deadline: it starts jobs after it, and does not kill at it",
         edits: &[edit(
-            GUARD,
             "fn deadline(&self) -> Option<Time> { ‹self.tenure.and_then(|tenure| tenure.deadline())› }",
             "None",
         )],
@@ -147,9 +123,8 @@ const MUTANTS: &[Mutant] = &[
         name: "GuardReleasesFirst",
         breaks: "R6: a guard whose supervisor has died releases the term before it has killed the job",
         edits: &[
-            edit(GUARDS_SUPERVISOR, "self.supervisor = SupervisorLife::Closed; ‹self.lose_supervisor(now);›", ""),
+            edit("self.supervisor = SupervisorLife::Closed; ‹self.lose_supervisor(now);›", ""),
             edit(
-                GUARDS_SUPERVISOR,
                 "if before == SupervisorLife::Open { self.lose_supervisor(now); }",
                 "if let Some(grant) = self.tenure.and_then(|tenure| tenure.unreleased()) {
                     self.is_over = true;
@@ -164,24 +139,19 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "GuardReleasesUnread",
         breaks: "R6: the guard releases for a dead supervisor before it has read all orders of that supervisor",
-        edits: &[edit(
-            GUARDS_SUPERVISOR,
-            "SupervisorLife::Open => ‹SupervisorLife::DeadUnread›,",
-            "SupervisorLife::Dead",
-        )],
+        edits: &[edit("SupervisorLife::Open => ‹SupervisorLife::DeadUnread›,", "SupervisorLife::Dead")],
         noticed_by: &[Model("orders_of_the_dead")],
     },
     Mutant {
         name: "JudgementNotAwaited",
         breaks: "R0: a candidate leads by an effective claim before the topic was judged as suitable",
-        edits: &[edit(CLAIMING, "if ‹common.judgement != Judgement::Fit› {", "false")],
+        edits: &[edit("if ‹common.judgement != Judgement::Fit› {", "false")],
         noticed_by: &[Model("a_topic_that_is_judged_late")],
     },
     Mutant {
         name: "LateClaimTaken",
         breaks: "R3: a claim that is read a lease after it was sent starts a lead, with a lease from the time of reading",
         edits: &[edit(
-            CLAIMING,
             "let is_late = ‹now >= common.claim_expires_at(self.sent)›;",
             "if now >= common.claim_expires_at(self.sent) { return Leading::begin(common, now, claim, now); } false",
         )],
@@ -191,9 +161,8 @@ const MUTANTS: &[Mutant] = &[
         name: "LeaseFromReceipt",
         breaks: "R3: the lease runs from the receipt of the echo",
         edits: &[
-            edit(CLAIMING, "Leading::begin(common, now, claim, ‹self.sent›)", "now"),
+            edit("Leading::begin(common, now, claim, ‹self.sent›)", "now"),
             edit(
-                LEADING,
                 "self.in_flight.remove(index)",
                 "self.in_flight.remove(index).map(|beat| SentBeat { at: now, ..beat })",
             ),
@@ -203,7 +172,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "LeaseWithoutIdentity",
         breaks: "R3: a lease is extended without a confirmation that the topic is still the one in which it was claimed",
-        edits: &[edit(IDENTIFYING, "self.topic.is_confirmed_since(now - self.timings.lease())", "true")],
+        edits: &[edit("self.topic.is_confirmed_since(now - self.timings.lease())", "true")],
         noticed_by: &[Model("a_remade_topic_whose_id_no_broker_tells")],
     },
     Mutant {
@@ -211,7 +180,6 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R6: the end of the main process counts as the end of the whole tree",
         edits: &[
             edit(
-                RUNNING,
                 "self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: Some(kill_at) }; ‹self.ask_rest(now, kill_at);›",
                 "return self.handle_answer(now, crate::guard::Answer::Gone);",
             ),
@@ -222,14 +190,13 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OrphansTakenForGone",
         breaks: "R6: a supervisor that inherits the job of a dead guard reports it as gone while its processes are alive",
-        edits: &[edit(ORPHANS, "let left = ‹self.kill_remaining_processes(at, &mut orphans)›;", "Left::Nothing")],
+        edits: &[edit("let left = ‹self.kill_remaining_processes(at, &mut orphans)›;", "Left::Nothing")],
         noticed_by: &[Chaos(&["kill-guard", "term"])],
     },
     Mutant {
         name: "OwnLeaseOfSilence",
         breaks: "R2: silence is measured with the candidate's own lease, not with the leader's",
         edits: &[edit(
-            STANDING_BY,
             "common.listener.claim_window()?",
             "{
                 let mut opening = common.listener.claim_window()?;
@@ -244,20 +211,19 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ReleaseOfAnEndedTerm",
         breaks: "R6: a release is written for a term that is no longer current at its `seen`",
-        edits: &[edit(RELEASING, "if ‹is_current› {", "true")],
+        edits: &[edit("if ‹is_current› {", "true")],
         noticed_by: &[Model("a_leader_that_was_superseded")],
     },
     Mutant {
         name: "RestartAfterRelease",
         breaks: "R6: a stop between two runs releases the term, but the next run is still started",
-        edits: &[edit(STOPPING, "self.nothing_left(reason, end);", "self.tell_nothing_left(reason, None, end);")],
+        edits: &[edit("self.nothing_left(reason, end);", "self.tell_nothing_left(reason, None, end);")],
         noticed_by: &[Model("a_stop_between_two_runs"), Model("a_stop_before_the_first_run")],
     },
     Mutant {
         name: "SilenceFromBeforeListening",
         breaks: "R2: the time before a start counts as silence, and records that are read at a start count as received long ago",
         edits: &[edit(
-            BOUNDS,
             "self.last_record = now; self.last_effective = now;",
             "(self.began, self.last_record, self.last_effective) = (Time::ZERO, Time::ZERO, Time::ZERO);",
         )],
@@ -266,13 +232,13 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "SilenceNotAwaited",
         breaks: "R2: a candidate claims while it reads the beats of a leader",
-        edits: &[edit(CLAIM_WINDOW, "silence(term.lease)", "Duration::ZERO")],
+        edits: &[edit("self.last_effective + ‹silence(term.lease)›", "Duration::ZERO")],
         noticed_by: &[Model("a_start_beside_a_leader"), Chaos(&["kill-supervisor", "term"])],
     },
     Mutant {
         name: "SilenceWithoutIdentity",
         breaks: "R2: a candidate claims after a silence without a later confirmation that the topic is still the one that was read",
-        edits: &[edit(IDENTIFYING, "self.topic.is_confirmed_since(since)", "true")],
+        edits: &[edit("self.topic.is_confirmed_since(since)", "true")],
         noticed_by: &[Model("a_standby_that_missed_a_remake")],
     },
     Mutant {
@@ -281,7 +247,6 @@ const MUTANTS: &[Mutant] = &[
                  guard still starts the job",
         edits: &[
             edit(
-                STOPPING,
                 "self.begin_to_stop(now, reason, None, timeout)",
                 "{
                     self.job = Job::Stopping { why: reason, main: None, kill_at: None };
@@ -297,13 +262,12 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R6: a job counts as gone as soon as it is asked to stop, and the term is released",
         edits: &[
             edit(
-                STOPPING,
                 "self.begin_to_stop(now, reason, Some(main), timeout);",
                 "self.order_stop_by(now + timeout);
                 self.job = Job::Stopping { why: reason, main: Some(main), kill_at: None };
                 self.handle_answer(now, crate::guard::Answer::Gone);",
             ),
-            edit(NODE, "self.actions.push_back(Action::Order(Order::Released { term }));", ""),
+            edit("self.actions.push_back(Action::Order(Order::Released { term }));", ""),
             GUARD_GETS_NO_END,
         ],
         noticed_by: &[Model("a_stop_behind_the_spawn"), Model("an_unhealthy_job"), Chaos(&["resign", "term"])],
@@ -311,20 +275,20 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "UndecidedForgetsLeases",
         breaks: "R2: in an undecided view, the candidate does not wait for the leases that it has read",
-        edits: &[edit(CLAIM_WINDOW, "longest_allowed.max(longest_known)", "longest_allowed")],
+        edits: &[edit("longest_allowed.max(longest_known)", "longest_allowed")],
         noticed_by: &[Model("a_late_beat_in_an_undecided_view")],
     },
     Mutant {
         name: "UnreadSkipped",
         breaks: "R1: a reading that starts further back skips the records that were appended meanwhile, and later counts them as \
                  received long ago",
-        edits: &[edit(BOUNDS, "start.max(‹(end - self.span).min(self.frontier)›)", "end - self.span")],
+        edits: &[edit("start.max(‹(end - self.span).min(self.frontier)›)", "end - self.span")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "UndecidedHurries",
         breaks: "R2: in an undecided view, the candidate does not wait for the longest lease that is allowed",
-        edits: &[edit(CLAIM_WINDOW, "longest_allowed.max(longest_known)", "longest_known")],
+        edits: &[edit("longest_allowed.max(longest_known)", "longest_known")],
         noticed_by: &[Model("a_head_cut_by_size")],
     },
 ];

@@ -20,10 +20,10 @@ use reasons::rank;
 use standing_by::StandingBy;
 use state::{Input, State};
 
+pub use crate::event::Event;
 pub use crate::supervisor::{Departure, JobEnd, JobReport, LocalEvent, Loss};
 pub use crate::timings::{Durations, Elector, Patience, Timings};
 pub use action::{Action, Milestone, Note, StandbyReason, Waiting};
-pub use event::Event;
 pub use position::Position;
 
 mod action;
@@ -31,7 +31,6 @@ mod awaiting_judgement;
 mod beside_roles;
 mod claiming;
 mod common;
-mod event;
 mod fenced;
 mod identifying;
 mod leading;
@@ -188,7 +187,7 @@ impl Candidate {
                 self.step(now, Input::TopicJudged { is_misread });
                 self.common.introduce(now);
             }
-            Event::Undecodable => self.common.listener.undecodable(now),
+            Event::Undecodable { .. } => self.common.listener.undecodable(now),
             Event::UnusedPartitions => self.common.learn_of_unused_partitions(),
             Event::Undelivered { seq } => self.step(now, Input::Undelivered { seq }),
         }

@@ -3,20 +3,18 @@
 use crate::mutant::Notice::Model;
 use crate::mutant::{Mutant, edit};
 
-const AWAITED_GUARD: &str = "crates/neli-proto/src/guard/awaited.rs";
-
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AwaitedGuardSilent",
         breaks: "A grant that comes while a guard waits to be started is not answered, so the supervisor takes the guard for one that \
                  hangs",
-        edits: &[edit(AWAITED_GUARD, "Wait::GoesOn(‹Some(Answer::Extended { until: grant.until })›)", "None")],
+        edits: &[edit("Wait::GoesOn(‹Some(Answer::Extended { until: grant.until })›)", "None")],
         noticed_by: &[Model("a_guard_that_is_started_late")],
     },
     Mutant {
         name: "AwaitedGuardStartedLate",
         breaks: "R4: a guard that has waited is started after its deadline",
-        edits: &[edit(AWAITED_GUARD, "if ‹now >= until› =>", "false")],
+        edits: &[edit("if ‹now >= until› =>", "false")],
         noticed_by: &[Model("a_guard_that_is_started_late")],
     },
     Mutant {
@@ -24,18 +22,17 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "R6: a job that is stopped while its guard waits is reported as gone, but the guard is still started with it",
         edits: &[
             edit(
-                AWAITED_GUARD,
                 "if self.is_job_ordered => return ‹Wait::IsOver(Some(Answer::Gone))›",
                 "Wait::GoesOn(Some(Answer::Gone))",
             ),
-            edit(AWAITED_GUARD, "Order::Over { .. } => return ‹Wait::IsOver(None)›,", "Wait::GoesOn(None)"),
+            edit("Order::Over { .. } => return ‹Wait::IsOver(None)›,", "Wait::GoesOn(None)"),
         ],
         noticed_by: &[Model("an_end_before_the_guard_is_started")],
     },
     Mutant {
         name: "AwaitedJobsFirstDeadline",
         breaks: "R4: a guard that has waited starts the job with the deadline that was valid when the job was ordered",
-        edits: &[edit(AWAITED_GUARD, "‹Order::Spawn { grant, run, attempt, window }›", "order")],
+        edits: &[edit("Some(grant)) => { ‹Order::Spawn { grant, run, attempt, window }› }", "order")],
         noticed_by: &[Model("a_guard_that_is_started_late")],
     },
 ];

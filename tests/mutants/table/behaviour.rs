@@ -3,19 +3,11 @@
 use crate::mutant::Notice::{Node, Scenarios};
 use crate::mutant::{Mutant, edit};
 
-use super::{MEMBERSHIP, STOPPING};
-
-const ANSWERS: &str = "crates/neli-proto/src/supervisor/answers.rs";
-const FAILED_RUNS: &str = "crates/neli-proto/src/failed_runs.rs";
-const PREEMPTING: &str = "crates/neli-proto/src/candidate/preempting.rs";
-const PRECEDENCE: &str = "crates/neli-proto/src/precedence.rs";
-
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "BackOffIgnored",
         breaks: "Back-off: a candidate whose runs failed claims as soon as any other candidate",
         edits: &[edit(
-            PRECEDENCE,
             "let added = self.claim_delay + ‹self.back_off› + self.wait_for_higher(now) + self.spread_delay()?;",
             "Duration::ZERO",
         )],
@@ -24,24 +16,19 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "BackOffInTheGroup",
         breaks: "Back-off: a candidate that backs off remains a member of the group, which may choose it",
-        edits: &[edit(
-            MEMBERSHIP,
-            "if ‹self.precedence.is_backing_off() && !self.claims_only_when_assigned()› {",
-            "false",
-        )],
+        edits: &[edit("if ‹self.precedence.is_backing_off() && !self.claims_only_when_assigned()› {", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "BackOffWithoutEnd",
         breaks: "Back-off: a run of ten minutes does not end it",
-        edits: &[edit(FAILED_RUNS, "(self.in_a_row > 0).then(|| since + LONG_RUN)", "None")],
+        edits: &[edit("(self.in_a_row > 0).then(|| since + LONG_RUN)", "None")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "EqualsPreempted",
         breaks: "--preempt: a candidate asks a leader of the same priority to resign",
         edits: &[edit(
-            PREEMPTING,
             "‹(priority < self.precedence.priority())›.then_some",
             "(priority <= self.precedence.priority())",
         )],
@@ -50,49 +37,45 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "PreemptionWhileBackingOff",
         breaks: "--preempt: a candidate that backs off asks a leader to resign, but does not claim then",
-        edits: &[edit(PREEMPTING, "‹!self.precedence.is_backing_off()›", "true")],
+        edits: &[edit("‹!self.precedence.is_backing_off()› && !self.precedence.is_forestalled(now)", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "PriorityIgnored",
         breaks: "--priority: a candidate claims although one with a higher priority stands by",
-        edits: &[edit(PRECEDENCE, "self.claim_delay + self.back_off + ‹self.wait_for_higher(now)›", "Duration::ZERO")],
+        edits: &[edit("self.claim_delay + self.back_off + ‹self.wait_for_higher(now)›", "Duration::ZERO")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "PriorityInTheGroup",
         breaks: "--priority: a candidate remains a member of the group although one with a higher priority stands by, and the group may \
                  choose it",
-        edits: &[edit(MEMBERSHIP, "‹!self.precedence.is_outranked(now)›", "true")],
+        edits: &[edit("‹!self.precedence.is_outranked(now)›", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "SettleNotAwaited",
         breaks: "--settle: the first run of a lead does not wait",
-        edits: &[edit(STOPPING, "let settle = ‹self.policy.settle›;", "core::time::Duration::ZERO")],
+        edits: &[edit("let settle = ‹self.policy.settle›;", "core::time::Duration::ZERO")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "SettleUnknownToGuard",
         breaks: "--settle: the guard gets the term only with its first run, and does not release it if the supervisor dies before",
-        edits: &[edit(STOPPING, "‹self.extended(now, grant);› } pub(super) fn extended", "")],
+        edits: &[edit("‹self.extended(now, grant);› } pub(super) fn extended", "")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "EarlierRunNamed",
         breaks: "R6: the guard's answer that an earlier run of the term is over counts for the run that was ordered, since both are a first \
                  attempt",
-        edits: &[edit(
-            "crates/neli-proto/src/supervisor/answers.rs",
-            "‹u64::from(self.run.number)› == run;",
-            "u64::from(self.run.attempt)",
-        )],
+        edits: &[edit("‹u64::from(self.run.number)› == run;", "u64::from(self.run.attempt)")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "RunWithoutGuardAwaited",
         breaks: "The supervisor waits for the end of a run whose guard could not be started, and its term is not released",
-        edits: &[edit(ANSWERS, "self.tree_end().filter(|_| is_ordered && ‹!self.run.started›)", "false")],
+        edits: &[edit("self.tree_end().filter(|_| is_ordered && ‹!self.run.started›)", "false")],
         noticed_by: &[
             Node(
                 "no_guard::a_run_that_no_guard_received_has_never_begun",

@@ -4,27 +4,17 @@
 use crate::mutant::Notice::{Model, Scenarios};
 use crate::mutant::{Mutant, edit};
 
-const ANSWERS: &str = "crates/neli-proto/src/supervisor/answers.rs";
-const FENCED: &str = "crates/neli-proto/src/candidate/fenced.rs";
-const GUARDS_SUPERVISOR: &str = "crates/neli-proto/src/guard/supervisor.rs";
-const LOOKS: &str = "crates/neli-proto/src/guard/looks.rs";
-const KILLING: &str = "crates/neli-proto/src/guard/killing.rs";
-const OBEYING: &str = "crates/neli-proto/src/guard/obeying.rs";
-const RUNNING: &str = "crates/neli-proto/src/supervisor/running.rs";
-const WATCH: &str = "crates/neli-proto/src/supervisor/watch.rs";
-
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AnotherRunsEndTaken",
         breaks: "R6: the guard's answer about the end of another run counts for the present run",
-        edits: &[edit(ANSWERS, "if may_be_alive && ‹is_present› {", "true")],
+        edits: &[edit("if may_be_alive && ‹is_present› {", "true")],
         noticed_by: &[Model("an_answer_about_the_run_before"), Scenarios],
     },
     Mutant {
         name: "AnyAnswerEndsTheWatch",
         breaks: "A guard that has answered one of several orders, and then hangs, is not taken for dead before its deadline",
         edits: &[edit(
-            WATCH,
             "self.question.take_if(|question| ‹question.awaited <= AwaitedAnswer::Deadline(until)›);",
             "true",
         )],
@@ -35,7 +25,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "R4: a guard that is killing a large tree is taken for one that hangs and is killed, and the supervisor, which has no \
                  priority, starts to kill again",
         edits: &[edit(
-            WATCH,
             "‹question.respite.unwrap_or_else(|| due(question)).max(self.busy_until)›",
             "question.respite.unwrap_or_else(|| due(question))",
         )],
@@ -44,48 +33,43 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "BusyGuardTrustedForEver",
         breaks: "R4: a guard that has answered that it is still killing, and then hangs, is never taken for dead",
-        edits: &[edit(WATCH, "self.busy_until = now + ‹KILLS_FOR›;", "Duration::from_secs(3_600)")],
+        edits: &[edit("self.busy_until = now + ‹KILLS_FOR›;", "Duration::from_secs(3_600)")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "DeadsLateEndUntold",
         breaks: "A guard that releases for a dead supervisor does not report that the job outlived its lease",
-        edits: &[edit(
-            GUARDS_SUPERVISOR,
-            "let late = ‹self.tenure.and_then(|tenure| tenure.overrun(self.kill_margin))›;",
-            "None",
-        )],
+        edits: &[edit("let late = ‹self.tenure.and_then(|tenure| tenure.overrun(self.kill_margin))›;", "None")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "FailedLookTakenForWhole",
         breaks: "R4: after a search for processes that failed in part, the next kill is as late as after a complete one",
-        edits: &[edit(KILLING, "self.pause = Some(if ‹has_seen_all || is_in_vain› {", "true")],
+        edits: &[edit("self.pause = Some(if ‹has_seen_all || is_in_vain› {", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "ForkBeforeTheDeadline",
         breaks: "R4: a guard starts a command just before the deadline, so that the kill is delayed by the fork",
-        edits: &[edit(OBEYING, "else if ‹self.has_time_to_fork(now)› {", "true")],
+        edits: &[edit("else if ‹self.has_time_to_fork(now)› {", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "HungGuardsJobLives",
         breaks: "R4: the job of a guard that hangs is not killed",
-        edits: &[edit(RUNNING, "self.actions.push_back(Action::KillGuard);", "")],
+        edits: &[edit("self.actions.push_back(Action::KillGuard);", "")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "HungGuardsLeaseGoesOn",
         breaks: "R4: the lease of a guard that hangs is still extended",
-        edits: &[edit(RUNNING, "self.note(Note::GuardHangs); if ‹self.job != Job::None› {", "false")],
+        edits: &[edit("self.note(Note::GuardHangs); if ‹self.job != Job::None› {", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "LateEndUntold",
         breaks: "A job that outlived its lease is reported as fenced in time",
         edits: &[edit(
-            FENCED,
             "let late = ‹end.gone_at.map(|gone_at| gone_at.since(lease_end)).filter(|late| !late.is_zero())›;",
             "None",
         )],
@@ -95,57 +79,49 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "LookBeforeTheKnown",
         breaks: "R4: the guard does not kill the known processes first, but searches for the others at once, which is slow at the memory \
                  limit",
-        edits: &[edit(KILLING, "if ‹self.uses_known_processes_only()› {\n            &[KillMethod::Known]", "false")],
+        edits: &[edit("if ‹self.uses_known_processes_only()› {\n            &[KillMethod::Known]", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "LostEndAwaited",
         breaks: "R7: a guard without a run does not answer a stop, so the supervisor waits for ever if the report of the end was lost",
-        edits: &[edit(OBEYING, "self.actions.extend(‹answer.map(Action::Answer)›);", "None")],
+        edits: &[edit("self.actions.extend(‹answer.map(Action::Answer)›);", "None")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "OneLookTakenForTwo",
         breaks: "R6: a tree counts as gone if each process that a look has shown has ended, even if one of them has left a child meanwhile",
-        edits: &[edit(LOOKS, "‹second.iter().all(|child| ended.contains(&child.process))›", "true")],
+        edits: &[edit("‹second.iter().all(|child| ended.contains(&child.process))›", "true")],
         noticed_by: &[Model("trees::a_tree_of_which_a_process_lives_is_never_taken_for_gone")],
     },
     Mutant {
         name: "OldAnswerForTheEnd",
         breaks: "A guard that answers an earlier order, and hangs before it kills, has time until that order's deadline",
-        edits: &[edit(
-            WATCH,
-            "if ‹self.question.is_some_and(|question| question.awaited == AwaitedAnswer::End)› {",
-            "false",
-        )],
+        edits: &[edit("if ‹self.question.is_some_and(|question| question.awaited == AwaitedAnswer::End)› {", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "OwnStallTakenForTheGuards",
         breaks: "A supervisor that was stopped itself takes its guard for dead before it has read the guard's answers",
-        edits: &[edit(WATCH, "let is_in_time = ‹late <= margin / 2›;", "true")],
+        edits: &[edit("let is_in_time = ‹late <= margin / 2›;", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "RespiteWithoutEnd",
         breaks: "R4: a supervisor that is slow itself gives a guard that hangs more time again and again",
-        edits: &[edit(WATCH, "let had_respite = ‹question.respite.is_some()›;", "false")],
+        edits: &[edit("let had_respite = ‹question.respite.is_some()›;", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "SlowWaitTakenForLateEnd",
         breaks: "Processes that have ended in time, and that take long to be waited for, are reported as alive after the lease's end",
-        edits: &[edit(
-            KILLING,
-            "self.none_lived_at = ‹none_lived_at.map(|at| self.none_lived_at.unwrap_or(at))›;",
-            "None",
-        )],
+        edits: &[edit("self.none_lived_at = ‹none_lived_at.map(|at| self.none_lived_at.unwrap_or(at))›;", "None")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "StallTakenForStuck",
         breaks: "Processes that are left after the killer itself has stalled count as stuck, and their term is never released",
-        edits: &[edit(KILLING, "self.stuck_at.iter_mut().for_each(|at| *at = *at + uncounted);", "let _ = uncounted;")],
+        edits: &[edit("self.stuck_at.iter_mut().for_each(|at| *at = *at + uncounted);", "let _ = uncounted;")],
         noticed_by: &[Scenarios],
     },
 ];

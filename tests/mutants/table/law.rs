@@ -3,83 +3,77 @@
 use crate::mutant::Notice::{Chaos, Law, Model, Scenarios};
 use crate::mutant::{Mutant, edit};
 
-use super::JOURNAL;
-
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AnswersDatedByArrival",
         breaks: "L4: the time of an answer about the log's end is that of its arrival, not that of the query",
-        edits: &[edit(JOURNAL, "self.answers.push(‹EndAnswer { asked, end }›)", "EndAnswer { asked: now, end }")],
+        edits: &[edit("self.answers.push(‹EndAnswer { asked, end }›)", "EndAnswer { asked: now, end }")],
         noticed_by: &[Model("a_deleted_claim"), Law],
     },
     Mutant {
         name: "AnswersHoldForEver",
         breaks: "L4: an answer distinguishes markers from missing records for ever, not for 60 s",
-        edits: &[edit(JOURNAL, "|answer: &&EndAnswer| ‹now.since(answer.asked) <= ANSWER_HOLDS›", "true")],
+        edits: &[edit("|answer: &&EndAnswer| ‹now.since(answer.asked) <= ANSWER_HOLDS›", "true")],
         noticed_by: &[Model("a_deleted_claim"), Law],
     },
     Mutant {
         name: "BeatsDoNotVoid",
         breaks: "L1: a beat between a claim's `after` and the claim does not void the claim; only another claim does",
-        edits: &[edit(JOURNAL, "if ‹self.last_of_election›.is_some_and(", "self.term()")],
+        edits: &[edit("if ‹self.last_of_election›.is_some_and(", "self.term()")],
         noticed_by: &[Model("a_reader_that_lags"), Law],
     },
     Mutant {
         name: "EveryClaimEffective",
         breaks: "L1 is dropped: every claim is effective, and the newest wins",
-        edits: &[edit(JOURNAL, "self.last_of_election.is_some_and(|last| last > after)", "false")],
+        edits: &[edit("self.last_of_election.is_some_and(|last| last > after)", "false")],
         noticed_by: &[Model("two_starts_at_once"), Law, Chaos(&["delay", "kill-supervisor", "term"])],
     },
     Mutant {
         name: "GapIgnored",
         breaks: "L4: a missing offset does not make a decided view undecided",
-        edits: &[edit(JOURNAL, "if ‹!matches!(self.view, View::Undecided(_))› {", "false")],
+        edits: &[edit("if ‹!matches!(self.view, View::Undecided(_))› {", "false")],
         noticed_by: &[Model("a_deleted_claim"), Law],
     },
     Mutant {
         name: "GapsTakenForMarkers",
         breaks: "L4: a missing offset counts as a marker even where single records may be deleted, as by compaction",
-        edits: &[edit(JOURNAL, "is_between && ‹self.gaps_are_markers›", "true")],
+        edits: &[edit("is_between && ‹self.gaps_are_markers›", "true")],
         noticed_by: &[Model("a_deleted_claim"), Law, Scenarios],
     },
     Mutant {
         name: "MemberIgnored",
         breaks: "L3: a beat or release of the current term counts whichever member has written it",
-        edits: &[edit(JOURNAL, "if current.offset == term && ‹current.member == record.member› =>", "true")],
+        edits: &[edit("if current.offset == term && ‹current.member == record.member› =>", "true")],
         noticed_by: &[Model("a_topic_that_is_remade"), Law],
     },
     Mutant {
         name: "OthersRecordsNotCounted",
         breaks: "L1: a run of other programs' records counts only up to its first record, so a claim states too low an `after`",
-        edits: &[edit(JOURNAL, "self.last = Some(last);", "self.last = Some(first);")],
+        edits: &[edit("self.last = Some(last);", "self.last = Some(first);")],
         noticed_by: &[Law],
     },
     Mutant {
         name: "SeenIgnored",
         breaks: "L4: a beat or release with any `seen` decides the view",
-        edits: &[edit(JOURNAL, "‹seen >= window - 1› && undecided", "true")],
+        edits: &[edit("‹seen >= window - 1› && undecided", "true")],
         noticed_by: &[Model("a_late_beat_at_the_end"), Law],
     },
     Mutant {
         name: "StartDecided",
         breaks: "L4: a start in the middle of the log counts as a vacancy",
-        edits: &[edit(JOURNAL, "Origin::Middle => ‹View::Undecided(Undecided::new())›", "View::NeverLed")],
+        edits: &[edit("Origin::Middle => ‹View::Undecided(Undecided::new())›", "View::NeverLed")],
         noticed_by: &[Model("a_start_in_the_middle"), Law],
     },
     Mutant {
         name: "UnjudgedIsVoid",
         breaks: "L4: a claim that can't be judged counts as void",
-        edits: &[edit(
-            JOURNAL,
-            "if ‹after >= self.window - 1› {",
-            "if after < self.window - 1 { return Verdict::Void; } true",
-        )],
+        edits: &[edit("if ‹after >= self.window - 1› {", "if after < self.window - 1 { return Verdict::Void; } true")],
         noticed_by: &[Model("a_claim_that_cannot_be_judged"), Law],
     },
     Mutant {
         name: "WindowKept",
         breaks: "L4: `w` does not change at a missing offset",
-        edits: &[edit(JOURNAL, "self.window = offset;", "")],
+        edits: &[edit("self.window = offset;", "")],
         noticed_by: &[Model("a_deleted_claim_and_a_late_beat"), Law],
     },
 ];

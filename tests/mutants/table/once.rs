@@ -1,19 +1,13 @@
 //! Mutants of `--once`: with each a key that has succeeded runs a second time.
 
 use crate::mutant::Notice::{Model, Node, Scenarios};
-use crate::mutant::{Mutant, edit};
-
-use super::NODE;
-
-const FACT: &str = "crates/neli-proto/src/fact.rs";
-const ONCE: &str = "crates/neli-proto/src/once.rs";
+use crate::mutant::{Mutant, edit, edit_in};
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "UnreadFacts",
         breaks: "once: facts that were recorded before the claim took effect are not read again",
         edits: &[edit(
-            ONCE,
             "self.phase = Phase::Reading { read, term, until: self.end_of_wait(now) };",
             "let _ = read;
             self.announce(now, term, self.end_of_wait(now));",
@@ -23,7 +17,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "UnheldJob",
         breaks: "once: the job is ordered as soon as the candidate leads, without the recorded facts",
-        edits: &[edit(NODE, "LeadEvent::Held(grant)", "LeadEvent::Led(grant)")],
+        edits: &[edit_in("take_from_candidate", "LeadEvent::Held(grant)", "LeadEvent::Led(grant)")],
         noticed_by: &[Node(
             "once::the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginning",
             "a job that is started before the facts were read",
@@ -32,7 +26,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OldFactsCount",
         breaks: "once: the answer to a query from before the claim took effect is taken for the present facts",
-        edits: &[edit(ONCE, "Phase::Reading { read, term, until } if ‹read == id› => {", "id <= read")],
+        edits: &[edit("Phase::Reading { read, term, until } if ‹read == id› => {", "id <= read")],
         noticed_by: &[Node(
             "once::the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginning",
             "that was asked for before the claim",
@@ -43,19 +37,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "once: the release neither waits for the outcome's acknowledgement nor contains the outcome",
         edits: &[
             edit(
-                ONCE,
                 "self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None };",
                 "self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None };
                 self.finish(Time::ZERO);",
             ),
-            edit(ONCE, "self.scheduled.is_some() || run.key == self.policy.key", "run.key != self.policy.key"),
+            edit("self.scheduled.is_some() || run.key == self.policy.key", "run.key != self.policy.key"),
         ],
         noticed_by: &[Model("a_key_that_is_done")],
     },
     Mutant {
         name: "ForgottenForEver",
         breaks: "once: facts that are recorded after a key was forgotten, in a journal that was created again, are ignored",
-        edits: &[edit(FACT, "‹self.forgets < forgotten.forgets› && self.term <= forgotten.term", "true")],
+        edits: &[edit("‹self.forgets < forgotten.forgets› && self.term <= forgotten.term", "true")],
         noticed_by: &[
             Node("forget::facts_after_a_key_was_forgotten_count", "the journal was made anew"),
             Model("a_key_that_is_forgotten_before_its_journal_is_remade"),
@@ -65,25 +58,25 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "ForgetsDoNotOrder",
         breaks: "once: of two facts at the same place in the topic the one with the higher term counts, although the key was forgotten \
                  in between and the journal was created again",
-        edits: &[edit(FACT, "order(self) < order(known)", "{ let _ = order; self.term < known.term }")],
+        edits: &[edit("order(self) < order(known)", "{ let _ = order; self.term < known.term }")],
         noticed_by: &[Model("a_key_that_is_forgotten_before_its_journal_is_remade")],
     },
     Mutant {
         name: "ForgottenByOldCandidates",
         breaks: "once: facts of a candidate that has not read that the key was forgotten are ignored, although it ran after that",
-        edits: &[edit(FACT, "self.forgets < forgotten.forgets && ‹self.term <= forgotten.term›", "true")],
+        edits: &[edit("self.forgets < forgotten.forgets && ‹self.term <= forgotten.term›", "true")],
         noticed_by: &[Node("forget::facts_after_a_key_was_forgotten_count", "does not know of it")],
     },
     Mutant {
         name: "NothingIsForgotten",
         breaks: "once: a key that an operator has forgotten still counts as done",
-        edits: &[edit("crates/neli-proto/src/once/judging.rs", "(None, _) => ‹!self.is_forgotten(fact)›,", "true")],
+        edits: &[edit("(None, _) => ‹!self.is_forgotten(fact)›,", "true")],
         noticed_by: &[Model("a_key_that_is_forgotten")],
     },
     Mutant {
         name: "StopAmongLeftovers",
         breaks: "once: a stop that comes while the remaining processes of a run are being ended is lost when the outcome is recorded",
-        edits: &[edit(ONCE, "stop.get_or_insert(why);", "let _ = stop;")],
+        edits: &[edit("‹stop.get_or_insert(why);› } let Phase::Recording", "let _ = stop;")],
         noticed_by: &[Node(
             "schedule::a_stop_among_leftovers_of_a_run_ends_the_lead_when_the_outcome_is_recorded",
             "the outcome is tried to record for a lease",
@@ -92,17 +85,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "KilledRunCounts",
         breaks: "once: with --stop-signal none a run that was killed at the stop timeout counts as one that ended by itself",
-        edits: &[edit(
-            "crates/neli-proto/src/supervisor/running.rs",
-            "self.policy.stop.signal.is_some() || ‹kill_at.is_none()›,",
-            "false",
-        )],
+        edits: &[edit("self.policy.stop.signal.is_some() || ‹kill_at.is_none()›,", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "RetriesOfEachMachine",
         breaks: "once: the runs that failed on another machine are not counted",
-        edits: &[edit("crates/neli-proto/src/once/judging.rs", "‹attempt.saturating_add(1)›", "*attempt")],
+        edits: &[edit_in("next_attempt", "attempt.saturating_add(1)", "*attempt")],
         noticed_by: &[Model("retries_of_two_machines")],
     },
 ];

@@ -1,57 +1,49 @@
 //! Mutants of `--overlap`: a third job, two jobs for too long, or a lead that is taken from a leader that did not offer it.
 
 use crate::mutant::Notice::{Model, Node, Scenarios};
-use crate::mutant::{Mutant, edit};
-
-use super::STOPPING;
-
-const OVERLAP_LISTENER: &str = "crates/neli-proto/src/listener/overlap.rs";
-const LEADERS: &str = "crates/neli-proto/src/candidate/overlapping.rs";
-const OVERLAPPED: &str = "crates/neli-proto/src/candidate/overlapped.rs";
-const EARLIER_JOB: &str = "crates/neli-proto/src/journal/earlier_job.rs";
+use crate::mutant::{Mutant, edit, edit_in};
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OverlapAsLongAsAnyStop",
         breaks: "overlap: a job that runs beside its successor's is killed only at the stop timeout",
-        edits: &[edit(STOPPING, "let timeout = ‹within.min(self.policy.stop.timeout)›;", "self.policy.stop.timeout")],
+        edits: &[edit("let timeout = ‹within.min(self.policy.stop.timeout)›;", "self.policy.stop.timeout")],
         noticed_by: &[Model("a_leader_that_yields"), Scenarios],
     },
     Mutant {
         name: "OverlapAskedLate",
         breaks: "overlap: if the successor's job does not start, the job is asked to stop only at the end of the overlap",
-        edits: &[edit(OVERLAPPED, "asks_at: Some(now + ‹within / 2›)", "within")],
+        edits: &[edit("asks_at: Some(now + ‹within / 2›)", "within")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "OverlapOfAnyClaim",
         breaks: "overlap: a leader takes every effective claim for one that lets its job continue",
-        edits: &[edit(LEADERS, "by_term.filter(|_| ‹is_over› && self.timings", "(is_over || true)")],
+        edits: &[edit("by_term.filter(|_| ‹is_over› && self.timings", "(is_over || true)")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "OverlapUnyielded",
         breaks: "overlap: a candidate overlaps a leader that does not yield",
-        edits: &[edit(OVERLAP_LISTENER, "View::Led(term) if ‹term.yields› =>", "(term.yields || true)")],
+        edits: &[edit_in("note_overlap", "View::Led(term) if ‹term.yields› =>", "(term.yields || true)")],
         noticed_by: &[Node("overlap::a_leader_that_does_not_yield_is_left_alone", "it claims")],
     },
     Mutant {
         name: "OverlapWithoutIt",
         breaks: "overlap: a candidate stands by although its leader has `--overlap` and it has not, or the other way round",
-        edits: &[edit(LEADERS, "if ‹is_declared› && overlaps !=", "(is_declared && false)")],
+        edits: &[edit("if ‹is_declared› && overlaps !=", "(is_declared && false)")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "EarlierJobForgotten",
         breaks: "overlap: a leader's beats do not contain that a job before its own may be alive",
-        edits: &[edit(LEADERS, "term().filter(|_| ‹may_be_alive›);", "(may_be_alive && false)")],
+        edits: &[edit("term().filter(|_| ‹may_be_alive›);", "(may_be_alive && false)")],
         noticed_by: &[Model("a_start_beside_two_jobs")],
     },
     Mutant {
         name: "EarlierJobGoneByAnybodysWord",
         breaks: "overlap: a release of an overlapped term counts whichever member has written it",
         edits: &[edit(
-            EARLIER_JOB,
             "&& ‹Some(&*member) == record.member.as_ref()›",
             "(Some(&*member) == record.member.as_ref() || true)",
         )],
@@ -60,27 +52,19 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "EarlierJobIgnored",
         breaks: "overlap: a claim is sent while the job before the leader's may be alive",
-        edits: &[edit(
-            OVERLAP_LISTENER,
-            "gone_at.map_or(since, |gone_at| ‹since.max(gone_at)›)",
-            "since.max(Time::ZERO.min(gone_at))",
-        )],
+        edits: &[edit("gone_at.map_or(since, |gone_at| ‹since.max(gone_at)›)", "since.max(Time::ZERO.min(gone_at))")],
         noticed_by: &[Model("two_hand_overs_in_a_row"), Model("a_vacancy_beside_an_overlapped_job"), Scenarios],
     },
     Mutant {
         name: "EarlierJobUnread",
         breaks: "overlap: after a release, a candidate does not wait for a job that was overlapped before it began to read",
-        edits: &[edit(OVERLAP_LISTENER, "EarlierJob::Unknown => ‹Some(self.began + silence(LONGEST_LEASE))›,", "None")],
+        edits: &[edit("EarlierJob::Unknown => ‹Some(self.began + silence(LONGEST_LEASE))›,", "None")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "YieldToNobody",
         breaks: "overlap: a leader waits for a successor when no other candidate stands by",
-        edits: &[edit(
-            LEADERS,
-            "self.timings.overlap().is_some() && ‹self.precedence.standbys(now) > 0›",
-            "now >= Time::ZERO",
-        )],
+        edits: &[edit("self.timings.overlap().is_some() && ‹self.precedence.standbys(now) > 0›", "now >= Time::ZERO")],
         noticed_by: &[Scenarios],
     },
 ];

@@ -3,17 +3,11 @@
 use crate::mutant::Notice::{Node, Scenarios};
 use crate::mutant::{Mutant, edit};
 
-use super::{MEMBERSHIP, RELEASING};
-
-const INTRODUCTION: &str = "crates/neli-proto/src/introduction.rs";
-const HAND_OVER: &str = "crates/neli-proto/src/spread/hand_over.rs";
-const PRECEDENCE: &str = "crates/neli-proto/src/precedence.rs";
-
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AnswersUnawaited",
         breaks: "Roles: a process claims before the others have had time to object to its first hello",
-        edits: &[edit(INTRODUCTION, "self.answered_by.get_or_insert(now + ‹ANSWERS›);", "Duration::ZERO")],
+        edits: &[edit("self.answered_by.get_or_insert(now + ‹ANSWERS›);", "Duration::ZERO")],
         noticed_by: &[Node(
             "many_roles::nothing_is_claimed_before_a_slow_answer_to_the_first_hello",
             "claims a role before its first hello was answered",
@@ -22,11 +16,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AnswerUnawaited",
         breaks: "Spread: a job is stopped for a candidate that may have died since its last hello",
-        edits: &[edit(
-            HAND_OVER,
-            "‹self.has_shown_itself(chosen)› && others",
-            "(self.has_shown_itself(chosen) || true)",
-        )],
+        edits: &[edit("‹self.has_shown_itself(chosen)› && others", "(self.has_shown_itself(chosen) || true)")],
         noticed_by: &[Node(
             "hellos_of_many::a_role_is_handed_over_only_when_the_one_that_is_to_have_it_has_answered",
             "stops a job for a candidate that has not answered",
@@ -35,31 +25,19 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AnswerOfRolesUnawaited",
         breaks: "Roles: a candidate without roles claims before a process with roles has had time to refuse it",
-        edits: &[edit(
-            "crates/neli-proto/src/candidate/beside_roles.rs",
-            "due.max(read + ‹ANSWERS›)",
-            "core::time::Duration::ZERO",
-        )],
+        edits: &[edit("due.max(read + ‹ANSWERS›)", "core::time::Duration::ZERO")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "ForesightOfMany",
         breaks: "Roles: a member predicts which member the group will choose, although the members hold other partitions too",
-        edits: &[edit(
-            MEMBERSHIP,
-            "id.len() > LONGEST_GROUP_MEMBER || ‹self.is_one_of_many› {",
-            "(self.is_one_of_many && false)",
-        )],
+        edits: &[edit("id.len() > LONGEST_GROUP_MEMBER || ‹self.is_one_of_many› {", "(self.is_one_of_many && false)")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "MappingIgnored",
         breaks: "Roles: a process stands by beside one that maps a role to another partition, so that both would lead it",
-        edits: &[edit(
-            INTRODUCTION,
-            "match self.mapping.refusal(&hello.mapping(), name).filter(|_| ‹!hello.leaves›) {",
-            "false",
-        )],
+        edits: &[edit("match self.mapping.refusal(&hello.mapping(), name).filter(|_| ‹!hello.leaves›) {", "false")],
         noticed_by: &[Node(
             "many_roles::nothing_is_claimed_beside_one_that_maps_a_role_elsewhere",
             "claims a role that another looks for in another partition",
@@ -68,14 +46,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "SuccessorIgnored",
         breaks: "Spread: a candidate that reads that a release names another one claims as soon as if it named none",
-        edits: &[edit(PRECEDENCE, "Some(NamedSuccessor::Other) => ‹delay.max(PATIENCE)›,", "delay")],
+        edits: &[edit("Some(NamedSuccessor::Other) => ‹delay.max(PATIENCE)›,", "delay")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "SuccessorOfAnotherEnd",
         breaks: "Spread: a release names a successor although the lead did not end with a hand-over",
         edits: &[edit(
-            RELEASING,
             "successor: ‹common.successor.clone().filter(|_| self.why == Why::Spread)›,",
             "common.successor.clone()",
         )],

@@ -3,35 +3,29 @@
 use crate::mutant::Notice::{Model, Node, Scenarios};
 use crate::mutant::{Mutant, edit};
 
-const FACT: &str = "crates/neli-proto/src/fact.rs";
-const JUDGING: &str = "crates/neli-proto/src/once/judging.rs";
-const SCHEDULE: &str = "crates/neli-proto/src/schedule.rs";
-const WINDOW: &str = "crates/neli-proto/src/window.rs";
-
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AnyClockBelieved",
         breaks: "Windows: a window in the future, recorded by a wrong clock, stops all candidates until that time",
-        edits: &[edit(WINDOW, "other.from_ms <= self.until_ms", "let _ = (self, other); true")],
+        edits: &[edit("other.from_ms <= self.until_ms", "let _ = (self, other); true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "OlderWindowHides",
         breaks: "Windows: a machine whose clock is two windows behind runs an older window, and with that hides that the present one is done",
-        edits: &[edit(FACT, "newer.drain(..‹newer.len().saturating_sub(MOST_NEWER)›);", "newer.len()")],
+        edits: &[edit("newer.drain(..‹newer.len().saturating_sub(MOST_NEWER)›);", "newer.len()")],
         noticed_by: &[Node("windows::an_older_window_that_was_run_since_hides_no_newer_one", "a run is begun")],
     },
     Mutant {
         name: "OlderWindowRun",
         breaks: "--window: a window is run although a newer one is done",
-        edits: &[edit(JUDGING, "‹own.from_ms < other.from_ms› || (own.from_ms == other.from_ms", "false")],
+        edits: &[edit("‹own.from_ms < other.from_ms› || (own.from_ms == other.from_ms", "false")],
         noticed_by: &[Model("a_window_that_is_over")],
     },
     Mutant {
         name: "OverrunForgotten",
         breaks: "--schedule: the windows that passed during a run are neither reported nor recorded as over",
         edits: &[edit(
-            SCHEDULE,
             "if ‹shown.span.from_ms <= run.from_ms || self.over_at(shown.span.from_ms).is_some()› {",
             "true",
         )],
@@ -40,19 +34,19 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RecordedWindowForgotten",
         breaks: "--schedule: a new leader runs a window that is done",
-        edits: &[edit(SCHEDULE, "self.mark_over(Span { from_ms: 0, ..newest });", "let _ = newest;")],
+        edits: &[edit("self.mark_over(Span { from_ms: 0, ..newest });", "let _ = newest;")],
         noticed_by: &[Scenarios, Model("a_schedule_whose_leader_dies")],
     },
     Mutant {
         name: "SetBackForgotten",
         breaks: "--schedule: after a clock is set back, windows are run again",
-        edits: &[edit(SCHEDULE, "let is_over = ‹self.over_at(window.span.from_ms).is_some()›;", "false")],
+        edits: &[edit("let is_over = ‹self.over_at(window.span.from_ms).is_some()›;", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "CaughtUpWithNone",
         breaks: "--catch-up none: a new leader runs the window that its clock shows",
-        edits: &[edit(SCHEDULE, "‹self.asked_for == Some(shown.span)› { CatchUp::Last }", "true")],
+        edits: &[edit("‹self.asked_for == Some(shown.span)› { CatchUp::Last }", "true")],
         noticed_by: &[Model("a_schedule_that_catches_nothing_up")],
     },
 ];

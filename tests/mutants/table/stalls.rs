@@ -1,20 +1,13 @@
 //! Mutants after which there is no leader any more, a leader's job is killed without need, or an order reaches the guard too late.
 
 use crate::mutant::Notice::{Node, Scenarios};
-use crate::mutant::{Mutant, edit};
-
-use super::{BOUNDS, CLAIMING, JOURNAL, NODE, READING, STANDING_BY};
-
-const COMMON: &str = "crates/neli-proto/src/candidate/common.rs";
-const HEALTH: &str = "crates/neli-proto/src/health.rs";
-const ORDERS: &str = "crates/neli-proto/src/guard/orders.rs";
+use crate::mutant::{Mutant, edit, edit_in};
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ClaimLeftBehind",
         breaks: "R7: a candidate that is refused ends while its claim is under way, and nobody leads for a lease",
         edits: &[edit(
-            NODE,
             "if ‹self.supervisor.job_may_be_alive() || self.candidate.holds_or_awaits()› {",
             "self.supervisor.job_may_be_alive()",
         )],
@@ -23,47 +16,38 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ClaimWithoutGuard",
         breaks: "A candidate whose guards die at their setup claims again and again, and leads without a job",
-        edits: &[edit(COMMON, "self.claims_are_held || ‹self.guard_is_missing›", "false")],
+        edits: &[edit("self.claims_are_held || ‹self.guard_is_missing›", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "ClaimsOfACrowd",
         breaks: "R2: after a void claim the next one comes within four round trips, even if many candidates stand by",
-        edits: &[edit(CLAIMING, "common.precedence.standbys(now).max(ROUND_TRIPS)", "ROUND_TRIPS")],
+        edits: &[edit("common.precedence.standbys(now).max(ROUND_TRIPS)", "ROUND_TRIPS")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "CutByOneAnswer",
         breaks: "R1: one answer that the log ends below the records read counts as a cut, although a broker may give such an answer for \
                  a moment",
-        edits: &[edit(
-            BOUNDS,
-            "return if ‹asked.since(first) >= SHRUNK_FOR› { Err(HistoryCut) } else { Ok(None) };",
-            "true",
-        )],
+        edits: &[edit("return if ‹asked.since(first) >= SHRUNK_FOR› { Err(HistoryCut) } else { Ok(None) };", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "HungReaderKept",
         breaks: "R1: a reader that delivers no records, although the log grows, is never replaced",
-        edits: &[edit(
-            STANDING_BY,
-            "self.listener.stuck_since().map(|since| since + self.patience_with_reader())",
-            "None",
-        )],
+        edits: &[edit("self.listener.stuck_since().map(|since| since + self.patience_with_reader())", "None")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "MarkersTakenForGaps",
         breaks: "L4: a transaction's marker counts as a missing record even where only whole segments are deleted",
-        edits: &[edit(JOURNAL, "is_between && ‹self.gaps_are_markers›", "false")],
+        edits: &[edit("is_between && ‹self.gaps_are_markers›", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "ProducerKeptAfterCut",
         breaks: "After a topic was created again, the producer for the old topic still writes to it",
         edits: &[edit(
-            COMMON,
             "self.actions.extend([Action::ForgetTerms, ‹Action::RenewProducer›, Action::Ask]);",
             "Action::ForgetTerms",
         )],
@@ -72,13 +56,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ProducerKeptUnanswered",
         breaks: "R1: a producer whose claims get no answer for two leases is never replaced",
-        edits: &[edit(COMMON, "self.actions.push_back(Action::RenewProducer);", "")],
+        edits: &[edit_in("claim_went_unanswered", "self.actions.push_back(Action::RenewProducer);", "")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "ProducerKeptForFacts",
         breaks: "K3: a producer whose facts are not acknowledged for two leases is never replaced",
-        edits: &[edit("crates/neli-proto/src/once/appending.rs", "self.actions.push_back(Action::RenewProducer);", "")],
+        edits: &[edit_in("renew_producer_if_stale", "self.actions.push_back(Action::RenewProducer);", "")],
         noticed_by: &[Node(
             "once_answers::a_producer_whose_facts_are_not_acknowledged_for_two_leases_is_replaced",
             "it is never replaced",
@@ -87,18 +71,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "StopBehindSignals",
         breaks: "A stop or a kill waits behind all signals that must be passed on to the job",
-        edits: &[edit(
-            ORDERS,
-            "return self.signals.put(*signal, *to)",
-            "{ self.waiting.push_back((*order, along)); return; }",
-        )],
+        edits: &[edit("return self.signals.put(*signal, *to)", "{ self.waiting.push_back((*order, along)); return; }")],
         noticed_by: &[Node("orders::stop_and_kill_never_wait_behind_signals", "a stop waits behind signals")],
     },
     Mutant {
         name: "UnansweredCheckAwaited",
         breaks: "The supervisor waits for ever for a health command that the guard never answers",
         edits: &[edit(
-            HEALTH,
             "Check::Awaited { .. } => ‹self.ended(now, CommandEnd::Unanswered, \"\".into())›,",
             "run.check = Check::Done",
         )],
@@ -107,14 +86,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RevokedOfUnusedPartitions",
         breaks: "Group: a leader stands down when the group takes its partition away, although the group only balances unused partitions",
-        edits: &[edit(READING, "if was_assigned && ‹!self.common.unused_partitions› {", "true")],
+        edits: &[edit("if was_assigned && ‹!self.common.unused_partitions› {", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "SpreadWithoutBound",
         breaks: "R2: after a void claim on a very slow link the next one may be minutes away",
         edits: &[edit(
-            CLAIMING,
             "RANDOM_DELAY.max(round_trip.saturating_mul(ways)).min(‹LONGEST_RANDOM_DELAY›)",
             "Duration::MAX",
         )],
