@@ -287,7 +287,7 @@ impl Reading {
             candidate::Event::Passed { first, last } => role.listener.read_others(now, first, last),
             candidate::Event::ReachedEnd { next } => role.listener.reached(now, next),
             candidate::Event::Read { offset, record, written_ms } => {
-                role.read(now, offset, record.as_ref(), written_ms)
+                role.read(now, offset, record.as_ref(), written_ms);
             }
             candidate::Event::Undecodable { offset, error } => {
                 role.listener.undecodable(now);
