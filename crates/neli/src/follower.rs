@@ -84,8 +84,9 @@ impl Follower {
         self.state.borrow().leadership.clone()
     }
 
-    /// The warnings from now on: [`Event::Warning`] and [`Event::Missed`] alone. The followers of many roles share one reader, so each
-    /// returns the same warnings.
+    /// The warnings from now on: [`Event::Warning`] and [`Event::Missed`] alone. One says that nothing can be read, and another that this is
+    /// over. The followers of many roles share one reader, so each returns the same warnings. While nobody has asked for events, warnings go to
+    /// stderr.
     ///
     /// # Examples
     ///

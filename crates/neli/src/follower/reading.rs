@@ -29,6 +29,7 @@ use crate::session::router::Router;
 use crate::text;
 use crate::timeouts::Timeouts;
 use crate::waiter::Waiter;
+use crate::warnings::to_stderr;
 use crate::wording;
 
 /// A reader that has handed over nothing for this long, although the log has more records, is replaced. Candidates wait as long with the
@@ -54,6 +55,8 @@ pub(super) struct Reading {
     timeouts: Timeouts,
     /// Why nothing can be read: no broker answers, for example.
     trouble: Option<String>,
+    /// Since when nothing can be read, if the followers were warned of it.
+    warned_since: Option<Time>,
     /// For the followers' warnings; the reading goes on after each.
     warnings: broadcast::Sender<Event>,
 }
@@ -86,6 +89,7 @@ impl Reading {
             timeouts: Timeouts::default(),
             roles: states.into_iter().map(|state| Role::new(now, state)).collect(),
             trouble: None,
+            warned_since: None,
             warnings,
         }
     }
@@ -183,10 +187,35 @@ impl Reading {
 
     /// Sets why nothing can be read, which each role's followers are told; `None` if the reading goes on.
     fn set_trouble(&mut self, trouble: Option<String>) {
+        if let Some(trouble) = trouble.as_ref().filter(|_| self.warned_since.is_none()) {
+            self.warned_since = Some(clock::now());
+            self.warn(&format!("it is unknown who leads: {trouble}"));
+        }
         if self.trouble != trouble {
             self.trouble = trouble;
             self.touched.extend(0..self.roles.len());
         }
+    }
+
+    /// The journals can be read again.
+    fn trouble_is_over(&mut self) {
+        self.set_trouble(None);
+        if let Some(since) = self.warned_since.take() {
+            let lasted = Duration::from_secs(clock::now().since(since).as_secs());
+            self.warn(&format!("the journal is read again, after {}", text::shown_duration(lasted)));
+        }
+    }
+
+    /// Warns the followers. If nobody has asked for their events, the warning goes to stderr.
+    fn warn(&self, message: &str) {
+        let event = Event::warning(message);
+        // One receiver is kept for those that ask later.
+        if let Event::Warning { message } = &event
+            && self.warnings.receiver_count() <= 1
+        {
+            to_stderr(message);
+        }
+        drop(self.warnings.send(event));
     }
 
     fn handle(&mut self, event: KafkaEvent) -> Result<(), Error> {
@@ -223,9 +252,8 @@ impl Reading {
         match event {
             SessionEvent::Refused { error } => return Err(Error::refused(&error)),
             SessionEvent::Down { error } => self.set_trouble(Some(wording::of_library(&error))),
-            SessionEvent::Up => self.set_trouble(None),
-            // Nobody may be listening.
-            SessionEvent::Warning(message) => drop(self.warnings.send(Event::warning(&message))),
+            SessionEvent::Up => self.trouble_is_over(),
+            SessionEvent::Warning(message) => self.warn(&message),
             // Readers alone report none of these.
             SessionEvent::AppendRefused { .. }
             | SessionEvent::BrokerSession(_)
@@ -246,7 +274,7 @@ impl Reading {
     /// A reading hands over records, so nothing hinders it.
     fn reads_on(&mut self, reading: u32) {
         if self.router.has(reading) {
-            self.set_trouble(None);
+            self.trouble_is_over();
         }
     }
 

@@ -11,7 +11,6 @@ use neli_proto::time::Time;
 
 use super::Reading;
 use crate::clock;
-use crate::event::Event;
 
 impl Reading {
     /// Notes the number of the topic's partitions. If it has changed, roles have moved to other partitions, and all journals are read again.
@@ -36,11 +35,12 @@ impl Reading {
     pub(super) fn handle_hello(&mut self, now: Time, offset: Offset, hello: &[u8]) {
         let Some((mapping, hello)) = self.mapping.as_mut().zip(ProcessHello::parse(hello)) else { return };
         let known_from = mapping.known_from();
-        if let Some(warning) = mapping.received(now, offset, &hello) {
-            drop(self.warnings.send(Event::warning(&warning)));
-        }
+        let warning = mapping.received(now, offset, &hello);
         if known_from.is_none_or(|from| now < from) {
             self.touched.extend(0..self.roles.len());
+        }
+        if let Some(warning) = warning {
+            self.warn(&warning);
         }
     }
 
