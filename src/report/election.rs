@@ -100,6 +100,7 @@ impl fmt::Display for Sentence<'_> {
                         "the record that says so is missing from the topic; if no record of a leader comes, a candidate claims \
                          after 60.61s",
                     ),
+                    Unknown::NoAnswer => f.write_str("Kafka does not answer"),
                     Unknown::NobodyAnswers => f.write_str("Kafka does not answer; nobody led when it last did"),
                     Unknown::NotHeard { leader, age } => {
                         write!(f, "Kafka does not answer; {} led, and was heard last {}", leader.shown(), self.ago(age))

@@ -72,6 +72,8 @@ pub enum Unknown<'a> {
     LeaseOver,
     /// The record that names the leader is missing.
     Missing,
+    /// Kafka does not answer, and has not given the journal.
+    NoAnswer,
     /// Kafka does not answer. Nobody led when it last did.
     NobodyAnswers,
     /// Kafka does not answer. This leader was heard last.
@@ -327,6 +329,7 @@ impl<'a> Leadership<'a> {
     #[must_use]
     pub const fn unanswered(self) -> Self {
         match self {
+            Self::Unknown(Unknown::Reading) => Self::Unknown(Unknown::NoAnswer),
             Self::Led { .. } | Self::Unknown(_) => self,
             Self::Overdue { leader, age, .. } | Self::Silent { leader, age, .. } => {
                 Self::Unknown(Unknown::NotHeard { leader, age })
