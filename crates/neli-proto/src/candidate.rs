@@ -121,6 +121,7 @@ impl Candidate {
     #[must_use]
     pub fn one_of_many(mut self) -> Self {
         self.common.is_one_of_many = true;
+        self.common.precedence.one_of_many();
         self
     }
 
@@ -209,7 +210,6 @@ impl Candidate {
             LocalEvent::HandOver { to } => self.hand_over(now, to),
             LocalEvent::JobChanged(job) => self.step(now, Input::JobChanged(job)),
             LocalEvent::NothingLeft(end) => self.step(now, Input::NothingLeft(end)),
-            LocalEvent::HolderMayBeIdle(may_be) => self.common.precedence.set_holder_may_be_idle(may_be),
             LocalEvent::SpreadBy(delay) => self.common.precedence.set_spread_delay(delay),
             LocalEvent::StandDown { why, leaving } => self.stand_down(now, why, leaving),
         }
