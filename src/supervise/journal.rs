@@ -5,7 +5,7 @@ use neli_proto::candidate::Event;
 use neli_proto::precedence::Standing;
 use neli_proto::time::Time;
 
-use crate::report::log::Event as LogEvent;
+use crate::report::events;
 use crate::supervise::main_loop::MainLoop;
 
 impl MainLoop {
@@ -27,12 +27,12 @@ impl MainLoop {
         match event {
             Event::Answered { .. } => drop(role.undecodable.end(now)),
             Event::Delivered { .. } => self.kafka.refused_appends.end(),
-            Event::Revoked => role.logger.event(&LogEvent::Revoked { lost: false }),
+            Event::Revoked => role.logger.event(&events::revoked(false)),
             Event::StandingChanged(Standing::Assigned) => {
                 let leads = role.node.leads().is_some();
-                role.logger.event(&LogEvent::Assigned { partition: role.election.partition, leads });
+                role.logger.event(&events::assigned(role.election.partition, leads));
             }
-            Event::StandingChanged(Standing::Unknown) => role.logger.event(&LogEvent::Revoked { lost: true }),
+            Event::StandingChanged(Standing::Unknown) => role.logger.event(&events::revoked(true)),
             Event::Undecodable { offset, error } => {
                 role.undecodable.begin(now, undecodable(&self.config.election.topic, *offset, error));
             }

@@ -11,6 +11,7 @@ use neli_proto::record::Body;
 
 use crate::config::Config;
 use crate::exit::StartupError;
+use crate::report::events;
 use crate::report::log::{Event as LogEvent, Logger};
 use crate::supervise::main_loop::MainLoop;
 
@@ -21,7 +22,7 @@ const ROLE_WITH_KEY: usize = 0;
 pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) -> Result<Session, StartupError> {
     let logger = logger.clone();
     let log_callback = Arc::new(move |message: &str| {
-        logger.event(&LogEvent::Librdkafka { facility: "client".to_owned(), message: message.to_owned() });
+        logger.event(&events::librdkafka("client", message));
     });
     let access = Access { log_callback: Some(log_callback), ..access };
     let settings = SessionSettings {
@@ -42,10 +43,9 @@ impl MainLoop {
             SessionEvent::AppendRefused { error } => self.kafka.append_was_refused(now, error),
             SessionEvent::BrokerSession(session) => self.judge_lease(session),
             SessionEvent::Created { replicas, brokers } => {
-                let topic = self.config.election.topic.clone();
-                self.logger.event(&LogEvent::TopicCreated { topic, replicas, brokers });
+                self.logger.event(&events::topic_created(&self.config.election.topic, replicas, brokers));
             }
-            SessionEvent::Debug(message) => self.logger.event(&LogEvent::Debug { message }),
+            SessionEvent::Debug(message) => self.logger.event(&LogEvent::debug(message)),
             SessionEvent::Down { error } => self.kafka.outage.begin(now, error),
             SessionEvent::Facts { id, event } => self.handle_facts(ROLE_WITH_KEY, now, id, event),
             SessionEvent::Group { refusal: Some(refusal) } => self.kafka.group.begin(now, refusal),
@@ -62,7 +62,7 @@ impl MainLoop {
             }
             SessionEvent::Up => {
                 if let Some(down) = self.kafka.outage.end(now) {
-                    self.logger.event(&LogEvent::BrokerUp { down });
+                    self.logger.event(&events::broker_up(down));
                 }
             }
             SessionEvent::Warning(message) => self.logger.warn(message),

@@ -46,7 +46,7 @@ impl MainLoop {
     pub(super) fn log_notes(&mut self) {
         while let Some(note) = self.nodes.poll_note() {
             match note {
-                Note::SharesNoRole { warning } => self.logger.warn(warning.into()),
+                Note::SharesNoRole { warning } => self.logger.warn(warning),
                 Note::Wait { why, until } => self.warn_of_doubt(&why, until),
             }
         }

@@ -1,13 +1,16 @@
 //! Performs the nodes' actions.
 
+use std::ffi::OsString;
+
 use neli::program::clock;
-use neli_proto::candidate::{self, Milestone};
-use neli_proto::node::{Action, Event, HookRun, Note, Refusal};
+use neli_proto::node::{Action, Event, HookRun};
+use neli_proto::note::{Note, Refusal};
 use neli_proto::record::Body;
 use neli_proto::supervisor;
 
 use crate::guard::Order;
 use crate::process::tail::Tail;
+use crate::report::events;
 use crate::report::notes::{self, Moment};
 use crate::supervise::main_loop::MainLoop;
 use crate::supervise::role::Role;
@@ -54,7 +57,7 @@ impl MainLoop {
                 let event = supervisor::Event::ForegroundSeen(self.shell.terminal.foreground());
                 self.tell(at, Event::Job(event));
             }
-            Action::Note(note) => self.note(at, note),
+            Action::Note(note) => self.note(at, &note),
             Action::Order(order) => self.order(at, &order),
             Action::ReadFacts { id } => self.read_facts(at, id),
             Action::RenewGuard => self.renew_guard(at),
@@ -72,32 +75,35 @@ impl MainLoop {
     }
 
     /// Logs a note; only once if it is about the process and not the role, and not a release that has no journal.
-    fn note(&mut self, at: usize, note: Note) {
-        self.publisher.iter_mut().for_each(|publisher| publisher.count(at, &note));
-        let is_left_out = match &note {
-            Note::Election(candidate::Note::TopicUnnamed) => at > 0,
-            Note::Refused(Refusal::Said(error)) => {
-                self.nodes.roles.len() > 1 && self.refusal.replace(error.clone()).as_ref() == Some(error)
-            }
-            // Nobody is left who would wait for it.
-            Note::Milestone(Milestone::Released { .. }) => self.broker_has_ended(),
-            Note::Election(_)
-            | Note::HookFailed { .. }
-            | Note::Job { .. }
-            | Note::Milestone(_)
-            | Note::Once(_)
-            | Note::Refused(Refusal::TopicRemade) => false,
+    fn note(&mut self, at: usize, note: &Note) {
+        self.publisher.iter_mut().for_each(|publisher| publisher.count(at, note));
+        let is_left_out = if *note == Note::TopicUnnamed {
+            at > 0
+        } else if let Note::Refused(Refusal::Said(error)) = note {
+            self.nodes.roles.len() > 1 && self.refusal.replace(error.clone()).as_ref() == Some(error)
+        } else {
+            // Nobody is left who would wait for such a release.
+            matches!(note, Note::Released { .. }) && self.broker_has_ended()
         };
-        let is_run_again = matches!(note, Note::Job { note: supervisor::Note::Restarting { .. }, .. });
         if !is_left_out {
-            let role = &self.nodes.roles[at];
-            let guard = role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw());
-            let (lease_end, awaits) = (role.node.lease_end(), role.node.awaits());
-            let moment = Moment { now: clock::now(), wall_ms: clock::wall_ms(), lease_end, awaits };
-            role.logger.event(&notes::of_node(note, moment, &self.config, guard));
+            let (config, role) = (&self.config, &self.nodes.roles[at]);
+            let moment = Moment {
+                topic: &config.election.topic,
+                command: config.command.first().map(OsString::as_os_str).unwrap_or_default(),
+                stop_signal: config.stop_signal,
+                timings: &config.timings,
+                guard: role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw()),
+                now: clock::now(),
+                wall_ms: clock::wall_ms(),
+                lease_end: role.node.lease_end(),
+                awaits: role.node.awaits(),
+            };
+            role.logger.event(&notes::event(note, moment));
         }
-        if is_run_again && let Some(signal) = self.shell.take_container_signal() {
-            self.nodes.roles[at].logger.warn(notes::of_container_signal(signal));
+        if let Note::Restarting { .. } = note
+            && let Some(signal) = self.shell.take_container_signal()
+        {
+            self.nodes.roles[at].logger.event(&events::container_signal(signal));
         }
     }
 

@@ -138,7 +138,6 @@ impl World {
                 | Action::LeaveGroup
                 | Action::LookForEnd
                 | Action::Note(_)
-                | Action::Reached(_)
                 | Action::Refuse { .. }
                 | Action::RenewProducer
                 | Action::StopJobWithin { .. }

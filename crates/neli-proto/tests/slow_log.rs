@@ -140,7 +140,6 @@ impl World {
                 | Action::LeaveGroup
                 | Action::LookForEnd
                 | Action::Note(_)
-                | Action::Reached(_)
                 | Action::ReadFrom(_)
                 | Action::Refuse { .. }
                 | Action::RenewProducer

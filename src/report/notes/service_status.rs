@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{JobReport, Position};
+use neli_proto::candidate::{JobReport, Position, StandbyReason};
 use neli_proto::leadership::{Leadership, Unknown};
 use neli_proto::node::{Awaited, Status};
 use neli_proto::record::{JobState, Why};
 use neli_proto::time::millis;
 
-use super::of_standby;
+use super::{standing_by, waiting};
 use crate::report::election::lasting_sentence;
-use crate::report::log::{because, timestamp};
+use crate::report::log::{because, timestamp, to_the_second};
 
 /// A lasting problem with Kafka.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -46,7 +46,10 @@ pub(crate) fn of_status(status: &Status, current: Leadership<'_>, wall_ms: u64) 
             | Leadership::Led { .. }
             | Leadership::NeverLed
             | Leadership::Released { .. }
-            | Leadership::Unknown(_) => of_standby(standby.clone(), None).sentence(),
+            | Leadership::Unknown(_) => {
+                let StandbyReason { leader, term, why } = standby.clone().unwrap_or_default();
+                standing_by(leader.as_deref(), term, why.and_then(waiting), None)
+            }
         },
         Position::Suspended => "suspended".to_owned(),
     }
@@ -71,6 +74,11 @@ pub(crate) fn of_trouble(lasted: Duration, trouble: &Trouble, wall_ms: u64) -> S
     }
 }
 
+/// With a schedule: when the next window begins, if the leader waits for it. Appended to the node's state.
+pub(crate) fn of_next_window(next_ms: Option<u64>) -> String {
+    next_ms.map_or_else(String::new, |next_ms| format!("; next window at {}", to_the_second(next_ms)))
+}
+
 fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
     let pid = job.pid.map_or_else(String::new, |pid| format!(" {pid}"));
     let attempt = if job.attempt > 1 { format!(" (attempt {})", job.attempt) } else { String::new() };
@@ -86,13 +94,19 @@ fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use neli_proto::candidate::{StandbyReason, Waiting};
+    use neli_proto::candidate::Waiting;
     use neli_proto::journal::{Journal, Origin};
     use neli_proto::leadership::{LastTerm, ReadAt, Receipt, TermState};
     use neli_proto::record::Record;
     use neli_proto::time::Time;
 
     use super::*;
+
+    #[test]
+    fn the_next_window_is_shown_while_it_is_awaited() {
+        assert_eq!(of_next_window(Some(1_769_825_400_000)), "; next window at 2026-01-31T02:10:00Z");
+        assert_eq!(of_next_window(None), "");
+    }
 
     #[test]
     fn the_status_describes_the_node_s_state() {

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::action::{Action, Note, StandbyReason};
+use super::action::Action;
 use super::beside_roles::BesideRoles;
 use super::identifying::KnownTopic;
 use super::preempting::Preemption;
@@ -15,6 +15,7 @@ use crate::guard::Grant;
 use crate::journal::{Term, Verdict, View};
 use crate::leadership::LastTerm;
 use crate::listener::{Listener, Received};
+use crate::note::{Note, StandbyReason};
 use crate::precedence::{HELLO_AFTER_LEAD, HELLO_INTERVAL, Precedence, Standing};
 use crate::random::Random;
 use crate::record::{Body, MemberId, Offset, Record, Why};

@@ -7,8 +7,9 @@
 
 use core::time::Duration;
 
-use super::action::{Action, Milestone, Note};
+use super::action::Action;
 use super::{Candidate, Common};
+use crate::note::Note;
 use crate::time::Time;
 use crate::topic::{TopicId, TopicIdentity};
 
@@ -118,7 +119,7 @@ impl Candidate {
             TopicChange::Gone => self.history_cut(now),
             TopicChange::None => {}
             TopicChange::Remade => {
-                self.common.actions.push_back(Action::Reached(Milestone::TopicRemade));
+                self.common.actions.push_back(Action::Note(Note::TopicRemade));
                 self.history_cut(now);
                 self.common.topic.before = None;
             }
@@ -147,7 +148,7 @@ impl Common {
             (TopicIdentity::Id(id), TopicName::Unknown | TopicName::Unnamed) => {
                 (topic.name, topic.confirmed) = (TopicName::Id(id), Some(asked));
                 if topic.before.take().is_some_and(|before| before != id) {
-                    self.actions.push_back(Action::Reached(Milestone::TopicRemade));
+                    self.actions.push_back(Action::Note(Note::TopicRemade));
                 }
             }
             (TopicIdentity::Missing, TopicName::Id(_)) => {

@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
-use super::action::StandbyReason;
 use super::state::State;
 use super::{Candidate, Judgement};
 use crate::journal::View;
 use crate::leadership::{LastTerm, Receipt, TermState};
+use crate::note::StandbyReason;
 use crate::record::{Offset, Why};
 use crate::status::{Awaited, Awaits, Counts, OtherCandidate};
 use crate::supervisor::JobReport;

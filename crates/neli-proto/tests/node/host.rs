@@ -6,7 +6,8 @@ use neli_proto::candidate::{self, Durations, Elector, Identity, Patience, Timing
 use neli_proto::guard::Answer;
 use neli_proto::hooks::Hook;
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::node::{Action, Awaited, Awaits, Event, HookRun, Node, Note, Refusal, Settings, Status};
+use neli_proto::node::{Action, Awaited, Awaits, Event, HookRun, Node, Settings, Status};
+use neli_proto::note::{Note, Refusal};
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Offset, Record};
 use neli_proto::restart::RestartPolicy;

@@ -325,7 +325,7 @@ impl Fixture {
             }
             Action::LeaveGroup => "leave the group",
             Action::LookForEnd => "ask where the log ends",
-            Action::Note(_) | Action::Reached(_) => return None,
+            Action::Note(_) => return None,
             Action::ReadFrom(_) => "read",
             Action::Refuse { .. } => "refuse",
             Action::RenewProducer => "new producer",
