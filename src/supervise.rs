@@ -101,7 +101,7 @@ fn log_panics(logger: Logger) {
     }));
 }
 
-/// How many events of Kafka are handled before signals and the guard are checked again.
+/// How many events of Kafka, or answers of a guard, are handled before other events are.
 const EVENTS_TOGETHER: usize = 1024;
 
 /// The event that woke the loop.
@@ -212,7 +212,11 @@ impl MainLoop {
             };
             match input {
                 Input::BrokerEnded => self.end_with_broker(),
-                Input::Guard(at) => self.handle_answers(at),
+                Input::Guard(at) => {
+                    self.handle_answers(at);
+                    // Answers may come faster than they are handled.
+                    self.handle_session_events();
+                }
                 Input::GuardHasRoom(at) => self.send_queued_orders(at),
                 Input::Hangup => self.handle_hangup(),
                 Input::HealthOutput(at) => self.nodes.roles[at].commands.pass_on_health_output(&self.stderr),
@@ -225,7 +229,7 @@ impl MainLoop {
                 Input::Timeout => {}
                 Input::Unfinished => {
                     self.is_unfinished = false;
-                    self.handle_children();
+                    self.handle_pending(&(0..self.nodes.roles.len()).collect());
                     self.handle_signals(&signals);
                 }
             }

@@ -17,7 +17,7 @@ use crate::report::events;
 use crate::supervise::job::{GuardedJob, PreparedJob};
 use crate::supervise::main_loop::MainLoop;
 use crate::supervise::main_process::MainProcess;
-use crate::supervise::start;
+use crate::supervise::{EVENTS_TOGETHER, start};
 use crate::text::reason;
 
 /// The order of the guards' starts on this machine.
@@ -63,8 +63,9 @@ impl MainLoop {
         self.nodes.touch(at);
     }
 
+    /// Handles the answers of a role's guard that have come: more than its socket contains, but not without end.
     pub(super) fn handle_answers(&mut self, at: usize) {
-        loop {
+        for _ in 0..EVENTS_TOGETHER {
             let Some(job) = &mut self.nodes.roles[at].job else { return };
             // The answer to a start contains the job's descriptor, which must not be lost at the limit of open files.
             self.reserve.lend();
@@ -81,6 +82,7 @@ impl MainLoop {
                 Err(_) => return,
             }
         }
+        self.is_unfinished = true;
     }
 
     fn handle_answer(&mut self, at: usize, ReceivedAnswer { answer, descriptor, is_descriptor_lost }: ReceivedAnswer) {

@@ -7,6 +7,7 @@ use neli::program::{SessionEvent, clock};
 use crate::process::ready::Ready;
 use crate::process::signals::Signals;
 use crate::process::timer::Timer;
+use crate::supervise::EVENTS_TOGETHER;
 use crate::supervise::facts_topic::FactsTopic;
 use crate::supervise::main_loop::MainLoop;
 
@@ -73,9 +74,11 @@ impl MainLoop {
         }
     }
 
-    /// Handles the last events of the session, because a process that exits runs the loop no more.
+    /// Handles the last events of the session, because a process that exits runs the loop no more. Records may come without end, but the exit
+    /// waits for a limited time.
     fn handle_last_session_events(&mut self) {
-        while let Some(event) = self.nodes.session.poll() {
+        for _ in 0..EVENTS_TOGETHER {
+            let Some(event) = self.nodes.session.poll() else { return };
             if let SessionEvent::Warning(message) = event {
                 self.logger.warn(message);
             }

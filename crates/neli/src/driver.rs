@@ -286,7 +286,8 @@ impl Driver {
 
     /// Events no longer matter, except that the last hello can't be sent.
     fn handle_last_session_events(&mut self) {
-        while let Some(event) = self.nodes.session.poll() {
+        for _ in 0..EVENTS_TOGETHER {
+            let Some(event) = self.nodes.session.poll() else { return };
             if let SessionEvent::AppendRefused { error } = event {
                 self.warn_of_append(&error);
             }
