@@ -12,7 +12,8 @@ use std::task::{Context, Poll};
 
 use anyhow::{Context as _, Result};
 use neli::program::{Nodes, clock};
-use neli_proto::node::{Event, Known};
+use neli_proto::leadership::ReadAt;
+use neli_proto::node::Event;
 use neli_proto::time::Time;
 
 use crate::config::Config;
@@ -21,7 +22,8 @@ use crate::process::descriptors::Reserve;
 use crate::process::ready::Ready;
 use crate::process::signals::Signals;
 use crate::process::timer::Timer;
-use crate::report::events::{self, KnownLeader};
+use crate::report::election::sentence;
+use crate::report::events;
 use crate::report::log::{Event as LogEvent, Logger};
 use crate::report::notify::Notifier;
 use crate::supervise::embedded::EmbeddedBroker;
@@ -81,7 +83,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus> {
     runtime.block_on(async move {
         let (mut main_loop, signals) = MainLoop::new(prepared, logger, time, has_terminal)?;
         let status = main_loop.run(signals).await;
-        main_loop.logger.event(&events::exiting(status, &main_loop.config, &main_loop.known_leader()));
+        main_loop.logger.event(&events::exiting(status, &main_loop.config, main_loop.leadership().as_deref()));
         main_loop.logger.finish();
         main_loop.stderr.finish();
         main_loop.shell.die_of_signal();
@@ -162,19 +164,12 @@ impl MainLoop {
         Ok((main_loop, signals))
     }
 
-    /// The leader, as far as it is known, if there is only one role.
-    fn known_leader(&self) -> KnownLeader {
-        let [role] = self.nodes.roles.as_slice() else { return KnownLeader::None };
-        let (now, is_answered) = (clock::now(), self.kafka.outage.trouble().is_none());
-        let status = role.node.status(now);
-        let known = status.known(now, is_answered);
-        match status.leader.and_then(|leader| leader.name) {
-            Some(name) if known == Known::Led => KnownLeader::Named(name),
-            _ if !is_answered => KnownLeader::NoAnswer,
-            Some(name) => KnownLeader::Silent(name),
-            None if !role.node.is_caught_up() => KnownLeader::Unread,
-            None => KnownLeader::None,
-        }
+    /// Who leads, if there is only one role.
+    fn leadership(&self) -> Option<String> {
+        let [role] = self.nodes.roles.as_slice() else { return None };
+        let at = ReadAt { now: clock::now(), wall_ms: clock::wall_ms() };
+        let status = role.node.status(at.now);
+        Some(sentence(status.leadership(at, self.kafka.outage.trouble().is_none())).to_string())
     }
 
     /// Runs until the end.

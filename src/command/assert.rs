@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use anyhow::Result;
 use neli::program::clock;
-use neli_proto::observer::Leadership;
+use neli_proto::leadership::Leadership;
 use neli_proto::time::millis;
 use serde::Serialize;
 
 use crate::command::reading::{self, Place, Unread, read_at};
 use crate::command::request::see;
 use crate::command::stdout;
-use crate::command::wording::{leadership, span};
 use crate::config::{Assert, Look};
 use crate::exit::{ExitStatus, line_of, status_of, with_status};
 use crate::process::{procfs, sealed_file};
+use crate::report::election::{sentence, span};
 use crate::report::log::{spoken, timestamp};
 use crate::text::json;
 
@@ -150,9 +150,9 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer> {
         Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } => {
             LeadCheck::LeadsNot(format!("{} leads, term {}", leader.shown(), leader.term))
         }
-        Leadership::Unknown => LeadCheck::Unknown(leadership(current)),
+        Leadership::Unknown(_) => LeadCheck::Unknown(sentence(current).to_string()),
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            LeadCheck::LeadsNot(seen.no_record().unwrap_or_else(|| leadership(current)))
+            LeadCheck::LeadsNot(seen.no_record().unwrap_or_else(|| sentence(current).to_string()))
         }
     };
     Ok(Answer { by, left: None, verdict })

@@ -9,7 +9,6 @@ use neli::program::{Access, ElectionId, TopicExistence, clock, has_topic};
 use neli_proto::fact::{
     Account as FactAccount, Fact, Facts, Outcome as RunOutcome, Place as FactPlace, UNREADABLE, record_key,
 };
-use neli_proto::observer::Leadership;
 use neli_proto::record::Offset;
 use serde::Serialize;
 
@@ -231,14 +230,10 @@ impl<'a> Recorded<'a> {
             |fact: &Fact| facts.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
         let counts = |fact: &&Fact| !is_forgotten(fact);
         let attempt = facts.attempt.as_ref().filter(counts);
-        let leads = |run: &Fact| match seen.observer.leadership(read_at()) {
-            Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } => leader.term == run.term,
-            // The runner may still lead.
-            Leadership::Unknown => true,
-            Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-                false
-            }
-        };
+        let current = seen.observer.leadership(read_at());
+        // If it is unknown who leads, the runner may still lead.
+        let leads =
+            |run: &Fact| current.is_unknown() || current.may_lead().is_some_and(|leader| leader.term == run.term);
         let done = facts.done.as_ref().filter(counts);
         let is_over = |run: &Fact| done.is_some_and(|done| done.term == run.term && done.window == run.window);
         if let Some(run) = attempt.filter(|run| run.outcome == RunOutcome::Running && leads(run) && !is_over(run)) {

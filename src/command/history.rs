@@ -7,17 +7,19 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use neli::program::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
+use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::observer::{Finding, Found, Gap, History, Leadership, PastTerm, ReadAt, TermEnd};
+use neli_proto::observer::{Finding, Found, Gap, History, PastTerm, TermEnd};
 use neli_proto::record::Record;
 use neli_proto::time::{Time, millis};
 
 use crate::command::page::{Style, Tone, columns, wrapped};
 use crate::command::reading::{self, Input, Others, Place, Reading, Unread, doubt, no_answer, read_at, warn_of_clock};
 use crate::command::stdout;
-use crate::command::wording::{counted, date, how_released, named, no_record, span};
+use crate::command::wording::{counted, date, named, no_record};
 use crate::config::HistoryOf;
 use crate::exit::{ExitStatus, with_status};
+use crate::report::election::{how_released, span};
 use crate::report::log::{spoken, timestamp};
 use crate::text::one_line;
 
@@ -240,7 +242,7 @@ enum End<'a> {
     Leads,
     /// `--overlap`: another candidate has claimed while the job continued.
     Overlapped,
-    Released(&'a neli_proto::observer::Release),
+    Released(&'a neli_proto::leadership::Release),
     /// The leader fell silent: its lease is over, or it has missed three heartbeats.
     Silent,
     Unknown,

@@ -8,8 +8,9 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use neli::program::{Access, Elections, Examination, Layer, ReadRecord, Unreachable, clock, names, topics};
 use neli_proto::journal::Journal;
+use neli_proto::leadership::ReadAt;
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{GroupHellos, LastHello, Leadership, Observer, ReadAt};
+use neli_proto::observer::{GroupHellos, LastHello, Observer};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{Offset, Record};
 use neli_proto::time::millis;
@@ -20,9 +21,10 @@ use crate::command::reading::{
     self, Begin, ElectionKey, Reading, key_of_election, no_answer, read_at, read_last, warn_of_clock,
 };
 use crate::command::stdout;
-use crate::command::wording::{self, leadership, leadership_in_table, state};
+use crate::command::wording::{self, leadership_in_table};
 use crate::config::List;
 use crate::exit::{ExitStatus, with_status};
+use crate::report::election::{sentence, state};
 use crate::report::log::timestamp;
 use crate::text::{json, one_line};
 
@@ -262,14 +264,7 @@ fn stamp(found: &mut [Found]) {
 
 fn line<'a>(found: &'a Found, name: &'a Name, observer: &'a Observer, at: ReadAt) -> Line<'a> {
     let current = observer.leadership(at);
-    let (leader, age) = match current {
-        Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } | Leadership::Silent { leader, .. } => {
-            (Some(leader), Some(observer.age(leader.last_record, at)))
-        }
-        Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown => {
-            (None, None)
-        }
-    };
+    let leader = current.leader();
     Line {
         ts: timestamp(at.wall_ms),
         group: &name.group,
@@ -277,10 +272,10 @@ fn line<'a>(found: &'a Found, name: &'a Name, observer: &'a Observer, at: ReadAt
         topic: &found.topic,
         partition: found.partition,
         state: state(current),
-        why: Some(leadership(current)).filter(|_| !matches!(current, Leadership::Led { .. })),
+        why: (!current.is_led()).then(|| sentence(current).to_string()),
         leader: leader.map(|leader| leader.shown().to_owned()),
         term: leader.map(|leader| leader.term),
-        heartbeat_age_ms: age.map(millis),
+        heartbeat_age_ms: leader.map(|leader| millis(observer.age(leader.last_record, at))),
         standbys: observer.standbys(at).len(),
         shown: leadership_in_table(current),
     }

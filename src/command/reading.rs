@@ -12,7 +12,7 @@ use neli::program::{
 };
 use neli_proto::candidate::Event;
 use neli_proto::journal::Origin;
-use neli_proto::observer::ReadAt;
+use neli_proto::leadership::ReadAt;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 use tokio::sync::mpsc::error::TryRecvError;

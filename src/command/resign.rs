@@ -5,17 +5,19 @@ use std::time::Duration;
 use anyhow::Result;
 use neli::program::{Access, ElectionId, Elections, clock};
 use neli_proto::journal::View;
+use neli_proto::leadership::{Leader, Leadership, Receipt};
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{Leader, Leadership, NoRoom, Receipt, Standby};
+use neli_proto::observer::{NoRoom, Standby};
 use neli_proto::record::{Body, Offset, What, question};
 use neli_proto::time::{Time, millis};
 use serde::Serialize;
 
 use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, read_at};
 use crate::command::request::{Answer, Appended, KeyedRecord, SeenElection, answered, append, operator, record, see};
-use crate::command::wording::{leadership, named, nobody_has_room, span};
+use crate::command::wording::{named, nobody_has_room};
 use crate::config::Resign;
 use crate::exit::{ExitStatus, line_of};
+use crate::report::election::{sentence, span};
 use crate::report::log::{spoken, timestamp};
 
 /// The result of a request.
@@ -166,13 +168,11 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
     };
     let (at, election) = (read_at(), &election);
     let current = seen.observer.leadership(at);
-    let from = match current {
-        Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } => Party::of(leader),
-        Leadership::Unknown => return Ok(Handover::none(election, ResignOutcome::Unknown, None, leadership(current))),
-        Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            let sentence = seen.no_record().unwrap_or_else(|| leadership(current));
-            return Ok(Handover::none(election, ResignOutcome::Vacant, None, sentence));
-        }
+    let Some(from) = current.may_lead().map(Party::of) else {
+        let outcome = if current.is_unknown() { ResignOutcome::Unknown } else { ResignOutcome::Vacant };
+        let no_record = seen.no_record().filter(|_| current.is_vacant());
+        let sentence = no_record.unwrap_or_else(|| sentence(current).to_string());
+        return Ok(Handover::none(election, outcome, None, sentence));
     };
     if seen.observer.standbys(at).is_empty() && !force {
         let sentence = format!("{} leads, and nobody stands by; --force asks it to stand down anyway", from.name);

@@ -8,8 +8,8 @@ use std::ops::Range;
 use anyhow::{Result, anyhow, bail};
 use neli::program::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
+use neli_proto::leadership::ReadAt;
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::observer::ReadAt;
 use neli_proto::record::Offset;
 use neli_proto::time::{Time, millis};
 

@@ -25,7 +25,7 @@ mod exchange;
 mod keyed;
 mod status;
 
-pub use crate::status::{Awaited, Awaits, Counts, Known, Leader, OtherCandidate, Vacancy};
+pub use crate::status::{Awaited, Awaits, Counts, OtherCandidate};
 pub use action::{Action, HookRun};
 pub use event::{Event, FactsEvent};
 pub use status::Status;
@@ -255,8 +255,8 @@ impl Node {
     #[must_use]
     pub fn status(&self, now: Time) -> Status {
         Status {
-            leader: self.candidate.leader(),
-            vacancy: self.candidate.vacancy(),
+            last_term: self.candidate.last_term(),
+            term_state: self.candidate.term_state(),
             position: self.candidate.position(),
             lease_end: self.lease_end(),
             awaits: self.awaits(),

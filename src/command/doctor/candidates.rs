@@ -7,17 +7,19 @@ use std::time::Duration;
 use anyhow::Result;
 use neli::program::{Access, ReadRecord, clock, topics};
 use neli_proto::journal::Journal;
+use neli_proto::leadership::{Leader, ReadAt};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{KnownCandidate, Leader, Leadership, Observer, ReadAt};
+use neli_proto::observer::{KnownCandidate, Observer};
 use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{MemberId, Record};
 
 use super::findings::Findings;
 use crate::command::reading::{self, Begin, ElectionKey, Input, Reading, key_of_election, read_at, read_last};
-use crate::command::wording::{counted, span};
+use crate::command::wording::counted;
 use crate::config::{Config, Doctor};
+use crate::report::election::span;
 use crate::report::log::spoken;
 
 /// The suffix of a journal topic's name.
@@ -90,14 +92,7 @@ impl Group {
 
     fn leaders(&self) -> impl Iterator<Item = &Leader> {
         let at = read_at();
-        self.elections.values().filter_map(move |observer| match observer.leadership(at) {
-            Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } => Some(leader),
-            Leadership::Forgotten
-            | Leadership::NeverLed
-            | Leadership::Released { .. }
-            | Leadership::Silent { .. }
-            | Leadership::Unknown => None,
-        })
+        self.elections.values().filter_map(move |observer| observer.leadership(at).may_lead())
     }
 
     fn is_led(&self) -> bool {
@@ -109,7 +104,7 @@ impl Group {
         let at = read_at();
         let mut candidates = BTreeMap::new();
         for observer in self.elections.values() {
-            let led = matches!(observer.leadership(at), Leadership::Led { .. } | Leadership::Overdue { .. });
+            let led = observer.leadership(at).may_lead().is_some();
             let leader = observer.leaders_hello().filter(|_| led);
             let standbys = observer.standbys(at).into_iter().map(|standby| standby.candidate);
             let age = |candidate: &KnownCandidate| observer.age(candidate.received, at);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use neli::program::{Access, Elections, ReadRecord, clock};
 use neli_proto::journal::Origin;
-use neli_proto::observer::ReadAt;
+use neli_proto::leadership::ReadAt;
 use neli_proto::record::Offset;
 
 use super::{Input, Reading, no_answer, origin, read_at};

@@ -13,7 +13,8 @@ use serde::Serialize;
 
 use crate::calendar::{Calendar, Edges};
 use crate::command::facts::{self, ReadEnd};
-use crate::command::wording::{date, span};
+use crate::command::wording::date;
+use crate::report::election::span;
 use crate::report::log::{spoken, timestamp};
 
 /// The time limit for Kafka's answers. It is short, because the rest of the page does not need them.

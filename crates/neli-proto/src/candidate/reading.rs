@@ -6,6 +6,7 @@ use super::Candidate;
 use super::action::Action;
 use super::state::Input;
 use crate::journal::Verdict;
+use crate::leadership::Receipt;
 use crate::listener::{HistoryCut, LogBounds};
 use crate::note::Note;
 use crate::precedence::Standing;
@@ -61,8 +62,10 @@ impl Candidate {
             return self.history_cut(now);
         }
         let own = record.is_some_and(|record| record.member.as_ref() == Some(&self.common.identity.member));
+        let is_live = self.common.listener.is_caught_up();
         let received = self.common.listener.read(now, offset, record, own);
-        self.common.note_written(record, received.verdict, written_ms);
+        let receipt = Receipt { read: now, written_ms, is_live };
+        self.common.last_term.0.read(self.common.listener.journal().view(), offset, record, received.verdict, receipt);
         self.common.kafka_answers();
         self.common.note_successor(record, received.verdict);
         if received.fresh && self.common.is_named_by(record, received.verdict) {
@@ -114,7 +117,7 @@ impl Candidate {
     }
 
     fn view_changed(&mut self, now: Time) {
-        self.common.note_leader(now);
+        self.common.note_leader();
         self.step(now, Input::ViewChanged);
     }
 
