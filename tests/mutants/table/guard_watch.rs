@@ -70,7 +70,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "LateEndUntold",
         breaks: "A job that outlived its lease is reported as fenced in time",
         edits: &[edit(
-            "let late = ‹end.gone_at.map(|gone_at| gone_at.since(lease_end)).filter(|late| !late.is_zero())›;",
+            "let late = ‹end.gone_at.map(|gone_at| gone_at.since(*lease_end)).filter(|late| !late.is_zero())›;",
             "None",
         )],
         noticed_by: &[Scenarios],

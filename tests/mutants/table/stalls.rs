@@ -22,7 +22,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ClaimsOfACrowd",
         breaks: "R2: after a void claim the next one comes within four round trips, even if many candidates stand by",
-        edits: &[edit("common.precedence.standbys(now).max(ROUND_TRIPS)", "ROUND_TRIPS")],
+        edits: &[edit("self.precedence.standbys(now).max(ROUND_TRIPS)", "ROUND_TRIPS")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -86,7 +86,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RevokedOfUnusedPartitions",
         breaks: "Group: a leader stands down when the group takes its partition away, although the group only balances unused partitions",
-        edits: &[edit("if was_assigned && ‹!self.common.unused_partitions› {", "true")],
+        edits: &[edit("if !was_assigned || ‹common.unused_partitions› {", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -6,12 +6,10 @@ use core::time::Duration;
 
 use super::action::{Action, Note, StandbyReason};
 use super::beside_roles::BesideRoles;
+use super::claims::Draw;
 use super::identifying::KnownTopic;
 use super::preempting::Preemption;
-use super::standing_by::Draw;
-use super::state::State;
 use super::{Identity, Judgement, Setup};
-use crate::guard::Grant;
 use crate::journal::{Term, Verdict, View};
 use crate::late_beat::Punctuality;
 use crate::listener::{Listener, Received};
@@ -22,11 +20,6 @@ use crate::status::{Counts, Shown};
 use crate::supervisor::Departure;
 use crate::time::{Time, millis};
 use crate::timings::Timings;
-
-/// The number of moments in a heartbeat interval at which the roles of one process send beats. For each answer a broker checks every
-/// partition that a reader fetches, so beats that are sent together share answers. But if all were sent at one moment, they would wait for
-/// each other.
-const BEAT_MOMENTS: u32 = 16;
 
 /// The part of a candidate's state that does not depend on its role, and its pending actions.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -86,7 +79,7 @@ pub(super) struct Common {
     /// A claim was not read back within its lease, and no record has been read since: Kafka does not answer.
     pub(super) claim_unanswered: bool,
     /// Since when claims have not been read back, or when the producer was renewed for that reason.
-    unanswered_since: Option<Time>,
+    pub(super) unanswered_since: Option<Time>,
     /// The last report about standing by.
     pub(super) standing_by: Option<StandbyReason>,
     /// The leader, and since when it has been known.
@@ -165,16 +158,13 @@ impl Common {
         self.seq
     }
 
-    pub(super) fn lease_ms(&self) -> u64 {
-        millis(self.timings.lease())
+    /// The last sequence number used.
+    pub(super) const fn last_seq(&self) -> u64 {
+        self.seq
     }
 
-    /// When the next beat is due after a record sent at `sent`: one interval later, or at the last common moment of the process's roles
-    /// before that. It is never later, so that no lease gets shorter.
-    pub(super) fn beat_after(&self, sent: Time) -> Time {
-        let interval = self.timings.heartbeat_interval();
-        let due = sent + interval;
-        if self.is_one_of_many { due.floor_to(interval / BEAT_MOMENTS) } else { due }
+    pub(super) fn lease_ms(&self) -> u64 {
+        millis(self.timings.lease())
     }
 
     pub(super) fn send(&mut self, seq: u64, body: Body) {
@@ -197,7 +187,7 @@ impl Common {
     }
 
     /// `now` is `None` for the last hello.
-    fn send_hello(&mut self, now: Option<Time>) {
+    pub(super) fn send_hello(&mut self, now: Option<Time>) {
         let seq = self.next_seq();
         let mut hello = self.identity.hello.clone();
         if let Body::Hello { group_member, group_refuses, overlap_ms, waits_ms, joined, leaves, .. } = &mut hello {
@@ -219,12 +209,6 @@ impl Common {
         } else if !self.is_one_of_many {
             self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_LEAD));
         }
-    }
-
-    /// The grant for the guard: the term, which is current as of the last record read.
-    pub(super) fn grant(&self, term: Offset, lease_end: Time) -> Grant {
-        let until = lease_end - self.timings.kill_margin();
-        Grant { term, seen: self.listener.last(), next_seq: self.seq + 1, until }
     }
 
     // ---- reading ----------------------------------------------------------------------------------------------------
@@ -342,39 +326,6 @@ impl Common {
         }
     }
 
-    // ---- claims -----------------------------------------------------------------------------------------------------
-
-    /// Whether nothing may be claimed on this machine for now, whatever the election's state is.
-    pub(super) fn may_not_claim(&self) -> bool {
-        self.claims_are_held || self.guard_is_missing
-    }
-
-    /// The time from which a claim that was sent at `sent` is too late: the job would get the fence warning before a beat had an interval's
-    /// time to be read back. If beats are always that slow, no job could run for long.
-    pub(super) fn claim_expires_at(&self, sent: Time) -> Time {
-        let timings = &self.timings;
-        let late = timings.heartbeat_interval() + timings.kill_margin() + timings.fence_warning();
-        sent + timings.lease().saturating_sub(late)
-    }
-
-    /// Handles a claim that was not read back within its lease: either the producer or the reader has failed. The log's end shows whether
-    /// there are more records to read. A producer that has failed for two leases is renewed.
-    pub(super) fn claim_went_unanswered(&mut self, now: Time, sent: Time) {
-        self.claim_unanswered = true;
-        self.actions.push_back(Action::LookForEnd);
-        let since = *self.unanswered_since.get_or_insert(sent);
-        if now >= since + self.timings.lease() * 2 {
-            self.unanswered_since = Some(now);
-            self.actions.push_back(Action::RenewProducer);
-            self.ask_identity_again();
-        }
-    }
-
-    /// Notes that a record was read, so Kafka answers.
-    pub(super) const fn kafka_answers(&mut self) {
-        (self.claim_unanswered, self.unanswered_since) = (false, None);
-    }
-
     // ---- standing down and leaving ------------------------------------------------------------------------------------
 
     /// Notes why it stands down, for good or until SIGCONT. The group is left before the barrier, so that it has chosen a successor by the
@@ -402,16 +353,6 @@ impl Common {
     /// Why it exits when it holds nothing, if it does.
     pub(super) fn departure(&self) -> Option<Departure> {
         self.leaving.map(|why| if why == Why::Ended { Departure::Ended } else { Departure::Left })
-    }
-
-    pub(super) fn depart(&mut self, departure: Departure) -> State {
-        self.leave_group();
-        // The other candidates count a candidate as alive if it has sent a hello and has not just released a term.
-        if self.next_hello.take().is_some() && !self.is_one_of_many {
-            self.send_hello(None);
-        }
-        self.actions.push_back(Action::Depart(departure));
-        State::Departed
     }
 
     /// Reports the unused partitions once, if a revocation would end a lead otherwise.
