@@ -21,7 +21,7 @@ _neli__run() {
             continue
         fi
         case "${i}" in
-            -g | --group | --name | --roles | --spread | --max-roles | --elect | --patience | --claim-delay | --priority | --preempt-after | --wait | -b | --brokers | -t | --topic | -X | --property | --properties | --lease | --heartbeat-interval | --fence-warning | --settle | --overlap | --stop-signal | --stop-timeout | --restart | --restart-delay | --restart-limit | --once | --window | --timezone | --schedule | --catch-up | --retries | --done-status | --once-retention | --on-loss | --health-cmd | --health-interval | --health-timeout | --health-failures | --health-start | --on-lead | --on-standby | --on-fence | --log-format | --log-file | --listen | -[vq]*[gbtX])
+            -g | --group | -b | --brokers | --properties | --lease | --stop-timeout | --restart | --schedule | --window | --once | --listen | --name | --roles | --spread | --max-roles | --elect | --patience | --claim-delay | --priority | --preempt-after | --wait | -t | --topic | -X | --property | --heartbeat-interval | --fence-warning | --settle | --overlap | --stop-signal | --restart-delay | --restart-limit | --timezone | --catch-up | --retries | --done-status | --once-retention | --on-loss | --health-cmd | --health-interval | --health-timeout | --health-failures | --health-start | --on-lead | --on-standby | --on-fence | --log-format | --log-file | -[vq]*[gbtX])
                 is_value=yes
                 continue
                 ;;
@@ -73,7 +73,7 @@ _neli__run() {
 
     case "${cmd}" in
         neli__run)
-            opts="-g -b -t -X -v -q -h -V --group --name --roles --spread --max-roles --elect --patience --claim-delay --priority --preempt --preempt-after --wait --brokers --embedded --topic --no-create-topic --property --properties --lease --heartbeat-interval --fence-warning --settle --overlap --stop-signal --stop-timeout --restart --restart-delay --restart-limit --once --window --timezone --schedule --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-standby --on-fence --log-format --log-file --verbose --quiet --listen --help --version status list watch history resign end forget assert doctor broker completions man"
+            opts="-g -b -t -X -v -q -h -V --group --brokers --properties --lease --stop-timeout --restart --schedule --window --once --listen --name --roles --spread --max-roles --elect --patience --claim-delay --priority --preempt --preempt-after --wait --embedded --topic --no-create-topic --property --heartbeat-interval --fence-warning --settle --overlap --stop-signal --restart-delay --restart-limit --timezone --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-standby --on-fence --log-format --log-file --verbose --quiet --help --version status list watch history resign end forget assert doctor broker completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -84,6 +84,57 @@ _neli__run() {
                     return 0
                     ;;
                 -g)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --brokers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -b)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --properties)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --lease)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --stop-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --restart)
+                    COMPREPLY=($(compgen -W "no on-failure always" -- "${cur}"))
+                    return 0
+                    ;;
+                --schedule)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --window)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --once)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --listen)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -127,14 +178,6 @@ _neli__run() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --brokers)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -b)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --topic)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -148,25 +191,6 @@ _neli__run() {
                     return 0
                     ;;
                 -X)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --properties)
-                    local oldifs
-                    if [ -n "${IFS+x}" ]; then
-                        oldifs="$IFS"
-                    fi
-                    IFS=$'\n'
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    if [ -n "${oldifs+x}" ]; then
-                        IFS="$oldifs"
-                    fi
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o filenames
-                    fi
-                    return 0
-                    ;;
-                --lease)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -190,14 +214,6 @@ _neli__run() {
                     COMPREPLY=($(compgen -W "TERM INT QUIT HUP USR1 USR2 WINCH ALRM ABRT none" -- "${cur}"))
                     return 0
                     ;;
-                --stop-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --restart)
-                    COMPREPLY=($(compgen -W "no on-failure always" -- "${cur}"))
-                    return 0
-                    ;;
                 --restart-delay)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -206,19 +222,7 @@ _neli__run() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --once)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --window)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --timezone)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --schedule)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -291,10 +295,6 @@ _neli__run() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
-                    return 0
-                    ;;
-                --listen)
-                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -410,12 +410,63 @@ _neli__run() {
             return 0
             ;;
         neli__run__subcmd__doctor)
-            opts="-b -t -X -v -q -g -h --name --roles --spread --max-roles --elect --patience --claim-delay --priority --preempt --preempt-after --wait --brokers --embedded --topic --no-create-topic --property --properties --lease --heartbeat-interval --fence-warning --settle --overlap --stop-signal --stop-timeout --restart --restart-delay --restart-limit --once --window --timezone --schedule --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-standby --on-fence --log-format --log-file --verbose --quiet --listen --group --print-topic --json --timeout --help"
+            opts="-b -t -X -v -q -g -h --brokers --properties --lease --stop-timeout --restart --schedule --window --once --listen --name --roles --spread --max-roles --elect --patience --claim-delay --priority --preempt --preempt-after --wait --embedded --topic --no-create-topic --property --heartbeat-interval --fence-warning --settle --overlap --stop-signal --restart-delay --restart-limit --timezone --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-standby --on-fence --log-format --log-file --verbose --quiet --group --print-topic --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --brokers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -b)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --properties)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --lease)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --stop-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --restart)
+                    COMPREPLY=($(compgen -W "no on-failure always" -- "${cur}"))
+                    return 0
+                    ;;
+                --schedule)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --window)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --once)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --listen)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -456,14 +507,6 @@ _neli__run() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --brokers)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -b)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --topic)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -477,25 +520,6 @@ _neli__run() {
                     return 0
                     ;;
                 -X)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --properties)
-                    local oldifs
-                    if [ -n "${IFS+x}" ]; then
-                        oldifs="$IFS"
-                    fi
-                    IFS=$'\n'
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    if [ -n "${oldifs+x}" ]; then
-                        IFS="$oldifs"
-                    fi
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o filenames
-                    fi
-                    return 0
-                    ;;
-                --lease)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -519,14 +543,6 @@ _neli__run() {
                     COMPREPLY=($(compgen -W "TERM INT QUIT HUP USR1 USR2 WINCH ALRM ABRT none" -- "${cur}"))
                     return 0
                     ;;
-                --stop-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --restart)
-                    COMPREPLY=($(compgen -W "no on-failure always" -- "${cur}"))
-                    return 0
-                    ;;
                 --restart-delay)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -535,19 +551,7 @@ _neli__run() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --once)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --window)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --timezone)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --schedule)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -620,10 +624,6 @@ _neli__run() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
-                    return 0
-                    ;;
-                --listen)
-                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --group)

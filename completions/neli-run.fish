@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_neli_run_global_optspecs
-    string join \n g/group= name= roles= spread= max-roles= elect= patience= claim-delay= priority= preempt preempt-after= wait= b/brokers= embedded t/topic= no-create-topic X/property= properties= lease= heartbeat-interval= fence-warning= settle= overlap= stop-signal= stop-timeout= restart= restart-delay= restart-limit= once= window= timezone= schedule= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-standby= on-fence= log-format= log-file= v/verbose q/quiet listen= h/help V/version
+    string join \n g/group= b/brokers= properties= lease= stop-timeout= restart= schedule= window= once= listen= name= roles= spread= max-roles= elect= patience= claim-delay= priority= preempt preempt-after= wait= embedded t/topic= no-create-topic X/property= heartbeat-interval= fence-warning= settle= overlap= stop-signal= restart-delay= restart-limit= timezone= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-standby= on-fence= log-format= log-file= v/verbose q/quiet h/help V/version
 end
 
 function __fish_neli_run_needs_command
@@ -25,6 +25,17 @@ function __fish_neli_run_using_subcommand
 end
 
 complete -c neli-run -n "__fish_neli_run_needs_command" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l properties -d 'Read properties, such as passwords, from a file' -r -F
+complete -c neli-run -n "__fish_neli_run_needs_command" -l lease -d 'Time that a leader may act after it sent a heartbeat [default: 20s]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l stop-timeout -d 'Time from the stop signal to SIGKILL [default: 8s]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l restart -d 'Run the job again when it ends, and keep the lead [default: no]' -r -f -a "no\t''
+on-failure\t''
+always\t''"
+complete -c neli-run -n "__fish_neli_run_needs_command" -l schedule -d 'Run the job at these times, and keep the lead in between' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l window -d 'Have the job succeed once per window, on all machines' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l once -d 'Have the job succeed once for this key, on all machines' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l listen -d 'Serve metrics, probes and a status page over HTTP' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l name -d 'Name of this candidate, in the log and for the others [default: <host>:<pid>]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l roles -d 'Stand in N elections, or in one for each name' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l spread -d 'Move roles until each candidate leads a fair share [default: yes]' -r -f -a "yes\t''
@@ -37,11 +48,8 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -l claim-delay -d 'Time 
 complete -c neli-run -n "__fish_neli_run_needs_command" -l priority -d 'Claim before candidates of a lower priority [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l preempt-after -d 'Time to stand by before --preempt asks [default: 1m]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l wait -d 'Exit with 75 if not leading after this time [default: no limit]' -r
-complete -c neli-run -n "__fish_neli_run_needs_command" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -s t -l topic -d 'Topic of the journal, made if missing [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
-complete -c neli-run -n "__fish_neli_run_needs_command" -l properties -d 'Read properties, such as passwords, from a file' -r -F
-complete -c neli-run -n "__fish_neli_run_needs_command" -l lease -d 'Time that a leader may act after it sent a heartbeat [default: 20s]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l heartbeat-interval -d 'Time between two heartbeats [default: --lease / 5, at most 1s]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l fence-warning -d 'Time from the stop signal to the kill by the guard [default: --lease / 4, at most 2500ms]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l settle -d 'Time from winning the lead to the start of the job [default: 0]' -r
@@ -56,16 +64,9 @@ WINCH\t''
 ALRM\t''
 ABRT\t''
 none\t''"
-complete -c neli-run -n "__fish_neli_run_needs_command" -l stop-timeout -d 'Time from the stop signal to SIGKILL [default: 8s]' -r
-complete -c neli-run -n "__fish_neli_run_needs_command" -l restart -d 'Run the job again when it ends, and keep the lead [default: no]' -r -f -a "no\t''
-on-failure\t''
-always\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l restart-delay -d 'Time from the end of a run to the next run [default: 1s]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l restart-limit -d 'Number of restarts after failures within a time [default: 10/5m]' -r
-complete -c neli-run -n "__fish_neli_run_needs_command" -l once -d 'Have the job succeed once for this key, on all machines' -r
-complete -c neli-run -n "__fish_neli_run_needs_command" -l window -d 'Have the job succeed once per window, on all machines' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l timezone -d 'Time zone of --schedule, and of the midnight of --window [default: UTC]' -r -f -a "(neli-run completions timezones 2>/dev/null)"
-complete -c neli-run -n "__fish_neli_run_needs_command" -l schedule -d 'Run the job at these times, and keep the lead in between' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l catch-up -d 'Which missed window a new leader runs [default: last]' -r -f -a "last\t''
 none\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l retries -d 'Number of runs after a failed run of the key [default: 0]' -r
@@ -84,7 +85,6 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -l on-fence -d 'Shell co
 complete -c neli-run -n "__fish_neli_run_needs_command" -l log-format -d 'Log a sentence a line, or a JSON object a line [default: text]' -r -f -a "text\t''
 json\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l log-file -d 'Append the log to this file, and keep stderr for the job [default: stderr]' -r -F
-complete -c neli-run -n "__fish_neli_run_needs_command" -l listen -d 'Serve metrics, probes and a status page over HTTP' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l preempt -d 'Ask a leader of a lower priority to stand down'
 complete -c neli-run -n "__fish_neli_run_needs_command" -l embedded -d 'Try neli-run on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_needs_command" -l no-create-topic -d 'Exit with 125 if the topic is missing'
@@ -118,7 +118,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s h -l help -
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l properties -d 'Read properties, such as passwords, from a file' -r -F
-complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d 'Only elections of this group [default: all groups]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d 'Only this group [default: all groups]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s t -l topic -d 'Only this topic [default: all named *.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l embedded -d 'Look at a trial on this machine, without Kafka'
@@ -204,6 +204,17 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l timeout -d 
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l embedded -d 'Look at a trial on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l json -d 'Print one JSON object, and nothing on stderr'
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l properties -d 'Read properties, such as passwords, from a file' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l lease -d 'Time that a leader may act after it sent a heartbeat [default: 20s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l stop-timeout -d 'Time from the stop signal to SIGKILL [default: 8s]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l restart -d 'Run the job again when it ends, and keep the lead [default: no]' -r -f -a "no\t''
+on-failure\t''
+always\t''"
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l schedule -d 'Run the job at these times, and keep the lead in between' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l window -d 'Have the job succeed once per window, on all machines' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l once -d 'Have the job succeed once for this key, on all machines' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l listen -d 'Serve metrics, probes and a status page over HTTP' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l name -d 'Name of this candidate, in the log and for the others [default: <host>:<pid>]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l roles -d 'Stand in N elections, or in one for each name' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l spread -d 'Move roles until each candidate leads a fair share [default: yes]' -r -f -a "yes\t''
@@ -216,11 +227,8 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l claim-delay
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l priority -d 'Claim before candidates of a lower priority [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l preempt-after -d 'Time to stand by before --preempt asks [default: 1m]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l wait -d 'Exit with 75 if not leading after this time [default: no limit]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s t -l topic -d 'Topic of the journal, made if missing [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l properties -d 'Read properties, such as passwords, from a file' -r -F
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l lease -d 'Time that a leader may act after it sent a heartbeat [default: 20s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l heartbeat-interval -d 'Time between two heartbeats [default: --lease / 5, at most 1s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l fence-warning -d 'Time from the stop signal to the kill by the guard [default: --lease / 4, at most 2500ms]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l settle -d 'Time from winning the lead to the start of the job [default: 0]' -r
@@ -235,16 +243,9 @@ WINCH\t''
 ALRM\t''
 ABRT\t''
 none\t''"
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l stop-timeout -d 'Time from the stop signal to SIGKILL [default: 8s]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l restart -d 'Run the job again when it ends, and keep the lead [default: no]' -r -f -a "no\t''
-on-failure\t''
-always\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l restart-delay -d 'Time from the end of a run to the next run [default: 1s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l restart-limit -d 'Number of restarts after failures within a time [default: 10/5m]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l once -d 'Have the job succeed once for this key, on all machines' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l window -d 'Have the job succeed once per window, on all machines' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l timezone -d 'Time zone of --schedule, and of the midnight of --window [default: UTC]' -r -f -a "(neli-run completions timezones 2>/dev/null)"
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l schedule -d 'Run the job at these times, and keep the lead in between' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l catch-up -d 'Which missed window a new leader runs [default: last]' -r -f -a "last\t''
 none\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l retries -d 'Number of runs after a failed run of the key [default: 0]' -r
@@ -263,8 +264,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l on-fence -d
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l log-format -d 'Log a sentence a line, or a JSON object a line [default: text]' -r -f -a "text\t''
 json\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l log-file -d 'Append the log to this file, and keep stderr for the job [default: stderr]' -r -F
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l listen -d 'Serve metrics, probes and a status page over HTTP' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s g -l group -d 'The election [default: only check machine and brokers]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s g -l group -d 'The election [default: check machine and Kafka]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l preempt -d 'Ask a leader of a lower priority to stand down'
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l embedded -d 'Try neli-run on this machine, without Kafka'

@@ -12,9 +12,10 @@ use std::time::Duration;
 use neli::program::embedded::directory::BrokerDirectory;
 use neli::program::embedded::{BrokerFinder, FoundBroker, StartedBrokers};
 use neli::program::{
-    Access, ElectionId, Elections, IfMissing, KafkaEvent, Key, Producer, Properties, Reader, ReadingEvent, Source,
+    Access, ElectionId, Elections, IfMissing, KafkaEvent, Key, Producer, Properties, Reader, SessionEvent, Source,
     broker_watch, clock,
 };
+use neli_proto::candidate::Event;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rdkafka::producer::{BaseProducer, Producer as _};
@@ -116,7 +117,9 @@ fn the_broker_after_a_killed_one_distrusts_its_empty_journal() {
     broker.kill().unwrap();
     broker.wait().unwrap();
 
-    let moved = await_seen(&mut saw, |seen| if let KafkaEvent::Moved(found) = seen { Some(found) } else { None });
+    let moved = await_seen(&mut saw, |seen| {
+        if let KafkaEvent::Process(SessionEvent::Moved(found)) = seen { Some(found) } else { None }
+    });
     assert!(!is_sure(&moved));
     assert_ne!(moved.connection.bootstrap(), before);
     // This broker ends while a client is connected, so it can't know whether that client's job still runs.
@@ -221,11 +224,11 @@ fn records_are_written_and_read_back() {
         partitions: None,
         only: None,
         if_missing: IfMissing::Create,
-        is_for_display: false,
+        is_for_display: true,
     };
     let reader = Reader::start(source, 1, seen.clone()).unwrap();
     let pick = |seen| {
-        let KafkaEvent::Reading { event: ReadingEvent::Ends { start, end, .. }, .. } = seen else { return None };
+        let KafkaEvent::Reading { event: Event::Answered { start, end, .. }, .. } = seen else { return None };
         Some((start, end))
     };
     assert_eq!(await_seen(&mut saw, pick), (0, 0));
@@ -241,19 +244,17 @@ fn records_are_written_and_read_back() {
         let seen = saw.blocking_recv().unwrap();
         if let KafkaEvent::Delivered { seq, offset, .. } = seen {
             delivered.push((seq, offset));
-        } else if let KafkaEvent::Reading { reading, event, .. } = seen {
-            if let ReadingEvent::Record(record) = event {
-                records.push((reading, record.offset, record.key, record.value));
-            } else if let ReadingEvent::CaughtUp { next } = event {
-                caught_up = next;
-            }
+        } else if let KafkaEvent::ReadForDisplay { reading, record, .. } = seen {
+            records.push((reading, record.offset, record.key, record.value));
+        } else if let KafkaEvent::Reading { event: Event::ReachedEnd { next }, .. } = seen {
+            caught_up = next;
         }
     }
     assert_eq!(delivered, [(1, 0), (2, 1), (3, 2)]);
     let value = |text: &str| Some(Box::from(text.as_bytes()));
     let ours = [(1, 0, Key::Hello(0), value("hello")), (1, 1, Key::Election(0), value("claim"))];
     assert_eq!(records[..2], ours);
-    assert_eq!(records[2], (1, 2, Key::Other, None));
+    assert_eq!(records[2], (1, 2, Key::Other, value("stranger")));
 }
 
 /// The command `neli-run broker`.

@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, Command};
 pub(super) fn command() -> Arg {
     Arg::new("COMMAND")
         .help("The job and its arguments, after --")
+        .hide_short_help(true)
         .last(true)
         .num_args(1..)
         .action(ArgAction::Append)

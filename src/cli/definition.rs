@@ -3,7 +3,7 @@
 use clap::Command;
 
 use crate::cli::arguments;
-use crate::cli::options::{Opt, options, wrapped};
+use crate::cli::options::{Section, options, wrapped};
 use crate::cli::subcommands;
 use crate::features;
 
@@ -26,17 +26,22 @@ pub(crate) fn without_command() -> Command {
             "neli-run [OPTIONS] --group <NAME> -- <COMMAND> [ARG]...\n       neli-run <SUBCOMMAND> [OPTIONS]",
         )
         .after_help(AFTER_HELP)
+        .after_long_help(AFTER_LONG_HELP)
         .args_conflicts_with_subcommands(true)
         .subcommand_negates_reqs(true)
         .args_override_self(true)
         .disable_help_subcommand(true)
         .subcommand_value_name("SUBCOMMAND")
         .subcommand_help_heading("Subcommands")
-        .args(options().map(Opt::arg))
+        .args(options().map(|option| option.arg().hide_short_help(option.section != Section::Common)))
         .subcommands(subcommands::all())
 }
 
 const AFTER_HELP: &str = "\
+neli-run --brokers kafka:9092 --group billing -- ./cron-job
+All options: neli-run --help. The manual: neli-run man | man -l -";
+
+const AFTER_LONG_HELP: &str = "\
 Durations are written 500ms, 5s or 2m. Each long option is also a variable:
 NELI_RUN_STOP_TIMEOUT sets --stop-timeout, and the command line wins.
 The manual: neli-run man | man -l -";

@@ -63,14 +63,14 @@ pub enum Section {
     Election,
     /// Commands that run beside the job.
     Commands,
+    /// What most lines use, of whatever kind.
+    Common,
     /// The job.
     Job,
     /// The connection to Kafka.
     Kafka,
     /// The log.
     Log,
-    /// Interfaces for monitoring.
-    Monitoring,
     /// The durations of the protocol.
     Timing,
 }
@@ -81,18 +81,21 @@ impl Section {
     pub const fn heading(self) -> &'static str {
         match self {
             Self::Commands => "Health and hook options",
+            Self::Common => "Common options",
             Self::Election => "Election options",
             Self::Job => "Job options",
             Self::Kafka => "Kafka options",
             Self::Log => "Log options",
-            Self::Monitoring => "Monitoring options",
             Self::Timing => "Timing options",
         }
     }
 
-    /// The column of `-h` in which the texts of this section begin: two columns after its longest name.
+    /// The column of `-h` in which the texts begin: two columns after the longest name. `-h` shows the common options of the program, and those
+    /// of a subcommand that are about the election.
     fn help_column(self) -> usize {
-        let names = options().filter(|option| option.section == self);
+        let is_shown =
+            |option: &&Opt| if self == Self::Common { option.section == self } else { ELECTION.contains(&option.long) };
+        let names = options().filter(is_shown);
         let lengths = names.map(|option| {
             let value = option.value_name().map_or(0, |name| " <>".len() + name.chars().count());
             "  -s, --".len() + option.long.len() + value

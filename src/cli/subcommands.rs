@@ -4,7 +4,7 @@ use clap::builder::ValueHint;
 use clap::{Arg, ArgAction, Command};
 
 use crate::cli::arguments::Words;
-use crate::cli::options::{ELECTION, Opt, wrapped};
+use crate::cli::options::{ELECTION, Opt, Section, wrapped};
 
 mod doctor;
 
@@ -57,7 +57,7 @@ fn list() -> Command {
         .arg(timeout("5s"))
 }
 
-const LIST_GROUP: &str = "Only elections of this group [default: all groups]";
+const LIST_GROUP: &str = "Only this group [default: all groups]";
 
 const LIST_TOPIC: &str = "Only this topic [default: all named *.neli]";
 
@@ -282,11 +282,12 @@ fn election() -> impl Iterator<Item = Arg> {
     // A subcommand creates no topic, and starts no broker.
     let topic = "Topic of the journal [default: <group>.neli]";
     let embedded = "Look at a trial on this machine, without Kafka";
-    ELECTION.iter().filter_map(|long| Opt::find(long)).map(move |option| match option.long {
+    let args = ELECTION.iter().filter_map(|long| Opt::find(long)).map(move |option| match option.long {
         "embedded" => option.arg().help(embedded).long_help(embedded),
         "topic" => option.arg().help(topic).long_help(topic),
         _ => option.arg(),
-    })
+    });
+    args.map(|arg| arg.help_heading(Section::Election.heading()))
 }
 
 #[cfg(test)]

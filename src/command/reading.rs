@@ -7,9 +7,10 @@ use std::mem;
 use std::sync::Arc;
 
 use neli::program::{
-    Access, Brokers, Client, Elections, IfMissing, KafkaEvent, ReadRecord, Reader, ReadingEvent, Source, clock,
+    Access, Brokers, Client, Elections, IfMissing, KafkaEvent, ReadRecord, Reader, SessionEvent, Source, clock,
     embedded,
 };
+use neli_proto::candidate::Event;
 use neli_proto::journal::Origin;
 use neli_proto::observer::ReadAt;
 use neli_proto::record::Offset;
@@ -241,49 +242,63 @@ impl Reading {
                 self.partitions = Some(partitions);
                 return Ok(None);
             }
-            KafkaEvent::Reading { reading, partition, event } if reading == self.number => match event {
-                ReadingEvent::CaughtUp { next } => {
-                    self.read_up_to(partition, next);
-                    Input::CaughtUp
-                }
-                ReadingEvent::Cut => Input::Cut,
-                ReadingEvent::Ends { asked, start, end } => {
+            KafkaEvent::Process(event) => return self.input_of_process(event),
+            KafkaEvent::ReadForDisplay { reading, partition, record } if reading == self.number => {
+                self.read_up_to(partition, record.offset + 1);
+                Input::Record { partition, record }
+            }
+            KafkaEvent::Reading { reading, partition, event } if reading == self.number => {
+                if let Event::Answered { asked, start, end, .. } = event {
                     if let Some((known_end, _)) = self.progress.get_mut(&partition) {
                         known_end.get_or_insert(end);
                     }
                     Input::Ends { partition, asked, start, end }
+                } else if let Event::ReachedEnd { next } = event {
+                    self.read_up_to(partition, next);
+                    Input::CaughtUp
+                } else if let Event::Undecodable { offset, error } = event {
+                    return Err(undecodable(offset, &error));
+                } else {
+                    Input::Cut
                 }
-                ReadingEvent::Record(record) => {
-                    self.read_up_to(partition, record.offset + 1);
-                    Input::Record { partition, record }
-                }
-                ReadingEvent::Undecodable { offset, error } => return Err(undecodable(offset, &error)),
-            },
-            KafkaEvent::Down { .. } if self.embedded().is_some() => {
+            }
+            KafkaEvent::Delivered { .. }
+            | KafkaEvent::Identified { .. }
+            | KafkaEvent::NotDelivered { .. }
+            | KafkaEvent::Read { .. }
+            | KafkaEvent::ReadForDisplay { .. }
+            | KafkaEvent::Reading { .. }
+            | KafkaEvent::Topic { .. } => return Ok(None),
+        }))
+    }
+
+    fn input_of_process(&mut self, event: SessionEvent) -> Result<Option<Input>, StartupError> {
+        Ok(Some(match event {
+            SessionEvent::Down { .. } if self.embedded().is_some() => {
                 return Err(StartupError::new("the embedded broker is gone, and its journal with it"));
             }
-            KafkaEvent::Down { error } => {
+            SessionEvent::Down { error } => {
                 self.is_down = true;
                 Input::Down(error)
             }
             // A first answer without an outage before it is not reported.
-            KafkaEvent::Up if !mem::take(&mut self.is_down) => return Ok(None),
-            KafkaEvent::Up => Input::Up,
-            KafkaEvent::Refused { error } => return Err(StartupError::new(error)),
-            KafkaEvent::Warning(warning) => Input::Warning(warning),
-            // Followers react to a move of the embedded broker. Here its end only appears as a missing answer.
-            KafkaEvent::AppendRefused { .. }
-            | KafkaEvent::BrokerSession(_)
-            | KafkaEvent::Created { .. }
-            | KafkaEvent::Debug(_)
-            | KafkaEvent::Delivered { .. }
-            | KafkaEvent::Facts { .. }
-            | KafkaEvent::HelloDelivered
-            | KafkaEvent::Identified { .. }
-            | KafkaEvent::Moved(_)
-            | KafkaEvent::NotDelivered { .. }
-            | KafkaEvent::Reading { .. }
-            | KafkaEvent::Topic { .. } => return Ok(None),
+            SessionEvent::Up if !mem::take(&mut self.is_down) => return Ok(None),
+            SessionEvent::Up => Input::Up,
+            SessionEvent::Refused { error } => return Err(StartupError::new(error)),
+            SessionEvent::Warning(warning) => Input::Warning(warning),
+            // A reader alone reports none of these.
+            SessionEvent::AppendRefused { .. }
+            | SessionEvent::BrokerSession(_)
+            | SessionEvent::Created { .. }
+            | SessionEvent::Debug(_)
+            | SessionEvent::Election { .. }
+            | SessionEvent::Facts { .. }
+            | SessionEvent::Group { .. }
+            | SessionEvent::Hello { .. }
+            | SessionEvent::HelloDelivered
+            | SessionEvent::Moved(_)
+            | SessionEvent::Risks { .. }
+            | SessionEvent::Unfit { .. } => return Ok(None),
         }))
     }
 

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
-use neli::program::{Access, ElectionId, Elections, KafkaEvent, Producer, clock};
+use neli::program::{Access, ElectionId, Elections, KafkaEvent, Producer, SessionEvent, clock};
 use neli_proto::record::{Body, Record};
 use nix::unistd::{User, gethostname, getuid};
 use serde::Serialize;
@@ -127,8 +127,8 @@ pub(super) async fn append(
         };
         match report {
             Some(KafkaEvent::Delivered { .. }) => return Ok(Appended::Yes),
-            Some(KafkaEvent::Refused { error }) => return Err(StartupError::new(error)),
-            Some(KafkaEvent::AppendRefused { error }) => trouble = Some(error),
+            Some(KafkaEvent::Process(SessionEvent::Refused { error })) => return Err(StartupError::new(error)),
+            Some(KafkaEvent::Process(SessionEvent::AppendRefused { error })) => trouble = Some(error),
             Some(KafkaEvent::NotDelivered { error, may_be_in_log, .. }) => {
                 failed = Some((trouble.take().unwrap_or(error), may_be_in_log));
                 timer.set(Some(clock::now() + REFUSAL_WITHIN));

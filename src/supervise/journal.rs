@@ -1,6 +1,8 @@
 //! Passes the events of one election to its node, and logs those that users should know.
 
-use neli::program::{RoleEvent, clock, undecodable};
+use neli::program::{clock, undecodable};
+use neli_proto::candidate::Event;
+use neli_proto::precedence::Standing;
 use neli_proto::time::{Time, millis};
 
 use crate::report::log::{Event as LogEvent, timestamp};
@@ -9,46 +11,49 @@ use crate::supervise::main_loop::MainLoop;
 
 impl MainLoop {
     /// Handles an event of an election.
-    pub(super) fn handle_role_event(&mut self, at: usize, now: Time, event: RoleEvent) {
-        self.note_role_event(at, now, &event);
-        let has_ends = matches!(event, RoleEvent::Ends { .. });
-        if has_ends {
+    pub(super) fn handle_election_event(&mut self, at: usize, now: Time, mut event: Event) {
+        self.note_election_event(at, now, &event);
+        if let Event::Answered { trusted, .. } = &mut event {
             self.reserve_of_client.take_back();
+            *trusted = self.log_is_trusted(now);
         }
-        let is_trusted = !has_ends || self.log_is_trusted(now);
-        let publisher = &mut self.publisher;
-        self.nodes.handle_role_event(now, at, event, is_trusted, |event| {
-            if let Some(publisher) = publisher {
-                publisher.read(at, now, event);
-            }
-        });
+        if let Some(publisher) = &mut self.publisher {
+            publisher.read(at, now, &event);
+        }
+        self.nodes.handle_election_event(now, at, event);
     }
 
     /// Logs the events that users should know, and keeps the data that the loop itself needs.
-    fn note_role_event(&mut self, at: usize, now: Time, event: &RoleEvent) {
+    fn note_election_event(&mut self, at: usize, now: Time, event: &Event) {
         let role = &mut self.nodes.roles[at];
         match event {
-            RoleEvent::Assigned => {
+            Event::Answered { .. } => drop(role.undecodable.end(now)),
+            Event::Delivered { .. } => self.kafka.refused_appends.end(),
+            Event::Revoked => role.logger.event(&LogEvent::Revoked { lost: false }),
+            Event::StandingChanged(Standing::Assigned) => {
                 let leads = role.node.leads().is_some();
                 role.logger.event(&LogEvent::Assigned { partition: role.election.partition, leads });
             }
-            RoleEvent::Delivered { .. } => self.kafka.refused_appends.end(),
-            RoleEvent::Ends { .. } => drop(role.undecodable.end(now)),
-            RoleEvent::Revoked { lost } => role.logger.event(&LogEvent::Revoked { lost: *lost }),
-            RoleEvent::Undecodable { offset, error } => {
+            Event::StandingChanged(Standing::Unknown) => role.logger.event(&LogEvent::Revoked { lost: true }),
+            Event::Undecodable { offset, error } => {
                 role.undecodable.begin(now, undecodable(&self.config.election.topic, *offset, error));
             }
-            RoleEvent::CaughtUp { .. }
-            | RoleEvent::Cut
-            | RoleEvent::Elsewhere
-            | RoleEvent::GroupRefuses { .. }
-            | RoleEvent::Identified { .. }
-            | RoleEvent::Named { .. }
-            | RoleEvent::NotDelivered { .. }
-            | RoleEvent::Passed { .. }
-            | RoleEvent::Read { .. }
-            | RoleEvent::Topic(_)
-            | RoleEvent::UnusedPartitions => {}
+            Event::GroupRefuses { .. }
+            | Event::HelloAsked { .. }
+            | Event::HelloReceived(_)
+            | Event::HistoryCut
+            | Event::LogTrusted
+            | Event::Named { .. }
+            | Event::Passed { .. }
+            | Event::ReachedEnd { .. }
+            | Event::Read { .. }
+            | Event::ReadOther { .. }
+            | Event::ReadProcessHello { .. }
+            | Event::StandingChanged(Standing::Elsewhere)
+            | Event::TopicIdentified { .. }
+            | Event::TopicJudged { .. }
+            | Event::Undelivered { .. }
+            | Event::UnusedPartitions => {}
         }
     }
 

@@ -53,7 +53,11 @@ impl MainLoop {
             SessionEvent::Refused { error } => {
                 self.nodes.tell_all(&node::Event::Refused { error: error.into() });
             }
-            SessionEvent::Role { role, event } => self.handle_role_event(role as usize, now, event),
+            SessionEvent::Election { role, event } => self.handle_election_event(role as usize, now, event),
+            SessionEvent::Risks { role, risks } => self.warn_of_risks(role as usize, &risks),
+            SessionEvent::Unfit { role, error } => {
+                self.nodes.tell(now, role as usize, node::Event::Refused { error: error.into() });
+            }
             SessionEvent::Up => {
                 if let Some(down) = self.kafka.outage.end(now) {
                     self.logger.event(&LogEvent::BrokerUp { down });

@@ -1,7 +1,7 @@
 //! The object that spreads the roles of a process with many elections, and the log messages about all roles.
 
-use neli::program::{Report, clock, names};
-use neli_proto::many_roles::{ManyRoles, Settings};
+use neli::program::{clock, names};
+use neli_proto::many_roles::{ManyRoles, Note, Settings};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::MemberId;
 use neli_proto::role_set::RoleSet;
@@ -42,21 +42,19 @@ pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
 }
 
 impl MainLoop {
-    /// Logs the reports about all roles that users should know.
-    pub(super) fn log_reports(&mut self) {
-        while let Some(report) = self.nodes.poll_report() {
-            match report {
-                Report::HelloNotSent { error } => self.kafka.append_was_refused(clock::now(), error.to_string()),
-                Report::Risks { at, risks } => self.warn_of_risks(at, &risks),
-                Report::SpreadWithoutGroup { partitions } => self.warn_of_partitions(partitions),
-                Report::SharesNoRole { warning } => self.logger.warn(warning.into()),
-                Report::Wait { why, until } => self.warn_of_doubt(&why, until),
+    /// Logs the messages about all roles that users should know.
+    pub(super) fn log_notes(&mut self) {
+        while let Some(note) = self.nodes.poll_note() {
+            match note {
+                Note::SpreadWithoutGroup { partitions } => self.warn_of_partitions(partitions),
+                Note::SharesNoRole { warning } => self.logger.warn(warning.into()),
+                Note::Wait { why, until } => self.warn_of_doubt(&why, until),
             }
         }
     }
 
     /// Logs the risks of a topic, only in the first reading.
-    fn warn_of_risks(&self, at: usize, risks: &[Risk]) {
+    pub(super) fn warn_of_risks(&self, at: usize, risks: &[Risk]) {
         if at == 0 && self.nodes.roles[at].readings == 1 {
             self.logger.warn(format!("topic {:?}: {}", self.config.election.topic, topic::warning(risks)));
         }

@@ -17,7 +17,7 @@ impl MainLoop {
     /// Performs the actions of all nodes that had an event, until there are no more.
     pub(super) fn perform(&mut self) {
         loop {
-            self.log_reports();
+            self.log_notes();
             let Some(at) = self.nodes.next_touched() else { return };
             while let Some(action) = self.nodes.poll_action(at) {
                 self.perform_one(at, action);

@@ -229,6 +229,19 @@ fn help_and_version_are_printed_to_be_read() {
     }
 }
 
+/// Who asks for help first gets the options that most lines use, and where the others are.
+#[test]
+fn the_short_help_fits_on_a_screen() {
+    let text = String::from_utf8(run(&["-h"]).stdout).unwrap();
+    assert!(text.lines().count() <= 50, "{text}");
+    let all = String::from_utf8(run(&["--help"]).stdout).unwrap();
+    for (option, is_common) in [("--group", true), ("--listen", true), ("--patience", false), ("--overlap", false)] {
+        assert_eq!(text.contains(option), is_common, "{option}: {text}");
+        assert!(all.contains(option), "{option}: {all}");
+    }
+    assert!(text.contains("All options: neli-run --help"), "{text}");
+}
+
 /// A subcommand's help has exactly the options that the subcommand uses.
 #[test]
 fn the_short_help_of_each_subcommand_is_its_own() {
@@ -240,8 +253,7 @@ fn the_short_help_of_each_subcommand_is_its_own() {
         let text = help(words);
         let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or_default();
         assert!(widest <= 80, "{subcommand}: {widest} columns");
-        let makes_topic = ["", "doctor"].contains(&subcommand);
-        assert_eq!(text.contains("made if missing"), makes_topic, "{subcommand}: {text}");
+        assert_eq!(text.contains("made if missing"), subcommand == "doctor", "{subcommand}: {text}");
         let needs_group = ["status", "watch", "history", "resign", "end"].contains(&subcommand);
         assert!(!needs_group || text.contains(&format!("Usage: neli-run {subcommand} --group <NAME> ")), "{text}");
     }

@@ -16,17 +16,16 @@ use crate::time::Time;
 use common::Common;
 use state::State;
 
+pub use crate::event::Event;
 pub use crate::supervisor::{Departure, JobEnd, JobReport, Loss};
 pub use crate::timings::{Durations, Elector, Patience, Timings};
 pub use action::{Action, Milestone, Note, StandbyReason, Waiting};
-pub use event::Event;
 pub use position::Position;
 
 mod action;
 mod beside_roles;
 mod claims;
 mod common;
-mod event;
 mod identifying;
 mod lease;
 mod membership;
@@ -164,7 +163,7 @@ impl Candidate {
             Event::TopicJudged { cut_is_harmless, gaps_are_markers } => {
                 self.topic_judged(now, cut_is_harmless, gaps_are_markers);
             }
-            Event::Undecodable => self.common.listener.undecodable(now),
+            Event::Undecodable { .. } => self.common.listener.undecodable(now),
             Event::UnusedPartitions => self.common.learn_of_unused_partitions(),
             Event::Undelivered { seq } => self.undelivered(now, seq),
         }

@@ -14,6 +14,7 @@ pub mod broker_death;
 pub mod candidate;
 pub mod clock_rate;
 pub mod command;
+pub mod event;
 pub mod fact;
 mod failed_runs;
 pub mod followed_mapping;

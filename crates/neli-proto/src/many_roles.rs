@@ -42,16 +42,8 @@ pub enum Action {
         /// The role and the other candidate, in one line.
         error: Box<str>,
     },
-    /// Log that the roles are spread by count and not by the group, whose assignment could not give every candidate a fair share.
-    SpreadWithoutGroup {
-        /// The number of partitions of the topic.
-        partitions: u32,
-    },
-    /// Log that another candidate of this group stands for other roles.
-    SharesNoRole {
-        /// The other candidate and its roles, in one line.
-        warning: Box<str>,
-    },
+    /// Log this.
+    Note(Note),
     /// Pass this event to a role's node.
     Tell {
         /// The role.
@@ -59,7 +51,22 @@ pub enum Action {
         /// The event.
         event: Event,
     },
-    /// Log that nothing is claimed before `until`, unless the other candidate is known to have gone by then.
+}
+
+/// A message for users about all roles.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Note {
+    /// The roles are spread by count and not by the group, whose assignment could not give every candidate a fair share.
+    SpreadWithoutGroup {
+        /// The number of partitions of the topic.
+        partitions: u32,
+    },
+    /// Another candidate of this group stands for other roles.
+    SharesNoRole {
+        /// The other candidate and its roles, in one line.
+        warning: Box<str>,
+    },
+    /// Nothing is claimed before `until`, unless the other candidate is known to have gone by then.
     Wait {
         /// One line about the other candidate, which maps a role to another partition and may have gone.
         why: Box<str>,
@@ -160,8 +167,10 @@ impl ManyRoles {
                 }
                 introduction::Action::Refuse { error } => return Some(Action::Refuse { error }),
                 introduction::Action::Stand => self.known.as_mut()?.stands = true,
-                introduction::Action::SharesNoRole { warning } => return Some(Action::SharesNoRole { warning }),
-                introduction::Action::Wait { why, until } => return Some(Action::Wait { why, until }),
+                introduction::Action::SharesNoRole { warning } => {
+                    return Some(Action::Note(Note::SharesNoRole { warning }));
+                }
+                introduction::Action::Wait { why, until } => return Some(Action::Note(Note::Wait { why, until })),
             }
         }
         let known = self.known.as_mut()?;
@@ -322,6 +331,7 @@ impl ManyRoles {
 
     /// Handles an event of a role's election, and passes it to the role's node.
     pub fn tell(&mut self, now: Time, role: usize, node: &mut Node, event: candidate::Event) {
+        self.learn(now, role, &event);
         // With `--spread no` a role is kept even if the group assigns it to another member.
         let is_kept = event == candidate::Event::Revoked && !self.settings.are_spread;
         let event = if is_kept { candidate::Event::StandingChanged(Standing::Elsewhere) } else { event };
@@ -349,6 +359,19 @@ impl ManyRoles {
         self.observe(now, role, node.holding());
     }
 
+    /// What an event of a role's election says of this process's place in the group, and of the topic.
+    fn learn(&mut self, now: Time, role: usize, event: &candidate::Event) {
+        if let candidate::Event::StandingChanged(standing) = event {
+            self.stand(now, role, *standing);
+        } else if *event == candidate::Event::Revoked {
+            self.stand(now, role, Standing::Elsewhere);
+        } else if *event == candidate::Event::HistoryCut {
+            self.history_cut(role);
+        } else if matches!(event, candidate::Event::TopicJudged { .. }) {
+            self.topic_judged(now, role);
+        }
+    }
+
     fn begin(&mut self, now: Time, partitions: u32) {
         if self.known.is_some() {
             return;
@@ -359,7 +382,7 @@ impl ManyRoles {
             Elector::Group(Patience::Never) => By::Assignment,
             Elector::Group(Patience::For(_)) if are_as_many => By::Assignment,
             Elector::Group(Patience::For(_)) => {
-                self.actions.push_back(Action::SpreadWithoutGroup { partitions });
+                self.actions.push_back(Action::Note(Note::SpreadWithoutGroup { partitions }));
                 By::Count
             }
             Elector::Log => By::Count,

@@ -23,6 +23,7 @@ use crate::clock;
 use crate::command::{Command, Commands};
 use crate::error::Error;
 use crate::event::Event;
+use crate::kafka::event::SessionEvent;
 use crate::lease::Lease;
 use crate::nodes::Nodes;
 use crate::reason::Reason;
@@ -271,17 +272,25 @@ impl Driver {
         let now = clock::now();
         self.nodes.leave_group_for_good(now);
         self.nodes.say_last_hello();
-        self.pass_on_reports();
+        self.handle_last_session_events();
         let left_by = now + LEAVING_TAKES;
         loop {
             let left_by = (self.nodes.session.is_leaving_group() && clock::now() < left_by).then_some(left_by);
             let waits = [left_by, self.nodes.session.awaits_last_hello_until()];
             let Some(until) = waits.into_iter().flatten().min() else { break };
             self.wait(waiter, Some(until));
-            // No more events are handled.
-            while self.nodes.session.poll().is_some() {}
+            self.handle_last_session_events();
         }
         self.tell_ends();
+    }
+
+    /// Events no longer matter, except that the last hello can't be sent.
+    fn handle_last_session_events(&mut self) {
+        while let Some(event) = self.nodes.session.poll() {
+            if let SessionEvent::AppendRefused { error } = event {
+                self.warn_of_append(&error);
+            }
+        }
     }
 }
 

@@ -228,7 +228,7 @@ pub mod program {
     pub use crate::kafka::broker_watch;
     pub use crate::kafka::embedded;
     pub use crate::kafka::error_class::Layer;
-    pub use crate::kafka::event::{FactsEvent, KafkaEvent, Key, ReadRecord, ReadingEvent};
+    pub use crate::kafka::event::{FactsEvent, JournalRecord, KafkaEvent, Key, ReadRecord, SessionEvent};
     pub use crate::kafka::examination::{
         Examination, NotAnswered, NotCreated, PartitionSeen, TopicExamination, TopicSeen, Unreachable, facts_to_create,
         journal_to_create,
@@ -241,8 +241,7 @@ pub mod program {
     pub use crate::kafka::same_machine::runs_on_this_machine;
     pub use crate::kafka::source::{IfMissing, Source};
     pub use crate::kafka::topic::{TopicExistence, has_topic, topics};
-    pub use crate::nodes::{HasNode, Nodes, Report, Unperformed, new_node};
-    pub use crate::session::event::{RoleEvent, SessionEvent};
+    pub use crate::nodes::{HasNode, Nodes, Unperformed, new_node};
     pub use crate::session::{Session, SessionSettings};
     pub use crate::text::{ClientError, reason, shown_duration, undecodable};
 

@@ -16,19 +16,14 @@ use neli_proto::node::{Action, Event, Node, Settings};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
 use neli_proto::time::Time;
-use neli_proto::topic::{self, JudgedPartition, TopicFacts, TopicIdentity};
+use neli_proto::topic::TopicIdentity;
 
 use crate::clock;
 use crate::election::ElectionId;
 use crate::random;
 use crate::session::Session;
-use crate::session::event::RoleEvent;
 use crate::text::ClientError;
 use crate::timeouts::Timeouts;
-
-pub use report::Report;
-
-mod report;
 
 /// The part of a loop's state that belongs to one election.
 pub trait HasNode {
@@ -54,7 +49,7 @@ pub struct Nodes<R> {
     touched: BTreeSet<usize>,
     /// When each role is to be called again.
     timeouts: Timeouts,
-    reports: VecDeque<Report>,
+    notes: VecDeque<many_roles::Note>,
 }
 
 /// Why an action was not performed.
@@ -94,12 +89,12 @@ impl<R: HasNode> Nodes<R> {
             }
         }
         let touched = (0..roles.len()).collect();
-        Self { roles, session, many, touched, timeouts: Timeouts::default(), reports: VecDeque::new() }
+        Self { roles, session, many, touched, timeouts: Timeouts::default(), notes: VecDeque::new() }
     }
 
-    /// The next message for users. It is to be polled before the nodes' actions are performed.
-    pub fn poll_report(&mut self) -> Option<Report> {
-        self.reports.pop_front()
+    /// The next message for users about all roles. It is to be polled before the nodes' actions are performed.
+    pub fn poll_note(&mut self) -> Option<many_roles::Note> {
+        self.notes.pop_front()
     }
 
     /// Whether no other candidate would wait for this process in the group.
@@ -154,52 +149,20 @@ impl<R: HasNode> Nodes<R> {
         self.follow_many();
     }
 
-    /// Handles an event of a role's election in Kafka. `trusted`: whether an empty log is a new one. `look` gets the event that the node
-    /// gets.
-    pub fn handle_role_event(
-        &mut self,
-        now: Time,
-        at: usize,
-        event: RoleEvent,
-        trusted: bool,
-        look: impl FnOnce(&candidate::Event),
-    ) {
-        if matches!(event, RoleEvent::Ends { .. }) {
+    /// Handles an event of a role's election.
+    pub fn handle_election_event(&mut self, now: Time, at: usize, event: candidate::Event) {
+        if let candidate::Event::Answered { end, .. } = event {
             // By now it is known how many partitions the topic has.
             let role = &mut self.roles[at];
             if let Some(election) = self.session.election(role.election().role) {
                 *role.election_mut() = election;
             }
-        }
-        let partitions = self.session.partitions();
-        self.many.iter_mut().for_each(|many| event.tell_many(many, now, at, partitions));
-        match event.for_candidate(trusted) {
-            Ok(event) => {
-                look(&event);
-                self.election_event(now, at, event);
+            if let (Some(many), Some(partitions)) = (&mut self.many, self.session.partitions()) {
+                many.listens(now, at, end, partitions.unsigned_abs());
             }
-            Err(facts) => self.judge_topic(now, at, &facts),
         }
+        self.election_event(now, at, event);
         self.note_caught_up(at);
-    }
-
-    /// R0, once in each reading.
-    fn judge_topic(&mut self, now: Time, at: usize, facts: &TopicFacts) {
-        let ElectionId { topic: name, partition, .. } = self.roles[at].election();
-        let place = JudgedPartition { bootstrap: &self.session.access().bootstrap, topic: name, partition: *partition };
-        match topic::judge(facts, place) {
-            Ok(topic::Judgement { cut_is_harmless, gaps_are_markers, risks, .. }) => {
-                if !risks.is_empty() {
-                    self.reports.push_back(Report::Risks { at, risks });
-                }
-                self.many.iter_mut().for_each(|many| many.topic_judged(now, at));
-                self.election_event(now, at, candidate::Event::TopicJudged { cut_is_harmless, gaps_are_markers });
-            }
-            Err(refusal) => {
-                let error = format!("topic {name:?}: {refusal}").into();
-                self.tell(now, at, Event::Refused { error });
-            }
-        }
     }
 
     /// Passes an event of a role's election. The session has reported the records of other elections before it.
@@ -225,8 +188,8 @@ impl<R: HasNode> Nodes<R> {
 
     /// Passes on the records of others, which were read before the event that follows.
     fn take_passed(&mut self, now: Time, at: usize) {
-        if let Some(RoleEvent::Passed { first, last }) = self.session.take_passed(self.roles[at].election().role) {
-            self.call(now, at, |node| node.handle(now, Event::Election(candidate::Event::Passed { first, last })));
+        if let Some(passed) = self.session.take_passed(self.roles[at].election().role) {
+            self.call(now, at, |node| node.handle(now, Event::Election(passed)));
             self.note_caught_up(at);
         }
     }
@@ -350,7 +313,7 @@ impl<R: HasNode> Nodes<R> {
     /// Says the last hello, if the process has said hello.
     pub fn say_last_hello(&mut self) {
         if let Some(last_hello) = self.many.as_ref().and_then(ManyRoles::last_hello) {
-            self.say_hello(&last_hello);
+            self.session.say_hello(&last_hello);
         }
     }
 
@@ -358,29 +321,16 @@ impl<R: HasNode> Nodes<R> {
     fn follow_many(&mut self) {
         while let Some(action) = self.many.as_mut().and_then(ManyRoles::poll_action) {
             match action {
-                many_roles::Action::Hello(hello) => self.say_hello(&hello),
+                many_roles::Action::Hello(hello) => self.session.say_hello(&hello),
                 // Kafka answers, so claims and releases that are under way are awaited.
                 many_roles::Action::Refuse { error } => self.tell_all(&Event::Refused { error }),
-                many_roles::Action::SpreadWithoutGroup { partitions } => {
-                    self.reports.push_back(Report::SpreadWithoutGroup { partitions });
-                }
-                many_roles::Action::SharesNoRole { warning } => {
-                    self.reports.push_back(Report::SharesNoRole { warning });
-                }
+                many_roles::Action::Note(note) => self.notes.push_back(note),
                 many_roles::Action::Tell { role: at, event } => {
                     let now = clock::now();
                     self.take_passed(now, at);
                     self.call(now, at, |node| node.handle(now, event));
                 }
-                many_roles::Action::Wait { why, until } => self.reports.push_back(Report::Wait { why, until }),
             }
-        }
-    }
-
-    /// Says hello for all roles.
-    fn say_hello(&mut self, hello: &ProcessHello) {
-        if let Err(error) = self.session.say_hello(hello) {
-            self.reports.push_back(Report::HelloNotSent { error });
         }
     }
 }

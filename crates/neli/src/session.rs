@@ -1,13 +1,14 @@
 //! The Kafka clients of a process, which all its elections share: one producer, one reader of every partition in use, one member of the
 //! consumer group.
 //!
-//! A session reports each event to the election that it concerns ([`RoleEvent`]), or to the process. It decides nothing.
+//! A session reports each event to the election that it concerns, or to the process ([`SessionEvent`]). It decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use neli_proto::event::Event;
 use neli_proto::last_hello::LastHello;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
@@ -17,24 +18,22 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use crate::clock;
 use crate::election::{ElectionId, Elections};
 use crate::kafka::access::Access;
-use crate::kafka::event::KafkaEvent;
+use crate::kafka::event::{KafkaEvent, SessionEvent};
 use crate::kafka::group::{GroupReport, Member, Refusal};
 use crate::kafka::producer::Producer;
 use crate::kafka::source::{IfMissing, Source};
 use crate::text::{ClientError, reason};
-use event::{RoleEvent, SessionEvent};
 use members::Members;
-use readers::Readers;
+use readers::KafkaReaders;
+use router::Router;
 
 mod embedded;
-pub(crate) mod event;
 mod facts;
 mod group;
 mod hello;
 mod members;
-mod progress;
 pub(crate) mod readers;
-mod router;
+pub(crate) mod router;
 mod topic;
 
 /// How many events of Kafka may wait for the session. A thread that sends another one waits until there is room.
@@ -68,7 +67,7 @@ pub struct Session {
     renewals: u32,
     /// For each role the number of renewals that it knows of.
     known_renewals: BTreeMap<u32, u32>,
-    readers: Readers,
+    router: Router<KafkaReaders>,
     /// The topic that has as many partitions as the readers use, once that is known; and whether partitions were added to it later.
     counted: Option<TopicIdentity>,
     has_grown: bool,
@@ -122,13 +121,14 @@ impl Session {
         let producer = Producer::start(&access, &settings.elections, settings.timeout, event_sender.clone())?;
         // Another embedded broker may have made the topic with another number.
         let keeps_partitions = access.embedded.is_none();
-        let readers = Readers::new(source(&access, &settings), keeps_partitions, event_sender.clone());
+        let readers = KafkaReaders::new(source(&access, &settings), keeps_partitions, event_sender.clone());
+        let router = Router::new(readers, settings.elections.roles.clone());
         Ok(Self {
             access,
             producer,
             renewals: 0,
             known_renewals: BTreeMap::new(),
-            readers,
+            router,
             counted: None,
             has_grown: false,
             unjudged: BTreeMap::new(),
@@ -161,7 +161,7 @@ impl Session {
     /// The election of a role, once it is known how many partitions the topic has.
     #[must_use]
     pub fn election(&self, role: u32) -> Option<ElectionId> {
-        self.readers.partitions().map(|partitions| self.settings.elections.election(role, partitions))
+        self.router.partitions().map(|partitions| self.settings.elections.election(role, partitions))
     }
 
     /// Waits until [`poll`](Self::poll) may have something. May be dropped and called again at any time.
@@ -191,14 +191,15 @@ impl Session {
 
     // ---- the journal ------------------------------------------------------------------------------------------------
 
-    /// Reads the role's journal anew: [`RoleEvent::Ends`] follows, to be answered by [`read_from`](Self::read_from); and what R0 judges,
-    /// [`RoleEvent::Topic`].
+    /// Reads the role's journal anew: [`Event::Answered`] follows, to be answered by [`read_from`](Self::read_from); and the judgement of
+    /// R0, [`Event::TopicJudged`].
     pub fn read_anew(&mut self, role: u32) {
         let now = clock::now();
-        self.readers.read_anew(now, role);
-        self.follow_readers();
+        self.router.read_anew(now, role);
+        self.follow_router();
         if self.access.embedded.is_some() {
-            self.tell(role, RoleEvent::Topic(None));
+            // Its topics have no settings.
+            self.tell(role, Event::TopicJudged { cut_is_harmless: false, gaps_are_markers: false });
         } else {
             self.unjudged.insert(role, now);
             self.judge();
@@ -207,30 +208,30 @@ impl Session {
 
     /// Reads the role's journal from this offset on.
     pub fn read_from(&mut self, role: u32, offset: i64) {
-        self.readers.read_from(clock::now(), role, offset);
-        self.follow_readers();
+        self.router.read_from(clock::now(), role, offset);
+        self.follow_router();
     }
 
     /// The role has read its journal up to the end.
     pub fn note_caught_up(&mut self, role: u32) {
-        self.readers.note_caught_up(role);
+        self.router.note_caught_up(role);
     }
 
     /// The records of other elections since the role last got them: to be passed on before the role gets a timeout or another event.
-    pub fn take_passed(&mut self, role: u32) -> Option<RoleEvent> {
-        self.readers.take_passed(role)
+    pub fn take_passed(&mut self, role: u32) -> Option<Event> {
+        self.router.take_passed(role)
     }
 
     /// Asks soon where the log ends.
     pub fn look_for_end(&mut self, role: u32) {
-        self.readers.look_for_end(role);
-        self.follow_readers();
+        self.router.look_for_end(role);
+        self.follow_router();
     }
 
     /// Reads nothing more, for any role.
     pub fn stop_reading(&mut self) {
-        self.readers.stop();
-        self.follow_readers();
+        self.router.stop();
+        self.follow_router();
     }
 
     /// Hands over a record of the role, and returns at once: its result is reported with its `seq`.
@@ -252,12 +253,12 @@ impl Session {
     /// How many partitions the topic has, once that is known.
     #[must_use]
     pub const fn partitions(&self) -> Option<i32> {
-        self.readers.partitions()
+        self.router.partitions()
     }
 
-    /// Asks for the id of the topic with this name until there is an answer: [`RoleEvent::Identified`], for all roles.
+    /// Asks for the id of the topic with this name until there is an answer: [`Event::TopicIdentified`], for all roles.
     pub fn identify(&self) {
-        self.producer.identify(self.readers.partitions());
+        self.producer.identify(self.router.partitions());
     }
 
     /// Replaces the producer that the role knows, unless it was replaced for another role already.
@@ -295,54 +296,50 @@ impl Session {
         Poll::Pending
     }
 
-    fn tell(&mut self, role: u32, event: RoleEvent) {
-        self.outputs.push_back(SessionEvent::Role { role, event });
+    fn tell(&mut self, role: u32, event: Event) {
+        self.outputs.push_back(SessionEvent::Election { role, event });
     }
 
     pub(crate) fn handle_kafka_event(&mut self, event: KafkaEvent) {
         self.judge_again(clock::now());
         self.join_again(clock::now());
-        let output = match event {
-            KafkaEvent::AppendRefused { error } => SessionEvent::AppendRefused { error },
-            KafkaEvent::BrokerSession(session) => SessionEvent::BrokerSession(session),
-            KafkaEvent::Created { replicas, brokers } => SessionEvent::Created { replicas, brokers },
-            KafkaEvent::Debug(message) => SessionEvent::Debug(message),
-            KafkaEvent::Delivered { role, seq, .. } => return self.tell(role, RoleEvent::Delivered { seq }),
-            KafkaEvent::Down { error } => SessionEvent::Down { error },
-            KafkaEvent::Facts { id, event } => SessionEvent::Facts { id, event },
+        match event {
+            KafkaEvent::Delivered { role, seq, .. } => self.tell(role, Event::Delivered { seq }),
             KafkaEvent::Identified { asked, identity, count, partitions } => {
-                return self.identified(asked, identity, count, &partitions);
+                self.identified(asked, identity, count, &partitions);
             }
-            KafkaEvent::HelloDelivered => {
-                self.last_hello.hello_delivered();
-                SessionEvent::HelloDelivered
+            KafkaEvent::NotDelivered { role, seq, .. } => self.tell(role, Event::Undelivered { seq }),
+            KafkaEvent::Partitions(partitions) => self.found(partitions),
+            KafkaEvent::Process(event) => {
+                if let SessionEvent::HelloDelivered = event {
+                    self.last_hello.hello_delivered();
+                }
+                self.outputs.push_back(event);
             }
-            KafkaEvent::Moved(found) => SessionEvent::Moved(found),
-            KafkaEvent::NotDelivered { role, seq, .. } => return self.tell(role, RoleEvent::NotDelivered { seq }),
-            KafkaEvent::Partitions(partitions) => return self.found(partitions),
+            KafkaEvent::Read { reading, partition, offset, record } => {
+                self.router.read(clock::now(), reading, partition, offset, record);
+                self.follow_router();
+            }
+            // A session's readers don't read for display.
+            KafkaEvent::ReadForDisplay { .. } => {}
             KafkaEvent::Reading { reading, partition, event } => {
-                self.readers.handle(clock::now(), reading, partition, event);
-                return self.follow_readers();
+                self.router.handle(clock::now(), reading, partition, &event);
+                self.follow_router();
             }
-            KafkaEvent::Refused { error } => SessionEvent::Refused { error },
-            KafkaEvent::Topic { asked, facts } => return self.judged(asked, &facts),
-            KafkaEvent::Up => SessionEvent::Up,
-            KafkaEvent::Warning(message) => SessionEvent::Warning(message),
-        };
-        self.outputs.push_back(output);
+            KafkaEvent::Topic { asked, facts } => self.judged(asked, &facts),
+        }
     }
 
-    /// Performs the outputs of the readers, and reports the results.
-    fn follow_readers(&mut self) {
-        while let Some(output) = self.readers.poll() {
-            let event = match output {
-                readers::Output::Hello { offset, value } => SessionEvent::Hello { offset, value },
-                readers::Output::NotStarted(error) => {
-                    SessionEvent::Refused { error: format!("the journal can't be read: {}", reason(&error)) }
-                }
-                readers::Output::Role { role, event } => SessionEvent::Role { role, event },
-            };
-            self.outputs.push_back(event);
+    /// Reports the events of the router.
+    fn follow_router(&mut self) {
+        loop {
+            match self.router.poll() {
+                Ok(Some(event)) => self.outputs.push_back(event),
+                Ok(None) => return,
+                Err(error) => self.outputs.push_back(SessionEvent::Refused {
+                    error: format!("the journal can't be read: {}", reason(&error)),
+                }),
+            }
         }
     }
 }

@@ -3,22 +3,22 @@
 use super::Opt;
 
 mod commands;
+mod common;
 mod election;
 mod job;
 mod kafka;
 mod log;
-mod monitoring;
 mod timing;
 
 /// The options of each section.
 const SECTIONS: [&[Opt]; 7] = [
+    common::OPTIONS,
     election::OPTIONS,
     kafka::OPTIONS,
     timing::OPTIONS,
     job::OPTIONS,
     commands::OPTIONS,
     log::OPTIONS,
-    monitoring::OPTIONS,
 ];
 
 /// Every option.

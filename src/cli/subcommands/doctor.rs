@@ -4,7 +4,7 @@ use clap::{Arg, Command};
 
 use super::{exit_status, flag, json, long_about, timeout};
 use crate::cli::arguments;
-use crate::cli::options::{ELECTION, Opt, options};
+use crate::cli::options::{ELECTION, Opt, Section, options};
 
 /// The subcommand. Its help shows only those of a candidate's options that concern the election.
 pub(super) fn command() -> Command {
@@ -23,7 +23,7 @@ pub(super) fn command() -> Command {
         .arg(arguments::command().help("The job, to check that it is found"))
 }
 
-const GROUP: &str = "The election [default: only check machine and brokers]";
+const GROUP: &str = "The election [default: check machine and Kafka]";
 
 const MORE: &str = "Put doctor before the rest of a candidate's line: it takes each option of a candidate, and COMMAND after --. It \
     checks this machine (limits, priority, CPU quota, memory, control group, rate of the clock), Kafka (brokers, TLS, \
@@ -32,5 +32,6 @@ const MORE: &str = "Put doctor before the rest of a candidate's line: it takes e
     problems alone.";
 
 fn candidates(option: &Opt) -> Arg {
-    option.arg().hide(!ELECTION.contains(&option.long))
+    let arg = option.arg();
+    if ELECTION.contains(&option.long) { arg.help_heading(Section::Election.heading()) } else { arg.hide(true) }
 }

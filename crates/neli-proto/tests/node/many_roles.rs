@@ -1,6 +1,6 @@
 //! A process with many roles, from its first reading on: when it may claim, and beside which other processes it refuses to stand by.
 
-use neli_proto::many_roles::{Action, ManyRoles, Settings};
+use neli_proto::many_roles::{Action, ManyRoles, Note, Settings};
 use neli_proto::node::{Action as NodeAction, Event};
 use neli_proto::precedence::Standing;
 use neli_proto::process_hello::ProcessHello;
@@ -151,7 +151,7 @@ fn a_group_that_can_not_give_fair_shares_is_not_used() {
     assert!(introduced(GROUP).0.uses_group(), "a partition for each role");
     let mut many = many(GROUP);
     many.listens(Time::from_nanos(1), 0, 0, 5);
-    assert_eq!(wanted(&mut many), [Action::SpreadWithoutGroup { partitions: 5 }]);
+    assert_eq!(wanted(&mut many), [Action::Note(Note::SpreadWithoutGroup { partitions: 5 })]);
     assert!(!many.uses_group());
 }
 

@@ -197,7 +197,7 @@ impl Scenario {
                     _ => TopicIdentity::Id(TopicId { high: 0, low: words.number(1) }),
                 },
             },
-            "undecodable" => Event::Undecodable,
+            "undecodable" => Event::Undecodable { offset: 0, error: "".into() },
             "unused-partitions" => Event::UnusedPartitions,
             "undelivered" => Event::Undelivered { seq: words.number(1) },
             other => panic!("nothing is called {other}"),

@@ -1,11 +1,12 @@
 //! Passes the session's events to the nodes, and reports to users those that concern them.
 
+use neli_proto::candidate;
+use neli_proto::many_roles::Note;
 use neli_proto::node::Event;
 
 use super::Driver;
 use crate::clock;
-use crate::nodes::Report;
-use crate::session::event::{RoleEvent, SessionEvent};
+use crate::kafka::event::SessionEvent;
 
 impl Driver {
     pub(super) fn handle_session_event(&mut self, event: SessionEvent) {
@@ -22,14 +23,15 @@ impl Driver {
             SessionEvent::Hello { offset, value } => self.nodes.handle_hello(now, offset, &value),
             SessionEvent::HelloDelivered => self.refused_appends.end(),
             SessionEvent::Refused { error } => self.nodes.tell_all(&Event::Refused { error: error.into() }),
-            SessionEvent::Role { role, event } => {
-                if matches!(event, RoleEvent::Delivered { .. }) {
+            SessionEvent::Election { role, event } => {
+                if matches!(event, candidate::Event::Delivered { .. }) {
                     self.refused_appends.end();
                 }
                 self.nodes.roles[role as usize].note(now, &event);
-                // The log of this process's embedded broker is complete: an empty one is new.
-                let is_trusted = true;
-                self.nodes.handle_role_event(now, role as usize, event, is_trusted, |_| {});
+                self.nodes.handle_election_event(now, role as usize, event);
+            }
+            SessionEvent::Unfit { role, error } => {
+                self.nodes.tell(now, role as usize, Event::Refused { error: error.into() });
             }
             SessionEvent::Warning(message) => self.warn(&message),
             SessionEvent::BrokerSession(_)
@@ -37,7 +39,9 @@ impl Driver {
             | SessionEvent::Debug(_)
             // The library has no keys.
             | SessionEvent::Facts { .. }
-            | SessionEvent::Moved(_) => {}
+            | SessionEvent::Moved(_)
+            // The topic is fit nevertheless, and `neli-run doctor` names the risks.
+            | SessionEvent::Risks { .. } => {}
             SessionEvent::Up => self.nodes.roles.iter().for_each(|role| role.set_trouble(None)),
         }
     }
@@ -47,19 +51,16 @@ impl Driver {
     }
 
     /// Reports to users the messages about all roles.
-    pub(super) fn pass_on_reports(&mut self) {
-        while let Some(report) = self.nodes.poll_report() {
-            match report {
-                Report::HelloNotSent { error } => self.warn_of_append(&error.to_string()),
-                // The topic is fit nevertheless, and `neli-run doctor` names the risks.
-                Report::Risks { .. } => {}
-                Report::SpreadWithoutGroup { partitions } => self.warn(&format!(
+    pub(super) fn pass_on_notes(&mut self) {
+        while let Some(note) = self.nodes.poll_note() {
+            match note {
+                Note::SpreadWithoutGroup { partitions } => self.warn(&format!(
                     "the topic has {partitions} partitions for {} roles: the group could not assign each candidate a fair share, so \
                      the roles are spread as with the elector Log",
                     self.nodes.roles.len()
                 )),
-                Report::SharesNoRole { warning } => self.warn(&warning),
-                Report::Wait { why, until } => self.warn(&format!(
+                Note::SharesNoRole { warning } => self.warn(&warning),
+                Note::Wait { why, until } => self.warn(&format!(
                     "{why}; that candidate may have left: this process claims nothing for {} s, unless it learns \
                      before that the candidate has left",
                     until.since(clock::now()).as_secs() + 1

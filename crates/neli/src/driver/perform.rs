@@ -25,7 +25,7 @@ impl Driver {
     /// Performs the actions of the nodes that had an event, until there are no more.
     pub(super) fn perform(&mut self) {
         loop {
-            self.pass_on_reports();
+            self.pass_on_notes();
             let Some(at) = self.nodes.next_touched() else { return };
             self.perform_effects(at);
             while let Some(action) = self.nodes.poll_action(at) {

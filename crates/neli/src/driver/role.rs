@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use neli_proto::candidate;
 use neli_proto::node::{self, Node, Vacancy};
 use neli_proto::record::Offset;
 use neli_proto::reminder::Reminder;
@@ -19,7 +20,6 @@ use crate::leadership::Heard;
 use crate::lease::Tenure;
 use crate::nodes::{self, HasNode};
 use crate::reason::Reason;
-use crate::session::event::RoleEvent;
 use crate::state::State;
 use crate::task_guard::TaskGuard;
 use crate::text;
@@ -230,10 +230,10 @@ impl Role {
     }
 
     /// Notes an event of the journal of which users learn.
-    pub(super) fn note(&mut self, now: Time, event: &RoleEvent) {
-        if let RoleEvent::Undecodable { offset, error } = event {
+    pub(super) fn note(&mut self, now: Time, event: &candidate::Event) {
+        if let candidate::Event::Undecodable { offset, error } = event {
             self.undecodable.begin(now, text::undecodable(&self.election.topic, *offset, error));
-        } else if matches!(event, RoleEvent::Ends { .. }) {
+        } else if matches!(event, candidate::Event::Answered { .. }) {
             self.undecodable.end(now);
         }
     }

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use neli_proto::candidate;
 use neli_proto::followed_mapping::FollowedMapping;
 use neli_proto::journal::{Verdict, View};
 use neli_proto::late_beat::Punctuality;
@@ -21,11 +22,11 @@ use crate::election::Elections;
 use crate::error::Error;
 use crate::event::{Event, Leader};
 use crate::kafka::embedded::Connection;
-use crate::kafka::event::{KafkaEvent, ReadingEvent};
+use crate::kafka::event::{KafkaEvent, SessionEvent};
 use crate::kafka::source::Source;
 use crate::leadership::{Heard, Leadership};
-use crate::session::event::RoleEvent;
-use crate::session::readers::{Output, Readers};
+use crate::session::readers::KafkaReaders;
+use crate::session::router::Router;
 use crate::text;
 use crate::timeouts::Timeouts;
 use crate::waiter::Waiter;
@@ -40,7 +41,7 @@ pub(super) struct Reading {
     elections: Elections,
     /// The embedded broker. Its log may be empty because the broker before it died, which shows no vacancy.
     embedded: Option<Arc<Connection>>,
-    readers: Readers,
+    router: Router<KafkaReaders>,
     /// By how many partitions the candidates map roles to partitions; `None` with a single role, which is always in partition 0.
     mapping: Option<FollowedMapping>,
     /// The number in their hellos by which this follower maps roles to partitions; `None` if it uses the number that the readers find.
@@ -77,13 +78,14 @@ impl Reading {
     ) -> Self {
         let now = clock::now();
         let elections = &source.elections;
+        let roles = elections.roles.clone();
         Self {
             mapping: elections.are_many().then(|| FollowedMapping::new(&elections.typed())),
             counted: None,
             elections: elections.clone(),
             embedded: source.access.embedded.clone(),
             // A topic that was created again may have another number of partitions, so each reader finds it by itself.
-            readers: Readers::new(source, false, event_sender),
+            router: Router::new(KafkaReaders::new(source, false, event_sender), roles),
             touched: (0..states.len()).collect(),
             timeouts: Timeouts::default(),
             roles: states.into_iter().map(|state| Role::new(now, state)).collect(),
@@ -96,9 +98,9 @@ impl Reading {
     pub(super) fn start(&mut self) -> io::Result<()> {
         let now = clock::now();
         for role in self.elections.roles.clone() {
-            self.readers.read_anew(now, role);
+            self.router.read_anew(now, role);
         }
-        self.follow_readers(now)
+        self.follow_router(now)
     }
 
     /// Reads until the last follower is dropped, or Kafka refuses to be read.
@@ -171,15 +173,15 @@ impl Reading {
         for at in self.timeouts.due(now) {
             let Some(number) = self.elections.roles.clone().nth(at) else { continue };
             // The reader may have handed over records of other elections, of which the role was not told yet.
-            if let Some(passed) = self.readers.take_passed(number) {
+            if let Some(passed) = self.router.take_passed(number) {
                 self.handle_role_event(now, number, passed);
             }
             if self.roles[at].stuck_at().is_some_and(|due| now >= due) {
                 self.roles[at].listener.ask_anew(now);
-                self.readers.read_anew(now, number);
+                self.router.read_anew(now, number);
             }
         }
-        self.follow_readers(now).map_err(|error| Error::System(text::reason(&error)))
+        self.follow_router(now).map_err(|error| Error::System(text::reason(&error)))
     }
 
     /// Sets why nothing can be read, which each role's followers are told; `None` if the reading goes on.
@@ -192,46 +194,73 @@ impl Reading {
 
     fn handle(&mut self, event: KafkaEvent) -> Result<(), Error> {
         match event {
-            KafkaEvent::Reading { reading, partition, event } => {
-                if matches!(event, ReadingEvent::CaughtUp { .. } | ReadingEvent::Record(_)) && self.readers.has(reading)
-                {
-                    self.set_trouble(None);
-                }
-                let now = clock::now();
-                self.readers.handle(now, reading, partition, event);
-                self.follow_readers(now).map_err(|error| Error::System(text::reason(&error)))?;
-            }
-            KafkaEvent::Refused { error } => return Err(Error::refused(&error)),
-            KafkaEvent::Down { error } => self.set_trouble(Some(wording::of_library(&error))),
-            KafkaEvent::Up => self.set_trouble(None),
             KafkaEvent::Partitions(partitions) => {
                 self.found(partitions).map_err(|error| Error::System(text::reason(&error)))?;
             }
-            KafkaEvent::AppendRefused { .. }
-            | KafkaEvent::BrokerSession(_)
-            | KafkaEvent::Created { .. }
-            | KafkaEvent::Debug(_)
-            | KafkaEvent::Delivered { .. }
-            | KafkaEvent::Facts { .. }
-            | KafkaEvent::HelloDelivered
+            KafkaEvent::Process(event) => return self.handle_process_event(event),
+            KafkaEvent::Read { reading, partition, offset, record } => {
+                self.reads_on(reading);
+                let now = clock::now();
+                self.router.read(now, reading, partition, offset, record);
+                self.follow_router(now).map_err(|error| Error::System(text::reason(&error)))?;
+            }
+            KafkaEvent::Reading { reading, partition, event } => {
+                if matches!(event, candidate::Event::ReachedEnd { .. }) {
+                    self.reads_on(reading);
+                }
+                let now = clock::now();
+                self.router.handle(now, reading, partition, &event);
+                self.follow_router(now).map_err(|error| Error::System(text::reason(&error)))?;
+            }
+            // A follower sends nothing, and does not ask for the topic's id or settings.
+            KafkaEvent::Delivered { .. }
             | KafkaEvent::Identified { .. }
-            | KafkaEvent::Moved(_)
             | KafkaEvent::NotDelivered { .. }
+            | KafkaEvent::ReadForDisplay { .. }
             | KafkaEvent::Topic { .. } => {}
-            // Nobody may be listening.
-            KafkaEvent::Warning(message) => drop(self.warnings.send(Event::warning(&message))),
         }
         Ok(())
     }
 
-    /// Performs the outputs of the readers, and passes the results to the roles' listeners.
-    fn follow_readers(&mut self, now: Time) -> io::Result<()> {
+    fn handle_process_event(&mut self, event: SessionEvent) -> Result<(), Error> {
+        match event {
+            SessionEvent::Refused { error } => return Err(Error::refused(&error)),
+            SessionEvent::Down { error } => self.set_trouble(Some(wording::of_library(&error))),
+            SessionEvent::Up => self.set_trouble(None),
+            // Nobody may be listening.
+            SessionEvent::Warning(message) => drop(self.warnings.send(Event::warning(&message))),
+            // Readers alone report none of these.
+            SessionEvent::AppendRefused { .. }
+            | SessionEvent::BrokerSession(_)
+            | SessionEvent::Created { .. }
+            | SessionEvent::Debug(_)
+            | SessionEvent::Election { .. }
+            | SessionEvent::Facts { .. }
+            | SessionEvent::Group { .. }
+            | SessionEvent::Hello { .. }
+            | SessionEvent::HelloDelivered
+            | SessionEvent::Moved(_)
+            | SessionEvent::Risks { .. }
+            | SessionEvent::Unfit { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// A reading hands over records, so nothing hinders it.
+    fn reads_on(&mut self, reading: u32) {
+        if self.router.has(reading) {
+            self.set_trouble(None);
+        }
+    }
+
+    /// Passes the router's events to the roles' listeners.
+    fn follow_router(&mut self, now: Time) -> io::Result<()> {
         loop {
-            while let Some(output) = self.readers.poll() {
-                match output {
-                    Output::Hello { offset, value } => self.handle_hello(now, offset, &value),
-                    Output::NotStarted(error) => return Err(error),
-                    Output::Role { role, event } => self.handle_role_event(now, role, event),
+            while let Some(event) = self.router.poll()? {
+                if let SessionEvent::Election { role, event } = event {
+                    self.handle_role_event(now, role, event);
+                } else if let SessionEvent::Hello { offset, value } = event {
+                    self.handle_hello(now, offset, &value);
                 }
             }
             // Only now, since no event of the former readings may reach a role that is read in another partition.
@@ -241,50 +270,51 @@ impl Reading {
         }
     }
 
-    fn handle_role_event(&mut self, now: Time, number: u32, event: RoleEvent) {
+    fn handle_role_event(&mut self, now: Time, number: u32, event: candidate::Event) {
         let at = self.index(number);
         self.touched.insert(at);
         let role = &mut self.roles[at];
         match event {
-            RoleEvent::CaughtUp { next } => role.listener.reached(now, next),
-            RoleEvent::Cut => self.read_anew(now, number),
-            RoleEvent::Ends { asked, start, end } => {
+            candidate::Event::Answered { asked, start, end, .. } => {
                 let trusted = self.embedded.as_ref().is_none_or(|broker| now >= broker.trusted_from());
                 match role.listener.answered(now, LogBounds { asked, start, end, trusted }) {
-                    Ok(Some(from)) => self.readers.read_from(now, number, from),
+                    Ok(Some(from)) => self.router.read_from(now, number, from),
                     Ok(None) => {}
                     Err(_) => self.read_anew(now, number),
                 }
             }
-            RoleEvent::Passed { first, last } => role.listener.read_others(now, first, last),
-            RoleEvent::Read { offset, is_hello: true, .. } => role.listener.read_others(now, offset, offset),
-            RoleEvent::Read { offset, is_hello: false, value, written_ms } => {
-                role.read(now, offset, value.as_deref(), written_ms);
-            }
-            RoleEvent::Undecodable { offset, error } => {
+            candidate::Event::HelloAsked { offset }
+            | candidate::Event::ReadOther { offset, .. }
+            | candidate::Event::ReadProcessHello { offset, .. } => role.listener.read_others(now, offset, offset),
+            candidate::Event::HistoryCut => self.read_anew(now, number),
+            candidate::Event::Passed { first, last } => role.listener.read_others(now, first, last),
+            candidate::Event::ReachedEnd { next } => role.listener.reached(now, next),
+            candidate::Event::Read { offset, record, written_ms } => role.read(now, offset, record, written_ms),
+            candidate::Event::Undecodable { offset, error } => {
                 role.listener.undecodable(now);
                 let topic = &self.elections.topic;
                 let trouble = format!("topic \"{topic}\": the batch at offset {offset} can't be decoded: {error}");
                 self.set_trouble(Some(trouble));
             }
             // A follower joins no group, sends nothing and does not ask for the topic's id.
-            RoleEvent::Assigned
-            | RoleEvent::Delivered { .. }
-            | RoleEvent::Elsewhere
-            | RoleEvent::GroupRefuses { .. }
-            | RoleEvent::Identified { .. }
-            | RoleEvent::Named { .. }
-            | RoleEvent::NotDelivered { .. }
-            | RoleEvent::Revoked { .. }
-            | RoleEvent::Topic(_)
-            | RoleEvent::UnusedPartitions => {}
+            candidate::Event::Delivered { .. }
+            | candidate::Event::GroupRefuses { .. }
+            | candidate::Event::HelloReceived(_)
+            | candidate::Event::LogTrusted
+            | candidate::Event::Named { .. }
+            | candidate::Event::Revoked
+            | candidate::Event::StandingChanged(_)
+            | candidate::Event::TopicIdentified { .. }
+            | candidate::Event::TopicJudged { .. }
+            | candidate::Event::Undelivered { .. }
+            | candidate::Event::UnusedPartitions => {}
         }
         let listener = &mut self.roles[at].listener;
         // In a topic with many records of other elections, the last record of this one may be further back.
         if listener.ask_further_back(now) {
-            self.readers.read_anew(now, number);
+            self.router.read_anew(now, number);
         } else if listener.is_caught_up() {
-            self.readers.note_caught_up(number);
+            self.router.note_caught_up(number);
             self.note_caught_up(now, at);
         }
     }
@@ -299,7 +329,7 @@ impl Reading {
             mapping.history_cut();
         }
         self.roles[at].listener.history_cut(now);
-        self.readers.read_anew(now, number);
+        self.router.read_anew(now, number);
     }
 
     /// The index of a role, by its number.
@@ -343,8 +373,7 @@ impl Role {
         self.listener.is_caught_up() && self.listener.is_vacant()
     }
 
-    fn read(&mut self, now: Time, offset: Offset, value: Option<&[u8]>, written_ms: Option<u64>) {
-        let record = value.and_then(Record::parse);
+    fn read(&mut self, now: Time, offset: Offset, record: Option<Record>, written_ms: Option<u64>) {
         let is_effective = self.listener.read(now, offset, record.as_ref(), false).verdict == Verdict::Effective;
         let View::Led(term) = self.listener.journal().view() else { return };
         if let Some(record) = record.filter(|_| is_effective) {

@@ -7,10 +7,10 @@ use std::thread;
 use tokio::sync::mpsc::Sender;
 
 use crate::kafka::embedded::{BrokerFinder, Connection, START_INTERVAL};
-use crate::kafka::event::KafkaEvent;
+use crate::kafka::event::{KafkaEvent, SessionEvent};
 
 /// Keeps `connection` open in a thread of its own. Each time the broker ends, the thread finds or starts another one and sends it to
-/// `events` ([`KafkaEvent::Moved`]).
+/// `events` ([`SessionEvent::Moved`]).
 ///
 /// # Errors
 ///
@@ -22,14 +22,14 @@ pub fn watch(finder: BrokerFinder, mut connection: Arc<Connection>, events: Send
             let event = match finder.find_or_start() {
                 Ok(found) => {
                     connection = Arc::clone(&found.connection);
-                    KafkaEvent::Moved(found)
+                    SessionEvent::Moved(found)
                 }
                 Err(error) => {
                     thread::park_timeout(START_INTERVAL);
-                    KafkaEvent::Down { error: error.to_string() }
+                    SessionEvent::Down { error: error.to_string() }
                 }
             };
-            if events.blocking_send(event).is_err() {
+            if events.blocking_send(event.into()).is_err() {
                 return;
             }
         }

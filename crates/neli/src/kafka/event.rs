@@ -1,19 +1,103 @@
-//! The events in Kafka that are reported to a candidate.
+//! The events of Kafka: those that a client's threads send to their session, and those that a session reports to its process.
 //!
-//! Nothing here decides: records are bytes, and `neli-proto` decides what they mean.
+//! An event of an election is the candidate's from the place where it is parsed.
 
 use std::time::Duration;
 
+use neli_proto::event::Event;
 use neli_proto::fact::Facts;
 use neli_proto::time::Time;
-use neli_proto::topic::{TopicFacts, TopicIdentity};
+use neli_proto::topic::{Risk, TopicFacts, TopicIdentity};
 
 use crate::kafka::embedded::FoundBroker;
 
-/// An event in Kafka, except those of the consumer group ([`GroupEvent`](crate::kafka::group::GroupEvent)). The threads that send it wait
-/// while the channel is full; the caller's thread never sends one.
+/// An event that one of the threads of a client sends, except those of the consumer group ([`GroupEvent`](crate::kafka::group::GroupEvent)).
+/// The threads wait while the channel is full; the caller's thread never sends one.
 #[derive(Debug)]
 pub enum KafkaEvent {
+    /// A record that was sent is in the log.
+    Delivered {
+        /// The role of the record's election, as given to [`Producer::send`](crate::kafka::producer::Producer::send).
+        role: u32,
+        /// The sequence number, as given to [`Producer::send`](crate::kafka::producer::Producer::send).
+        seq: u64,
+        /// The record's offset.
+        offset: i64,
+    },
+    /// The answer to [`Producer::identify`](crate::kafka::producer::Producer::identify).
+    Identified {
+        /// The time just before the request.
+        asked: Time,
+        /// The topic that exists under the name.
+        identity: TopicIdentity,
+        /// The number of the topic's partitions; 0 if it is missing.
+        count: i32,
+        /// The partitions that the answer concerns.
+        partitions: Vec<i32>,
+    },
+    /// A record that was sent was not acknowledged in time, or never will be.
+    NotDelivered {
+        /// The role of the record's election, as given to [`Producer::send`](crate::kafka::producer::Producer::send).
+        role: u32,
+        /// The sequence number, as given to [`Producer::send`](crate::kafka::producer::Producer::send).
+        seq: u64,
+        /// The reason.
+        error: String,
+        /// Whether it may be in the log all the same. Otherwise Kafka has refused it for good.
+        may_be_in_log: bool,
+    },
+    /// The topic was found, with this many partitions. Sent once by each reading of more than one role, before its other events.
+    Partitions(i32),
+    /// An event that the session passes on as it is.
+    Process(SessionEvent),
+    /// A record was read, in the order of the log. The next ones have higher offsets.
+    Read {
+        /// The reading's number, as it was given to [`Reader::start`](crate::kafka::reader::Reader::start).
+        reading: u32,
+        /// The partition.
+        partition: i32,
+        /// The record's offset.
+        offset: i64,
+        /// The record.
+        record: JournalRecord,
+    },
+    /// A record was read for display.
+    ReadForDisplay {
+        /// The reading's number.
+        reading: u32,
+        /// The partition.
+        partition: i32,
+        /// The record.
+        record: ReadRecord,
+    },
+    /// An event of the reading of a partition that concerns all its elections: [`Event::Answered`], first and every 20 s;
+    /// [`Event::HistoryCut`], [`Event::ReachedEnd`] or [`Event::Undecodable`].
+    Reading {
+        /// The reading's number.
+        reading: u32,
+        /// The partition.
+        partition: i32,
+        /// The event.
+        event: Event,
+    },
+    /// The answer to [`Producer::judge`](crate::kafka::producer::Producer::judge).
+    Topic {
+        /// The time just before the request.
+        asked: Time,
+        /// The facts about the topic that R0 judges.
+        facts: TopicFacts,
+    },
+}
+
+impl From<SessionEvent> for KafkaEvent {
+    fn from(event: SessionEvent) -> Self {
+        Self::Process(event)
+    }
+}
+
+/// An event that a session reports to its process.
+#[derive(Debug)]
+pub enum SessionEvent {
     /// Kafka refuses to append a record that was sent, or has not acknowledged it in time: one line, with Kafka's reason. librdkafka may
     /// try again; no other event follows before it gives the record up.
     AppendRefused {
@@ -32,46 +116,17 @@ pub enum KafkaEvent {
     },
     /// An explanation for the log: why a question is repeated.
     Debug(String),
-    /// A record that was sent is in the log.
-    Delivered {
-        /// The role of the record's election, as given to [`Producer::send`](crate::kafka::producer::Producer::send).
-        role: u32,
-        /// The sequence number, as given to [`Producer::send`](crate::kafka::producer::Producer::send).
-        seq: u64,
-        /// The record's offset.
-        offset: i64,
-    },
-    /// No broker answers. Sent when that begins and when the reason changes; [`KafkaEvent::Up`] ends it.
+    /// No broker answers. Sent when that begins and when the reason changes; [`SessionEvent::Up`] ends it.
     Down {
         /// The last reason, with host and port if they are known.
         error: String,
     },
-    /// A hello of this process with several roles is in the log.
-    HelloDelivered,
-    /// The answer to [`Producer::identify`](crate::kafka::producer::Producer::identify).
-    Identified {
-        /// The time just before the request.
-        asked: Time,
-        /// The topic that exists under the name.
-        identity: TopicIdentity,
-        /// The number of the topic's partitions; 0 if it is missing.
-        count: i32,
-        /// The partitions that the answer concerns.
-        partitions: Vec<i32>,
-    },
-    /// The embedded broker has died, and another one runs at another address with an empty journal. Readers, producers and group members
-    /// must start again with that one.
-    Moved(FoundBroker),
-    /// A record that was sent was not acknowledged in time, or never will be.
-    NotDelivered {
-        /// The role of the record's election, as given to [`Producer::send`](crate::kafka::producer::Producer::send).
+    /// An event of one election.
+    Election {
+        /// Its role.
         role: u32,
-        /// The sequence number, as given to [`Producer::send`](crate::kafka::producer::Producer::send).
-        seq: u64,
-        /// The reason.
-        error: String,
-        /// Whether it may be in the log all the same. Otherwise Kafka has refused it for good.
-        may_be_in_log: bool,
+        /// The event.
+        event: Event,
     },
     /// The result of a question about a key's facts, or of a fact that was sent.
     Facts {
@@ -80,33 +135,59 @@ pub enum KafkaEvent {
         /// The result.
         event: FactsEvent,
     },
-    /// The topic was found, with this many partitions. Sent once by each reading of more than one role, before its other events.
-    Partitions(i32),
-    /// A reading of the journal reports an event.
-    Reading {
-        /// The reading's number, as it was given to [`Reader::start`](crate::kafka::reader::Reader::start).
-        reading: u32,
-        /// The partition.
-        partition: i32,
-        /// The event.
-        event: ReadingEvent,
+    /// The group does not take this process's member, or does again. The member tries again; the elections go on without it.
+    Group {
+        /// Why it does not: one line with the group, the cause, and what to do. `None` once the group has taken the member, or the process
+        /// has left the group.
+        refusal: Option<String>,
     },
+    /// A hello was read in partition 0, of this process or another candidate of the group; only where there are many roles.
+    Hello {
+        /// Where it is.
+        offset: i64,
+        /// Its value.
+        value: Box<[u8]>,
+    },
+    /// A hello of this process with several roles is in the log.
+    HelloDelivered,
+    /// The embedded broker has died, and another one runs at another address with an empty journal. To be passed to
+    /// [`Session::move_to`](crate::program::Session::move_to).
+    Moved(FoundBroker),
     /// Kafka or librdkafka refuses for good: one line with the cause, its value and the right value.
     Refused {
         /// The line.
         error: String,
     },
-    /// The answer to [`Producer::judge`](crate::kafka::producer::Producer::judge).
-    Topic {
-        /// The time just before the request.
-        asked: Time,
-        /// The facts about the topic that R0 judges.
-        facts: TopicFacts,
+    /// The topic may carry a role's election, with these risks (R0).
+    Risks {
+        /// The role.
+        role: u32,
+        /// The risks, at least one.
+        risks: Vec<Risk>,
+    },
+    /// The topic must not carry a role's election (R0).
+    Unfit {
+        /// The role.
+        role: u32,
+        /// One line with the setting, its value and the right value.
+        error: String,
     },
     /// A broker answers again.
     Up,
-    /// A warning; the candidate goes on.
+    /// A warning; the process goes on.
     Warning(String),
+}
+
+/// A record of a partition.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "most records are of the largest variant")]
+pub enum JournalRecord {
+    /// A hello in partition 0, for a process with several roles.
+    Hello(Box<[u8]>),
+    /// A record that concerns no election of this process.
+    Other,
+    /// The event for the candidate of this role.
+    Role(u32, Event),
 }
 
 /// The result of a question about a key's facts, or of a fact that was sent.
@@ -142,51 +223,18 @@ pub enum FactsEvent {
     },
 }
 
-/// An event of the reading of a partition.
-#[derive(Debug)]
-pub enum ReadingEvent {
-    /// Everything below `next` was handed over, trailing transaction markers included.
-    CaughtUp {
-        /// The next offset that a record can have.
-        next: i64,
-    },
-    /// The history was cut, or the topic was created anew: the offset to be read is out of range, the log's end lies below a record that
-    /// was read, or the topic is gone. This reading ends.
-    Cut,
-    /// The answer about the log's bounds. The first one of a reading comes before its records and starts listening (R1); later ones,
-    /// every 20 s, date markers (L4).
-    Ends {
-        /// The time just before the request.
-        asked: Time,
-        /// The first offset that is still stored.
-        start: i64,
-        /// The offset of the next record.
-        end: i64,
-    },
-    /// A record with any key, in the order of the log.
-    Record(ReadRecord),
-    /// A batch at or after `offset` can't be decoded (codec, checksum, size). It is not skipped: no later record is handed over. The
-    /// reading is retried about twice a second, and each failure is reported.
-    Undecodable {
-        /// The next offset that was to be handed over.
-        offset: i64,
-        /// librdkafka's reason.
-        error: String,
-    },
-}
-
-/// A record that was read.
+/// A record that was read for display.
 #[derive(Debug)]
 pub struct ReadRecord {
     /// The record's offset.
     pub offset: i64,
     /// The key's owner.
     pub key: Key,
-    /// The value; none for a tombstone, and for other keys unless the journal is read for display.
+    /// The value; none for a tombstone.
     pub value: Option<Box<[u8]>>,
-    /// The key of a record of another election, if the journal is read for display.
+    /// The key of a record of another election.
     pub other_key: Option<Box<[u8]>>,
-    /// When the record was appended (or written, on a topic with `CreateTime`), in milliseconds since 1970. For display only.
+    /// When the record was appended (or written, on a topic with `CreateTime`), in milliseconds since 1970.
     pub written_ms: Option<u64>,
     /// Whether the time is the broker's: the topic has `LogAppendTime`.
     pub is_brokers_time: bool,

@@ -20,7 +20,7 @@ use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::error_class::{ErrorClass, code_of, plain};
-use crate::kafka::event::{FactsEvent, KafkaEvent};
+use crate::kafka::event::{FactsEvent, KafkaEvent, SessionEvent};
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::poll_thread::end_offset;
 use crate::kafka::topic::{self, TopicError};
@@ -174,7 +174,7 @@ impl Thread {
         while !self.is_over() {
             let connected = match consumer.take().map_or_else(|| self.connect(&config, &context), Ok) {
                 Ok(connected) => consumer.insert(connected),
-                Err(error) => return self.send(KafkaEvent::Refused { error: explain(&error) }),
+                Err(error) => return self.send(SessionEvent::Refused { error: explain(&error) }),
             };
             let id = lock(&self.state).id;
             match self.read(connected, &context, &mut limit) {
@@ -190,7 +190,7 @@ impl Thread {
                     self.report_trouble(&error);
                 }
                 Err(Failure::Moving(_)) if clock::now().since(begun) < LED_WITHIN => thread::park_timeout(LOOK_AGAIN),
-                Err(Failure::Refused(error)) => return self.send(KafkaEvent::Refused { error }),
+                Err(Failure::Refused(error)) => return self.send(SessionEvent::Refused { error }),
                 Err(Failure::Moving(error) | Failure::Transient(error)) => {
                     self.report_trouble(&error);
                     thread::park_timeout(RETRY);
@@ -226,15 +226,15 @@ impl Thread {
         self.stopped.load(Ordering::Relaxed) || self.events.is_closed()
     }
 
-    fn send(&self, event: KafkaEvent) {
+    fn send(&self, event: impl Into<KafkaEvent>) {
         // An error means that the receiver is gone.
-        let _ = self.events.blocking_send(event);
+        let _ = self.events.blocking_send(event.into());
     }
 
     fn report(&self, event: FactsEvent) {
         if !self.is_over() {
             let id = lock(&self.state).id;
-            self.send(KafkaEvent::Facts { id, event });
+            self.send(SessionEvent::Facts { id, event });
         }
     }
 

@@ -24,7 +24,7 @@ use crate::kafka::access::Access;
 use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::by_broker::{ByBroker, ask_all};
 use crate::kafka::error_class::{code_of, plain};
-use crate::kafka::event::KafkaEvent;
+use crate::kafka::event::{KafkaEvent, SessionEvent};
 use crate::kafka::librdkafka::{TopicDescription, Variation, describe_topic};
 use crate::kafka::rebootstrap::Rebootstrap;
 
@@ -80,12 +80,13 @@ impl Identifier {
                     };
                     rebootstrap.unanswered(producer.client());
                     let (waited, next) = (clock::now().since(asked), answer_limit.limit());
-                    let _ = events.blocking_send(KafkaEvent::Debug(format!(
+                    let message = format!(
                         "the topic's id was not confirmed within {} ms ({}): asking again, for {} ms",
                         waited.as_millis(),
                         plain(code),
                         next.as_millis()
-                    )));
+                    );
+                    let _ = events.blocking_send(SessionEvent::Debug(message).into());
                     thread::park_timeout(RETRY);
                 }
             }
@@ -172,7 +173,7 @@ impl Question {
                 // Another cluster's topic confirms nothing.
                 deliver(match access.admit(client) {
                     Ok(()) => KafkaEvent::Identified { asked, identity, count, partitions },
-                    Err(error) => KafkaEvent::Refused { error },
+                    Err(error) => SessionEvent::Refused { error }.into(),
                 });
             }
             Err(code) => {
@@ -252,7 +253,7 @@ mod tests {
         let answers = ask(&one);
         assert!(matches!(answers[..], [KafkaEvent::Identified { .. }]), "{answers:?}");
         let answers = ask(&other);
-        let [KafkaEvent::Refused { error }] = &answers[..] else { panic!("{answers:?}") };
+        let [KafkaEvent::Process(SessionEvent::Refused { error })] = &answers[..] else { panic!("{answers:?}") };
         assert!(error.starts_with("answers of two clusters: "), "{error}");
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use neli_proto::event::Event;
 use neli_proto::time::Time;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -14,7 +15,7 @@ use crate::clock;
 use crate::election::Elections;
 use crate::kafka::context::KafkaContext;
 use crate::kafka::error_class::{ErrorClass, NoToken, code_of, is_worth_another_login, of_refused_login};
-use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
+use crate::kafka::event::{JournalRecord, KafkaEvent, Key, ReadRecord};
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::reading::Reading;
 use crate::kafka::topic::{may_not_describe, may_not_read};
@@ -60,18 +61,25 @@ impl PollThread {
     fn hand_over(&self, message: &impl Message) {
         let (partition, offset) = (message.partition(), message.offset());
         let key = self.key_of(partition, message.key());
-        let is_wanted = match key {
-            Key::AnyHello | Key::Election(_) | Key::Hello(_) => true,
-            Key::Other => self.reading.source.is_for_display,
-        };
-        let value = message.payload().filter(|_| is_wanted).map(Box::from);
-        let other_key = message.key().filter(|_| is_wanted && key == Key::Other).map(Box::from);
         self.reading.handing_over_below(partition, offset + 1);
         self.reading.up();
         let written_ms = message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
-        let is_brokers_time = matches!(message.timestamp(), Timestamp::LogAppendTime(_));
-        let record = ReadRecord { offset, key, value, other_key, written_ms, is_brokers_time };
-        self.reading.send_own(partition, ReadingEvent::Record(record));
+        let (reading, value) = (self.reading.number, message.payload());
+        self.reading.send(if self.reading.source.is_for_display {
+            let other_key = message.key().filter(|_| key == Key::Other).map(Box::from);
+            let is_brokers_time = matches!(message.timestamp(), Timestamp::LogAppendTime(_));
+            let value = value.map(Box::from);
+            let record = ReadRecord { offset, key, value, other_key, written_ms, is_brokers_time };
+            KafkaEvent::ReadForDisplay { reading, partition, record }
+        } else {
+            let record = match key {
+                Key::AnyHello => value.map_or(JournalRecord::Other, |value| JournalRecord::Hello(value.into())),
+                Key::Election(role) => JournalRecord::Role(role, Event::of_record(offset, value, written_ms)),
+                Key::Hello(role) => JournalRecord::Role(role, Event::of_hello(offset, value)),
+                Key::Other => JournalRecord::Other,
+            };
+            KafkaEvent::Read { reading, partition, offset, record }
+        });
     }
 
     /// A record with an election's key belongs to the election only if it is in the partition of its role.
@@ -118,7 +126,7 @@ impl PollThread {
             }
             // The reader has no group.
             ErrorClass::GroupForbidden | ErrorClass::Other => {
-                self.reading.send(KafkaEvent::Warning(words));
+                self.reading.warn(words);
             }
             ErrorClass::TopicForbidden => {
                 let topic = &self.reading.source.elections.topic;
@@ -130,8 +138,8 @@ impl PollThread {
                 let stopped = self.consumer.stop();
                 for partition in &stopped {
                     let offset = self.reading.next(*partition).unwrap_or_default();
-                    let error = words.clone();
-                    self.reading.send_own(*partition, ReadingEvent::Undecodable { offset, error });
+                    let error = words.as_str().into();
+                    self.reading.send_own(*partition, Event::Undecodable { offset, error });
                 }
                 return Some(stopped);
             }
@@ -144,7 +152,7 @@ impl PollThread {
     fn cut(&self) {
         let partitions = self.reading.to_be_read().unwrap_or_default();
         match partitions.first().filter(|_| partitions.len() == 1) {
-            Some(partition) => self.reading.send_own(*partition, ReadingEvent::Cut),
+            Some(partition) => self.reading.send_own(*partition, Event::HistoryCut),
             None => self.reading.ask_soon(),
         }
     }
@@ -157,7 +165,7 @@ impl PollThread {
                 // The new token is asked for long before the last one expires, and the last one is used until then.
                 let message =
                     format!("{why}; the last token counts until it expires, and a new one is asked for every 10 s");
-                self.reading.send(KafkaEvent::Warning(message));
+                self.reading.warn(message);
             } else if is_refusal {
                 self.reading.refuse(why);
             } else {
@@ -180,7 +188,7 @@ impl PollThread {
         let next = end_offset(&words).map_or(handed_over, |end| end.max(handed_over));
         self.reading.handing_over_below(partition, next);
         self.reading.up();
-        self.reading.send_own(partition, ReadingEvent::CaughtUp { next });
+        self.reading.send_own(partition, Event::ReachedEnd { next });
     }
 }
 

@@ -19,7 +19,7 @@ use crate::kafka::answer_limit::AnswerLimit;
 use crate::kafka::context::explain;
 use crate::kafka::embedded;
 use crate::kafka::error_class::ErrorClass;
-use crate::kafka::event::KafkaEvent;
+use crate::kafka::event::{KafkaEvent, SessionEvent};
 use crate::kafka::identity::Identifier;
 use crate::kafka::librdkafka::{MainQueue, Waker, topic_identity};
 use crate::kafka::topic::{self, Presence, TopicError};
@@ -127,7 +127,7 @@ impl Producer {
                     polled.poll(Duration::ZERO);
                     if polled.context().forbidden.swap(false, Ordering::Relaxed) {
                         let error = why_forbidden(&polled, &of);
-                        let _ = polled.context().events.blocking_send(KafkaEvent::Refused { error });
+                        let _ = polled.context().events.blocking_send(SessionEvent::Refused { error }.into());
                     }
                     queue.wait(polled.context().rebootstrap().after_poll(polled.client()));
                 }
@@ -163,11 +163,11 @@ impl Producer {
                         if let Some(broker) = broker
                             && let Some(session) = topic::broker_session(producer.client(), broker, ANSWER)
                         {
-                            context.send(KafkaEvent::BrokerSession(session));
+                            context.send(SessionEvent::BrokerSession(session));
                         }
                         return;
                     }
-                    Err(TopicError::Refused(error)) => return context.send(KafkaEvent::Refused { error }),
+                    Err(TopicError::Refused(error)) => return context.send(SessionEvent::Refused { error }),
                     // The reader creates the topic, or reports why it can't.
                     Err(TopicError::Transient(error)) if ErrorClass::from(error.code) == ErrorClass::UnknownTopic => {
                         let is_new = clock::now().since(*missing_since.get_or_insert_with(clock::now));
@@ -179,7 +179,7 @@ impl Producer {
                             answer_limit.was_too_short();
                         }
                         let next = answer_limit.limit().as_millis();
-                        context.send(KafkaEvent::Debug(format!(
+                        context.send(SessionEvent::Debug(format!(
                             "how the topic is set is not known after {limit} ms ({}): asking again, for {next} ms",
                             error.text
                         )));
@@ -192,7 +192,7 @@ impl Producer {
     }
 
     /// Queues a record of this election, and returns at once. Its outcome is reported with its role and `seq`. Without `seq` only its
-    /// delivery is reported, as for a hello ([`KafkaEvent::HelloDelivered`]). A record without a payload is a tombstone: compaction deletes
+    /// delivery is reported, as for a hello ([`SessionEvent::HelloDelivered`]). A record without a payload is a tombstone: compaction deletes
     /// the records with its key.
     ///
     /// # Errors
@@ -211,7 +211,7 @@ impl Producer {
         self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
     }
 
-    /// Queues a hello of a process with many roles, and returns at once. Only its delivery is reported ([`KafkaEvent::HelloDelivered`]).
+    /// Queues a hello of a process with many roles, and returns at once. Only its delivery is reported ([`SessionEvent::HelloDelivered`]).
     ///
     /// # Errors
     ///

@@ -12,6 +12,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use neli_proto::event::Event;
 use neli_proto::time::Time;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
@@ -23,7 +24,7 @@ use crate::kafka::bootstrap_servers::{ServersQuestion, ask_servers};
 use crate::kafka::context::{KafkaContext, explain};
 use crate::kafka::embedded;
 use crate::kafka::error_class::ErrorClass;
-use crate::kafka::event::{KafkaEvent, ReadingEvent};
+use crate::kafka::event::{KafkaEvent, SessionEvent};
 use crate::kafka::librdkafka::{AdminError, topic_identity};
 use crate::kafka::log_bounds::{Answer, Question};
 use crate::kafka::partition_consumer::PartitionConsumer;
@@ -77,7 +78,7 @@ impl Reader {
         let _ = self.orders.send(Order::Ask);
     }
 
-    /// Reads a partition from this offset on. Must be called once for each partition, and again after [`ReadingEvent::Cut`].
+    /// Reads a partition from this offset on. Must be called once for each partition, and again after [`Event::HistoryCut`].
     pub fn read_from(&self, partition: i32, offset: i64) {
         // An error means that the reading was refused and its thread has ended.
         let _ = self.orders.send(Order::ReadFrom { partition, offset });
@@ -286,7 +287,7 @@ impl Asker {
         }
         self.unknown_since = None;
         self.reading.up();
-        self.reading.send_own(partition, ReadingEvent::Ends { asked, start, end });
+        self.reading.send_own(partition, Event::Answered { asked, start, end, trusted: true });
         self.found = true;
         self.reaches_leaders_first = false;
         self.leaders = None;
@@ -294,7 +295,7 @@ impl Asker {
         self.reading.context.rebootstrap().answered();
         if next.is_some_and(|next| next < start) {
             // If an offset is out of range, librdkafka does not report which partition it is; the bounds show it.
-            self.reading.send_own(partition, ReadingEvent::Cut);
+            self.reading.send_own(partition, Event::HistoryCut);
             return ASK_INTERVAL;
         }
         // Some brokers report an earlier end for a moment after another broker took over the partition.
@@ -304,7 +305,7 @@ impl Asker {
             return ASK_INTERVAL;
         }
         if asked.since(*self.shrunk_since.entry(partition).or_insert(asked)) >= SHRUNK_FOR {
-            self.reading.send_own(partition, ReadingEvent::Cut);
+            self.reading.send_own(partition, Event::HistoryCut);
         }
         SHRUNK_FOR
     }
@@ -328,7 +329,7 @@ impl Asker {
                 if asked.since(since) >= GONE_AFTER {
                     self.unknown_since = None;
                     for partition in partitions {
-                        self.reading.send_own(*partition, ReadingEvent::Cut);
+                        self.reading.send_own(*partition, Event::HistoryCut);
                     }
                 }
             }
@@ -412,8 +413,8 @@ impl Asker {
             self.reaches_leaders_first = self.reading.source.access.embedded.is_none();
         }
         let (why, next) = (self.reading.no_answer(error), self.answer_limit.limit().as_millis());
-        self.reading
-            .send(KafkaEvent::Debug(format!("no answer within {limit} ms ({why}): asking again, for {next} ms")));
+        let message = format!("no answer within {limit} ms ({why}): asking again, for {next} ms");
+        self.reading.send(SessionEvent::Debug(message));
         why
     }
 }

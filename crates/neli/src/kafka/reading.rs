@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
+use neli_proto::event::Event;
 use neli_proto::time::Time;
 use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::kafka::context::KafkaContext;
 use crate::kafka::error_class::{self, ErrorClass};
-use crate::kafka::event::{KafkaEvent, ReadingEvent};
+use crate::kafka::event::{KafkaEvent, SessionEvent};
 use crate::kafka::librdkafka::AdminError;
 use crate::kafka::partition_consumer::PartitionConsumer;
 use crate::kafka::source::Source;
@@ -38,7 +39,7 @@ pub(super) enum Order {
 
 /// One reading, as its two threads share it.
 pub(super) struct Reading {
-    number: u32,
+    pub(super) number: u32,
     pub(super) source: Source,
     events: Sender<KafkaEvent>,
     pub(super) context: KafkaContext,
@@ -83,16 +84,20 @@ impl Reading {
         }
     }
 
-    /// Sends an event of the whole session, unless this reading is over.
-    pub(super) fn send(&self, event: KafkaEvent) {
+    /// Sends an event, unless this reading is over.
+    pub(super) fn send(&self, event: impl Into<KafkaEvent>) {
         if !self.stopped.load(Ordering::Relaxed) {
             // Fails when the receiver is gone, which `is_over` shows.
-            let _ = self.events.blocking_send(event);
+            let _ = self.events.blocking_send(event.into());
         }
     }
 
-    /// Sends an event of this reading of a partition, unless it is over.
-    pub(super) fn send_own(&self, partition: i32, event: ReadingEvent) {
+    pub(super) fn warn(&self, warning: String) {
+        self.send(SessionEvent::Warning(warning));
+    }
+
+    /// Sends an event of this reading of a partition, for all its elections.
+    pub(super) fn send_own(&self, partition: i32, event: Event) {
         self.send(KafkaEvent::Reading { reading: self.number, partition, event });
     }
 
@@ -147,7 +152,7 @@ impl Reading {
         self.source.access.answered.store(true, Ordering::Relaxed);
         if self.change_contact(Contact::Up).is_some() {
             self.context.forget_trouble();
-            self.send(KafkaEvent::Up);
+            self.send(SessionEvent::Up);
         }
     }
 
@@ -157,7 +162,7 @@ impl Reading {
             return;
         }
         if self.change_contact(Contact::Down(error.clone())).is_some() {
-            self.send(KafkaEvent::Down { error });
+            self.send(SessionEvent::Down { error });
         }
     }
 
@@ -192,7 +197,7 @@ impl Reading {
     /// Reports that Kafka refuses, and another attempt is useless. It is reported once.
     pub(super) fn refuse(&self, error: String) {
         if !self.refused.swap(true, Ordering::Relaxed) {
-            self.send(KafkaEvent::Refused { error });
+            self.send(SessionEvent::Refused { error });
         }
     }
 
@@ -224,7 +229,7 @@ impl Reading {
         self.handing_over_below(partition, offset);
         if let Err(error) = consumer.read_from(partition, offset) {
             let topic = &self.source.elections.topic;
-            self.send(KafkaEvent::Refused {
+            self.send(SessionEvent::Refused {
                 error: format!("topic \"{topic}\": it can't be read from offset {offset}: {error}"),
             });
         }

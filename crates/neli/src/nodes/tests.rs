@@ -8,9 +8,8 @@ use super::*;
 use crate::builder::Builder;
 use crate::election::{Elections, Properties};
 use crate::kafka::access::Access;
-use crate::kafka::event::{KafkaEvent, Key, ReadRecord, ReadingEvent};
+use crate::kafka::event::{JournalRecord, KafkaEvent, SessionEvent};
 use crate::session::SessionSettings;
-use crate::session::event::SessionEvent;
 
 struct Role {
     node: Node,
@@ -64,8 +63,8 @@ fn perform_all(nodes: &mut Nodes<Role>) {
 fn happens(nodes: &mut Nodes<Role>, event: KafkaEvent) {
     nodes.session.handle_kafka_event(event);
     while let Some(event) = nodes.session.poll() {
-        if let SessionEvent::Role { role, event } = event {
-            nodes.handle_role_event(clock::now(), role as usize, event, true, |_| {});
+        if let SessionEvent::Election { role, event } = event {
+            nodes.handle_election_event(clock::now(), role as usize, event);
             perform_all(nodes);
         }
     }
@@ -73,15 +72,8 @@ fn happens(nodes: &mut Nodes<Role>, event: KafkaEvent) {
 
 /// A record of role 1 is read, which role 0 is told of before it acts.
 fn another_writes(nodes: &mut Nodes<Role>, offset: i64) {
-    let record = ReadRecord {
-        offset,
-        key: Key::Election(1),
-        value: None,
-        other_key: None,
-        written_ms: None,
-        is_brokers_time: false,
-    };
-    happens(nodes, KafkaEvent::Reading { reading: 1, partition: 0, event: ReadingEvent::Record(record) });
+    let record = JournalRecord::Role(1, candidate::Event::of_record(offset, None, None));
+    happens(nodes, KafkaEvent::Read { reading: 1, partition: 0, offset, record });
 }
 
 #[tokio::test]
@@ -89,7 +81,7 @@ async fn what_others_wrote_is_passed_to_a_node_before_whatever_happens_to_it() {
     let mut nodes = nodes();
     perform_all(&mut nodes);
     happens(&mut nodes, KafkaEvent::Partitions(1));
-    let ends = ReadingEvent::Ends { asked: clock::now(), start: 0, end: 0 };
+    let ends = candidate::Event::Answered { asked: clock::now(), start: 0, end: 0, trusted: true };
     happens(&mut nodes, KafkaEvent::Reading { reading: 1, partition: 0, event: ends });
     // A node that reads to the end is told at once, which shows it that it is there.
     another_writes(&mut nodes, 0);
@@ -97,7 +89,7 @@ async fn what_others_wrote_is_passed_to_a_node_before_whatever_happens_to_it() {
     another_writes(&mut nodes, 1);
     assert_eq!(
         nodes.session.take_passed(0),
-        Some(RoleEvent::Passed { first: 1, last: 1 }),
+        Some(candidate::Event::Passed { first: 1, last: 1 }),
         "it waits for the next event"
     );
     another_writes(&mut nodes, 2);
@@ -129,13 +121,13 @@ fn claim(seq: u64) -> Action {
 
 /// Performs an action of role 0, and waits for the event that follows from it. Without the action a reader asks for the log's end every 20 s, and
 /// the topic is identified once.
-async fn perform(nodes: &mut Nodes<Role>, action: Action, wanted: fn(&RoleEvent) -> bool) {
+async fn perform(nodes: &mut Nodes<Role>, action: Action, wanted: fn(&candidate::Event) -> bool) {
     nodes.perform(clock::now(), 0, &action).unwrap();
     let follows = async {
         loop {
             nodes.session.wait().await;
             while let Some(event) = nodes.session.poll() {
-                if let SessionEvent::Role { role: 0, event } = event
+                if let SessionEvent::Election { role: 0, event } = event
                     && wanted(&event)
                 {
                     return;
@@ -152,14 +144,14 @@ async fn actions_that_concern_kafka_are_performed_by_the_session() {
     let cluster = MockCluster::new(1).unwrap();
     cluster.create_topic("t", 1, 1).unwrap();
     let mut nodes = nodes_at(&cluster.bootstrap_servers());
-    let bounds = |event: &RoleEvent| matches!(event, RoleEvent::Ends { .. });
-    let identity = |event: &RoleEvent| matches!(event, RoleEvent::Identified { .. });
+    let bounds = |event: &candidate::Event| matches!(event, candidate::Event::Answered { .. });
+    let identity = |event: &candidate::Event| matches!(event, candidate::Event::TopicIdentified { .. });
     perform(&mut nodes, Action::ReadAnew, bounds).await;
     perform(&mut nodes, Action::LookForEnd, bounds).await;
-    perform(&mut nodes, Action::ReadFrom(0), |event| matches!(event, RoleEvent::CaughtUp { next: 0 })).await;
+    perform(&mut nodes, Action::ReadFrom(0), |event| matches!(event, candidate::Event::ReachedEnd { next: 0 })).await;
     perform(&mut nodes, Action::Identify, identity).await;
     perform(&mut nodes, Action::RenewProducer, identity).await;
-    perform(&mut nodes, claim(1), |event| matches!(event, RoleEvent::Delivered { seq: 1 })).await;
+    perform(&mut nodes, claim(1), |event| matches!(event, candidate::Event::Delivered { seq: 1 })).await;
     perform(&mut nodes, Action::ReadAnew, bounds).await;
 }
 

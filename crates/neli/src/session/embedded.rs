@@ -3,7 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use super::{RoleEvent, Session};
+use neli_proto::event::Event;
+
+use super::Session;
 use crate::election::Properties;
 use crate::kafka::access::Access;
 use crate::kafka::broker_watch;
@@ -26,10 +28,10 @@ impl Session {
     pub fn move_to(&mut self, found: &FoundBroker, properties: &Properties, alone: bool) {
         let log_callback = self.access.log_callback.clone();
         self.access = Access { log_callback, ..Access::embedded(&found.connection, properties) };
-        self.readers.reach_by(self.access.clone());
+        self.router.readers.source.access = self.access.clone();
         self.stop_reading();
         for role in self.settings.elections.roles.clone() {
-            self.tell(role, RoleEvent::Cut);
+            self.tell(role, Event::HistoryCut);
         }
         if self.members.is_in_group() {
             self.leave(alone);

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use neli_proto::event::Event;
+use neli_proto::precedence::Standing;
 use neli_proto::time::Time;
 
-use super::Session;
-use super::event::{RoleEvent, SessionEvent};
+use super::{Session, SessionEvent};
 use crate::clock;
 use crate::election::Elections;
 use crate::kafka::group::{GroupEvent, GroupReport, Member, Refusal};
@@ -61,7 +62,7 @@ impl Session {
     /// Joins the group. Without a thread or a client for a member this is tried again later: no election depends on the group.
     pub(super) fn join(&mut self) {
         let Self { access, settings, report_sender, .. } = self;
-        let in_use = settings.elections.partitions_in_use(self.readers.partitions().unwrap_or(1));
+        let in_use = settings.elections.partitions_in_use(self.router.partitions().unwrap_or(1));
         (self.held, self.group_member, self.has_unused_partitions) = (None, None, false);
         let join = |number| Member::join(access, &settings.elections, in_use, number, report_sender.clone());
         match self.members.join(join) {
@@ -88,8 +89,8 @@ impl Session {
     fn set_refusal(&mut self, refusal: Option<Refusal>) {
         if self.refusal != refusal {
             self.refusal.clone_from(&refusal);
-            let (line, words) = refusal.map(|Refusal { line, words }| (line, words)).unzip();
-            self.tell_members(|_| Some(RoleEvent::GroupRefuses { words: words.clone() }));
+            let (line, words) = refusal.map(|Refusal { line, words }| (line, words.into_boxed_str())).unzip();
+            self.tell_members(|_| Some(Event::GroupRefuses { words: words.clone() }));
             self.outputs.push_back(SessionEvent::Group { refusal: line });
         }
     }
@@ -122,18 +123,19 @@ impl Session {
             GroupEvent::Assigned { partitions } => self.assigned(&partitions),
             GroupEvent::Named { id } => {
                 self.group_member = Some(id.clone());
-                self.tell_members(|_| Some(RoleEvent::Named { id: id.clone() }));
+                self.tell_members(|_| Some(Event::Named { id: id.as_str().into() }));
             }
             GroupEvent::Refused(refusal) => self.set_refusal(Some(refusal)),
             GroupEvent::Revoked { partitions, lost } => {
                 if let Some(held) = &mut self.held {
                     held.retain(|partition| !partitions.contains(partition));
                 }
-                self.tell_members(|of| partitions.contains(&of).then_some(RoleEvent::Revoked { lost }));
+                let event = if lost { Event::StandingChanged(Standing::Unknown) } else { Event::Revoked };
+                self.tell_members(|of| partitions.contains(&of).then(|| event.clone()));
             }
             GroupEvent::UnusedPartitions => {
                 self.has_unused_partitions = true;
-                self.tell_members(|_| Some(RoleEvent::UnusedPartitions));
+                self.tell_members(|_| Some(Event::UnusedPartitions));
             }
         }
     }
@@ -143,14 +145,14 @@ impl Session {
         let before = self.held.replace(partitions.clone()).unwrap_or_default();
         self.tell_members(|of| match (partitions.contains(&of), before.contains(&of)) {
             (true, true) => None,
-            (true, false) => Some(RoleEvent::Assigned),
-            (false, _) => Some(RoleEvent::Elsewhere),
+            (true, false) => Some(Event::StandingChanged(Standing::Assigned)),
+            (false, _) => Some(Event::StandingChanged(Standing::Elsewhere)),
         });
     }
 
     /// Reports to each role in the group what has changed for its partition.
-    fn tell_members(&mut self, event: impl Fn(i32) -> Option<RoleEvent>) {
-        let count = self.readers.partitions().unwrap_or(1);
+    fn tell_members(&mut self, event: impl Fn(i32) -> Option<Event>) {
+        let count = self.router.partitions().unwrap_or(1);
         for role in self.in_group.clone() {
             if let Some(event) = event(Elections::partition_of(role, count)) {
                 self.tell(role, event);
@@ -160,14 +162,14 @@ impl Session {
 
     /// If the process is already in the group, a role that is added gets the last report again.
     fn tell_standing(&mut self, role: u32) {
-        let partition = Elections::partition_of(role, self.readers.partitions().unwrap_or(1));
-        let standing = self
-            .held
-            .as_ref()
-            .map(|held| if held.contains(&partition) { RoleEvent::Assigned } else { RoleEvent::Elsewhere });
-        let name = self.group_member.clone().map(|id| RoleEvent::Named { id });
-        let unused = self.has_unused_partitions.then_some(RoleEvent::UnusedPartitions);
-        let refusal = self.refusal.clone().map(|Refusal { words, .. }| RoleEvent::GroupRefuses { words: Some(words) });
+        let partition = Elections::partition_of(role, self.router.partitions().unwrap_or(1));
+        let standing = self.held.as_ref().map(|held| {
+            Event::StandingChanged(if held.contains(&partition) { Standing::Assigned } else { Standing::Elsewhere })
+        });
+        let name = self.group_member.as_deref().map(|id| Event::Named { id: id.into() });
+        let unused = self.has_unused_partitions.then_some(Event::UnusedPartitions);
+        let words = self.refusal.as_ref().map(|refusal| refusal.words.as_str().into());
+        let refusal = words.map(|words| Event::GroupRefuses { words: Some(words) });
         for event in [name, unused, standing, refusal].into_iter().flatten() {
             self.tell(role, event);
         }

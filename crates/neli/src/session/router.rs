@@ -7,40 +7,41 @@
 //!
 //! An election that reads anew while others follow the live reading of its partition gets an *extra* reading, which
 //! ends as soon as it has come as far as the live one. There are only a few extra readings at a time: a later
-//! election shares the next one. Nothing here has effects: actions and reports are returned.
+//! election shares the next one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
 use std::ops::Range;
 
+use neli_proto::event::Event;
 use neli_proto::time::Time;
 
-use super::event::RoleEvent;
-use super::progress::{Progress, ReadingPlace, Stage};
 use crate::election::Elections;
-use crate::kafka::event::{Key, ReadRecord, ReadingEvent};
+use crate::kafka::event::{JournalRecord, SessionEvent};
+use progress::{Progress, ReadingPlace, Stage};
 
-mod followers;
+mod progress;
 mod readings;
 
-/// Actions and reports, in this order.
-#[derive(Debug, Eq, PartialEq)]
-pub(super) enum Output {
-    /// End this reading.
-    Close { reading: u32 },
-    /// Report a hello to the process.
-    Hello { offset: i64, value: Box<[u8]> },
-    /// Ask soon where the logs end.
-    LookForEnd { reading: u32 },
-    /// Read a partition from this offset on.
-    ReadFrom { reading: u32, partition: i32, offset: i64 },
-    /// Begin a reading with this number: of these partitions, or of all that are in use.
-    Start { reading: u32, only: Option<BTreeSet<i32>> },
-    /// Report an event to an election.
-    Tell { role: u32, event: RoleEvent },
+/// The readers, by the numbers of their readings.
+pub(crate) trait Readers {
+    /// Begins a reading of these partitions, or of all that are in use. `found`: how many the topic has, if that is known.
+    ///
+    /// # Errors
+    ///
+    /// The machine has no thread to spare.
+    fn start(&mut self, reading: u32, only: Option<BTreeSet<i32>>, found: Option<i32>) -> io::Result<()>;
+    /// Ends a reading.
+    fn close(&mut self, reading: u32);
+    /// Asks soon where the logs end.
+    fn look_for_end(&mut self, reading: u32);
+    /// Reads a partition from this offset on.
+    fn read_from(&mut self, reading: u32, partition: i32, offset: i64);
 }
 
 /// The readings, and the elections that follow each.
-pub(super) struct Router {
+pub(crate) struct Router<R> {
+    pub(crate) readers: R,
     roles: Range<u32>,
     places: Vec<ReadingPlace>,
     /// The number of the topic's partitions, once it is known.
@@ -59,12 +60,15 @@ pub(super) struct Router {
     eager: BTreeSet<u32>,
     /// The hellos of partition 0 below this offset were reported.
     hellos_passed_below: i64,
-    outputs: VecDeque<Output>,
+    events: VecDeque<SessionEvent>,
+    /// Why a reader could not be started.
+    not_started: Option<io::Error>,
 }
 
-impl Router {
-    pub(super) fn new(roles: Range<u32>) -> Self {
+impl<R: Readers> Router<R> {
+    pub(crate) fn new(readers: R, roles: Range<u32>) -> Self {
         Self {
+            readers,
             places: roles.clone().map(|_| ReadingPlace::default()).collect(),
             // A single role 0 is always in partition 0, however many there are.
             partitions: (roles.end == 1).then_some(1),
@@ -77,27 +81,37 @@ impl Router {
             following: 0,
             eager: BTreeSet::new(),
             hellos_passed_below: 0,
-            outputs: VecDeque::new(),
+            events: VecDeque::new(),
+            not_started: None,
         }
     }
 
-    /// The next output.
-    pub(super) fn poll(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+    /// The next event, of an election or of the process.
+    ///
+    /// # Errors
+    ///
+    /// A reader could not be started: the machine has no thread to spare.
+    pub(crate) fn poll(&mut self) -> io::Result<Option<SessionEvent>> {
+        self.not_started.take().map_or_else(|| Ok(self.events.pop_front()), Err)
+    }
+
+    /// Whether this reading is in progress.
+    pub(crate) fn has(&self, reading: u32) -> bool {
+        self.live == Some(reading) || self.extra.contains_key(&reading)
     }
 
     /// The number of the topic's partitions, once it is known.
-    pub(super) const fn partitions(&self) -> Option<i32> {
+    pub(crate) const fn partitions(&self) -> Option<i32> {
         self.partitions
     }
 
     /// Sets the number of the topic's partitions.
-    pub(super) const fn found(&mut self, partitions: i32) {
+    pub(crate) const fn found(&mut self, partitions: i32) {
         self.partitions = Some(partitions);
     }
 
     /// The roles on this partition.
-    pub(super) fn roles_on(&self, partition: i32) -> impl Iterator<Item = u32> + use<> {
+    fn roles_on(&self, partition: i32) -> impl Iterator<Item = u32> + use<R> {
         let partitions = self.partitions.unwrap_or(1);
         self.roles.clone().filter(move |role| Elections::partition_of(*role, partitions) == partition)
     }
@@ -105,7 +119,7 @@ impl Router {
     // ---- requests of an election --------------------------------------------------------------------------------------
 
     /// The election reads anew: it gets the bounds of its log, and then names the offset from which it reads.
-    pub(super) fn read_anew(&mut self, now: Time, role: u32) {
+    pub(crate) fn read_anew(&mut self, now: Time, role: u32) {
         self.follow_anew(now, role);
         self.start_extra(now);
     }
@@ -121,7 +135,7 @@ impl Router {
             None => self.follow(role, live),
             Some(progress) if progress.stage == Stage::Asking => {
                 if progress.is_answered {
-                    self.outputs.push_back(Output::LookForEnd { reading: live });
+                    self.readers.look_for_end(live);
                 }
                 self.follow(role, live);
             }
@@ -140,7 +154,7 @@ impl Router {
     }
 
     /// The election reads from this offset on.
-    pub(super) fn read_from(&mut self, now: Time, role: u32, offset: i64) {
+    pub(crate) fn read_from(&mut self, now: Time, role: u32, offset: i64) {
         let (Some(mut reading), Some(partition)) = (self.place(role).reading, self.partition_of(role)) else { return };
         let progress = self.progress.entry((reading, partition)).or_insert(Progress::asking(now));
         if progress.stage == Stage::Reading && offset < progress.position {
@@ -153,7 +167,7 @@ impl Router {
             progress.is_answered = true;
             (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, offset, now);
             if !self.waiting.contains(&reading) {
-                self.outputs.push_back(Output::ReadFrom { reading, partition, offset });
+                self.readers.read_from(reading, partition, offset);
             }
         }
         let place = self.place_mut(role);
@@ -164,33 +178,35 @@ impl Router {
     }
 
     /// The election has read its log up to the end: from now on it gets the count of others' records only before it acts.
-    pub(super) fn note_caught_up(&mut self, role: u32) {
+    pub(crate) fn note_caught_up(&mut self, role: u32) {
         self.eager.remove(&role);
     }
 
     /// The records of others that the election must get before it acts.
-    pub(super) fn take_passed(&mut self, role: u32) -> Option<RoleEvent> {
+    pub(crate) fn take_passed(&mut self, role: u32) -> Option<Event> {
         let place = self.place(role);
         let reading = place.reading.filter(|_| place.has_begun)?;
         let position = self.progress.get(&(reading, self.partition_of(role)?))?.position;
         let passed_below = place.passed_below;
         (passed_below < position).then(|| {
             self.place_mut(role).passed_below = position;
-            RoleEvent::Passed { first: passed_below, last: position - 1 }
+            Event::Passed { first: passed_below, last: position - 1 }
         })
     }
 
     /// Makes the reading that the election follows ask soon where the log ends.
-    pub(super) fn look_for_end(&mut self, role: u32) {
+    pub(crate) fn look_for_end(&mut self, role: u32) {
         if let Some(reading) = self.place(role).reading {
-            self.outputs.push_back(Output::LookForEnd { reading });
+            self.readers.look_for_end(reading);
         }
     }
 
     /// Ends all readings.
-    pub(super) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         let readings: BTreeSet<u32> = self.progress.keys().map(|(reading, _)| *reading).chain(self.live).collect();
-        self.outputs.extend(readings.into_iter().map(|reading| Output::Close { reading }));
+        for reading in readings {
+            self.readers.close(reading);
+        }
         self.places.fill(ReadingPlace::default());
         (self.live, self.following) = (None, 0);
         self.progress.clear();
@@ -202,51 +218,55 @@ impl Router {
 
     // ---- events of the readings ---------------------------------------------------------------------------------------
 
-    /// Handles an event of a reading of a partition.
-    pub(super) fn handle(&mut self, now: Time, reading: u32, partition: i32, event: ReadingEvent) {
-        self.take_in(now, reading, partition, event);
+    /// Handles an event of a reading that concerns each election of a partition.
+    pub(crate) fn handle(&mut self, now: Time, reading: u32, partition: i32, event: &Event) {
+        let Some(progress) = self.progress_of(now, reading, partition) else { return };
+        let reads = progress.stage == Stage::Reading;
+        if let Event::Answered { end, .. } = event {
+            (progress.is_answered, progress.known_end) = (true, *end);
+            self.tell_all(reading, partition, event);
+        } else if *event == Event::HistoryCut {
+            self.cut(reading, partition);
+        } else if let Event::ReachedEnd { next } = event {
+            if reads {
+                self.reached_end(now, reading, partition, *next);
+            }
+        } else if reads {
+            self.tell_all(reading, partition, event);
+        }
         self.start_extra(now);
     }
 
-    fn take_in(&mut self, now: Time, reading: u32, partition: i32, event: ReadingEvent) {
-        let is_live = self.live == Some(reading);
-        if is_live {
-            self.progress.entry((reading, partition)).or_insert(Progress::asking(now));
+    /// Handles a record.
+    pub(crate) fn read(&mut self, now: Time, reading: u32, partition: i32, offset: i64, record: JournalRecord) {
+        let Some(progress) = self.progress_of(now, reading, partition) else { return };
+        if progress.stage == Stage::Reading && offset < progress.position {
+            self.cut(reading, partition);
+        } else if progress.stage == Stage::Reading {
+            self.take_in(now, reading, partition, offset, record);
         }
-        let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
-        match event {
-            ReadingEvent::Ends { asked, start, end } => {
-                (progress.is_answered, progress.known_end) = (true, end);
-                self.tell_all(reading, partition, &RoleEvent::Ends { asked, start, end });
-            }
-            ReadingEvent::Cut => self.cut(reading, partition),
-            _ if progress.stage != Stage::Reading => {}
-            ReadingEvent::Record(record) if record.offset < progress.position => self.cut(reading, partition),
-            ReadingEvent::Record(record) => self.read(now, reading, partition, record),
-            ReadingEvent::CaughtUp { next } => self.caught_up(now, reading, partition, next),
-            ReadingEvent::Undecodable { offset, error } => {
-                self.tell_all(reading, partition, &RoleEvent::Undecodable { offset, error });
-            }
-        }
+        self.start_extra(now);
     }
 
-    fn read(&mut self, now: Time, reading: u32, partition: i32, record: ReadRecord) {
-        let ReadRecord { offset, key, value, written_ms, .. } = record;
-        let is_gap = self.pass_gap(reading, partition, offset);
-        if key == Key::AnyHello {
-            self.read_hello(offset, value.clone());
+    fn progress_of(&mut self, now: Time, reading: u32, partition: i32) -> Option<&mut Progress> {
+        if self.live == Some(reading) {
+            self.progress.entry((reading, partition)).or_insert(Progress::asking(now));
         }
-        let owner = match key {
-            Key::Election(role) => Some((role, false)),
-            Key::Hello(role) => Some((role, true)),
-            Key::AnyHello | Key::Other => None,
-        };
-        if let Some((role, is_hello)) = owner.filter(|(role, _)| self.follows(*role, reading, partition))
-            && offset >= self.place(role).passed_below
-        {
-            self.tell_passed(role);
-            self.place_mut(role).passed_below = offset + 1;
-            self.tell(role, RoleEvent::Read { offset, is_hello, value, written_ms });
+        self.progress.get_mut(&(reading, partition))
+    }
+
+    fn take_in(&mut self, now: Time, reading: u32, partition: i32, offset: i64, record: JournalRecord) {
+        let is_gap = self.pass_gap(reading, partition, offset);
+        match record {
+            JournalRecord::Hello(value) => self.read_hello(offset, value),
+            JournalRecord::Role(role, event)
+                if self.follows(role, reading, partition) && offset >= self.place(role).passed_below =>
+            {
+                self.tell_passed(role);
+                self.place_mut(role).passed_below = offset + 1;
+                self.tell(role, event);
+            }
+            JournalRecord::Other | JournalRecord::Role(..) => {}
         }
         let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
         (progress.position, progress.handed_over_at) = (offset + 1, now);
@@ -263,23 +283,23 @@ impl Router {
     }
 
     /// Each hello is reported once, by the reading that gets to it first.
-    fn read_hello(&mut self, offset: i64, value: Option<Box<[u8]>>) {
-        if let Some(value) = value.filter(|_| offset >= self.hellos_passed_below) {
+    fn read_hello(&mut self, offset: i64, value: Box<[u8]>) {
+        if offset >= self.hellos_passed_below {
             self.hellos_passed_below = offset + 1;
-            self.outputs.push_back(Output::Hello { offset, value });
+            self.events.push_back(SessionEvent::Hello { offset, value });
         }
     }
 
-    fn caught_up(&mut self, now: Time, reading: u32, partition: i32, next: i64) {
+    fn reached_end(&mut self, now: Time, reading: u32, partition: i32, next: i64) {
         let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
         if next > progress.position {
             // Behind the last record there are only markers. Each election must get the end, since no record follows that would show it.
             progress.handed_over_at = now;
             self.pass_gap(reading, partition, next);
-            self.tell_all(reading, partition, &RoleEvent::CaughtUp { next });
+            self.tell_all(reading, partition, &Event::ReachedEnd { next });
         } else {
             for role in self.eager_followers(reading, partition) {
-                self.tell(role, RoleEvent::CaughtUp { next });
+                self.tell(role, Event::ReachedEnd { next });
             }
         }
         if let Some(live) = self.live.filter(|live| *live != reading) {
@@ -288,7 +308,7 @@ impl Router {
             if progress.stage != Stage::Reading {
                 // The live reading's log was cut: it continues from here.
                 (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, position, now);
-                self.outputs.push_back(Output::ReadFrom { reading: live, partition, offset: position });
+                self.readers.read_from(live, partition, position);
             }
             self.join_live(reading, partition);
         }
@@ -319,9 +339,64 @@ impl Router {
             progress.stage = Stage::Over;
         }
         for role in self.all_followers(reading, partition) {
-            self.tell(role, RoleEvent::Cut);
+            self.tell(role, Event::HistoryCut);
             self.unfollow(role);
         }
+    }
+
+    // ---- the elections that follow each reading --------------------------------------------------------------------
+
+    fn tell(&mut self, role: u32, event: Event) {
+        self.events.push_back(SessionEvent::Election { role, event });
+    }
+
+    fn tell_passed(&mut self, role: u32) {
+        if let Some(event) = self.take_passed(role) {
+            self.tell(role, event);
+        }
+    }
+
+    fn tell_all(&mut self, reading: u32, partition: i32, event: &Event) {
+        for role in self.all_followers(reading, partition) {
+            self.tell_passed(role);
+            self.tell(role, event.clone());
+        }
+    }
+
+    /// The elections that follow this reading, also those that have not named an offset yet.
+    fn all_followers(&self, reading: u32, partition: i32) -> Vec<u32> {
+        self.roles_on(partition).filter(|role| self.place(*role).reading == Some(reading)).collect()
+    }
+
+    fn followers(&self, reading: u32, partition: i32) -> Vec<u32> {
+        self.roles_on(partition).filter(|role| self.follows(*role, reading, partition)).collect()
+    }
+
+    fn eager_followers(&self, reading: u32, partition: i32) -> Vec<u32> {
+        self.eager.iter().copied().filter(|role| self.follows(*role, reading, partition)).collect()
+    }
+
+    fn follows(&self, role: u32, reading: u32, partition: i32) -> bool {
+        let place = self.place(role);
+        place.has_begun && place.reading == Some(reading) && self.partition_of(role) == Some(partition)
+    }
+
+    fn partition_of(&self, role: u32) -> Option<i32> {
+        self.partitions.map(|partitions| Elections::partition_of(role, partitions))
+    }
+
+    fn place(&self, role: u32) -> &ReadingPlace {
+        &self.places[self.index(role)]
+    }
+
+    fn place_mut(&mut self, role: u32) -> &mut ReadingPlace {
+        let index = self.index(role);
+        &mut self.places[index]
+    }
+
+    /// The index of a role, which must be one of this session's.
+    fn index(&self, role: u32) -> usize {
+        (role - self.roles.start) as usize
     }
 }
 

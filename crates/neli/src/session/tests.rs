@@ -26,8 +26,9 @@ async fn a_producer_that_is_renewed_asks_again_which_topic_it_is() {
     session.identify();
     session.access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
     session.renew_producer(0).unwrap();
-    let is_answer =
-        |event: &SessionEvent| matches!(event, SessionEvent::Role { role: 1, event: RoleEvent::Identified { .. } });
+    let is_answer = |event: &SessionEvent| {
+        matches!(event, SessionEvent::Election { role: 1, event: Event::TopicIdentified { .. } })
+    };
     await_event(&mut session, is_answer).await;
 }
 
@@ -43,7 +44,7 @@ async fn a_producer_that_is_renewed_asks_again_how_the_topic_is_set() {
     session.access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
     session.renew_producer(0).unwrap();
     let is_answer =
-        |event: &SessionEvent| matches!(event, SessionEvent::Role { role: 0, event: RoleEvent::Topic(Some(_)) });
+        |event: &SessionEvent| matches!(event, SessionEvent::Election { role: 0, event: Event::TopicJudged { .. } });
     await_event(&mut session, is_answer).await;
 }
 
@@ -56,10 +57,10 @@ async fn the_settings_are_asked_for_again_after_a_lack_of_threads() {
     session.note_question(clock::now(), no_thread());
     let warning = session.outputs.pop_front();
     assert!(matches!(&warning, Some(SessionEvent::Warning(warning)) if warning.contains("lack of a thread")));
-    session.handle_kafka_event(KafkaEvent::Up);
+    session.handle_kafka_event(SessionEvent::Up.into());
     assert!(!session.is_judging, "not at once");
     session.note_question(clock::now() - Duration::from_secs(1), no_thread());
-    session.handle_kafka_event(KafkaEvent::Up);
+    session.handle_kafka_event(SessionEvent::Up.into());
     assert!(session.is_judging);
     assert!(session.outputs.iter().all(|output| matches!(output, SessionEvent::Up)), "one warning is enough");
 }
@@ -106,7 +107,7 @@ fn session_that_counts_3() -> Session {
 
 fn are_role_changes_reported(events: &[SessionEvent]) -> bool {
     let is_role_change = |event: &SessionEvent| {
-        matches!(event, SessionEvent::Role { event: RoleEvent::Identified { identity: TOPIC, .. }, .. })
+        matches!(event, SessionEvent::Election { event: Event::TopicIdentified { identity: TOPIC, .. }, .. })
     };
     events.len() == 6 && events.iter().all(is_role_change)
 }
@@ -153,13 +154,13 @@ fn a_refusal_by_the_group_is_reported_once_until_the_group_settles() {
     let refused = || GroupEvent::Refused(Refusal { words: "full".into(), line: "group \"g\": it is full".into() });
     let events = hear(&mut session, refused());
     let [
-        SessionEvent::Role { event: RoleEvent::GroupRefuses { words: Some(words) }, .. },
+        SessionEvent::Election { event: Event::GroupRefuses { words: Some(words) }, .. },
         SessionEvent::Group { refusal: Some(line) },
     ] = &events[..]
     else {
         panic!("{events:?}");
     };
-    assert_eq!((words.as_str(), line.as_str()), ("full", "group \"g\": it is full"));
+    assert_eq!((&**words, line.as_str()), ("full", "group \"g\": it is full"));
     assert!(hear(&mut session, refused()).is_empty());
     let events = hear(&mut session, GroupEvent::Assigned { partitions: BTreeSet::new() });
     assert!(events.iter().any(|event| matches!(event, SessionEvent::Group { refusal: None })), "{events:?}");

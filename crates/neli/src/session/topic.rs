@@ -4,14 +4,14 @@ use std::io;
 use std::mem;
 use std::time::Duration;
 
+use neli_proto::event::Event;
 use neli_proto::time::Time;
-use neli_proto::topic::{TopicFacts, TopicIdentity};
+use neli_proto::topic::{self, JudgedPartition, Judgement, TopicFacts, TopicIdentity};
 
-use super::Session;
-use super::event::{RoleEvent, SessionEvent};
+use super::{Session, SessionEvent};
 use crate::clock;
 use crate::election::Elections;
-use crate::kafka::topic;
+use crate::kafka::topic::partitions_changed;
 use crate::text::reason;
 
 /// The least time between two tries to start the thread that asks for the topic's settings.
@@ -20,16 +20,16 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 impl Session {
     /// A reading that was not given the number of partitions has found it.
     pub(super) fn found(&mut self, partitions: i32) {
-        match self.readers.partitions() {
+        match self.router.partitions() {
             Some(known) if known != partitions => self.refuse_count(known, partitions),
             Some(_) => {}
-            None => self.readers.found(partitions),
+            None => self.router.found(partitions),
         }
     }
 
     /// With another number of partitions a role is in another partition, and two candidates with different numbers could both lead it.
     fn refuse_count(&mut self, known: i32, partitions: i32) {
-        let error = topic::partitions_changed(&self.settings.elections.topic, known, partitions);
+        let error = partitions_changed(&self.settings.elections.topic, known, partitions);
         self.outputs.push_back(SessionEvent::Refused { error });
     }
 
@@ -38,7 +38,7 @@ impl Session {
     /// use its number.
     fn stays(&mut self, identity: TopicIdentity, count: i32) -> bool {
         let elections = &self.settings.elections;
-        let Some(known) = self.readers.partitions().filter(|_| elections.roles.end > 1) else { return true };
+        let Some(known) = self.router.partitions().filter(|_| elections.roles.end > 1) else { return true };
         if identity == TopicIdentity::Missing {
             return true;
         }
@@ -70,10 +70,10 @@ impl Session {
         }
         // A missing topic concerns every partition.
         let concerns = |partition| identity == TopicIdentity::Missing || partitions.contains(&partition);
-        let counted = self.readers.partitions().unwrap_or(1);
+        let counted = self.router.partitions().unwrap_or(1);
         for role in self.settings.elections.roles.clone() {
             if concerns(Elections::partition_of(role, counted)) {
-                self.tell(role, RoleEvent::Identified { asked, identity });
+                self.tell(role, Event::TopicIdentified { asked, identity });
             }
         }
     }
@@ -115,8 +115,27 @@ impl Session {
             self.unjudged.iter().filter(|(_, since)| asked >= **since).map(|(role, _)| *role).collect();
         for role in answered {
             self.unjudged.remove(&role);
-            self.tell(role, RoleEvent::Topic(Some(facts.clone())));
+            self.judge_for(role, facts);
         }
         self.judge();
+    }
+
+    /// R0, once in each reading of a role.
+    fn judge_for(&mut self, role: u32, facts: &TopicFacts) {
+        let elections = &self.settings.elections;
+        let partition = Elections::partition_of(role, self.router.partitions().unwrap_or(1));
+        let place = JudgedPartition { bootstrap: &self.access.bootstrap, topic: &elections.topic, partition };
+        match topic::judge(facts, place) {
+            Ok(Judgement { cut_is_harmless, gaps_are_markers, risks }) => {
+                if !risks.is_empty() {
+                    self.outputs.push_back(SessionEvent::Risks { role, risks });
+                }
+                self.tell(role, Event::TopicJudged { cut_is_harmless, gaps_are_markers });
+            }
+            Err(refusal) => {
+                let error = format!("topic {:?}: {refusal}", elections.topic);
+                self.outputs.push_back(SessionEvent::Unfit { role, error });
+            }
+        }
     }
 }

@@ -4,17 +4,6 @@ use crate::cli::options::{Default, Opt, Section, Takes};
 
 pub(super) const OPTIONS: &[Opt] = &[
     Opt {
-        long: "group",
-        short: Some('g'),
-        takes: Takes::Value("NAME"),
-        default: Default::None,
-        section: Section::Election,
-        help: "Name of the election and of its consumer group (required)",
-        more: "All candidates of an election have the same name, and no other program uses it as its group.id: a job \
-               that consumes from Kafka needs another one. 1 to 249 bytes; with --once, --window or --schedule \
-               without /.",
-    },
-    Opt {
         long: "name",
         short: None,
         takes: Takes::Value("NAME"),

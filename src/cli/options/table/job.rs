@@ -39,28 +39,6 @@ pub(super) const OPTIONS: &[Opt] = &[
                finish, up to --stop-timeout.",
     },
     Opt {
-        long: "stop-timeout",
-        short: None,
-        takes: Takes::Value("DURATION"),
-        default: Default::Value("8s"),
-        section: Section::Job,
-        help: "Time from the stop signal to SIGKILL",
-        more: "The end of the lease may shorten it. Set it below the time after which neli-run itself is killed: \
-               10s with Docker and Podman, TimeoutStopSec= with systemd, terminationGracePeriodSeconds with \
-               Kubernetes. With 0, the job gets SIGKILL at once.",
-    },
-    Opt {
-        long: "restart",
-        short: None,
-        takes: Takes::OneOf("no|on-failure|always", &["no", "on-failure", "always"]),
-        default: Default::Value("no"),
-        section: Section::Job,
-        help: "Run the job again when it ends, and keep the lead",
-        more: "no: release the lead, and exit with the job's status. on-failure: run the job again after a signal \
-               or a status other than 0; after 0, release the lead and exit with 0. always: run the job again \
-               (the default with --roles). After a stop signal the job does not run again.",
-    },
-    Opt {
         long: "restart-delay",
         short: None,
         takes: Takes::Value("DURATION"),
@@ -82,30 +60,6 @@ pub(super) const OPTIONS: &[Opt] = &[
                with --restart no.",
     },
     Opt {
-        long: "once",
-        short: None,
-        takes: Takes::Value("KEY"),
-        default: Default::None,
-        section: Section::Job,
-        help: "Have the job succeed once for this key, on all machines",
-        more: "If the key is done, neli-run exits with --done-status. If the key runs elsewhere, neli-run stands \
-               by, and runs the job from the beginning if that run is stopped or dies, or if it fails and \
-               --retries are left. NELI_ONCE contains the key. 1 to 200 bytes, without control characters. \
-               Not with --roles or --restart. See ONCE in neli-run(1).",
-    },
-    Opt {
-        long: "window",
-        short: None,
-        takes: Takes::Value("DURATION[/OFFSET]"),
-        default: Default::None,
-        section: Section::Job,
-        help: "Have the job succeed once per window, on all machines",
-        more: "For crontabs. 1d is a day from midnight UTC, 1d/2h a day from 02:00, 7d \
-               a week from Monday. NELI_WINDOW_START and NELI_WINDOW_END contain the window. Whole seconds, \
-               1s to 365d; from a day on, whole days. Not with --once, --schedule, --roles or --restart. See \
-               WINDOWS in neli-run(1).",
-    },
-    Opt {
         long: "timezone",
         short: None,
         takes: Takes::Value("NAME"),
@@ -114,18 +68,6 @@ pub(super) const OPTIONS: &[Opt] = &[
         help: "Time zone of --schedule, and of the midnight of --window",
         more: "A name in this machine's time zone database, such as Europe/Berlin; the same on every machine. \
                Windows shorter than a day are in UTC. Only with --window or --schedule.",
-    },
-    Opt {
-        long: "schedule",
-        short: None,
-        takes: Takes::Value("CRON|every DURATION"),
-        default: Default::None,
-        section: Section::Job,
-        help: "Run the job at these times, and keep the lead in between",
-        more: "A cron expression such as '30 2 * * *' (with seconds if it has six fields; also @daily, @midnight, L, W and \
-               #), or 'every 15m', 'every 1d/2h'. A time that comes during a run is skipped. NELI_WINDOW_START \
-               contains the time, NELI_WINDOW_END the next one. Not with --once, --window, --roles or --restart. \
-               See SCHEDULES in neli-run(1).",
     },
     Opt {
         long: "catch-up",

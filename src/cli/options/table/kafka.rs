@@ -4,15 +4,6 @@ use crate::cli::options::{Default, Opt, Section, Takes};
 
 pub(super) const OPTIONS: &[Opt] = &[
     Opt {
-        long: "brokers",
-        short: Some('b'),
-        takes: Takes::Value("HOST:PORT,.."),
-        default: Default::None,
-        section: Section::Kafka,
-        help: "Kafka's bootstrap servers",
-        more: "Write an IPv6 address in brackets: [::1]:9092. Either this option or --embedded is required.",
-    },
-    Opt {
         long: "embedded",
         short: None,
         takes: Takes::Flag,
@@ -50,15 +41,5 @@ pub(super) const OPTIONS: &[Opt] = &[
         more: "The last value of a key counts. Properties that the protocol needs, or that another option sets, \
                are refused. Every user of the machine can read a command line: put passwords into a --properties \
                file. NELI_RUN_PROPERTY holds one KEY=VALUE a line.",
-    },
-    Opt {
-        long: "properties",
-        short: None,
-        takes: Takes::Path("FILE"),
-        default: Default::None,
-        section: Section::Kafka,
-        help: "Read properties, such as passwords, from a file",
-        more: "One KEY=VALUE a line. Blank lines, and lines that begin with #, are skipped. --property overrides \
-               the file.",
     },
 ];

@@ -4,16 +4,6 @@ use crate::cli::options::{Default, Opt, Section, Takes};
 
 pub(super) const OPTIONS: &[Opt] = &[
     Opt {
-        long: "lease",
-        short: None,
-        takes: Takes::Value("DURATION"),
-        default: Default::Value("20s"),
-        section: Section::Timing,
-        help: "Time that a leader may act after it sent a heartbeat",
-        more: "300ms to 60s, in whole milliseconds. When a machine dies, another leads after about this time. \
-               With less than 18s and Kafka's own settings, the death of a broker may end jobs.",
-    },
-    Opt {
         long: "heartbeat-interval",
         short: None,
         takes: Takes::Value("DURATION"),

@@ -93,8 +93,8 @@ fn each_term_that_began_ends_with_one_event() {
 #[test]
 fn a_batch_that_can_not_be_decoded_is_a_warning_and_a_trouble() {
     let (mut role, state, mut events) = new_role();
-    let (now, error) = (clock::now(), "a bad checksum".to_owned());
-    role.note(now, &RoleEvent::Undecodable { offset: 7, error });
+    let (now, error) = (clock::now(), "a bad checksum".into());
+    role.note(now, &candidate::Event::Undecodable { offset: 7, error });
     assert!(role.poll_timeout().is_some_and(|due| due <= now));
     role.warn_if_due(now);
     role.publish(true);
@@ -104,7 +104,7 @@ fn a_batch_that_can_not_be_decoded_is_a_warning_and_a_trouble() {
     let (commands, _) = mpsc::unbounded_channel();
     let shared = Shared { commands: Commands::new(0, commands), state: state.clone(), events };
     assert!(matches!(Election::joining(shared).leadership(), Leadership::Unknown { trouble: Some(_) }));
-    role.note(now, &RoleEvent::Ends { asked: now, start: 8, end: 8 });
+    role.note(now, &candidate::Event::Answered { asked: now, start: 8, end: 8, trusted: true });
     role.publish(true);
     assert_eq!(state.borrow().undecodable, None, "it was deleted");
 }

@@ -20,17 +20,17 @@ impl Reading {
             // It was found before a candidate's hello said by which number roles are mapped.
             return Ok(());
         }
-        let known = self.readers.partitions();
-        self.readers.found(partitions);
+        let known = self.router.partitions();
+        self.router.found(partitions);
         if known.is_none_or(|known| known == partitions) {
             return Ok(());
         }
         let now = clock::now();
-        self.readers.stop();
+        self.router.stop();
         for role in self.elections.roles.clone() {
             self.read_anew(now, role);
         }
-        self.follow_readers(now)
+        self.follow_router(now)
     }
 
     pub(super) fn handle_hello(&mut self, now: Time, offset: Offset, hello: &[u8]) {
@@ -51,13 +51,16 @@ impl Reading {
         if counted == self.counted {
             return false;
         }
-        let before = self.readers.partitions();
+        let before = self.router.partitions();
         self.counted = counted;
-        self.readers.count_by(counted);
+        self.router.readers.source.partitions = counted;
+        if let Some(counted) = counted {
+            self.router.found(counted);
+        }
         if counted.is_some() && counted == before {
             return false;
         }
-        self.readers.stop();
+        self.router.stop();
         self.touched.extend(0..self.roles.len());
         for (number, role) in self.elections.roles.clone().zip(&mut self.roles) {
             if counted.is_some() {
@@ -67,7 +70,7 @@ impl Reading {
             } else {
                 role.listener.history_cut(now);
             }
-            self.readers.read_anew(now, number);
+            self.router.read_anew(now, number);
         }
         true
     }
@@ -75,7 +78,7 @@ impl Reading {
     /// Whether it is known by how many partitions roles are mapped, so that a role without records has no leader.
     pub(super) fn is_mapping_known(&self, now: Time) -> bool {
         let is_known_by_hello = |mapping: &FollowedMapping| mapping.known_from().is_some_and(|from| now >= from);
-        self.mapping.as_ref().is_none_or(is_known_by_hello) || self.readers.partitions() == Some(1)
+        self.mapping.as_ref().is_none_or(is_known_by_hello) || self.router.partitions() == Some(1)
     }
 
     /// Notes that a role's journal has been read up to its end.

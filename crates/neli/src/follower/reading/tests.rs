@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::election::Properties;
 use crate::kafka::access::Access;
-use crate::kafka::event::{Key, ReadRecord};
+use crate::kafka::event::JournalRecord;
 use crate::kafka::source::IfMissing;
 
 fn source() -> Source {
@@ -51,10 +51,10 @@ fn leadership(end: i64, records: &[(u64, u64, &str)], shown: u64) -> Leadership 
     let Fixture { reading, follower, .. } = &mut fixture;
     let began = clock::now();
     let after = |ms| began + Duration::from_millis(ms);
-    reading.handle_role_event(began, 0, RoleEvent::Ends { asked: began, start: 0, end });
+    reading.handle_role_event(began, 0, candidate::Event::Answered { asked: began, start: 0, end, trusted: true });
     for (offset, (read, written_ms, value)) in (0..).zip(records) {
-        let (value, written_ms) = (Some(value.as_bytes().into()), Some(*written_ms));
-        reading.handle_role_event(after(*read), 0, RoleEvent::Read { offset, is_hello: false, value, written_ms });
+        let record = candidate::Event::of_record(offset, Some(value.as_bytes()), Some(*written_ms));
+        reading.handle_role_event(after(*read), 0, record);
     }
     reading.publish(after(shown));
     follower.borrow().leadership.clone()
@@ -106,9 +106,8 @@ fn a_record_of_one_role_costs_no_look_at_the_others() {
     let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings);
     let began = clock::now();
     reading.publish(began);
-    reading.handle_role_event(began, 1, RoleEvent::Ends { asked: began, start: 0, end: 0 });
-    let value = Some(CLAIM.as_bytes().into());
-    reading.handle_role_event(began, 1, RoleEvent::Read { offset: 0, is_hello: false, value, written_ms: None });
+    reading.handle_role_event(began, 1, candidate::Event::Answered { asked: began, start: 0, end: 0, trusted: true });
+    reading.handle_role_event(began, 1, candidate::Event::of_record(0, Some(CLAIM.as_bytes()), None));
     assert_eq!(reading.touched, BTreeSet::from([1]));
     let (overdue, lease_end) = (began + Duration::from_millis(3_200), began + Duration::from_secs(5));
     assert_eq!(reading.publish(began), Some(overdue));
@@ -118,7 +117,7 @@ fn a_record_of_one_role_costs_no_look_at_the_others() {
     assert_eq!(reading.publish(lease_end), None);
     assert!(!is_led());
     let trouble = Some("no broker answers".to_owned());
-    reading.handle(KafkaEvent::Down { error: "no broker answers".to_owned() }).unwrap();
+    reading.handle(SessionEvent::Down { error: "no broker answers".to_owned() }.into()).unwrap();
     reading.publish(lease_end);
     for follower in &followers {
         assert_eq!(follower.borrow().leadership, Leadership::Unknown { trouble: trouble.clone() });
@@ -141,12 +140,15 @@ fn a_role_without_records_is_vacant_once_the_candidates_partitions_are_known() {
         let began = clock::now();
         reading.handle(KafkaEvent::Partitions(3)).unwrap();
         for (role, end) in [(0, END), (1, 0)] {
-            reading.handle_role_event(began, role, RoleEvent::Ends { asked: began, start: 0, end });
+            reading.handle_role_event(
+                began,
+                role,
+                candidate::Event::Answered { asked: began, start: 0, end, trusted: true },
+            );
         }
-        reading.handle_role_event(began, 0, RoleEvent::Passed { first: END - FIRST_SPAN, last: END - 2 });
+        reading.handle_role_event(began, 0, candidate::Event::Passed { first: END - FIRST_SPAN, last: END - 2 });
         let claim = CLAIM.replace("-1", &(END - 2).to_string());
-        let value = Some(claim.as_bytes().into());
-        let read = RoleEvent::Read { offset: END - 1, is_hello: false, value, written_ms: None };
+        let read = candidate::Event::of_record(END - 1, Some(claim.as_bytes()), None);
         reading.handle_role_event(began, 0, read);
         reading.handle_hello(began, END - 3, hello);
         let due = reading.publish(began);
@@ -173,16 +175,19 @@ fn a_release_far_back_in_the_log_is_found() {
     let began = clock::now();
     // From where the log is read is the listener's business: this answers each question, and hands over all that there is from there on.
     for from in [20_000, 10_000, 0] {
-        reading.handle_role_event(began, 0, RoleEvent::Ends { asked: began, start: 0, end: END });
+        reading.handle_role_event(
+            began,
+            0,
+            candidate::Event::Answered { asked: began, start: 0, end: END, trusted: true },
+        );
         if from == 0 {
             for (offset, text) in [(0, CLAIM), (1, RELEASE)] {
-                let value = Some(text.as_bytes().into());
-                let read = RoleEvent::Read { offset, is_hello: false, value, written_ms: None };
+                let read = candidate::Event::of_record(offset, Some(text.as_bytes()), None);
                 reading.handle_role_event(began, 0, read);
             }
         }
         let first = from.max(2);
-        reading.handle_role_event(began, 0, RoleEvent::Passed { first, last: END - 1 });
+        reading.handle_role_event(began, 0, candidate::Event::Passed { first, last: END - 1 });
         reading.publish(began);
     }
     assert_eq!(follower.borrow().leadership, Leadership::Vacant);
@@ -195,12 +200,12 @@ fn a_reader_that_hands_over_nothing_is_replaced() {
     let reading = &mut fixture.reading;
     reading.start().unwrap();
     let began = clock::now();
-    reading.handle_role_event(began, 0, RoleEvent::Ends { asked: began, start: 0, end: 10 });
+    reading.handle_role_event(began, 0, candidate::Event::Answered { asked: began, start: 0, end: 10, trusted: true });
     let due = reading.publish(began).unwrap();
     reading.replace_stuck_readers(began + STUCK_AFTER / 2).unwrap();
-    assert!(reading.readers.has(1));
+    assert!(reading.router.has(1));
     reading.replace_stuck_readers(due).unwrap();
-    assert!(!reading.readers.has(1) && reading.readers.has(2));
+    assert!(!reading.router.has(1) && reading.router.has(2));
     assert_eq!(reading.publish(due), None, "once");
 }
 
@@ -210,25 +215,18 @@ fn a_reader_that_hands_over_records_of_other_elections_is_not_replaced() {
     let mut fixture = Fixture::new();
     let reading = &mut fixture.reading;
     reading.start().unwrap();
-    let record = |offset, key, value: Option<&str>| {
-        let value = value.map(|value| value.as_bytes().into());
-        ReadingEvent::Record(ReadRecord {
-            offset,
-            key,
-            value,
-            other_key: None,
-            written_ms: None,
-            is_brokers_time: false,
-        })
+    let read = |offset, record| KafkaEvent::Read { reading: 1, partition: 0, offset, record };
+    let ends = |end| {
+        let event = candidate::Event::Answered { asked: clock::now(), start: 0, end, trusted: true };
+        KafkaEvent::Reading { reading: 1, partition: 0, event }
     };
-    let ends = |end| ReadingEvent::Ends { asked: clock::now(), start: 0, end };
-    let first = [ends(1), record(0, Key::Election(0), Some(CLAIM)), ends(3)];
-    for event in first.into_iter().chain([record(1, Key::Other, None), record(2, Key::Other, None)]) {
-        reading.handle(KafkaEvent::Reading { reading: 1, partition: 0, event }).unwrap();
+    let claim = JournalRecord::Role(0, candidate::Event::of_record(0, Some(CLAIM.as_bytes()), None));
+    for event in [ends(1), read(0, claim), ends(3), read(1, JournalRecord::Other), read(2, JournalRecord::Other)] {
+        reading.handle(event).unwrap();
     }
     reading.publish(clock::now());
     reading.replace_stuck_readers(clock::now() + 2 * STUCK_AFTER).unwrap();
-    assert!(reading.readers.has(1));
+    assert!(reading.router.has(1));
 }
 
 #[test]
@@ -237,6 +235,6 @@ fn a_warning_is_passed_on() {
     let (warnings, mut told) = broadcast::channel(1);
     let mut reading = Reading::new(source(), events, Vec::new(), warnings);
     let message = "odd".to_owned();
-    reading.handle(KafkaEvent::Warning(message.clone())).unwrap();
+    reading.handle(SessionEvent::Warning(message.clone()).into()).unwrap();
     assert_eq!(told.try_recv(), Ok(Event::Warning { message }));
 }

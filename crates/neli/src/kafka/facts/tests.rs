@@ -32,7 +32,10 @@ fn a_leader_that_is_not_ready_for_a_moment_is_not_an_error() {
     let (events, mut received) = mpsc::channel(8);
     let _reading = FactsReading::start(source, 7, events, None).unwrap();
     let first = received.blocking_recv().unwrap();
-    assert!(matches!(first, KafkaEvent::Facts { id: 7, event: FactsEvent::Read(_) }), "{first:?}");
+    assert!(
+        matches!(first, KafkaEvent::Process(SessionEvent::Facts { id: 7, event: FactsEvent::Read(_) })),
+        "{first:?}"
+    );
 }
 
 /// The log's end is asked for again, and the facts are reported with the later number.
@@ -47,7 +50,9 @@ fn a_reading_that_still_runs_continues_with_a_later_number() {
     }
     loop {
         let event = received.blocking_recv().unwrap();
-        let KafkaEvent::Facts { id, event: FactsEvent::Read(_) } = event else { panic!("{event:?}") };
+        let KafkaEvent::Process(SessionEvent::Facts { id, event: FactsEvent::Read(_) }) = event else {
+            panic!("{event:?}")
+        };
         if id == 20 {
             return;
         }
@@ -64,7 +69,7 @@ fn a_partition_without_a_leader_is_reported() {
     let _reading = FactsReading::start(source(&cluster), 7, events, None).unwrap();
     let mut next = || {
         let event = received.blocking_recv().unwrap();
-        let KafkaEvent::Facts { id: 7, event } = event else { panic!("{event:?}") };
+        let KafkaEvent::Process(SessionEvent::Facts { id: 7, event }) = event else { panic!("{event:?}") };
         event
     };
     let FactsEvent::Unread { error } = next() else { panic!("the topic was read") };
@@ -83,11 +88,13 @@ fn a_topic_that_its_broker_does_not_know_for_long_is_reported() {
     let (events, mut received) = mpsc::channel(8);
     let _reading = FactsReading::start(source(&cluster), 7, events, None).unwrap();
     let first = received.blocking_recv().unwrap();
-    let KafkaEvent::Facts { event: FactsEvent::Unread { .. }, .. } = first else { panic!("{first:?}") };
+    let KafkaEvent::Process(SessionEvent::Facts { event: FactsEvent::Unread { .. }, .. }) = first else {
+        panic!("{first:?}")
+    };
     cluster.clear_request_errors(RDKafkaApiKey::ListOffsets);
     loop {
         let event = received.blocking_recv().unwrap();
-        let KafkaEvent::Facts { event, .. } = event else { panic!("{event:?}") };
+        let KafkaEvent::Process(SessionEvent::Facts { event, .. }) = event else { panic!("{event:?}") };
         if matches!(event, FactsEvent::Read(_)) {
             return;
         }

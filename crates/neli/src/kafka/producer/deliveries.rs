@@ -14,7 +14,7 @@ use tokio::sync::mpsc::Sender;
 use crate::kafka::access::Access;
 use crate::kafka::context::KafkaContext;
 use crate::kafka::error_class::{ErrorClass, of_refused_append, plain};
-use crate::kafka::event::{FactsEvent, KafkaEvent};
+use crate::kafka::event::{FactsEvent, KafkaEvent, SessionEvent};
 use crate::kafka::rebootstrap::Rebootstrap;
 use crate::kafka::topic;
 
@@ -55,9 +55,9 @@ impl Deliveries {
         }
     }
 
-    pub(super) fn send(&self, event: KafkaEvent) {
+    pub(super) fn send(&self, event: impl Into<KafkaEvent>) {
         // An error means that the receiver is gone and this producer is about to be dropped.
-        let _ = self.events.blocking_send(event);
+        let _ = self.events.blocking_send(event.into());
     }
 
     fn fact_delivered(&self, result: &DeliveryResult<'_>, id: u32) {
@@ -66,12 +66,12 @@ impl Deliveries {
             Err((error, message)) => {
                 let code = error.rdkafka_error_code();
                 if code.is_some_and(|code| ErrorClass::from(code) == ErrorClass::TopicForbidden) {
-                    self.send(KafkaEvent::Refused { error: topic::may_not_write(message.topic()) });
+                    self.send(SessionEvent::Refused { error: topic::may_not_write(message.topic()) });
                 }
                 FactsEvent::NotAppended { error: reason(error) }
             }
         };
-        self.send(KafkaEvent::Facts { id, event });
+        self.send(SessionEvent::Facts { id, event });
     }
 
     /// The object that gives the producer its brokers again.
@@ -81,7 +81,7 @@ impl Deliveries {
 
     fn refused(&self, error: String) {
         self.refused.store(true, Ordering::Relaxed);
-        self.send(KafkaEvent::AppendRefused { error });
+        self.send(SessionEvent::AppendRefused { error });
     }
 }
 
@@ -118,7 +118,7 @@ impl ProducerContext for Deliveries {
                 self.context.rebootstrap().answered();
                 return self.send(match record {
                     Some((role, seq)) => KafkaEvent::Delivered { role, seq, offset: message.offset() },
-                    None => KafkaEvent::HelloDelivered,
+                    None => SessionEvent::HelloDelivered.into(),
                 });
             }
             Err((error, _)) => error,
@@ -131,7 +131,7 @@ impl ProducerContext for Deliveries {
             Some(RDKafkaErrorCode::MessageTimedOut) if self.refused.load(Ordering::Relaxed) => {}
             Some(RDKafkaErrorCode::MessageTimedOut) => {
                 let timeout = self.timeout.as_millis();
-                self.send(KafkaEvent::AppendRefused { error: format!("no acknowledgement within {timeout} ms") });
+                self.send(SessionEvent::AppendRefused { error: format!("no acknowledgement within {timeout} ms") });
             }
             Some(code) if ErrorClass::from(code) == ErrorClass::TopicForbidden => {
                 self.forbidden.store(true, Ordering::Relaxed);

@@ -46,7 +46,7 @@ fn outcome(events: &mut Receiver<KafkaEvent>) -> (Vec<String>, bool) {
     let mut reasons = Vec::new();
     loop {
         let event = events.blocking_recv().unwrap();
-        let KafkaEvent::AppendRefused { error } = event else {
+        let KafkaEvent::Process(SessionEvent::AppendRefused { error }) = event else {
             let is_delivered = matches!(event, KafkaEvent::Delivered { .. });
             assert!(is_delivered || matches!(event, KafkaEvent::NotDelivered { .. }), "{event:?}");
             return (reasons, is_delivered);

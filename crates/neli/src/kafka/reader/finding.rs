@@ -9,7 +9,7 @@ use rdkafka::consumer::Consumer;
 
 use super::{Asker, RETRY};
 use crate::clock;
-use crate::kafka::event::KafkaEvent;
+use crate::kafka::event::SessionEvent;
 use crate::kafka::librdkafka::AdminError;
 use crate::kafka::source::{IfMissing, Source};
 use crate::kafka::topic::{self, Presence, TopicError};
@@ -42,7 +42,7 @@ impl Asker {
             let trouble = match presence {
                 Ok(Presence::There(found)) if found.is_whole || !is_new() => {
                     if let Some(brokers) = created_with {
-                        self.reading.send(KafkaEvent::Created { replicas: found.replicas(), brokers });
+                        self.reading.send(SessionEvent::Created { replicas: found.replicas(), brokers });
                     }
                     self.reading.found(found.partitions);
                     self.leaders = Some(found.into_leaders());
@@ -114,11 +114,11 @@ impl Asker {
         if !told.as_ref().is_some_and(|(text, at)| *text == error.text && now.since(*at) < TELL_AGAIN) {
             *told = Some((error.text.clone(), now));
             let topic = &self.reading.source.elections.topic;
-            self.reading.send(KafkaEvent::Warning(format!(
+            self.reading.warn(format!(
                 "topic \"{topic}\": Kafka does not make it now ({}){}; this candidate asks again every second",
                 error.text,
                 error.cause()
-            )));
+            ));
         }
         pause(ASK_AGAIN);
     }

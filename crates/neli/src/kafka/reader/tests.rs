@@ -13,7 +13,7 @@ use super::*;
 use crate::election::{Elections, Properties};
 use crate::kafka::access::Access;
 use crate::kafka::access::LogCallback;
-use crate::kafka::event::Key;
+use crate::kafka::event::JournalRecord;
 use crate::kafka::librdkafka::cluster_id;
 use crate::kafka::source::IfMissing;
 
@@ -59,9 +59,10 @@ fn await_event<T>(events: &mut Receiver<KafkaEvent>, mut wanted: impl FnMut(Kafk
     }
 }
 
-fn key(event: KafkaEvent) -> Option<Key> {
-    let KafkaEvent::Reading { event: ReadingEvent::Record(record), .. } = event else { return None };
-    Some(record.key)
+/// Whether a record is of role 0.
+fn is_of_role_0(event: KafkaEvent) -> Option<bool> {
+    let KafkaEvent::Read { record, .. } = event else { return None };
+    Some(matches!(record, JournalRecord::Role(0, _)))
 }
 
 /// When the router replaces a reading that does not progress, it starts the new one at once. By then the election's own records must be
@@ -73,12 +74,12 @@ fn the_first_record_is_the_elections_own_although_another_partition_has_no_leade
     for partitions in [Some(2), None] {
         let (reader, mut events) = start(&cluster, 2, partitions);
         reader.read_from(0, 0);
-        assert_eq!(await_event(&mut events, key), Key::Election(0), "{partitions:?}");
+        assert!(await_event(&mut events, is_of_role_0), "{partitions:?}");
     }
 }
 
 fn down(event: KafkaEvent) -> Option<String> {
-    let KafkaEvent::Down { error } = event else { return None };
+    let KafkaEvent::Process(SessionEvent::Down { error }) = event else { return None };
     Some(error)
 }
 
@@ -89,8 +90,8 @@ fn the_first_answer_is_reported_before_the_partitions_end() {
     let (_reader, mut events) = start(&cluster, 1, None);
     let mut is_up = false;
     await_event(&mut events, |event| {
-        is_up |= matches!(event, KafkaEvent::Up);
-        matches!(event, KafkaEvent::Reading { event: ReadingEvent::Ends { .. }, .. }).then_some(())
+        is_up |= matches!(event, KafkaEvent::Process(SessionEvent::Up));
+        matches!(event, KafkaEvent::Reading { event: Event::Answered { .. }, .. }).then_some(())
     });
     assert!(is_up);
 }
@@ -103,7 +104,7 @@ fn partitions_that_all_have_no_leader_are_reported() {
     let message = await_event(&mut events, down);
     assert!(message.starts_with("topic \"t\": partition 0 has no leader; "), "{message}");
     cluster.partition_leader("t", 0, Some(1)).unwrap();
-    await_event(&mut events, |event| matches!(event, KafkaEvent::Up).then_some(()));
+    await_event(&mut events, |event| matches!(event, KafkaEvent::Process(SessionEvent::Up)).then_some(()));
 
     for partition in [0, 1] {
         cluster.partition_leader("t", partition, None).unwrap();
@@ -135,12 +136,12 @@ fn a_partition_without_a_leader_does_not_delay_the_roles_on_another() {
     cluster.partition_leader("t", 1, None).unwrap();
     let (_reader, mut events) = start(&cluster, 2, None);
     let answered = |event| {
-        let KafkaEvent::Reading { partition, event: ReadingEvent::Ends { end, .. }, .. } = event else { return None };
+        let KafkaEvent::Reading { partition, event: Event::Answered { end, .. }, .. } = event else { return None };
         Some((partition, end))
     };
     assert_eq!(await_event(&mut events, answered), (0, 1));
     let warning = |event| {
-        let KafkaEvent::Warning(warning) = event else { return None };
+        let KafkaEvent::Process(SessionEvent::Warning(warning)) = event else { return None };
         Some(warning)
     };
     let message = await_event(&mut events, warning);
@@ -158,18 +159,25 @@ fn a_leader_that_does_not_answer_does_not_delay_the_roles_of_another() {
     let (_reader, mut events) = start(&cluster, 2, Some(2));
     let mut next = |wanted: fn(&KafkaEvent) -> bool| {
         await_event(&mut events, |event| {
-            assert!(!matches!(event, KafkaEvent::Down { .. }), "the other broker answers: {event:?}");
+            assert!(
+                !matches!(event, KafkaEvent::Process(SessionEvent::Down { .. })),
+                "the other broker answers: {event:?}"
+            );
             wanted(&event).then_some(event)
         })
     };
     // The first question goes to both brokers at once, the others to each by itself.
     for _ in 0..2 {
-        next(|event| matches!(event, KafkaEvent::Reading { partition: 1, event: ReadingEvent::Ends { .. }, .. }));
+        next(|event| matches!(event, KafkaEvent::Reading { partition: 1, event: Event::Answered { .. }, .. }));
     }
-    let KafkaEvent::Warning(warning) = next(|event| matches!(event, KafkaEvent::Warning(_))) else { unreachable!() };
+    let KafkaEvent::Process(SessionEvent::Warning(warning)) =
+        next(|event| matches!(event, KafkaEvent::Process(SessionEvent::Warning(_))))
+    else {
+        unreachable!()
+    };
     assert!(warning.starts_with("topic \"t\": no answer from the leader of partition 0 ("), "{warning}");
     cluster.broker_round_trip_time(1, Duration::ZERO).unwrap();
-    next(|event| matches!(event, KafkaEvent::Reading { partition: 0, event: ReadingEvent::Ends { .. }, .. }));
+    next(|event| matches!(event, KafkaEvent::Reading { partition: 0, event: Event::Answered { .. }, .. }));
 }
 
 /// After a batch that can't be decoded nothing of the partitions that were read until then is read for half a second. A partition that is
@@ -187,17 +195,17 @@ fn a_partition_that_begins_while_another_waits_for_its_batch_loses_no_record() {
         let (reader, mut events) = start(&cluster, 2, Some(2));
         reader.read_from(0, 0);
         let fails = |event| {
-            let KafkaEvent::Reading { event: ReadingEvent::Undecodable { .. }, .. } = event else { return None };
+            let KafkaEvent::Reading { event: Event::Undecodable { .. }, .. } = event else { return None };
             Some(())
         };
         await_event(&mut events, fails);
         cluster.request_errors(RDKafkaApiKey::Fetch, &vec![undecodable; failures]);
         reader.read_from(1, 0);
         let first = await_event(&mut events, |event| {
-            let KafkaEvent::Reading { partition: 1, event, .. } = event else { return None };
-            assert!(!matches!(event, ReadingEvent::CaughtUp { .. }), "caught up without the record: {event:?}");
-            let ReadingEvent::Record(record) = event else { return None };
-            Some(record.offset)
+            let is_at_end = matches!(event, KafkaEvent::Reading { partition: 1, event: Event::ReachedEnd { .. }, .. });
+            assert!(!is_at_end, "caught up without the record");
+            let KafkaEvent::Read { partition: 1, offset, .. } = event else { return None };
+            Some(offset)
         });
         assert_eq!(first, 0);
     }
@@ -218,7 +226,7 @@ fn a_log_is_cut_when_its_end_is_below_what_was_read_in_two_answers_a_second_apar
     // Returns when the next question is due, and whether the answer was taken for a cut. The next offset to be read is 5.
     let mut answered = |after_ms, end| {
         let due = asker.answered(0, Some(5), start + Duration::from_millis(after_ms), 0..end);
-        let is_cut = |event| matches!(event, KafkaEvent::Reading { event: ReadingEvent::Cut, .. });
+        let is_cut = |event| matches!(event, KafkaEvent::Reading { event: Event::HistoryCut, .. });
         (due, std::iter::from_fn(|| events.try_recv().ok()).any(is_cut))
     };
     assert_eq!(answered(0, 3), (SHRUNK_FOR, false));
@@ -237,7 +245,7 @@ fn a_question_without_an_answer_is_asked_again_for_longer() {
     let (_reader, mut events) = start_with(access, 1, None);
     let mut retry = || {
         await_event(&mut events, |event| {
-            let KafkaEvent::Debug(message) = event else { return None };
+            let KafkaEvent::Process(SessionEvent::Debug(message)) = event else { return None };
             Some(message)
         })
     };
@@ -286,8 +294,12 @@ fn id(cluster: &Cluster) -> String {
 /// The refusal of a reading, if it is before the first answer about the log.
 fn refusal(events: &mut Receiver<KafkaEvent>) -> Option<String> {
     await_event(events, |event| {
-        let is_answer = matches!(event, KafkaEvent::Reading { event: ReadingEvent::Ends { .. }, .. });
-        if let KafkaEvent::Refused { error } = event { Some(Some(error)) } else { is_answer.then_some(None) }
+        let is_answer = matches!(event, KafkaEvent::Reading { event: Event::Answered { .. }, .. });
+        if let KafkaEvent::Process(SessionEvent::Refused { error }) = event {
+            Some(Some(error))
+        } else {
+            is_answer.then_some(None)
+        }
     })
 }
 
@@ -352,8 +364,9 @@ fn a_reader_in_another_cluster_than_the_process_is_refused() {
 fn a_connection_that_fails_at_the_start_is_reported_when_other_addresses_were_tried() {
     let begun = clock::now();
     let (_reader, mut events) = start_with(Access::at("127.0.0.1:9", &Properties::default()), 1, None);
-    let error =
-        await_event(&mut events, |event| if let KafkaEvent::Down { error } = event { Some(error) } else { None });
+    let error = await_event(&mut events, |event| {
+        if let KafkaEvent::Process(SessionEvent::Down { error }) = event { Some(error) } else { None }
+    });
     assert!(error.contains("127.0.0.1:9"), "{error}");
     assert!(clock::now().since(begun) >= Duration::from_secs(1));
 }

@@ -8,7 +8,6 @@ use rdkafka::error::RDKafkaErrorCode;
 
 use super::Asker;
 use crate::kafka::error_class::ErrorClass;
-use crate::kafka::event::KafkaEvent;
 
 /// While a partition's leader changes, the partition has no leader for less than this.
 const CHANGE_TAKES: Duration = Duration::from_secs(1);
@@ -73,7 +72,7 @@ impl Asker {
             if lasting == *asked_for {
                 self.reading.down(what);
             } else if leaderless.is_to_be_warned_of(lasting) {
-                self.reading.send(KafkaEvent::Warning(format!("{what}. The elections there wait until there is one")));
+                self.reading.warn(format!("{what}. The elections there wait until there is one"));
             }
         }
         let lasting = silent.lasting(&of(&[ErrorClass::Connection, ErrorClass::NoBroker]), asked);
@@ -82,10 +81,10 @@ impl Asker {
             let what = numbers(&lasting);
             if silent.is_to_be_warned_of(lasting) {
                 let why = self.reading.no_answer(&RDKafkaErrorCode::BrokerTransportFailure.into());
-                self.reading.send(KafkaEvent::Warning(format!(
+                self.reading.warn(format!(
                     "topic \"{topic}\": no answer from the leader of {what} ({why}). The elections there wait until it answers, or \
                      another broker leads"
-                )));
+                ));
             }
         }
     }

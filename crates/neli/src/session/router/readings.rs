@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use neli_proto::time::Time;
 
-use super::{Output, Progress, ReadingPlace, Router, Stage};
+use super::{Progress, Readers, ReadingPlace, Router, Stage};
 
 /// How many extra readings are in progress at once. Each is a client of its own, with threads and connections: hundreds of elections that lose their
 /// leases at once, and read anew, would start hundreds of clients on a machine that is already too busy.
@@ -14,15 +14,21 @@ const MOST_EXTRA: usize = 4;
 /// An extra reading that takes longer does not count for that limit: its partition may have no leader.
 const EXTRA_TAKES: Duration = Duration::from_secs(10);
 
-impl Router {
+impl<R: Readers> Router<R> {
+    fn start(&mut self, reading: u32, only: Option<BTreeSet<i32>>) {
+        if let Err(error) = self.readers.start(reading, only, self.partitions) {
+            self.not_started = Some(error);
+        }
+    }
+
     pub(super) fn begin_live(&mut self, now: Time, role: u32) {
         if let Some(before) = self.live.take() {
             self.progress.retain(|(reading, _), _| *reading != before);
-            self.outputs.push_back(Output::Close { reading: before });
+            self.readers.close(before);
         }
         self.readings += 1;
         self.live = Some(self.readings);
-        self.outputs.push_back(Output::Start { reading: self.readings, only: None });
+        self.start(self.readings, None);
         if let Some(partition) = self.partition_of(role) {
             self.progress.insert((self.readings, partition), Progress::asking(now));
         }
@@ -56,9 +62,9 @@ impl Router {
                 .collect();
             self.extra.insert(reading, now);
             let only: BTreeSet<i32> = partitions.iter().map(|(partition, ..)| *partition).collect();
-            self.outputs.push_back(Output::Start { reading, only: Some(only) });
+            self.start(reading, Some(only));
             for (partition, _, offset) in partitions.into_iter().filter(|(_, stage, _)| *stage == Stage::Reading) {
-                self.outputs.push_back(Output::ReadFrom { reading, partition, offset });
+                self.readers.read_from(reading, partition, offset);
             }
         }
     }
@@ -69,15 +75,15 @@ impl Router {
         self.readings += 1;
         let live = self.readings;
         self.live = Some(live);
-        self.outputs.push_back(Output::Close { reading: before });
-        self.outputs.push_back(Output::Start { reading: live, only: None });
+        self.readers.close(before);
+        self.start(live, None);
         let partitions: Vec<i32> =
             self.progress.keys().filter(|(reading, _)| *reading == before).map(|(_, partition)| *partition).collect();
         for partition in partitions {
             let Some(mut progress) = self.progress.remove(&(before, partition)) else { continue };
             progress.handed_over_at = now;
             if progress.stage == Stage::Reading {
-                self.outputs.push_back(Output::ReadFrom { reading: live, partition, offset: progress.position });
+                self.readers.read_from(live, partition, progress.position);
             }
             self.progress.insert((live, partition), progress);
         }
@@ -110,7 +116,7 @@ impl Router {
             return;
         }
         if self.extra.remove(&reading).is_some() {
-            self.outputs.push_back(Output::Close { reading });
+            self.readers.close(reading);
         } else {
             self.waiting.retain(|waiting| *waiting != reading);
         }

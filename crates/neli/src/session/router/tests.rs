@@ -3,17 +3,50 @@ use std::time::Duration;
 use neli_proto::time::Time;
 
 use super::*;
-use crate::session::progress::READER_RECOVERS;
+use crate::session::router::progress::READER_RECOVERS;
 
 const NOW: Time = Time::from_nanos(0);
 
+/// What the router wants of its readers, in words.
+#[derive(Default)]
+struct Orders(Vec<String>);
+
+impl Readers for Orders {
+    fn start(&mut self, reading: u32, only: Option<BTreeSet<i32>>, _: Option<i32>) -> io::Result<()> {
+        self.0.push(only.map_or_else(
+            || format!("start {reading}"),
+            |only| {
+                let only: Vec<String> = only.iter().map(i32::to_string).collect();
+                format!("start {reading} of {}", only.join(" "))
+            },
+        ));
+        Ok(())
+    }
+
+    fn close(&mut self, reading: u32) {
+        self.0.push(format!("close {reading}"));
+    }
+
+    fn look_for_end(&mut self, reading: u32) {
+        self.0.push(format!("look for end {reading}"));
+    }
+
+    fn read_from(&mut self, reading: u32, partition: i32, offset: i64) {
+        self.0.push(format!("read {reading} {partition} from {offset}"));
+    }
+}
+
 /// A router and what it has wanted, in words.
-struct Fixture(Router);
+struct Fixture(Router<Orders>);
 
 impl Fixture {
+    fn new(roles: u32) -> Self {
+        Self(Router::new(Orders::default(), 0..roles))
+    }
+
     /// Of so many roles in a topic of so many partitions, all of which follow the live reading, number 1, from offset 10 on.
     fn reading(roles: u32, partitions: i32) -> Self {
-        let mut fixture = Self(Router::new(0..roles));
+        let mut fixture = Self::new(roles);
         for role in 0..roles {
             fixture.0.read_anew(NOW, role);
         }
@@ -32,48 +65,49 @@ impl Fixture {
     }
 
     fn ends(&mut self, reading: u32, partition: i32, end: i64) {
-        self.0.handle(NOW, reading, partition, ReadingEvent::Ends { asked: NOW, start: 0, end });
+        self.0.handle(NOW, reading, partition, &Event::Answered { asked: NOW, start: 0, end, trusted: true });
     }
 
-    fn record(&mut self, reading: u32, partition: i32, offset: i64, key: Key) {
-        let record = ReadRecord { offset, key, value: None, other_key: None, written_ms: None, is_brokers_time: false };
-        self.0.handle(NOW, reading, partition, ReadingEvent::Record(record));
+    /// A record of this role.
+    fn record(&mut self, reading: u32, partition: i32, offset: i64, role: u32) {
+        let event = Event::Read { offset, record: None, written_ms: None };
+        self.0.read(NOW, reading, partition, offset, JournalRecord::Role(role, event));
+    }
+
+    /// A record that is none of this process's.
+    fn other(&mut self, reading: u32, partition: i32, offset: i64) {
+        self.0.read(NOW, reading, partition, offset, JournalRecord::Other);
     }
 
     fn caught_up(&mut self, reading: u32, partition: i32, next: i64) {
-        self.0.handle(NOW, reading, partition, ReadingEvent::CaughtUp { next });
+        self.0.handle(NOW, reading, partition, &Event::ReachedEnd { next });
     }
 
+    /// The orders to the readers, and then the events.
     fn wanted(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.0.poll()).map(|output| in_words(&output)).collect()
+        let orders = std::mem::take(&mut self.0.readers.0);
+        orders.into_iter().chain(self.0.events.drain(..).map(|event| in_words(&event))).collect()
     }
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the others are shown as they are")]
-fn in_words(output: &Output) -> String {
-    match output {
-        Output::Close { reading } => format!("close {reading}"),
-        Output::Hello { offset, .. } => format!("hello {offset}"),
-        Output::LookForEnd { reading } => format!("look for end {reading}"),
-        Output::ReadFrom { reading, partition, offset } => format!("read {reading} {partition} from {offset}"),
-        Output::Start { reading, only: None } => format!("start {reading}"),
-        Output::Start { reading, only: Some(only) } => {
-            let only: Vec<String> = only.iter().map(i32::to_string).collect();
-            format!("start {reading} of {}", only.join(" "))
-        }
-        Output::Tell { role, event } => match event {
-            RoleEvent::Passed { first, last } => format!("{role}: passed {first}-{last}"),
-            RoleEvent::Read { offset, .. } => format!("{role}: read {offset}"),
-            RoleEvent::CaughtUp { next } => format!("{role}: caught up {next}"),
-            RoleEvent::Ends { end, .. } => format!("{role}: ends {end}"),
+fn in_words(event: &SessionEvent) -> String {
+    match event {
+        SessionEvent::Hello { offset, .. } => format!("hello {offset}"),
+        SessionEvent::Election { role, event } => match event {
+            Event::Passed { first, last } => format!("{role}: passed {first}-{last}"),
+            Event::Read { offset, .. } | Event::ReadOther { offset, .. } => format!("{role}: read {offset}"),
+            Event::ReachedEnd { next } => format!("{role}: caught up {next}"),
+            Event::Answered { end, .. } => format!("{role}: ends {end}"),
             _ => format!("{role}: {event:?}"),
         },
+        event => format!("{event:?}"),
     }
 }
 
 #[test]
 fn nodes_that_start_together_share_one_reading() {
-    let mut fixture = Fixture(Router::new(0..3));
+    let mut fixture = Fixture::new(3);
     for role in 0..3 {
         fixture.0.read_anew(NOW, role);
     }
@@ -92,10 +126,11 @@ fn nodes_that_start_together_share_one_reading() {
 fn other_elections_records_are_reported_before_the_next_own_record_and_before_acting() {
     let mut fixture = Fixture::reading(3, 1);
     for (offset, role) in [(10, 1), (11, 2), (12, 1)] {
-        fixture.record(1, 0, offset, Key::Election(role));
+        fixture.record(1, 0, offset, role);
     }
-    fixture.record(1, 0, 13, Key::Other);
-    fixture.record(1, 0, 14, Key::Hello(0));
+    fixture.other(1, 0, 13);
+    let hello = Event::ReadOther { offset: 14, hello: None };
+    fixture.0.read(NOW, 1, 0, 14, JournalRecord::Role(0, hello));
     let expected = [
         "1: read 10",
         "2: passed 10-10",
@@ -107,7 +142,7 @@ fn other_elections_records_are_reported_before_the_next_own_record_and_before_ac
     ];
     assert_eq!(fixture.wanted(), expected);
     assert_eq!(fixture.0.take_passed(0), None);
-    assert_eq!(fixture.0.take_passed(1), Some(RoleEvent::Passed { first: 13, last: 14 }));
+    assert_eq!(fixture.0.take_passed(1), Some(Event::Passed { first: 13, last: 14 }));
     assert_eq!(fixture.0.take_passed(1), None);
 }
 
@@ -115,30 +150,30 @@ fn other_elections_records_are_reported_before_the_next_own_record_and_before_ac
 #[test]
 fn a_missing_offset_is_shown_to_each() {
     let mut fixture = Fixture::reading(2, 1);
-    fixture.record(1, 0, 10, Key::Other);
-    fixture.record(1, 0, 12, Key::Election(0));
+    fixture.other(1, 0, 10);
+    fixture.record(1, 0, 12, 0);
     assert_eq!(fixture.wanted(), ["0: passed 10-10", "1: passed 10-10", "0: read 12", "1: passed 12-12"]);
     fixture.caught_up(1, 0, 15);
     assert_eq!(fixture.wanted(), ["0: caught up 15", "1: caught up 15"], "markers at the end");
-    fixture.record(1, 0, 15, Key::Election(1));
+    fixture.record(1, 0, 15, 1);
     assert_eq!(fixture.wanted(), ["1: read 15"]);
-    assert_eq!(fixture.0.take_passed(0), Some(RoleEvent::Passed { first: 15, last: 15 }));
+    assert_eq!(fixture.0.take_passed(0), Some(Event::Passed { first: 15, last: 15 }));
 }
 
 #[test]
 fn a_node_behind_the_end_learns_when_it_is_reached() {
-    let mut fixture = Fixture(Router::new(0..1));
+    let mut fixture = Fixture::new(1);
     fixture.0.read_anew(NOW, 0);
     fixture.ends(1, 0, 3);
     fixture.0.read_from(NOW, 0, 0);
     fixture.wanted();
-    fixture.record(1, 0, 0, Key::Other);
-    fixture.record(1, 0, 1, Key::Other);
+    fixture.other(1, 0, 0);
+    fixture.other(1, 0, 1);
     assert!(fixture.wanted().is_empty());
-    fixture.record(1, 0, 2, Key::Other);
+    fixture.other(1, 0, 2);
     assert_eq!(fixture.wanted(), ["0: passed 0-2"]);
     fixture.0.note_caught_up(0);
-    fixture.record(1, 0, 3, Key::Other);
+    fixture.other(1, 0, 3);
     assert!(fixture.wanted().is_empty());
 }
 
@@ -149,28 +184,28 @@ fn a_node_that_reads_anew_has_its_own_reading_until_it_has_caught_up() {
     fixture.0.read_anew(NOW, 1);
     fixture.0.read_anew(NOW, 2);
     assert_eq!(fixture.wanted(), ["start 2 of 0"], "both at once share it");
-    fixture.record(1, 0, 10, Key::Election(1));
+    fixture.record(1, 0, 10, 1);
     fixture.ends(2, 0, 11);
     assert_eq!(fixture.wanted(), ["1: ends 11", "2: ends 11"]);
     fixture.0.read_from(NOW, 1, 9);
     fixture.0.read_from(NOW, 2, 9);
     assert_eq!(fixture.wanted(), ["read 2 0 from 9"]);
-    fixture.record(2, 0, 9, Key::Election(1));
-    fixture.record(1, 0, 11, Key::Election(0));
-    fixture.record(2, 0, 10, Key::Election(1));
+    fixture.record(2, 0, 9, 1);
+    fixture.record(1, 0, 11, 0);
+    fixture.record(2, 0, 10, 1);
     let expected = ["1: read 9", "0: passed 10-10", "0: read 11", "1: read 10", "2: passed 9-10"];
     assert_eq!(fixture.wanted(), expected);
-    fixture.record(2, 0, 11, Key::Election(0));
-    assert_eq!(fixture.wanted(), ["1: passed 11-11", "2: passed 11-11", "close 2"]);
+    fixture.record(2, 0, 11, 0);
+    assert_eq!(fixture.wanted(), ["close 2", "1: passed 11-11", "2: passed 11-11"]);
     fixture.0.note_caught_up(1);
     fixture.0.note_caught_up(2);
-    fixture.record(1, 0, 12, Key::Election(2));
+    fixture.record(1, 0, 12, 2);
     assert_eq!(fixture.wanted(), ["2: read 12"], "from the live reading");
 }
 
 #[test]
 fn reading_further_back_than_the_others_takes_its_own_reading() {
-    let mut fixture = Fixture(Router::new(0..2));
+    let mut fixture = Fixture::new(2);
     fixture.0.read_anew(NOW, 0);
     fixture.0.read_anew(NOW, 1);
     fixture.0.found(1);
@@ -185,21 +220,18 @@ fn reading_further_back_than_the_others_takes_its_own_reading() {
 #[test]
 fn a_hello_of_any_candidate_is_reported_once() {
     let hello = |fixture: &mut Fixture, reading, offset| {
-        let value = Some(Box::from(*b"{}"));
-        let record =
-            ReadRecord { offset, key: Key::AnyHello, value, other_key: None, written_ms: None, is_brokers_time: false };
-        fixture.0.handle(NOW, reading, 0, ReadingEvent::Record(record));
+        fixture.0.read(NOW, reading, 0, offset, JournalRecord::Hello(Box::from(*b"{}")));
     };
     let mut fixture = Fixture::reading(2, 1);
     hello(&mut fixture, 1, 10);
     assert_eq!(fixture.wanted(), ["hello 10"]);
-    assert_eq!(fixture.0.take_passed(1), Some(RoleEvent::Passed { first: 10, last: 10 }));
+    assert_eq!(fixture.0.take_passed(1), Some(Event::Passed { first: 10, last: 10 }));
     fixture.0.read_anew(NOW, 0);
     fixture.ends(2, 0, 11);
     fixture.0.read_from(NOW, 0, 10);
     hello(&mut fixture, 2, 10);
     assert!(!fixture.wanted().contains(&"hello 10".to_owned()), "read again");
-    fixture.0.handle(NOW, 1, 0, ReadingEvent::Cut);
+    fixture.0.handle(NOW, 1, 0, &Event::HistoryCut);
     fixture.0.read_anew(NOW, 1);
     fixture.ends(3, 0, 1);
     fixture.0.read_from(NOW, 1, 0);
@@ -211,9 +243,9 @@ fn a_hello_of_any_candidate_is_reported_once() {
 #[test]
 fn a_cut_partition_is_read_on_from_where_the_first_has_caught_up() {
     let mut fixture = Fixture::reading(4, 2);
-    fixture.0.handle(NOW, 1, 0, ReadingEvent::Cut);
-    assert_eq!(fixture.wanted(), ["0: Cut", "2: Cut"]);
-    fixture.record(1, 1, 10, Key::Election(1));
+    fixture.0.handle(NOW, 1, 0, &Event::HistoryCut);
+    assert_eq!(fixture.wanted(), ["0: HistoryCut", "2: HistoryCut"]);
+    fixture.record(1, 1, 10, 1);
     assert_eq!(fixture.wanted(), ["1: read 10"], "the other partition goes on");
     fixture.0.read_anew(NOW, 0);
     fixture.0.read_anew(NOW, 2);
@@ -221,12 +253,12 @@ fn a_cut_partition_is_read_on_from_where_the_first_has_caught_up() {
     fixture.0.read_from(NOW, 0, 0);
     fixture.0.read_from(NOW, 2, 0);
     fixture.wanted();
-    fixture.record(2, 0, 0, Key::Election(2));
+    fixture.record(2, 0, 0, 2);
     fixture.wanted();
     fixture.caught_up(2, 0, 1);
     let wanted = fixture.wanted();
     assert!(wanted.contains(&"read 1 0 from 1".to_owned()) && wanted.contains(&"close 2".to_owned()), "{wanted:?}");
-    fixture.record(1, 0, 1, Key::Election(0));
+    fixture.record(1, 0, 1, 0);
     assert_eq!(fixture.wanted().last().unwrap(), "0: read 1");
 }
 
@@ -236,14 +268,14 @@ fn a_single_election_that_reads_anew_replaces_the_reading() {
     let mut fixture = Fixture::reading(1, 1);
     fixture.0.read_anew(NOW, 0);
     assert_eq!(fixture.wanted(), ["close 1", "start 2"]);
-    fixture.record(1, 0, 10, Key::Election(0));
+    fixture.record(1, 0, 10, 0);
     assert!(fixture.wanted().is_empty(), "what the one before has sent counts no more");
 }
 
 /// The answer was for the roles that were there then, and the next one without a question is 20 s away.
 #[test]
 fn a_role_that_comes_after_the_answer_has_the_reading_ask_again() {
-    let mut fixture = Fixture(Router::new(0..2));
+    let mut fixture = Fixture::new(2);
     fixture.0.read_anew(NOW, 0);
     fixture.0.found(1);
     fixture.ends(1, 0, 10);
@@ -262,7 +294,7 @@ fn a_stuck_reading_is_replaced_and_the_others_notice_nothing() {
     let later = NOW + READER_RECOVERS;
     fixture.0.read_anew(later, 1);
     assert_eq!(fixture.wanted(), ["close 1", "start 2", "read 2 0 from 10", "start 3 of 0"]);
-    fixture.record(2, 0, 10, Key::Election(0));
+    fixture.record(2, 0, 10, 0);
     assert_eq!(fixture.wanted(), ["0: read 10"]);
 }
 
@@ -291,24 +323,24 @@ fn of_many_that_read_anew_at_once_the_later_ones_share_the_next_reading() {
     fixture.ends(2, 0, 10);
     fixture.0.read_from(NOW, 0, 9);
     fixture.wanted();
-    fixture.record(2, 0, 9, Key::Other);
-    let wanted = ["0: passed 9-9", "close 2", "start 6 of 4 5 6"];
+    fixture.other(2, 0, 9);
+    let wanted = ["close 2", "start 6 of 4 5 6", "0: passed 9-9"];
     assert_eq!(fixture.wanted(), wanted, "the first has come as far as the live one");
     for (role, partition) in [(4, 4), (5, 5), (6, 6)] {
         fixture.ends(6, partition, 10);
         fixture.0.read_from(NOW, role, 10);
     }
     let expected = [
-        "4: ends 10",
         "read 6 4 from 10",
-        "5: ends 10",
         "read 6 5 from 10",
-        "6: ends 10",
         "read 6 6 from 10",
         "close 6",
+        "4: ends 10",
+        "5: ends 10",
+        "6: ends 10",
     ];
     assert_eq!(fixture.wanted(), expected, "over when each of its partitions is");
-    fixture.record(1, 6, 10, Key::Election(6));
+    fixture.record(1, 6, 10, 6);
     assert_eq!(fixture.wanted(), ["6: read 10"], "from the live reading");
 }
 
@@ -322,7 +354,7 @@ fn readings_that_come_to_nothing_hold_up_no_other_for_long() {
     fixture.wanted();
     let goes_on = |fixture: &mut Fixture, seconds: u64| {
         let now = NOW + Duration::from_secs(seconds);
-        fixture.0.handle(now, 1, 5, ReadingEvent::CaughtUp { next: 10 });
+        fixture.0.handle(now, 1, 5, &Event::ReachedEnd { next: 10 });
         fixture.wanted()
     };
     assert!(!goes_on(&mut fixture, 9).contains(&"start 6 of 4".to_owned()));
@@ -344,7 +376,7 @@ fn a_waiting_reading_begins_at_its_offset_and_not_at_all_if_unwanted() {
     assert!(fixture.wanted().is_empty());
     fixture.ends(2, 0, 10);
     fixture.0.read_from(NOW, 0, 10);
-    assert_eq!(fixture.wanted(), ["0: ends 10", "read 2 0 from 10", "close 2", "start 6 of 4 5", "read 6 4 from 3"]);
+    assert_eq!(fixture.wanted(), ["read 2 0 from 10", "close 2", "start 6 of 4 5", "read 6 4 from 3", "0: ends 10"]);
     fixture.0.stop();
     let closed = fixture.wanted();
     assert_eq!(closed, ["close 1", "close 3", "close 4", "close 5", "close 6"]);

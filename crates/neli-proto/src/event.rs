@@ -1,10 +1,10 @@
-//! The events in Kafka that a candidate handles.
+//! The events in Kafka that a candidate handles. They are what a reader of Kafka hands over, and nothing else carries them.
 
 use alloc::boxed::Box;
 
 use crate::precedence::Standing;
 use crate::process_hello::ProcessHello;
-use crate::record::{Hello, Offset, Record};
+use crate::record::{Hello, Offset, Record, is_question};
 use crate::time::Time;
 use crate::topic::TopicIdentity;
 
@@ -104,8 +104,13 @@ pub enum Event {
         /// The topic deletes only whole segments from its start, so an offset that is missing in between is a marker (L4).
         gaps_are_markers: bool,
     },
-    /// A batch can't be decoded, so no record after it can be read.
-    Undecodable,
+    /// A batch can't be decoded, so no record after it can be read. It is repeated as long as that is so.
+    Undecodable {
+        /// The next offset that was to be handed over.
+        offset: Offset,
+        /// The reason, for display only.
+        error: Box<str>,
+    },
     /// The topic has more partitions than roles. The group then moves partitions at each join, so a revocation shows nothing about the
     /// leader.
     UnusedPartitions,
@@ -114,4 +119,23 @@ pub enum Event {
         /// The sequence number of the record.
         seq: u64,
     },
+}
+
+impl Event {
+    /// A record with the election's key.
+    #[must_use]
+    pub fn of_record(offset: Offset, value: Option<&[u8]>, written_ms: Option<u64>) -> Self {
+        Self::Read { offset, record: value.and_then(Record::parse), written_ms }
+    }
+
+    /// A record with the key of a hello.
+    #[must_use]
+    pub fn of_hello(offset: Offset, value: Option<&[u8]>) -> Self {
+        let process = value.and_then(ProcessHello::parse).filter(|process| process.roles.is_some());
+        match process {
+            Some(hello) => Self::ReadProcessHello { offset, hello: Box::new(hello) },
+            None if value.is_some_and(is_question) => Self::HelloAsked { offset },
+            None => Self::ReadOther { offset, hello: value.and_then(Record::parse).and_then(Record::into_hello) },
+        }
+    }
 }
