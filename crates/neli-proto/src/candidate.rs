@@ -40,6 +40,7 @@ mod reasons;
 mod release;
 mod spreading;
 mod state;
+mod statistics;
 mod transitions;
 
 /// The identity of a candidate.

@@ -16,7 +16,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ClaimWithoutGuard",
         breaks: "A candidate whose guards die at their setup claims again and again, and leads without a job",
-        edits: &[edit("self.claims_are_held || ‹self.guard_is_missing›", "false")],
+        edits: &[edit("self.next_claim.is_held || ‹self.next_claim.lacks_guard›", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -86,7 +86,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RevokedOfUnusedPartitions",
         breaks: "Group: a leader stands down when the group takes its partition away, although the group only balances unused partitions",
-        edits: &[edit("if !was_assigned || ‹common.unused_partitions› {", "false")],
+        edits: &[edit("if !was_assigned || ‹common.group.unused_partitions› {", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {

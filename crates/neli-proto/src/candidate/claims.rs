@@ -32,6 +32,21 @@ pub(super) struct Draw {
     share: Duration,
 }
 
+/// What delays or forbids the next claim.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub(super) struct NextClaim {
+    /// The random part of its delay, drawn once for each vacancy.
+    pub(super) draw: Option<Draw>,
+    /// The last one was not read back within its lease, and no record has been read since: Kafka does not answer.
+    pub(super) is_unanswered: bool,
+    /// Since when claims have not been read back, or when the producer was renewed for that reason.
+    unanswered_since: Option<Time>,
+    /// Whether the node forbids it for now.
+    pub(super) is_held: bool,
+    /// Whether no job could run under it, because this machine lacks a guard.
+    pub(super) lacks_guard: bool,
+}
+
 impl Common {
     /// When a standby has something to do.
     pub(super) fn standby_due(&self, not_before: Time) -> Option<Time> {
@@ -73,7 +88,7 @@ impl Common {
             return None;
         }
         let delay = self.claim_delay(claim_window.since, claim_window.predecessor)?;
-        let draw = self.draw?;
+        let draw = self.next_claim.draw?;
         let due = claim_window.since + delay.fixed + delay.random.mul_f64(draw.share.as_secs_f64());
         self.beside_roles.claim_due(due.max(not_before))
     }
@@ -90,7 +105,9 @@ impl Common {
             _ if self.cooling_off.is_some() => (None, None, Some(Waiting::CoolingOff)),
             View::Undecided(_) if self.listener.was_cut() => (None, None, Some(Waiting::Cut)),
             View::Undecided(_) => (None, None, Some(Waiting::Undecided)),
-            View::NeverLed | View::Released { .. } if self.guard_is_missing => (None, None, Some(Waiting::NoGuard)),
+            View::NeverLed | View::Released { .. } if self.next_claim.lacks_guard => {
+                (None, None, Some(Waiting::NoGuard))
+            }
             // A claim that is almost due is not worth a log line.
             View::NeverLed | View::Released { .. }
                 if self.claim_due(not_before).is_some_and(|due| due < now + RANDOM_DELAY) =>
@@ -114,20 +131,20 @@ impl Common {
 
     fn claim_delay(&self, at: Time, predecessor: Predecessor) -> Option<Delay> {
         // If there are more partitions than roles, the group's next assignment can't be predicted.
-        let is_foreseeable = predecessor != Predecessor::Silent || !self.unused_partitions;
+        let is_foreseeable = predecessor != Predecessor::Silent || !self.group.unused_partitions;
         self.precedence.delay(at, if is_foreseeable { predecessor } else { Predecessor::Gone })
     }
 
     /// Draws a delay once for each vacancy or silence, and again after a void claim.
     fn draw_delay(&mut self, now: Time) {
         let Some(claim_window) = self.listener.claim_window() else {
-            self.draw = None;
+            self.next_claim.draw = None;
             return;
         };
-        if self.draw.is_none_or(|draw| draw.since != claim_window.since) {
+        if self.next_claim.draw.is_none_or(|draw| draw.since != claim_window.since) {
             let may_claim = self.claim_delay(now, claim_window.predecessor).is_some();
             let share = self.random.up_to(Duration::from_secs(1));
-            self.draw = may_claim.then_some(Draw { since: claim_window.since, share });
+            self.next_claim.draw = may_claim.then_some(Draw { since: claim_window.since, share });
         }
     }
 
@@ -138,7 +155,7 @@ impl Common {
         if self.may_not_claim() {
             // An answer that is still missing may be a reason to exit with another status.
             Some(after_first_answer)
-        } else if self.listener.has_read_other_leader() || self.claim_unanswered {
+        } else if self.listener.has_read_other_leader() || self.next_claim.is_unanswered {
             Some(until)
         } else if self.listener.is_answered() {
             None
@@ -194,7 +211,7 @@ impl Common {
 
     /// Whether nothing may be claimed on this machine for now, whatever the election's state is.
     pub(super) fn may_not_claim(&self) -> bool {
-        self.claims_are_held || self.guard_is_missing
+        self.next_claim.is_held || self.next_claim.lacks_guard
     }
 
     /// The time from which a claim that was sent at `sent` is too late: the job would get the fence warning before a beat had an interval's
@@ -208,11 +225,11 @@ impl Common {
     /// Handles a claim that was not read back within its lease: either the producer or the reader has failed. The log's end shows whether
     /// there are more records to read. A producer that has failed for two leases is renewed.
     pub(super) fn claim_went_unanswered(&mut self, now: Time, sent: Time) {
-        self.claim_unanswered = true;
+        self.next_claim.is_unanswered = true;
         self.actions.push_back(Action::LookForEnd);
-        let since = *self.unanswered_since.get_or_insert(sent);
+        let since = *self.next_claim.unanswered_since.get_or_insert(sent);
         if now >= since + self.timings.lease() * 2 {
-            self.unanswered_since = Some(now);
+            self.next_claim.unanswered_since = Some(now);
             self.actions.push_back(Action::RenewProducer);
             self.ask_identity_again();
         }
@@ -220,6 +237,6 @@ impl Common {
 
     /// Notes that a record was read, so Kafka answers.
     pub(super) const fn kafka_answers(&mut self) {
-        (self.claim_unanswered, self.unanswered_since) = (false, None);
+        (self.next_claim.is_unanswered, self.next_claim.unanswered_since) = (false, None);
     }
 }

@@ -6,9 +6,11 @@ use core::time::Duration;
 
 use super::action::{Action, Note, StandbyReason};
 use super::beside_roles::BesideRoles;
-use super::claims::Draw;
+use super::claims::NextClaim;
 use super::identifying::KnownTopic;
+use super::membership::Membership;
 use super::preempting::Preemption;
+use super::statistics::Statistics;
 use super::{Identity, Judgement, Setup};
 use crate::journal::{Term, Verdict, View};
 use crate::late_beat::Punctuality;
@@ -23,7 +25,6 @@ use crate::timings::Timings;
 
 /// The part of a candidate's state that does not depend on its role, and its pending actions.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
 pub(super) struct Common {
     pub(super) identity: Identity,
     pub(super) timings: Timings,
@@ -48,46 +49,28 @@ pub(super) struct Common {
     pub(super) preemption: Option<Preemption>,
     /// Its own last lead was lost, so it waits longer before it preempts another.
     pub(super) has_lost_lead: bool,
-    /// Whether the node forbids claims for now.
-    pub(super) claims_are_held: bool,
-    /// Whether no job could run under a claim, because this machine lacks a guard.
-    pub(super) guard_is_missing: bool,
     /// The processes with many roles in its group, if its own has no roles.
     pub(super) beside_roles: BesideRoles,
     /// Its process stands in other elections too, with one member of the group, and sends one hello for all of them.
     pub(super) is_one_of_many: bool,
-    /// Whether it is a member of the group, or about to be.
-    pub(super) in_group: bool,
-    /// Why the group does not take it, if it does not.
-    pub(super) group_refusal: Option<Box<str>>,
-    /// The id under which it held the partition when it left the group; the release contains it.
-    pub(super) left_as: Option<Box<str>>,
+    /// Its membership of the group.
+    pub(super) group: Membership,
+    /// What delays or forbids its next claim.
+    pub(super) next_claim: NextClaim,
     /// The successor for which it stands down; the release contains it.
     pub(super) successor: Option<MemberId>,
     /// The term released last, and the successor that its release names.
     pub(super) released_for: Option<(Offset, MemberId)>,
-    /// The topic has more partitions than roles: a revoke ends no lead.
-    pub(super) unused_partitions: bool,
     /// `--wait`, until the first lead.
     pub(super) wait_until: Option<Time>,
     /// When the process started.
     pub(super) started: Time,
     /// When the next hello is due; none before Kafka's first answer.
     pub(super) next_hello: Option<Time>,
-    /// The random part of the next claim's delay, drawn once for each vacancy.
-    pub(super) draw: Option<Draw>,
-    /// A claim was not read back within its lease, and no record has been read since: Kafka does not answer.
-    pub(super) claim_unanswered: bool,
-    /// Since when claims have not been read back, or when the producer was renewed for that reason.
-    pub(super) unanswered_since: Option<Time>,
     /// The last report about standing by.
     pub(super) standing_by: Option<StandbyReason>,
-    /// The leader, and since when it has been known.
-    pub(super) leader_since: Shown<Option<(Offset, Time)>>,
-    /// Counts of the records read since listening began.
-    pub(super) counts: Shown<Counts>,
-    /// When the leader's records were appended.
-    pub(super) punctuality: Shown<Punctuality>,
+    /// What is only displayed.
+    pub(super) shown: Shown<Statistics>,
     pub(super) actions: VecDeque<Action>,
 }
 
@@ -117,26 +100,17 @@ impl Common {
             cooling_off: None,
             preemption: None,
             has_lost_lead: false,
-            claims_are_held: false,
-            guard_is_missing: false,
             beside_roles: BesideRoles::default(),
             is_one_of_many: false,
-            in_group: false,
-            group_refusal: None,
-            left_as: None,
+            group: Membership::default(),
+            next_claim: NextClaim::default(),
             successor: None,
             released_for: None,
-            unused_partitions: false,
             wait_until: wait.map(|wait| started + wait),
             started,
             next_hello: None,
-            draw: None,
-            claim_unanswered: false,
-            unanswered_since: None,
             standing_by: None,
-            leader_since: Shown(None),
-            counts: Shown::default(),
-            punctuality: Shown::default(),
+            shown: Shown::default(),
             actions: VecDeque::from([Action::ReadAnew]),
         }
     }
@@ -191,7 +165,7 @@ impl Common {
         let seq = self.next_seq();
         let mut hello = self.identity.hello.clone();
         if let Body::Hello { group_member, group_refuses, overlap_ms, waits_ms, joined, leaves, .. } = &mut hello {
-            group_refuses.clone_from(&self.group_refusal);
+            group_refuses.clone_from(&self.group.refusal);
             *joined = self.beside_roles.joined();
             *group_member = self.precedence.group_member().map(Into::into);
             *overlap_ms = self.overlap_ms();
@@ -250,7 +224,7 @@ impl Common {
                     // leader.
                     let has_died = why.as_deref() == Some(Why::SupervisorDied.as_str())
                         && self.precedence.standing() == Standing::Elsewhere
-                        && !self.unused_partitions;
+                        && !self.group.unused_partitions;
                     match group_member.as_ref().or(known.as_ref().filter(|_| has_died)) {
                         Some(left) => self.precedence.foresee(now, left),
                         None => self.precedence.forget_foresight(),
@@ -258,29 +232,6 @@ impl Common {
                 }
             }
             Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } | Body::Request { .. } => {}
-        }
-    }
-
-    /// Counts a record of any candidate for the statistics.
-    pub(super) fn count(&mut self, record: &Record, received: Received) {
-        let counts = &mut self.counts.0;
-        match (&record.body, received.verdict) {
-            _ if !received.fresh => {}
-            (Body::Claim { .. }, Verdict::Effective) => (counts.terms, counts.void_in_a_row) = (counts.terms + 1, 0),
-            (Body::Claim { .. }, Verdict::Void) => {
-                counts.void_claims += 1;
-                counts.void_in_a_row = counts.void_in_a_row.saturating_add(1);
-            }
-            (Body::Beat { .. } | Body::Release { .. }, Verdict::Effective) => counts.void_in_a_row = 0,
-            _ => {}
-        }
-    }
-
-    /// Records when the leader's record was appended.
-    pub(super) fn note_written(&mut self, record: Option<&Record>, verdict: Verdict, written_ms: Option<u64>) {
-        let (View::Led(term), Some(record)) = (self.listener.journal().view(), record) else { return };
-        if verdict == Verdict::Effective {
-            self.punctuality.0.read(term.offset, term.lease, record, written_ms);
         }
     }
 
@@ -298,15 +249,15 @@ impl Common {
             self.precedence.lost_to(leader);
         }
         self.precedence.set_leader(leader);
-        if self.leader_since.0.map(|(term, _)| term) != term {
-            self.leader_since.0 = term.map(|term| (term, now));
+        if self.shown.0.leader_since.map(|(term, _)| term) != term {
+            self.shown.0.leader_since = term.map(|term| (term, now));
         }
     }
 
     /// Handles a cut of the history: earlier records and judgements don't apply to the present log.
     pub(super) fn forget_history(&mut self, now: Time) {
         self.topic = self.topic.after_cut(now);
-        self.leader_since.0 = None;
+        self.shown.0.leader_since = None;
         self.precedence.set_leader(None);
         self.listener.history_cut(now);
         // Terms may start from 0 again.
@@ -353,13 +304,5 @@ impl Common {
     /// Why it exits when it holds nothing, if it does.
     pub(super) fn departure(&self) -> Option<Departure> {
         self.leaving.map(|why| if why == Why::Ended { Departure::Ended } else { Departure::Left })
-    }
-
-    /// Reports the unused partitions once, if a revocation would end a lead otherwise.
-    pub(super) fn learn_of_unused_partitions(&mut self) {
-        if self.in_group && !self.unused_partitions {
-            self.unused_partitions = true;
-            self.actions.push_back(Action::Note(Note::UnusedPartitions));
-        }
     }
 }

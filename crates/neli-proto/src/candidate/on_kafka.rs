@@ -117,10 +117,10 @@ impl Candidate {
     pub(super) fn revoked(&mut self, now: Time) {
         let common = &mut self.common;
         let was_assigned = common.precedence.standing() == Standing::Assigned;
-        if common.in_group {
+        if common.group.is_member {
             common.precedence.set_standing(Standing::Elsewhere);
         }
-        if !was_assigned || common.unused_partitions {
+        if !was_assigned || common.group.unused_partitions {
             return;
         }
         match &mut self.state {

@@ -32,8 +32,8 @@ impl Candidate {
         let Local { job, lacks_guard, is_stopped, is_suspended } = local;
         let seen = self.seen;
         (self.seen.is_stopped, self.seen.is_suspended) = (is_stopped, is_suspended);
-        if lacks_guard != self.common.guard_is_missing {
-            self.on_local(now, |candidate| candidate.common.guard_is_missing = lacks_guard);
+        if lacks_guard != self.common.next_claim.lacks_guard {
+            self.on_local(now, |candidate| candidate.common.next_claim.lacks_guard = lacks_guard);
         }
         if is_stopped && !seen.is_stopped {
             self.stand_down(now, Why::Stopped, true);
@@ -174,8 +174,8 @@ impl Candidate {
 
     /// Forbids claims while `are_held`.
     pub(crate) fn hold_claims(&mut self, now: Time, are_held: bool) {
-        let ends = self.common.claims_are_held && !are_held;
-        self.common.claims_are_held = are_held;
+        let ends = self.common.next_claim.is_held && !are_held;
+        self.common.next_claim.is_held = are_held;
         if ends {
             self.handle_timeout(now);
         }

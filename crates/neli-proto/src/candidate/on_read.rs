@@ -232,7 +232,7 @@ impl Candidate {
         if claiming.stood_down.is_some_and(Why::lets_another_lead) {
             common.cool_off(now);
         }
-        common.draw = None;
+        common.next_claim.draw = None;
         self.become_standby(not_before);
     }
 

@@ -82,12 +82,18 @@ impl Candidate {
                 member: term.member.clone(),
                 name: term.name.clone(),
                 term: term.offset,
-                since: self.common.leader_since.0.filter(|(known, _)| *known == term.offset).map(|(_, since)| since),
+                since: self
+                    .common
+                    .shown
+                    .0
+                    .leader_since
+                    .filter(|(known, _)| *known == term.offset)
+                    .map(|(_, since)| since),
                 is_self: term.member.as_ref() == Some(&self.common.identity.member),
                 lease: term.lease,
                 received: self.common.listener.last_effective(),
-                late: self.common.punctuality.0.late(term.offset),
-                overdue_after: self.common.punctuality.0.overdue_after(term.lease),
+                late: self.common.shown.0.punctuality.late(term.offset),
+                overdue_after: self.common.shown.0.punctuality.overdue_after(term.lease),
             }),
             View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
         }
@@ -108,7 +114,7 @@ impl Candidate {
 
     /// Counts of the records read since listening began.
     pub(crate) const fn counts(&self) -> Counts {
-        self.common.counts.0
+        self.common.shown.0.counts
     }
 
     /// The other candidates known by their hellos, without the leader.
@@ -145,7 +151,7 @@ impl Candidate {
             State::Departed | State::Fenced(_) | State::Leading(_) | State::Overlapped(_) => return None,
             State::Releasing(releasing) => (Awaited::Delivery, Some(releasing.gives_up_at)),
             State::StandingBy { .. } if !common.listener.is_caught_up() => (Awaited::Records, None),
-            State::StandingBy { .. } if common.claims_are_held => (Awaited::Facts, None),
+            State::StandingBy { .. } if common.next_claim.is_held => (Awaited::Facts, None),
             State::StandingBy { .. } if common.cooling_off.is_some() => (Awaited::CoolOff, common.cooling_off),
             State::StandingBy { .. } if common.judgement == (Judgement::Awaited { claimed: true }) => {
                 (Awaited::Judgement, None)

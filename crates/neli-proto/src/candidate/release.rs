@@ -98,7 +98,7 @@ impl Releasing {
             why: Some(self.why.as_str().into()),
             exit: self.end.exit,
             late_ms: self.end.late.map(millis_rounded_up),
-            group_member: common.left_as.clone(),
+            group_member: common.group.left_as.clone(),
             once: self.end.once.clone(),
             // With any other reason, no successor is named.
             successor: common.successor.clone().filter(|_| self.why == Why::Spread),

@@ -60,7 +60,7 @@ impl Candidate {
             *claimed = true;
         }
         // If Kafka does not answer, that was reported, and there is a new attempt each lease.
-        if !common.claim_unanswered {
+        if !common.next_claim.is_unanswered {
             common.standing_by = None;
             common.actions.push_back(Action::Note(Note::Claiming { after }));
         }

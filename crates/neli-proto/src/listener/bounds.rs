@@ -76,11 +76,14 @@ impl Listener {
         }
         // A record that was appended since the last reading is not skipped, because in a later reading it would count as received long ago.
         let from = start.max((end - self.span).min(self.frontier));
-        let origin = match () {
-            () if self.history_cut || from > start => Origin::Middle,
-            () if start > 0 => Origin::CutHead,
-            () if trusted => Origin::Beginning,
-            () => Origin::Middle,
+        let origin = if self.history_cut || from > start {
+            Origin::Middle
+        } else if start > 0 {
+            Origin::CutHead
+        } else if trusted {
+            Origin::Beginning
+        } else {
+            Origin::Middle
         };
         self.distrusted = from == 0 && origin == Origin::Middle && !self.history_cut;
         self.journal = self.journal.read_again_from(from, origin);
