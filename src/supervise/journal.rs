@@ -1,21 +1,19 @@
 //! Passes the events of one election to its node, and logs those that users should know.
 
-use neli::program::{clock, undecodable};
+use neli::program::undecodable;
 use neli_proto::candidate::Event;
 use neli_proto::precedence::Standing;
-use neli_proto::time::{Time, millis};
+use neli_proto::time::Time;
 
-use crate::report::log::{Event as LogEvent, timestamp};
-use crate::supervise::kafka_state::Trust;
+use crate::report::log::Event as LogEvent;
 use crate::supervise::main_loop::MainLoop;
 
 impl MainLoop {
     /// Handles an event of an election.
-    pub(super) fn handle_election_event(&mut self, at: usize, now: Time, mut event: Event) {
+    pub(super) fn handle_election_event(&mut self, at: usize, now: Time, event: Event) {
         self.note_election_event(at, now, &event);
-        if let Event::Answered { trusted, .. } = &mut event {
+        if let Event::Answered { .. } = event {
             self.reserve_of_client.take_back();
-            *trusted = self.log_is_trusted(now);
         }
         if let Some(publisher) = &mut self.publisher {
             publisher.read(at, now, &event);
@@ -42,7 +40,6 @@ impl MainLoop {
             | Event::HelloAsked { .. }
             | Event::HelloReceived(_)
             | Event::HistoryCut
-            | Event::LogTrusted
             | Event::Named { .. }
             | Event::Passed { .. }
             | Event::ReachedEnd { .. }
@@ -55,25 +52,5 @@ impl MainLoop {
             | Event::Undelivered { .. }
             | Event::UnusedPartitions => {}
         }
-    }
-
-    /// Whether an empty log is a new one. An embedded broker that follows a killed one has lost the log; that is warned about once.
-    fn log_is_trusted(&mut self, now: Time) -> bool {
-        let embedded = self.nodes.session.access().embedded.as_ref();
-        let trusted_from = embedded.map_or(Time::ZERO, |broker| broker.trusted_from());
-        let trusted_from = match self.kafka.trust_in_log(now, trusted_from) {
-            Trust::Full => return true,
-            Trust::From { is_known: true, .. } => return false,
-            Trust::From { at, is_known: false } => at,
-        };
-        let left = trusted_from.since(now);
-        let left_ms = millis(left);
-        let until = timestamp(clock::wall_ms().saturating_add(left_ms));
-        self.logger.warn(format!(
-            "the embedded broker before this one was killed, or stopped while or soon after candidates ran, and its journal is lost: a \
-             job may still run under a lease from it, so nobody leads until {until}, in {}s, when the longest lease is over",
-            left.as_secs() + 1
-        ));
-        false
     }
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use neli::program::embedded::FoundBroker;
 use neli::program::{Access, Session, SessionEvent, SessionSettings, Unperformed, clock};
 use neli_proto::broker_death;
+use neli_proto::candidate;
 use neli_proto::node::{self, Action};
-use neli_proto::time::Time;
+use neli_proto::record::Body;
 
 use crate::config::Config;
 use crate::exit::StartupError;
@@ -34,6 +34,9 @@ pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) ->
 
 impl MainLoop {
     pub(super) fn handle_session_event(&mut self, event: SessionEvent) {
+        if self.broker_has_ended() {
+            return;
+        }
         let now = clock::now();
         match event {
             SessionEvent::AppendRefused { error } => self.kafka.append_was_refused(now, error),
@@ -49,7 +52,6 @@ impl MainLoop {
             SessionEvent::Group { refusal: None } => drop(self.kafka.group.end(now)),
             SessionEvent::Hello { offset, value } => self.nodes.handle_hello(now, offset, &value),
             SessionEvent::HelloDelivered => self.kafka.refused_appends.end(),
-            SessionEvent::Moved(found) => self.move_to(now, &found),
             SessionEvent::Refused { error } => {
                 self.nodes.tell_all(&node::Event::Refused { error: error.into() });
             }
@@ -69,6 +71,9 @@ impl MainLoop {
 
     /// Performs those actions of a node that concern Kafka.
     pub(super) fn perform_in_kafka(&mut self, at: usize, action: &Action) {
+        if self.broker_has_ended() {
+            return self.perform_without_broker(at, action);
+        }
         if let Action::ReadAnew = action {
             self.nodes.roles[at].readings += 1;
         }
@@ -91,10 +96,47 @@ impl MainLoop {
         }
     }
 
-    /// Handles the death of the embedded broker: another one runs, with an empty journal.
-    fn move_to(&mut self, now: Time, found: &FoundBroker) {
-        let alone = self.nodes.are_alone(now);
-        self.nodes.session.move_to(found, &self.config.client.properties, alone);
+    // ---- --embedded -------------------------------------------------------------------------------------------------
+
+    pub(super) fn warn_of_trial(&self) {
+        let access = self.nodes.session.access();
+        if access.embedded.is_some() {
+            self.logger.warn(format!(
+                "--embedded is for a trial on this one machine: its broker, at {}, keeps nothing",
+                access.bootstrap
+            ));
+        }
+    }
+
+    pub(super) fn broker_has_ended(&self) -> bool {
+        self.broker.as_ref().is_some_and(|broker| broker.has_ended)
+    }
+
+    /// Ends the process. A job that runs is stopped in order, as far as its lease permits: until nothing of it is left, this process and the
+    /// guard keep the next broker from starting.
+    pub(super) fn end_with_broker(&mut self) {
+        self.broker.iter_mut().for_each(|broker| broker.has_ended = true);
+        let error = "the embedded broker has ended, and its journal with it, so this candidate ends too; start the candidates again, and the \
+                     first one starts a new broker";
+        self.nodes.tell_all(&node::Event::Refused { error: error.into() });
+        for at in 0..self.nodes.roles.len() {
+            if self.nodes.roles[at].node.leads().is_none() {
+                self.forget_journal(at);
+            }
+        }
+    }
+
+    /// A release would reach nobody, and is not waited for.
+    pub(super) fn perform_without_broker(&mut self, at: usize, action: &Action) {
+        if let Action::Send { record } = action
+            && let Body::Release { .. } = record.body
+        {
+            self.forget_journal(at);
+        }
+    }
+
+    fn forget_journal(&mut self, at: usize) {
+        self.tell(at, node::Event::Election(candidate::Event::HistoryCut));
     }
 
     /// Warns once if the lease is shorter than a broker's death takes.

@@ -1,7 +1,7 @@
 //! Performs the nodes' actions.
 
 use neli::program::clock;
-use neli_proto::candidate;
+use neli_proto::candidate::{self, Milestone};
 use neli_proto::node::{Action, Event, HookRun, Note, Refusal};
 use neli_proto::record::Body;
 use neli_proto::supervisor;
@@ -71,14 +71,16 @@ impl MainLoop {
         }
     }
 
-    /// Logs a note; only once if it is about the process and not the role.
+    /// Logs a note; only once if it is about the process and not the role, and not a release that has no journal.
     fn note(&mut self, at: usize, note: Note) {
         self.publisher.iter_mut().for_each(|publisher| publisher.count(at, &note));
-        let is_repeated = match &note {
+        let is_left_out = match &note {
             Note::Election(candidate::Note::TopicUnnamed | candidate::Note::UnusedPartitions) => at > 0,
             Note::Refused(Refusal::Said(error)) => {
                 self.nodes.roles.len() > 1 && self.refusal.replace(error.clone()).as_ref() == Some(error)
             }
+            // Nobody is left who would wait for it.
+            Note::Milestone(Milestone::Released { .. }) => self.broker_has_ended(),
             Note::Election(_)
             | Note::HookFailed { .. }
             | Note::Job { .. }
@@ -87,7 +89,7 @@ impl MainLoop {
             | Note::Refused(Refusal::TopicRemade) => false,
         };
         let is_run_again = matches!(note, Note::Job { note: supervisor::Note::Restarting { .. }, .. });
-        if !is_repeated {
+        if !is_left_out {
             let role = &self.nodes.roles[at];
             let guard = role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw());
             let (lease_end, awaits) = (role.node.lease_end(), role.node.awaits());

@@ -140,8 +140,8 @@ impl Candidate {
         // The end of a lease is handled before the event, because no event can extend a lease that has ended.
         self.end_lease_if_over(now);
         match event {
-            Event::Answered { asked, start, end, trusted } => {
-                self.answered(now, LogBounds { asked, start, end, trusted });
+            Event::Answered { asked, start, end } => {
+                self.answered(now, LogBounds { asked, start, end });
             }
             Event::Delivered { seq } => self.delivered(now, seq),
             Event::GroupRefuses { words } => self.common.group_refuses(now, words),
@@ -151,7 +151,6 @@ impl Candidate {
             }
             Event::HelloReceived(hello) => self.common.precedence.received(now, hello),
             Event::HistoryCut => self.history_cut(now),
-            Event::LogTrusted => self.log_trusted(now),
             Event::Named { id } => self.common.named(now, id),
             Event::ReachedEnd { next } => self.common.listener.reached(now, next),
             Event::Read { offset, record, written_ms } => self.read(now, offset, record.as_ref(), written_ms),

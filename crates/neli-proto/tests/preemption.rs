@@ -136,7 +136,7 @@ impl World {
             match action {
                 Action::ReadAnew => {
                     let end = i64::try_from(read).unwrap_or(i64::MAX);
-                    member.candidate.handle(now, Event::Answered { asked: now, start: 0, end, trusted: true });
+                    member.candidate.handle(now, Event::Answered { asked: now, start: 0, end });
                 }
                 Action::ReadFrom(from) => {
                     let from = usize::try_from(from).unwrap_or_default();

@@ -40,14 +40,6 @@ impl Candidate {
         self.common.forget_history(now);
     }
 
-    /// From now on an empty log can be trusted. A candidate that waits for silence only because the log was not trusted reads the log again,
-    /// because it may be vacant.
-    pub(super) fn log_trusted(&mut self, now: Time) {
-        if matches!(self.state, State::StandingBy { .. }) && self.common.listener.is_undecided_by_distrust() {
-            self.common.ask_anew(now);
-        }
-    }
-
     /// Handles the judgement that the topic may carry an election (R0).
     pub(super) fn topic_judged(&mut self, now: Time, cut_is_harmless: bool, gaps_are_markers: bool) {
         self.common.judgement = Judgement::Fit;

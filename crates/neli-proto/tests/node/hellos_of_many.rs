@@ -99,7 +99,7 @@ fn becomes_undecided(many: &mut ManyRoles, now: Time, role: usize) {
     let mut node = Node::new(now, Host::settings(now, &[], true), Random::from_seed(1)).one_of_many();
     let identity = TopicIdentity::Unnamed;
     many.tell(now, role, &mut node, candidate::Event::TopicIdentified { asked: now, identity });
-    many.tell(now, role, &mut node, candidate::Event::Answered { asked: now, start: 5, end: 5, trusted: true });
+    many.tell(now, role, &mut node, candidate::Event::Answered { asked: now, start: 5, end: 5 });
 }
 
 #[test]

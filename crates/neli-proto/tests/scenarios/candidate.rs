@@ -157,12 +157,7 @@ impl Scenario {
         match words.verb() {
             "answered" => {
                 let held = words.range(1);
-                Event::Answered {
-                    asked: words.time_of("asked").unwrap_or(self.now),
-                    start: held.start,
-                    end: held.end,
-                    trusted: !words.says("untrusted"),
-                }
+                Event::Answered { asked: words.time_of("asked").unwrap_or(self.now), start: held.start, end: held.end }
             }
             "cut" => Event::HistoryCut,
             "delivered" => Event::Delivered { seq: words.number(1) },
@@ -188,7 +183,6 @@ impl Scenario {
                 "unknown" => Standing::Unknown,
                 other => panic!("{other} is no standing"),
             }),
-            "trusted" => Event::LogTrusted,
             "topic" => Event::TopicIdentified {
                 asked: words.time_of("asked").unwrap_or(self.now),
                 identity: match words.word(1) {

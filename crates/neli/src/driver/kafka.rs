@@ -39,7 +39,6 @@ impl Driver {
             | SessionEvent::Debug(_)
             // The library has no keys.
             | SessionEvent::Facts { .. }
-            | SessionEvent::Moved(_)
             // The topic is fit nevertheless, and `neli-run doctor` names the risks.
             | SessionEvent::Risks { .. } => {}
             SessionEvent::Up => self.nodes.roles.iter().for_each(|role| role.set_trouble(None)),

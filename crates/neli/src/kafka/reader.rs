@@ -287,7 +287,7 @@ impl Asker {
         }
         self.unknown_since = None;
         self.reading.up();
-        self.reading.send_own(partition, Event::Answered { asked, start, end, trusted: true });
+        self.reading.send_own(partition, Event::Answered { asked, start, end });
         self.found = true;
         self.reaches_leaders_first = false;
         self.leaders = None;
