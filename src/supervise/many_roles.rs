@@ -10,7 +10,6 @@ use neli_proto::topic::{self, Risk};
 
 use crate::config::Config;
 use crate::report::log::timestamp;
-use crate::report::notes;
 use crate::supervise::main_loop::MainLoop;
 
 /// The object for a process with many elections; `None` with a single one.
@@ -23,6 +22,7 @@ pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
         pid: Some(std::process::id()),
         version: Some(env!("CARGO_PKG_VERSION").into()),
         elector: Some(config.timings.elector().name().into()),
+        group_refuses: None,
         roles: Some(roles.text.as_str().into()),
         partitions: None,
         priority: config.priority,
@@ -46,7 +46,6 @@ impl MainLoop {
     pub(super) fn log_notes(&mut self) {
         while let Some(note) = self.nodes.poll_note() {
             match note {
-                Note::SpreadWithoutGroup { partitions } => self.warn_of_partitions(partitions),
                 Note::SharesNoRole { warning } => self.logger.warn(warning.into()),
                 Note::Wait { why, until } => self.warn_of_doubt(&why, until),
             }
@@ -58,11 +57,6 @@ impl MainLoop {
         if at == 0 && self.nodes.roles[at].readings == 1 {
             self.logger.warn(format!("topic {:?}: {}", self.config.election.topic, topic::warning(risks)));
         }
-    }
-
-    fn warn_of_partitions(&self, partitions: u32) {
-        let roles = u32::try_from(self.nodes.roles.len()).unwrap_or(u32::MAX);
-        self.logger.warn(notes::of_roles_without_group(&self.config.election.topic, partitions, roles));
     }
 
     fn warn_of_doubt(&self, why: &str, until: Time) {

@@ -75,7 +75,7 @@ impl MainLoop {
     fn note(&mut self, at: usize, note: Note) {
         self.publisher.iter_mut().for_each(|publisher| publisher.count(at, &note));
         let is_left_out = match &note {
-            Note::Election(candidate::Note::TopicUnnamed | candidate::Note::UnusedPartitions) => at > 0,
+            Note::Election(candidate::Note::TopicUnnamed) => at > 0,
             Note::Refused(Refusal::Said(error)) => {
                 self.nodes.roles.len() > 1 && self.refusal.replace(error.clone()).as_ref() == Some(error)
             }

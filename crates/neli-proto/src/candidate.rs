@@ -123,6 +123,7 @@ impl Candidate {
     #[must_use]
     pub fn one_of_many(mut self) -> Self {
         self.common.is_one_of_many = true;
+        self.common.precedence.one_of_many();
         self
     }
 

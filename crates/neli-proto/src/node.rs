@@ -105,7 +105,7 @@ impl Node {
     /// group.
     #[must_use]
     pub fn one_of_many(self) -> Self {
-        Self { candidate: self.candidate.one_of_many(), supervisor: self.supervisor.one_of_many(), ..self }
+        Self { candidate: self.candidate.one_of_many(), ..self }
     }
 
     /// The next action.
@@ -165,7 +165,6 @@ impl Node {
             }
             Event::Refused { error } => self.refuse(now, Refusal::Said(error)),
             Event::Signal { signal } => self.supervisor.handle_signal(now, signal),
-            Event::HolderMayBeIdle(may_be) => self.candidate.set_holder_may_be_idle(now, may_be),
             Event::SpreadBy(delay) => self.candidate.spread_by(now, delay),
             Event::StandDown { why, leaving } => self.candidate.stand_down(now, why, leaving),
             Event::Window(window) => self.once.iter_mut().for_each(|once| once.window_shown(now, &window)),

@@ -86,7 +86,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RevokedOfUnusedPartitions",
         breaks: "Group: a leader stands down when the group takes its partition away, although the group only balances unused partitions",
-        edits: &[edit("if !was_assigned || ‹common.group.unused_partitions› {", "false")],
+        edits: &[edit("if !was_assigned || ‹common.group.unused_partitions› || common.is_one_of_many {", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {

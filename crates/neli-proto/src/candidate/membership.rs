@@ -153,7 +153,7 @@ impl Common {
 
     /// Reports the unused partitions once, if a revocation would end a lead otherwise.
     pub(super) fn learn_of_unused_partitions(&mut self) {
-        if self.group.is_member && !self.group.unused_partitions {
+        if self.group.is_member && !self.group.unused_partitions && !self.is_one_of_many {
             self.group.unused_partitions = true;
             self.actions.push_back(Action::Note(Note::UnusedPartitions));
         }

@@ -105,14 +105,14 @@ impl Candidate {
 
     /// Handles a revocation: the partition was given to another member. A leader that never had the partition continues to lead, since it
     /// was not taken from it. If the topic has more partitions than roles, the group moves this one like any other, so a revocation shows
-    /// nothing about the leader.
+    /// nothing about the leader. One of many roles is kept as well: the number of roles decides which process gives one up.
     pub(super) fn revoked(&mut self, now: Time) {
         let common = &mut self.common;
         let was_assigned = common.precedence.standing() == Standing::Assigned;
         if common.group.is_member {
             common.precedence.set_standing(Standing::Elsewhere);
         }
-        if !was_assigned || common.group.unused_partitions {
+        if !was_assigned || common.group.unused_partitions || common.is_one_of_many {
             return;
         }
         match &mut self.state {

@@ -29,11 +29,11 @@ impl Candidate {
     }
 
     /// Stands down in favour of another candidate, if it leads and is not standing down already: another member holds fewer roles than its
-    /// share. `to` is `None` for the member to which the group has assigned the partition.
-    pub fn hand_over(&mut self, now: Time, to: Option<MemberId>) {
+    /// share.
+    pub fn hand_over(&mut self, now: Time, to: MemberId) {
         self.on_local(now, |candidate| {
             if candidate.holding() == Holding::Leading {
-                candidate.common.successor = to;
+                candidate.common.successor = Some(to);
                 candidate.stand_down_for(now, Why::Spread, false);
             }
         });
@@ -42,11 +42,6 @@ impl Candidate {
     /// Adds this time to the claim delay from now on; with `None`, the candidate claims nothing.
     pub fn spread_by(&mut self, now: Time, delay: Option<Duration>) {
         self.on_local(now, |candidate| candidate.common.precedence.set_spread_delay(delay));
-    }
-
-    /// Notes whether the member that has the role's partition is possibly one that does not lead the role.
-    pub(crate) fn set_holder_may_be_idle(&mut self, now: Time, may_be: bool) {
-        self.on_local(now, |candidate| candidate.common.precedence.set_holder_may_be_idle(may_be));
     }
 }
 

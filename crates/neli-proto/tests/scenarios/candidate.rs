@@ -104,7 +104,7 @@ impl Scenario {
             "fenced" => return self.set_job(Some(self.alive(Some(words.why())))),
             "guard-is-missing" => self.lacks_guard = true,
             "guard-lives" => self.lacks_guard = false,
-            "hand-over" => self.candidate.hand_over(now, words.value("to").map(member)),
+            "hand-over" => self.candidate.hand_over(now, member(words.needed("to", words.value("to")))),
             "job" => {
                 self.report = JobReport {
                     state: job_state(words.word(1)),
@@ -322,6 +322,7 @@ fn process_hello(words: &Words<'_>) -> ProcessHello {
         pid: None,
         version: None,
         elector: None,
+        group_refuses: None,
         roles: words.value("roles").map(Into::into),
         partitions: words.number_of("partitions"),
         priority: 0,

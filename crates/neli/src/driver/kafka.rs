@@ -53,11 +53,6 @@ impl Driver {
     pub(super) fn pass_on_notes(&mut self) {
         while let Some(note) = self.nodes.poll_note() {
             match note {
-                Note::SpreadWithoutGroup { partitions } => self.warn(&format!(
-                    "the topic has {partitions} partitions for {} roles: the group could not assign each candidate a fair share, so \
-                     the roles are spread as with the elector Log",
-                    self.nodes.roles.len()
-                )),
                 Note::SharesNoRole { warning } => self.warn(&warning),
                 Note::Wait { why, until } => self.warn(&format!(
                     "{why}; that candidate may have left: this process claims nothing for {} s, unless it learns \
