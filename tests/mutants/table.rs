@@ -5,7 +5,7 @@
 //! again or not at all, and with those of [`overlap`] a third job runs, or two run for too long.
 
 use crate::mutant::Notice::{Chaos, Model, Scenarios};
-use crate::mutant::{Edit, Mutant, edit};
+use crate::mutant::{Edit, Mutant, edit, edit_in};
 
 mod awaited_guard;
 mod behaviour;
@@ -45,12 +45,14 @@ const MUTANTS: &[Mutant] = &[
         name: "AcknowledgedClaimTaken",
         breaks: "R3: a claim counts as effective when its delivery is acknowledged",
         edits: &[edit(
-            "self.step(now, Input::Delivered { seq });",
-            "if let crate::candidate::state::State::Claiming(_) = self.state {
+            "if let State::Releasing(releasing) = &self.state && releasing.seq == seq { self.release_is_over(now, true); }",
+            "if let State::Claiming(_) = self.state {
                 let claim = OwnClaim { term: self.common.listener.last() + 1, seq: Some(seq) };
-                self.step(now, Input::ClaimEffective(claim));
-            } else {
-                self.step(now, Input::Delivered { seq });
+                self.own_claim_effective(now, claim);
+            } else if let State::Releasing(releasing) = &self.state
+                && releasing.seq == seq
+            {
+                self.release_is_over(now, true);
             }",
         )],
         noticed_by: &[Model("two_starts_at_once"), Chaos(&["kill-supervisor", "term"])],
@@ -65,9 +67,9 @@ const MUTANTS: &[Mutant] = &[
         name: "EchoByKind",
         breaks: "R3: any record of the same kind by this member counts as the echo, with any `seq`",
         edits: &[
-            edit("Input::ClaimEffective(claim) if ‹claim.seq() == Some(self.seq)› =>", "true"),
-            edit("Input::ClaimVoid { seq } if ‹seq == Some(self.seq)› =>", "true"),
-            edit("self.extend_by(common, now, ‹seq›)", "self.in_flight.back().map(|beat| beat.seq)"),
+            edit("State::Claiming(claiming) if ‹claim.seq == Some(claiming.seq)› =>", "true"),
+            edit("= &self.state && ‹seq == Some(claiming.seq)›", "true"),
+            edit("self.in_flight.iter().position(|beat| Some(beat.seq) == seq)", "self.in_flight.len().checked_sub(1)"),
         ],
         noticed_by: &[Model("a_beat_that_is_lost"), Chaos(&["fade", "resign"])],
     },
@@ -143,15 +145,15 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "JudgementNotAwaited",
         breaks: "R0: a candidate leads by an effective claim before the topic was judged as suitable",
-        edits: &[edit("if ‹common.judgement != Judgement::Fit› {", "false")],
+        edits: &[edit("else if ‹common.judgement == Judgement::Fit› {", "true")],
         noticed_by: &[Model("a_topic_that_is_judged_late")],
     },
     Mutant {
         name: "LateClaimTaken",
         breaks: "R3: a claim that is read a lease after it was sent starts a lead, with a lease from the time of reading",
         edits: &[edit(
-            "let is_late = ‹now >= common.claim_expires_at(self.sent)›;",
-            "if now >= common.claim_expires_at(self.sent) { return Leading::begin(common, now, claim, now); } false",
+            "let is_late = ‹now >= common.claim_expires_at(sent)› ||",
+            "{ if now >= common.claim_expires_at(sent) { return self.become_leader(now, claim, now); } false }",
         )],
         noticed_by: &[Model("a_claim_that_comes_back_late")],
     },
@@ -159,7 +161,7 @@ const MUTANTS: &[Mutant] = &[
         name: "LeaseFromReceipt",
         breaks: "R3: the lease runs from the receipt of the echo",
         edits: &[
-            edit("Leading::begin(common, now, claim, ‹self.sent›)", "now"),
+            edit_in("claim_took_effect", "self.become_leader(now, claim, ‹sent›)", "now"),
             edit(
                 "self.in_flight.remove(index)",
                 "self.in_flight.remove(index).map(|beat| SentBeat { at: now, ..beat })",
@@ -194,12 +196,13 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OwnLeaseOfSilence",
         breaks: "R2: silence is measured with the candidate's own lease, not with the leader's",
-        edits: &[edit(
-            "common.listener.claim_window()?",
+        edits: &[edit_in(
+            "claim_due",
+            "self.listener.claim_window()?",
             "{
-                let mut opening = common.listener.claim_window()?;
-                if let View::Led(term) = common.listener.journal().view() {
-                    opening.since = opening.since - term.lease.saturating_sub(common.timings.lease());
+                let mut opening = self.listener.claim_window()?;
+                if let View::Led(term) = self.listener.journal().view() {
+                    opening.since = opening.since - term.lease.saturating_sub(self.timings.lease());
                 }
                 opening
             }",

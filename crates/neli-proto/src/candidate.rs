@@ -3,22 +3,18 @@
 //! It knows the journal and the lease, but not the job. [`Candidate::wants`] is what it wants of the job, and [`Local`] what it learns of it: both
 //! are states, which the node compares after each input.
 //!
-//! `Common` contains the data that every state needs. `State` is the state in the election; its one function takes an `Input` and returns
-//! the next state.
+//! `State` is the state in the election, `Common` the data that every state needs. What happens is handled in the file of its kind (`on_read`,
+//! `on_kafka`, `on_local`, `on_timeout`), and only `transitions` replaces the state.
 
 use alloc::boxed::Box;
-use core::mem;
 use core::time::Duration;
 
 use crate::listener::LogBounds;
 use crate::random::Random;
-use crate::record::{Body, MemberId, Offset, Why};
+use crate::record::{Body, MemberId, Offset};
 use crate::time::Time;
 use common::Common;
-use reasons::rank;
-
-use standing_by::StandingBy;
-use state::{Input, State};
+use state::State;
 
 pub use crate::event::Event;
 pub use crate::note::{StandbyReason, Waiting};
@@ -28,26 +24,25 @@ pub use action::Action;
 pub use position::Position;
 
 mod action;
-mod awaiting_judgement;
 mod beside_roles;
-mod claiming;
+mod claims;
 mod common;
-mod fenced;
 mod identifying;
-mod leading;
-mod local;
+mod lease;
 mod membership;
-mod overlapped;
+mod on_kafka;
+mod on_local;
+mod on_read;
+mod on_timeout;
 mod overlapping;
 mod position;
 mod preempting;
-mod reading;
 mod reasons;
-mod releasing;
+mod release;
 mod spreading;
-mod standing_by;
 mod state;
-mod suspended;
+mod statistics;
+mod transitions;
 
 /// The identity of a candidate.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -91,7 +86,7 @@ pub struct Setup {
 pub struct Candidate {
     common: Common,
     /// What it last saw of this machine.
-    seen: local::Seen,
+    seen: on_local::Seen,
     state: State,
 }
 
@@ -118,7 +113,11 @@ impl Candidate {
     /// A candidate that begins to listen.
     #[must_use]
     pub fn new(now: Time, setup: Setup, random: Random) -> Self {
-        Self { common: Common::new(now, setup, random), seen: local::Seen::default(), state: StandingBy::from(now) }
+        Self {
+            common: Common::new(now, setup, random),
+            seen: on_local::Seen::default(),
+            state: State::StandingBy { not_before: now },
+        }
     }
 
     /// A candidate of a process with several roles: the process sends one hello for all of them, and is one member of the group.
@@ -135,35 +134,13 @@ impl Candidate {
         self.common.actions.pop_front()
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Time> {
-        if !self.state.takes_part() {
-            return None;
-        }
-        let identity_due = self.common.identity_due(self.state.confirmation());
-        [self.state.due(&self.common), self.common.next_hello, identity_due].into_iter().flatten().min()
-    }
-
-    /// Performs the actions that are due. An early call does nothing.
-    pub fn handle_timeout(&mut self, now: Time) {
-        if !self.state.takes_part() {
-            return self.step(now, Input::MoveOn);
-        }
-        self.step(now, Input::TimePassed);
-        self.common.perform_due_actions(now);
-        self.step(now, Input::TimedOut);
-        self.step(now, Input::MoveOn);
-        self.common.ask_identity_if_due(now, self.state.confirmation());
-    }
-
     /// Handles an event in Kafka.
     pub fn handle(&mut self, now: Time, event: Event) {
         if self.state == State::Departed {
             return;
         }
         // The end of a lease is handled before the event, because no event can extend a lease that has ended.
-        self.step(now, Input::TimePassed);
+        self.end_lease_if_over(now);
         match event {
             Event::Answered { asked, start, end } => {
                 self.answered(now, LogBounds { asked, start, end });
@@ -186,27 +163,12 @@ impl Candidate {
             Event::StandingChanged(standing) => self.common.stand(standing),
             Event::TopicIdentified { asked, identity } => self.identified(now, asked, identity),
             Event::TopicJudged { cut_is_harmless, gaps_are_markers } => {
-                self.common.judgement = Judgement::Fit;
-                let is_misread = self.common.listener.topic_judged(now, cut_is_harmless, gaps_are_markers);
-                self.step(now, Input::TopicJudged { is_misread });
-                self.common.introduce(now);
+                self.topic_judged(now, cut_is_harmless, gaps_are_markers);
             }
             Event::Undecodable { .. } => self.common.listener.undecodable(now),
             Event::UnusedPartitions => self.common.learn_of_unused_partitions(),
-            Event::Undelivered { seq } => self.step(now, Input::Undelivered { seq }),
+            Event::Undelivered { seq } => self.undelivered(now, seq),
         }
         self.handle_timeout(now);
-    }
-
-    /// Whether the candidate holds `term` or has not released it yet, and is not yet standing down for good or for another candidate.
-    fn may_resign(&self, term: Offset) -> bool {
-        let is_free = |why: Option<Why>| why.is_none_or(|why| rank(why) < rank(Why::Resigned));
-        self.state.resignable(&self.common).is_some_and(|(held, stood_down)| held == term && is_free(stood_down))
-    }
-
-    /// Passes the input to the state, and replaces the state by the next one.
-    fn step(&mut self, now: Time, input: Input) {
-        let state = mem::replace(&mut self.state, State::Departed);
-        self.state = state.step(&mut self.common, now, input);
     }
 }

@@ -13,7 +13,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OverlapAskedLate",
         breaks: "overlap: if the successor's job does not start, the job is asked to stop only at the end of the overlap",
-        edits: &[edit("asks_at: Some(now + ‹within / 2›)", "within")],
+        edits: &[edit("runs_on.then(|| now + ‹within / 2›)", "within")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -52,7 +52,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RevokedOfMany",
         breaks: "Roles: a leader stands down when the group takes a role's partition away, although the number of roles decides",
-        edits: &[edit("!self.common.unused_partitions && ‹!self.common.is_one_of_many›", "true")],
+        edits: &[edit("common.group.unused_partitions || ‹common.is_one_of_many›", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -16,13 +16,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ClaimWithoutGuard",
         breaks: "A candidate whose guards die at their setup claims again and again, and leads without a job",
-        edits: &[edit("self.claims_are_held || ‹self.guard_is_missing›", "false")],
+        edits: &[edit("self.next_claim.is_held || ‹self.next_claim.lacks_guard›", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "ClaimsOfACrowd",
         breaks: "R2: after a void claim the next one comes within four round trips, even if many candidates stand by",
-        edits: &[edit("common.precedence.standbys(now).max(ROUND_TRIPS)", "ROUND_TRIPS")],
+        edits: &[edit("self.precedence.standbys(now).max(ROUND_TRIPS)", "ROUND_TRIPS")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -86,7 +86,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RevokedOfUnusedPartitions",
         breaks: "Group: a leader stands down when the group takes its partition away, although the group only balances unused partitions",
-        edits: &[edit("if was_assigned && ‹!self.common.unused_partitions› && !self.common.is_one_of_many {", "true")],
+        edits: &[edit("if !was_assigned || ‹common.group.unused_partitions› || common.is_one_of_many {", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -7,8 +7,8 @@
 
 use core::time::Duration;
 
+use super::Common;
 use super::action::Action;
-use super::{Candidate, Common};
 use crate::note::Note;
 use crate::time::Time;
 use crate::topic::{TopicId, TopicIdentity};
@@ -76,6 +76,11 @@ impl KnownTopic {
         Self { name, before, valid_from: now, ..Self::unknown() }
     }
 
+    /// The change was reported, so the id before the cut does not matter any more.
+    pub(super) const fn forget_earlier(&mut self) {
+        self.before = None;
+    }
+
     /// Whether the topic was confirmed to be the same at `time` or later, as far as the broker has ids.
     fn is_confirmed_since(&self, time: Time) -> bool {
         match self.name {
@@ -103,7 +108,7 @@ pub(super) enum Confirmation {
 }
 
 /// The change that an answer about the topic's id shows.
-enum TopicChange {
+pub(super) enum TopicChange {
     /// The topic has been missing for so long that its history is gone.
     Gone,
     /// Nothing has changed.
@@ -112,23 +117,9 @@ enum TopicChange {
     Remade,
 }
 
-impl Candidate {
-    /// Handles an answer to the question that was asked at `asked`.
-    pub(super) fn identified(&mut self, now: Time, asked: Time, identity: TopicIdentity) {
-        match self.common.identified(asked, identity) {
-            TopicChange::Gone => self.history_cut(now),
-            TopicChange::None => {}
-            TopicChange::Remade => {
-                self.common.actions.push_back(Action::Note(Note::TopicRemade));
-                self.history_cut(now);
-                self.common.topic.before = None;
-            }
-        }
-    }
-}
-
 impl Common {
-    fn identified(&mut self, asked: Time, identity: TopicIdentity) -> TopicChange {
+    /// Handles an answer to the question that was asked at `asked`.
+    pub(super) fn identified(&mut self, asked: Time, identity: TopicIdentity) -> TopicChange {
         let topic = &mut self.topic;
         if asked < topic.valid_from {
             return TopicChange::None;

@@ -5,12 +5,26 @@ use core::time::Duration;
 
 use super::action::Action;
 use super::{Common, Judgement};
+use crate::note::Note;
 use crate::precedence::{HELLO_AWAITS_NAME, Standing};
 use crate::time::Time;
 use crate::timings::{Elector, Patience};
 
 /// The longest group member id that is sent to others: librdkafka's client id, a hyphen and 36 characters. A record must fit into 1 KiB.
 const LONGEST_GROUP_MEMBER: usize = 128;
+
+/// The candidate's membership of the group.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub(super) struct Membership {
+    /// Whether it is a member, or about to be.
+    pub(super) is_member: bool,
+    /// Why the group does not take it, if it does not.
+    pub(super) refusal: Option<Box<str>>,
+    /// The id under which it held the partition when it left the group; the release contains it.
+    pub(super) left_as: Option<Box<str>>,
+    /// The topic has more partitions than roles: a revoke ends no lead.
+    pub(super) unused_partitions: bool,
+}
 
 impl Common {
     /// Joins the group when the topic is known to exist, because the group takes a while to assign a partition. Sends the hello when the
@@ -25,7 +39,7 @@ impl Common {
         if self.judgement != Judgement::Fit {
             return;
         }
-        if self.in_group && self.precedence.group_member().is_none() {
+        if self.group.is_member && self.precedence.group_member().is_none() {
             self.next_hello = Some(now + HELLO_AWAITS_NAME);
         } else {
             self.say_hello(now);
@@ -37,7 +51,7 @@ impl Common {
     pub(super) fn named(&mut self, now: Time, id: Box<str>) {
         // Ignored are: messages that the group sent before the candidate left it; an id that would make a record too long; and the id of a
         // member with several roles, because the group assigns partitions to it by their number, and it stays a member.
-        if !self.in_group || id.len() > LONGEST_GROUP_MEMBER || self.is_one_of_many {
+        if !self.group.is_member || id.len() > LONGEST_GROUP_MEMBER || self.is_one_of_many {
             return;
         }
         self.precedence.set_group_member(Some(id));
@@ -49,8 +63,8 @@ impl Common {
     /// Handles that the group does not take this member, or does again. That changes nothing but what operators see: without an assignment the
     /// candidate claims as before its join was answered, and a lead does not depend on the group.
     pub(super) fn group_refuses(&mut self, now: Time, words: Option<Box<str>>) {
-        if self.in_group && self.group_refusal != words {
-            self.group_refusal = words;
+        if self.group.is_member && self.group.refusal != words {
+            self.group.refusal = words;
             if self.next_hello.is_some() && !self.suspending {
                 self.say_hello(now);
             }
@@ -60,17 +74,17 @@ impl Common {
     /// Handles a change of this member's standing in the group.
     pub(super) fn stand(&mut self, standing: Standing) {
         // Messages that the group sent before the candidate left it are ignored.
-        if self.in_group {
+        if self.group.is_member {
             self.precedence.set_standing(standing);
         }
     }
 
     pub(super) fn leave_group(&mut self) {
-        if self.in_group && matches!(self.timings.elector(), Elector::Group(_)) {
-            (self.in_group, self.group_refusal) = (false, None);
+        if self.group.is_member && matches!(self.timings.elector(), Elector::Group(_)) {
+            (self.group.is_member, self.group.refusal) = (false, None);
             // If the group also assigns partitions without a role, its next assignment can't be predicted.
-            let held = self.precedence.standing() == Standing::Assigned && !self.unused_partitions;
-            self.left_as = self.precedence.group_member().filter(|_| held).map(Into::into);
+            let held = self.precedence.standing() == Standing::Assigned && !self.group.unused_partitions;
+            self.group.left_as = self.precedence.group_member().filter(|_| held).map(Into::into);
             self.precedence.set_group_member(None);
             self.precedence.set_standing(Standing::Unknown);
             self.actions.push_back(Action::LeaveGroup);
@@ -78,13 +92,13 @@ impl Common {
     }
 
     fn join_group(&mut self) {
-        if !self.in_group
+        if !self.group.is_member
             && self.leaving.is_none()
             && !self.suspending
             && matches!(self.timings.elector(), Elector::Group(_))
         {
-            self.in_group = true;
-            self.left_as = None;
+            self.group.is_member = true;
+            self.group.left_as = None;
             self.actions.push_back(Action::JoinGroup);
         }
     }
@@ -118,16 +132,16 @@ impl Common {
         if self.claims_only_when_assigned() {
             let lease = self.timings.lease();
             let is_behind = self.listener.behind_since().is_some_and(|since| now >= since + lease);
-            !is_behind && !self.claim_unanswered && !self.guard_is_missing
+            !is_behind && !self.next_claim.is_unanswered && !self.next_claim.lacks_guard
         } else {
-            !self.precedence.is_backing_off() && !self.precedence.is_outranked(now) && !self.guard_is_missing
+            !self.precedence.is_backing_off() && !self.precedence.is_outranked(now) && !self.next_claim.lacks_guard
         }
     }
 
     /// When a member with `--patience never` leaves the group, because its reader has not reached the end of the log for a lease. Only the
     /// assigned member claims, so it would hold the assignment without ever leading.
     pub(super) fn blind_due(&self) -> Option<Time> {
-        let may_leave = self.in_group && self.cooling_off.is_none() && self.claims_only_when_assigned();
+        let may_leave = self.group.is_member && self.cooling_off.is_none() && self.claims_only_when_assigned();
         self.listener.behind_since().filter(|_| may_leave).map(|since| since + self.timings.lease())
     }
 
@@ -135,6 +149,14 @@ impl Common {
         match self.timings.elector() {
             Elector::Group(Patience::Never) => true,
             Elector::Group(Patience::For(_)) | Elector::Log => false,
+        }
+    }
+
+    /// Reports the unused partitions once, if a revocation would end a lead otherwise.
+    pub(super) fn learn_of_unused_partitions(&mut self) {
+        if self.group.is_member && !self.group.unused_partitions && !self.is_one_of_many {
+            self.group.unused_partitions = true;
+            self.actions.push_back(Action::Note(Note::UnusedPartitions));
         }
     }
 }

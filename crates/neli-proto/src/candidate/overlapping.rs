@@ -86,10 +86,3 @@ impl Candidate {
         self.common.actions.push_back(Action::Refuse { why: why.into() });
     }
 }
-
-impl State {
-    /// Whether it holds neither a term nor a job, and has no claim under way, which could take effect without a leader.
-    pub(super) const fn holds_nothing(&self) -> bool {
-        matches!(self, Self::StandingBy(_) | Self::Suspended(_))
-    }
-}

@@ -62,24 +62,24 @@ impl Candidate {
     #[must_use]
     pub fn position(&self) -> Position {
         match &self.state {
-            State::AwaitingJudgement(state) => Position::AwaitingJudgement { term: state.term() },
+            State::AwaitingJudgement(awaiting) => Position::AwaitingJudgement { term: awaiting.claim.term() },
             State::Claiming(_) => Position::Claiming,
             State::Departed => Position::Departed,
-            State::Fenced(state) => Position::Fenced { term: state.term() },
-            State::Leading(state) => {
-                Position::Leading { term: state.term(), job: state.job(), stopping: state.stopping() }
+            State::Fenced(fenced) => Position::Fenced { term: fenced.wanted.grant.term },
+            State::Leading(leading) => {
+                Position::Leading { term: leading.term, job: leading.job, stopping: leading.stands_down_for() }
             }
-            State::Overlapped(state) => Position::Overlapped { term: state.term() },
-            State::Releasing(state) => Position::Releasing { term: state.term() },
-            State::StandingBy(_) if !self.common.listener.is_caught_up() => Position::Listening,
-            State::StandingBy(_) => Position::Standby(self.common.standing_by.clone()),
-            State::Suspended(_) => Position::Suspended,
+            State::Overlapped(overlapped) => Position::Overlapped { term: overlapped.wanted.grant.term },
+            State::Releasing(releasing) => Position::Releasing { term: releasing.term },
+            State::StandingBy { .. } if !self.common.listener.is_caught_up() => Position::Listening,
+            State::StandingBy { .. } => Position::Standby(self.common.standing_by.clone()),
+            State::Suspended => Position::Suspended,
         }
     }
 
     /// The last term, as far as its records were read. A record that is older than its listening counts as read when that began.
     pub(crate) fn last_term(&self) -> LastTerm {
-        let mut last_term = self.common.last_term.0.clone();
+        let mut last_term = self.common.shown.0.last_term.clone();
         if let Some(leader) = &mut last_term.leader {
             leader.is_self = leader.member.as_ref() == Some(&self.common.identity.member);
             let read = self.common.listener.last_effective();
@@ -96,7 +96,7 @@ impl Candidate {
 
     /// Counts of the records read since listening began.
     pub(crate) const fn counts(&self) -> Counts {
-        self.common.counts.0
+        self.common.shown.0.counts
     }
 
     /// The other candidates known by their hellos, without the leader.
@@ -116,54 +116,36 @@ impl Candidate {
 
     /// The end of its own lease, while it holds one.
     pub(crate) fn lease_end(&self) -> Option<Time> {
-        match &self.state {
-            State::AwaitingJudgement(state) => Some(state.lease_end(&self.common)),
-            State::Fenced(state) => Some(state.lease_end()),
-            State::Leading(state) => Some(state.lease_end()),
-            State::Overlapped(state) => Some(state.lease_end()),
-            State::Claiming(_) | State::Departed | State::Releasing(_) | State::StandingBy(_) | State::Suspended(_) => {
-                None
-            }
-        }
+        self.state.lease_end(&self.common)
     }
 
     /// When it exits because of `--wait`, if it does.
     pub(crate) fn departs_at(&self) -> Option<Time> {
-        match &self.state {
-            State::StandingBy(_) => self.common.wait_due(),
-            State::AwaitingJudgement(_)
-            | State::Claiming(_)
-            | State::Departed
-            | State::Fenced(_)
-            | State::Leading(_)
-            | State::Overlapped(_)
-            | State::Releasing(_)
-            | State::Suspended(_) => None,
-        }
+        if matches!(self.state, State::StandingBy { .. }) { self.common.wait_due() } else { None }
     }
 
     /// What it waits for. While it leads or is fenced, the supervisor answers this question.
     pub(crate) fn awaits(&self) -> Option<Awaits> {
         let common = &self.common;
         let (what, until) = match &self.state {
-            State::AwaitingJudgement(state) => (Awaited::Judgement, Some(state.expires_at(common))),
-            State::Claiming(state) => (Awaited::Claim, Some(state.expires_at(common))),
+            State::AwaitingJudgement(_) => (Awaited::Judgement, self.state.due(common)),
+            State::Claiming(_) => (Awaited::Claim, self.state.due(common)),
             State::Departed | State::Fenced(_) | State::Leading(_) | State::Overlapped(_) => return None,
-            State::Releasing(state) => (Awaited::Delivery, Some(state.gives_up_at())),
-            State::StandingBy(_) if !common.listener.is_caught_up() => (Awaited::Records, None),
-            State::StandingBy(_) if common.claims_are_held => (Awaited::Facts, None),
-            State::StandingBy(_) if common.cooling_off.is_some() => (Awaited::CoolOff, common.cooling_off),
-            State::StandingBy(_) if common.judgement == (Judgement::Awaited { claimed: true }) => {
+            State::Releasing(releasing) => (Awaited::Delivery, Some(releasing.gives_up_at)),
+            State::StandingBy { .. } if !common.listener.is_caught_up() => (Awaited::Records, None),
+            State::StandingBy { .. } if common.next_claim.is_held => (Awaited::Facts, None),
+            State::StandingBy { .. } if common.cooling_off.is_some() => (Awaited::CoolOff, common.cooling_off),
+            State::StandingBy { .. } if common.judgement == (Judgement::Awaited { claimed: true }) => {
                 (Awaited::Judgement, None)
             }
-            State::StandingBy(state) => match common.listener.journal().view() {
+            State::StandingBy { not_before } => match common.listener.journal().view() {
                 View::Led(_) => (Awaited::Silence, self.silent_from()),
                 View::Undecided(_) if !common.listener.is_vacant() => (Awaited::Silence, self.silent_from()),
                 View::NeverLed | View::Released { .. } | View::Undecided(_) => {
-                    (Awaited::ClaimDelay, state.claim_due(common))
+                    (Awaited::ClaimDelay, common.claim_due(*not_before))
                 }
             },
-            State::Suspended(_) => (Awaited::Continuation, None),
+            State::Suspended => (Awaited::Continuation, None),
         };
         Some(Awaits { what, until })
     }
@@ -199,27 +181,17 @@ impl Candidate {
 
     /// The term that it holds, while the lease lasts.
     pub(crate) const fn leads(&self) -> Option<Offset> {
-        match &self.state {
-            State::Leading(state) => Some(state.term()),
-            State::AwaitingJudgement(_)
-            | State::Claiming(_)
-            | State::Departed
-            | State::Fenced(_)
-            | State::Overlapped(_)
-            | State::Releasing(_)
-            | State::StandingBy(_)
-            | State::Suspended(_) => None,
-        }
+        if let State::Leading(leading) = &self.state { Some(leading.term) } else { None }
     }
 
     /// Whether it holds nothing and must be suspended until SIGCONT.
     pub(crate) const fn is_suspended(&self) -> bool {
-        matches!(self.state, State::Suspended(_))
+        matches!(self.state, State::Suspended)
     }
 
     /// Whether it holds or releases a term, or a claim is in flight.
     pub(crate) const fn holds_or_awaits(&self) -> bool {
-        !matches!(self.state, State::Departed | State::StandingBy(_) | State::Suspended(_))
+        !matches!(self.state, State::Departed | State::StandingBy { .. } | State::Suspended)
     }
 
     /// Whether it exits when it holds nothing.

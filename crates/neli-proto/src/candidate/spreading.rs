@@ -17,9 +17,9 @@ impl Candidate {
             State::AwaitingJudgement(_) | State::Claiming(_) => Holding::Claiming,
             State::Departed => Holding::Done,
             State::Fenced(_) | State::Overlapped(_) | State::Releasing(_) => Holding::Ending,
-            State::Leading(state) if state.stopping().is_some() => Holding::Ending,
+            State::Leading(leading) if leading.stands_down_for().is_some() => Holding::Ending,
             State::Leading(_) => Holding::Leading,
-            State::StandingBy(_) | State::Suspended(_) => self.common.holding_as_read(),
+            State::StandingBy { .. } | State::Suspended => self.common.holding_as_read(),
         }
     }
 
@@ -34,7 +34,7 @@ impl Candidate {
         self.on_local(now, |candidate| {
             if candidate.holding() == Holding::Leading {
                 candidate.common.successor = Some(to);
-                candidate.told_to_stand_down(now, Why::Spread, false);
+                candidate.stand_down_for(now, Why::Spread, false);
             }
         });
     }

@@ -1,190 +1,160 @@
-//! The states of a candidate: one type for each, whose `step` takes every [`Input`] and returns the next state.
+//! The state of a candidate in the election, as plain data. Only the [transitions](super::transitions) replace it.
 
 use super::Common;
-use super::awaiting_judgement::AwaitingJudgement;
-use super::claiming::Claiming;
-use super::fenced::Fenced;
 use super::identifying::Confirmation;
-use super::leading::Leading;
-use super::overlapped::Overlapped;
-use super::reading::OwnClaim;
-use super::releasing::Releasing;
-use super::standing_by::StandingBy;
-use super::suspended::Suspended;
-use crate::record::{JobState, Offset, Why};
-use crate::supervisor::{Does, JobEnd, JobReport, Wanted};
+use super::lease::Leading;
+use super::on_read::OwnClaim;
+use super::release::Releasing;
+use crate::record::{Offset, Why};
+use crate::supervisor::{Does, Loss, Wanted};
 use crate::time::Time;
-use alloc::boxed::Box;
 
 /// The state of a candidate in the election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum State {
-    /// R0: its claim took effect before the topic was judged.
+    /// R0: its claim took effect before the topic was judged. No job runs under the term, and no record but its release is written.
     AwaitingJudgement(AwaitingJudgement),
-    /// A claim is in flight.
+    /// A claim is in flight (R2).
     Claiming(Claiming),
-    /// It has exited, and takes no more inputs.
+    /// It has exited, and takes no more events.
     Departed,
-    /// The lease is over, but processes of the job may be left.
+    /// The lease is over, but processes of the job may be left. No record is written until they are gone.
     Fenced(Fenced),
-    /// It leads.
+    /// It leads: a lease is held, and a job may be alive.
     Leading(Leading),
-    /// `--overlap`: another candidate leads, and this job continues beside the other's for a limited time.
+    /// `--overlap`: another candidate has claimed. The job that runs here must stop within the overlap, or with the lease (O3).
     Overlapped(Overlapped),
     /// No process of the job is left, none will be started, and the release is in flight (R6).
     Releasing(Releasing),
     /// No term is held.
-    StandingBy(StandingBy),
-    /// No term is held, and the process is suspended or about to be.
-    Suspended(Suspended),
+    StandingBy {
+        /// The candidate claims nothing before this time.
+        not_before: Time,
+    },
+    /// No term is held, and the process is suspended or about to be: it claims and sends nothing before it continues.
+    Suspended,
 }
 
-/// An input to a state, after [`Common`] has recorded it.
-#[derive(Debug)]
-pub(super) enum Input {
-    /// A beat of ours was read back for the first time, and is effective.
-    BeatEffective {
-        /// Its sequence number.
-        seq: Option<u64>,
-    },
-    /// A claim of ours was read back for the first time, and is effective.
-    ClaimEffective(OwnClaim),
-    /// A claim of ours was read back for the first time, and is void.
-    ClaimVoid {
-        /// Its sequence number.
-        seq: Option<u64>,
-    },
-    /// The process received SIGCONT.
-    Continued,
-    /// A record of ours was acknowledged. That does not show the law's verdict on the record.
-    Delivered {
-        /// Its sequence number.
-        seq: u64,
-    },
-    /// The candidate must not wait for a claim or a release any longer.
-    GivenUp,
-    /// The guard fenced the job, or died.
-    GuardFenced {
-        /// The reason that the release will carry.
-        why: Why,
-    },
-    /// The partition's history was cut, or the partition was created again.
-    HistoryCut,
-    /// The job's state, which may have changed.
-    Job(JobReport),
-    /// No other input follows at this time: a standby performs what is due now.
-    MoveOn,
-    /// A release that names this candidate as the successor was read for the first time.
-    NamedSuccessor,
-    /// No process of the job is left.
-    NothingLeft(Box<JobEnd>),
-    /// A release of ours was read back for the first time.
-    ReleaseRead {
-        /// Its term.
-        term: Offset,
-    },
-    /// The partition was revoked, and given to another member.
-    Revoked,
-    /// The candidate must stand down. `Common` contains whether for good or until SIGCONT.
-    StandDown {
-        /// The reason.
-        why: Why,
-    },
-    /// The candidate must perform what is due.
-    TimedOut,
-    /// Time has passed. A lease that is over ends before any other input is handled.
-    TimePassed,
-    /// R0: the topic may carry an election.
-    TopicJudged {
-        /// Whether the journal must be read again.
-        is_misread: bool,
-    },
-    /// A record of ours could not be delivered.
-    Undelivered {
-        /// Its sequence number.
-        seq: u64,
-    },
-    /// The journal's view of who leads may have changed.
-    ViewChanged,
+/// A claim that took effect before the topic was judged.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct AwaitingJudgement {
+    pub(super) claim: OwnClaim,
+    pub(super) sent: Time,
+}
+
+/// A claim in flight.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Claiming {
+    pub(super) seq: u64,
+    pub(super) sent: Time,
+    /// The reason, if the candidate was asked to stand down meanwhile: then it releases the term if the claim takes effect (R7).
+    pub(super) stood_down: Option<Why>,
+    /// A release that was read after the claim was sent names this candidate as the successor.
+    pub(super) is_named: bool,
+}
+
+/// A term whose lease is over, and whose job is being killed.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Fenced {
+    /// The last thing that the leader wanted of its job.
+    pub(super) wanted: Wanted,
+    /// The reason that the release will carry.
+    pub(super) why: Why,
+    /// The reason for which it was standing down before the fence. It decides what follows the fence.
+    pub(super) stood_down: Option<Why>,
+    pub(super) lease_end: Time,
+    pub(super) loss: Loss,
+    /// `--overlap`: the term by whose claim this one was overlapped, before its lease ended.
+    pub(super) overlapped_by: Option<Offset>,
+}
+
+/// A term that has ended while its job continues beside the next leader's. Its lease is not extended any more.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Overlapped {
+    /// The last thing that the leader wanted of its job.
+    pub(super) wanted: Wanted,
+    /// The term of the candidate that has claimed.
+    pub(super) by_term: Offset,
+    /// The reason for which it stands down.
+    pub(super) why: Why,
+    pub(super) lease_end: Time,
+    /// When the job is asked to stop, unless the next leader's job runs before; `None` after it was asked.
+    pub(super) asks_at: Option<Time>,
+    /// When the remaining processes of the job are killed.
+    pub(super) kill_at: Time,
+}
+
+impl Overlapped {
+    fn wants(&self) -> Wanted {
+        let stop = Does::Stop { why: self.why, by: Some(self.kill_at) };
+        Wanted { does: if self.asks_at.is_some() { Does::Run } else { stop }, ..self.wanted }
+    }
 }
 
 impl State {
-    /// Handles an input and returns the next state.
-    pub(super) fn step(self, common: &mut Common, now: Time, input: Input) -> Self {
-        match self {
-            Self::AwaitingJudgement(state) => state.step(common, now, input),
-            Self::Claiming(state) => state.step(common, now, input),
-            Self::Departed => Self::Departed,
-            Self::Fenced(state) => state.step(common, now, input),
-            Self::Leading(state) => state.step(common, now, input),
-            Self::Overlapped(state) => state.step(common, now, input),
-            Self::Releasing(state) => state.step(common, now, input),
-            Self::StandingBy(state) => state.step(common, now, input),
-            Self::Suspended(state) => state.step(common, now, input),
-        }
-    }
-
-    /// When the state must be performed next.
-    pub(super) fn due(&self, common: &Common) -> Option<Time> {
-        match self {
-            Self::AwaitingJudgement(state) => Some(state.expires_at(common)),
-            Self::Claiming(state) => Some(state.expires_at(common)),
-            Self::Departed | Self::Fenced(_) | Self::Suspended(_) => None,
-            Self::Leading(state) => state.due(common),
-            Self::Overlapped(state) => state.due(common),
-            Self::Releasing(state) => Some(state.due()),
-            Self::StandingBy(state) => state.due(common),
-        }
-    }
-
     /// What it wants of the job of the term that it holds.
     pub(super) fn wants(&self) -> Option<Wanted> {
         match self {
-            Self::Fenced(state) => Some(Wanted { does: Does::Die, ..state.wanted }),
-            Self::Leading(state) => Some(state.wants()),
-            Self::Overlapped(state) => Some(state.wants()),
+            Self::Fenced(fenced) => Some(Wanted { does: Does::Die, ..fenced.wanted }),
+            Self::Leading(leading) => Some(leading.wants()),
+            Self::Overlapped(overlapped) => Some(overlapped.wants()),
             Self::AwaitingJudgement(_)
             | Self::Claiming(_)
             | Self::Departed
             | Self::Releasing(_)
-            | Self::StandingBy(_)
-            | Self::Suspended(_) => None,
+            | Self::StandingBy { .. }
+            | Self::Suspended => None,
         }
     }
 
-    /// Whether this report about the job is news to it.
-    pub(super) fn is_news(&self, report: JobReport) -> bool {
+    /// When something is due in this state.
+    pub(super) fn due(&self, common: &Common) -> Option<Time> {
         match self {
-            Self::Leading(state) => state.job() != report,
-            // The run has ended by itself.
-            Self::Overlapped(_) => report.state == JobState::Restarting,
-            Self::AwaitingJudgement(_)
-            | Self::Claiming(_)
-            | Self::Departed
-            | Self::Fenced(_)
-            | Self::Releasing(_)
-            | Self::StandingBy(_)
-            | Self::Suspended(_) => false,
+            Self::AwaitingJudgement(awaiting) => Some(common.claim_expires_at(awaiting.sent)),
+            Self::Claiming(claiming) => Some(claiming.sent + common.timings.lease()),
+            Self::Departed | Self::Fenced(_) | Self::Suspended => None,
+            Self::Leading(leading) => leading.due(common),
+            Self::Overlapped(Overlapped { lease_end, asks_at, .. }) => {
+                [Some(common.deadline(*lease_end)), *asks_at].into_iter().flatten().min()
+            }
+            Self::Releasing(releasing) => Some(releasing.due()),
+            Self::StandingBy { not_before } => common.standby_due(*not_before),
+        }
+    }
+
+    /// The end of its own lease, while it holds one.
+    pub(super) fn lease_end(&self, common: &Common) -> Option<Time> {
+        match self {
+            Self::AwaitingJudgement(awaiting) => Some(awaiting.sent + common.timings.lease()),
+            Self::Fenced(fenced) => Some(fenced.lease_end),
+            Self::Leading(leading) => Some(leading.lease_end),
+            Self::Overlapped(overlapped) => Some(overlapped.lease_end),
+            Self::Claiming(_) | Self::Departed | Self::Releasing(_) | Self::StandingBy { .. } | Self::Suspended => None,
         }
     }
 
     /// Whether it takes part in the election, that is, has neither exited nor been suspended.
     pub(super) const fn takes_part(&self) -> bool {
-        !matches!(self, Self::Departed | Self::Suspended(_))
+        !matches!(self, Self::Departed | Self::Suspended)
+    }
+
+    /// Whether it holds neither a term nor a job, and has no claim under way, which could take effect without a leader.
+    pub(super) const fn holds_nothing(&self) -> bool {
+        matches!(self, Self::StandingBy { .. } | Self::Suspended)
     }
 
     /// The purpose for which the topic's identity must be confirmed.
     pub(super) const fn confirmation(&self) -> Confirmation {
         match self {
-            Self::Claiming(claiming) => Confirmation::FirstBeat { claimed: claiming.sent() },
+            Self::Claiming(claiming) => Confirmation::FirstBeat { claimed: claiming.sent },
             Self::Leading(_) => Confirmation::Lease,
-            Self::StandingBy(_) => Confirmation::Claim,
+            Self::StandingBy { .. } => Confirmation::Claim,
             Self::AwaitingJudgement(_)
             | Self::Departed
             | Self::Fenced(_)
             | Self::Overlapped(_)
             | Self::Releasing(_)
-            | Self::Suspended(_) => Confirmation::Nothing,
+            | Self::Suspended => Confirmation::Nothing,
         }
     }
 
@@ -192,11 +162,13 @@ impl State {
     /// any.
     pub(super) fn resignable(&self, common: &Common) -> Option<(Offset, Option<Why>)> {
         match self {
-            Self::AwaitingJudgement(state) => Some((state.term(), None)),
-            Self::Fenced(state) => Some((state.term(), state.stood_down())),
-            Self::Leading(state) => Some((state.term(), state.stopping())),
-            Self::Releasing(state) => Some((state.term(), common.cooling_off.map(|_| Why::Resigned))),
-            Self::Claiming(_) | Self::Departed | Self::Overlapped(_) | Self::StandingBy(_) | Self::Suspended(_) => None,
+            Self::AwaitingJudgement(awaiting) => Some((awaiting.claim.term(), None)),
+            Self::Fenced(fenced) => Some((fenced.wanted.grant.term, fenced.stood_down)),
+            Self::Leading(leading) => Some((leading.term, leading.stands_down_for())),
+            Self::Releasing(releasing) => Some((releasing.term, common.cooling_off.map(|_| Why::Resigned))),
+            Self::Claiming(_) | Self::Departed | Self::Overlapped(_) | Self::StandingBy { .. } | Self::Suspended => {
+                None
+            }
         }
     }
 }

@@ -74,10 +74,12 @@ impl Listener {
         }
         // A record that was appended since the last reading is not skipped, because in a later reading it would count as received long ago.
         let from = start.max((end - self.span).min(self.frontier));
-        let origin = match () {
-            () if self.history_cut || from > start => Origin::Middle,
-            () if start > 0 => Origin::CutHead,
-            () => Origin::Beginning,
+        let origin = if self.history_cut || from > start {
+            Origin::Middle
+        } else if start > 0 {
+            Origin::CutHead
+        } else {
+            Origin::Beginning
         };
         self.journal = self.journal.read_again_from(from, origin);
         self.journal.answered(now, asked, end);

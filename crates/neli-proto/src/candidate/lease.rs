@@ -1,20 +1,15 @@
-//! R3 to R6: the lease of a leader, its beats, and its end.
+//! R3, R4, R6: the arithmetic of a leader's lease, and its beats.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::Common;
 use super::action::Action;
-use super::fenced::Fenced;
-use super::overlapped::Overlapped;
-use super::reading::OwnClaim;
 use super::reasons::{lets_job_run_on, rank};
-use super::releasing::{JobTerm, Releasing};
-use super::state::{Input, State};
 use crate::guard::Grant;
 use crate::note::Note;
 use crate::record::{Body, JobState, Offset, Why};
-use crate::supervisor::{Does, JobEnd, JobReport, Loss, Wanted};
+use crate::supervisor::{Does, JobReport, Wanted};
 use crate::time::{Time, millis};
 
 /// A stop that ends sooner than this is not announced by a beat. The release would wait for that beat, since a broker handles the appends
@@ -25,13 +20,18 @@ const QUICK_STOP: Duration = Duration::from_millis(10);
 /// (1,020 records a second, measured).
 const STATE_BEAT_INTERVAL: Duration = Duration::from_millis(100);
 
+/// The number of moments in a heartbeat interval at which the roles of one process send beats. For each answer a broker checks every
+/// partition that a reader fetches, so beats that are sent together share answers. But if all were sent at one moment, they would wait for
+/// each other.
+const BEAT_MOMENTS: u32 = 16;
+
 /// A lease that is held, and a job that may be alive.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Leading {
-    term: Offset,
-    lease_end: Time,
+    pub(super) term: Offset,
+    pub(super) lease_end: Time,
     /// When the last effective record was sent.
-    last_effective_sent: Time,
+    pub(super) last_effective_sent: Time,
     next_beat: Time,
     /// The next beat reports a new state of the job.
     state_is_new: bool,
@@ -48,16 +48,16 @@ pub(super) struct Leading {
     /// How often it was given again since.
     again: u32,
     /// The reason for which the job was asked to stop.
-    stopping: Option<Why>,
+    pub(super) stopping: Option<Why>,
     /// `--overlap`: it stands down, and the job continues until another candidate has claimed.
-    yielding: Option<Yielding>,
-    job: JobReport,
+    pub(super) yielding: Option<Yielding>,
+    pub(super) job: JobReport,
 }
 
 /// `--overlap`: a leader that stands down while its job continues.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-struct Yielding {
-    why: Why,
+pub(super) struct Yielding {
+    pub(super) why: Why,
     /// If no candidate has claimed by then, the job is stopped.
     until: Time,
 }
@@ -70,16 +70,10 @@ struct SentBeat {
 }
 
 impl Leading {
-    /// Takes up the term of a claim that was sent at `sent`: from then on its lease runs (R3).
-    pub(super) fn begin(common: &mut Common, now: Time, claim: OwnClaim, sent: Time) -> State {
-        let term = claim.into_term();
-        common.wait_until = None;
-        common.successor = None;
-        common.highest_term = common.highest_term.max(term);
+    /// The lease of a claim that was sent at `sent`, and a job that may start.
+    pub(super) fn begin(common: &Common, now: Time, term: Offset, sent: Time) -> Self {
         let lease_end = sent + common.timings.lease();
-        let grant = common.grant(term, lease_end);
-        common.actions.push_back(Action::Note(Note::Leading { term, until: lease_end }));
-        State::Leading(Self {
+        Self {
             term,
             lease_end,
             last_effective_sent: sent,
@@ -89,24 +83,16 @@ impl Leading {
             in_flight: VecDeque::new(),
             is_unconfirmed: false,
             extended: true,
-            grant,
+            grant: common.grant(term, lease_end),
             again: 0,
             stopping: None,
             yielding: None,
             job: JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now },
-        })
-    }
-
-    pub(super) const fn term(&self) -> Offset {
-        self.term
-    }
-
-    pub(super) const fn lease_end(&self) -> Time {
-        self.lease_end
+        }
     }
 
     /// Why it stands down, if it does.
-    pub(super) fn stopping(&self) -> Option<Why> {
+    pub(super) fn stands_down_for(&self) -> Option<Why> {
         self.stopping.or(self.yielding.map(|yielding| yielding.why))
     }
 
@@ -115,77 +101,25 @@ impl Leading {
         Wanted { grant: self.grant, again: self.again, does }
     }
 
-    pub(super) const fn job(&self) -> JobReport {
-        self.job
-    }
-
     pub(super) fn due(&self, common: &Common) -> Option<Time> {
-        let due = [Some(self.deadline(common)), Some(self.next_beat), self.warning_due(common), self.yields_until()];
+        let deadline = common.deadline(self.lease_end);
+        let due = [Some(deadline), Some(self.next_beat), self.warning_due(common), self.yields_until()];
         due.into_iter().flatten().min()
     }
 
-    fn deadline(&self, common: &Common) -> Time {
-        self.lease_end - common.timings.kill_margin()
-    }
-
-    pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> State {
-        match input {
-            Input::BeatEffective { seq } => self.extend_by(common, now, seq),
-            Input::GuardFenced { why } => return self.lose(why, Loss::LeaseOver),
-            Input::HistoryCut => return self.lose(Why::Fenced, Loss::HistoryCut),
-            Input::Job(job) => self.job_changed(now, job),
-            Input::NothingLeft(end) if end.proof.term() == self.term => return self.nothing_left(common, now, *end),
-            Input::Revoked => self.stand_down(common, now, Why::Revoked),
-            Input::StandDown { why } => self.stand_down(common, now, why),
-            Input::TimedOut => {
-                if let Some(yielding) = self.yielding.filter(|_| self.yields_until().is_some_and(|until| now >= until))
-                {
-                    self.stop(yielding.why);
-                }
-                if self.warning_due(common).is_some_and(|due| now >= due) {
-                    self.warn_of_fence(common, now);
-                }
-                self.beat_if_due(common, now);
-            }
-            Input::TimePassed => {
-                if now >= self.deadline(common) {
-                    self.note_unconfirmed(common, now);
-                    return self.lose(Why::Fenced, Loss::LeaseOver);
-                }
-            }
-            Input::ViewChanged => {
-                if let Some(by_term) = common.overlapping_claim(self.term) {
-                    return self.overlapped(common, now, by_term);
-                }
-                if let Some(by) = common.superseded(self.term) {
-                    let (term, by_term, by) = (self.term, by.term, by.name);
-                    common.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
-                    // Another candidate leads, so there is no reason to stand down any more.
-                    (self.stopping, self.yielding) = (None, None);
-                    return self.lose(Why::Fenced, Loss::Superseded);
-                }
-                // The last standby has gone, so nobody would claim.
-                if let Some(yielding) = self.yielding.filter(|_| !common.may_yield(now)) {
-                    self.stop(yielding.why);
-                }
-            }
-            Input::ClaimEffective(_)
-            | Input::ClaimVoid { .. }
-            | Input::Continued
-            | Input::Delivered { .. }
-            | Input::GivenUp
-            | Input::MoveOn
-            | Input::NamedSuccessor
-            | Input::NothingLeft(_)
-            | Input::ReleaseRead { .. }
-            | Input::TopicJudged { .. }
-            | Input::Undelivered { .. } => {}
+    /// Stops the job if no candidate has claimed for long enough, warns of a fence, and sends the beat that is due.
+    pub(super) fn handle_timeout(&mut self, common: &mut Common, now: Time) {
+        if let Some(yielding) = self.yielding.filter(|_| self.yields_until().is_some_and(|until| now >= until)) {
+            self.stop(yielding.why);
         }
-        State::Leading(self)
+        if self.warning_due(common).is_some_and(|due| now >= due) {
+            self.warn_of_fence(common, now);
+        }
+        self.beat_if_due(common, now);
     }
 
     /// R3: the beat `seq` was read back and is effective. The lease runs from its sending.
-    fn extend_by(&mut self, common: &mut Common, now: Time, seq: Option<u64>) {
+    pub(super) fn extend_by(&mut self, common: &mut Common, now: Time, seq: Option<u64>) {
         let echo = self.in_flight.iter().position(|beat| Some(beat.seq) == seq);
         let Some(SentBeat { at: sent, .. }) = echo.and_then(|index| self.in_flight.remove(index)) else { return };
         self.is_unconfirmed = !common.is_topic_confirmed_for_lease(now);
@@ -245,7 +179,7 @@ impl Leading {
         common.send(seq, beat);
     }
 
-    fn job_changed(&mut self, now: Time, job: JobReport) {
+    pub(super) fn job_changed(&mut self, now: Time, job: JobReport) {
         let changed = self.job.state != job.state || self.job.attempt != job.attempt;
         self.job = job;
         if changed {
@@ -258,7 +192,7 @@ impl Leading {
     /// When the fence warning is due, because no beat has been read back for long enough.
     fn warning_due(&self, common: &Common) -> Option<Time> {
         let wanted = !common.timings.fence_warning().is_zero() && self.stopping.is_none();
-        wanted.then(|| self.deadline(common) - common.timings.fence_warning())
+        wanted.then(|| common.deadline(self.lease_end) - common.timings.fence_warning())
     }
 
     fn warn_of_fence(&mut self, common: &mut Common, now: Time) {
@@ -275,7 +209,7 @@ impl Leading {
     }
 
     /// Notes that no broker has confirmed the topic's id, unless a fence warning has reported it before.
-    fn note_unconfirmed(&self, common: &mut Common, now: Time) {
+    pub(super) fn note_unconfirmed(&self, common: &mut Common, now: Time) {
         let term = self.term;
         let unsaid = self.unconfirmed_for(common, now).filter(|_| self.stopping != Some(Why::Fenced));
         let note = |unconfirmed| Action::Note(Note::LeaseUnconfirmed { term, unconfirmed });
@@ -283,7 +217,7 @@ impl Leading {
     }
 
     /// R7: begins a barrier. With `--overlap` the barrier waits until another candidate has claimed, if one stands by.
-    fn stand_down(&mut self, common: &mut Common, now: Time, why: Why) {
+    pub(super) fn stand_down(&mut self, common: &mut Common, now: Time, why: Why) {
         if self.stopping.is_some() || !lets_job_run_on(why) {
             return self.stop(why);
         }
@@ -306,33 +240,32 @@ impl Leading {
         self.yielding.filter(|_| self.stopping.is_none()).map(|yielding| yielding.until)
     }
 
-    fn overlapped(self, common: &mut Common, now: Time, by_term: Offset) -> State {
-        let why = self.stopping().unwrap_or(Why::Fenced);
-        let overlapped = Overlapped::begin(common, now, self.wants(), why, self.lease_end, by_term);
-        let runs_on = self.stopping.is_none() && self.job.state == JobState::Running;
-        if runs_on { State::Overlapped(overlapped) } else { overlapped.stop() }
-    }
-
     /// Begins the barrier. If it has begun, only its reason may change.
-    fn stop(&mut self, why: Why) {
+    pub(super) fn stop(&mut self, why: Why) {
         let why = self.yielding.map_or(why, |yielding| if rank(why) > rank(yielding.why) { why } else { yielding.why });
         match self.stopping {
             Some(before) if rank(why) <= rank(before) => {}
             Some(_) | None => self.stopping = Some(why),
         }
     }
+}
 
-    /// R5: a lease that has ended is not taken up again.
-    fn lose(&self, why: Why, loss: Loss) -> State {
-        let (stood_down, overlapped_by, wanted) = (self.stopping(), None, self.wants());
-        State::Fenced(Fenced { wanted, why, stood_down, lease_end: self.lease_end, loss, overlapped_by })
+impl Common {
+    /// R4: when the guard kills all that is left of a job with this end of its lease.
+    pub(super) fn deadline(&self, lease_end: Time) -> Time {
+        lease_end - self.timings.kill_margin()
     }
 
-    fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> State {
-        let why = self.stopping().unwrap_or(end.why);
-        // R7: the term is held until one lease after the last effective record was sent.
-        let held_until = self.last_effective_sent + common.timings.lease();
-        let term = JobTerm { why, stood_down: None, held_until, late: None, is_cut: false, overlapped_by: None };
-        Releasing::of_job(common, now, end, term)
+    /// When the next beat is due after a record sent at `sent`: one interval later, or at the last common moment of the process's roles
+    /// before that. It is never later, so that no lease gets shorter.
+    fn beat_after(&self, sent: Time) -> Time {
+        let interval = self.timings.heartbeat_interval();
+        let due = sent + interval;
+        if self.is_one_of_many { due.floor_to(interval / BEAT_MOMENTS) } else { due }
+    }
+
+    /// The grant for the guard: the term, which is current as of the last record read.
+    fn grant(&self, term: Offset, lease_end: Time) -> Grant {
+        Grant { term, seen: self.listener.last(), next_seq: self.last_seq() + 1, until: self.deadline(lease_end) }
     }
 }

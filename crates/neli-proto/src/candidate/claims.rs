@@ -1,0 +1,243 @@
+//! When a standby claims (R2), or gives up waiting: the arithmetic of claims and their delays.
+
+use core::time::Duration;
+
+use super::action::Action;
+use super::state::Claiming;
+use super::{Common, Judgement};
+use crate::journal::View;
+use crate::listener::Predecessor;
+use crate::note::{Note, StandbyReason, Waiting};
+use crate::precedence::{Delay, RANDOM_DELAY};
+use crate::time::Time;
+
+/// After a void claim the next one is spread over at least this many round trips.
+const ROUND_TRIPS: u32 = 4;
+
+/// The longest random delay. It does not depend on the lease: with many standbys on a slow link, claims that are spread over one lease would
+/// follow each other within less than a round trip, and void each other without end. A later claim only costs time.
+const LONGEST_RANDOM_DELAY: Duration = Duration::from_secs(60);
+
+/// The time that `--wait 0` allows for Kafka's first answer.
+const WAIT_FOR_KAFKA: Duration = Duration::from_secs(5);
+
+/// librdkafka may need this time to notice a dead connection and continue reading.
+const READER_RECOVERS: Duration = Duration::from_secs(5);
+
+/// The random part of a claim's delay.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Draw {
+    /// The vacancy or silence for which it was drawn.
+    since: Time,
+    /// The drawn share of the span, in parts of a second: a later assignment may widen the span.
+    share: Duration,
+}
+
+/// What delays or forbids the next claim.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub(super) struct NextClaim {
+    /// The random part of its delay, drawn once for each vacancy.
+    pub(super) draw: Option<Draw>,
+    /// The last one was not read back within its lease, and no record has been read since: Kafka does not answer.
+    pub(super) is_unanswered: bool,
+    /// Since when claims have not been read back, or when the producer was renewed for that reason.
+    unanswered_since: Option<Time>,
+    /// Whether the node forbids it for now.
+    pub(super) is_held: bool,
+    /// Whether no job could run under it, because this machine lacks a guard.
+    pub(super) lacks_guard: bool,
+}
+
+impl Common {
+    /// When a standby has something to do.
+    pub(super) fn standby_due(&self, not_before: Time) -> Option<Time> {
+        let due = [
+            self.claim_due(not_before),
+            self.wait_due(),
+            self.cooling_off,
+            self.blind_due(),
+            self.stuck_due(),
+            self.preempts_at(),
+        ];
+        due.into_iter().flatten().min()
+    }
+
+    /// Reads again or from further back if that is needed, and keeps what precedes a claim up to date.
+    pub(super) fn prepare_claim(&mut self, now: Time) {
+        self.replace_reader_if_stuck(now);
+        if self.listener.ask_further_back(now) {
+            self.actions.push_back(Action::ReadAnew);
+        }
+        self.keep_membership(now);
+        self.draw_delay(now);
+        self.preempt_if_due(now);
+    }
+
+    /// When the claim is due (R2); `None` if that is unknown, or if it is never due.
+    pub(super) fn claim_due(&self, not_before: Time) -> Option<Time> {
+        let has_claimed_unjudged = self.judgement == Judgement::Awaited { claimed: true };
+        let is_barred = self.may_not_claim() || self.cooling_off.is_some() || self.leaving.is_some();
+        if has_claimed_unjudged || is_barred {
+            return None;
+        }
+        let claim_window = self.listener.claim_window()?;
+        if claim_window.confirmed_from.is_some_and(|from| !self.is_topic_confirmed_since(from)) {
+            return None;
+        }
+        // A term that is taken over from a leader that yields must be led at once.
+        if claim_window.over.is_some() && self.judgement != Judgement::Fit {
+            return None;
+        }
+        let delay = self.claim_delay(claim_window.since, claim_window.predecessor)?;
+        let draw = self.next_claim.draw?;
+        let due = claim_window.since + delay.fixed + delay.random.mul_f64(draw.share.as_secs_f64());
+        self.beside_roles.claim_due(due.max(not_before))
+    }
+
+    /// Reports why it stands by, if that has changed.
+    pub(super) fn report_standby(&mut self, now: Time, not_before: Time) {
+        if !self.listener.is_caught_up() || self.judgement != Judgement::Fit {
+            return;
+        }
+        let (leader, term, why) = match self.listener.journal().view() {
+            // Our own release is in flight, or our own silence is waited for: there is no leader.
+            View::Led(term) if term.member.as_ref() == Some(&self.identity.member) => return,
+            View::Led(term) => (term.name.clone(), Some(term.offset), Some(Waiting::Led)),
+            _ if self.cooling_off.is_some() => (None, None, Some(Waiting::CoolingOff)),
+            View::Undecided(_) if self.listener.was_cut() => (None, None, Some(Waiting::Cut)),
+            View::Undecided(_) => (None, None, Some(Waiting::Undecided)),
+            View::NeverLed | View::Released { .. } if self.next_claim.lacks_guard => {
+                (None, None, Some(Waiting::NoGuard))
+            }
+            // A claim that is almost due is not worth a log line.
+            View::NeverLed | View::Released { .. }
+                if self.claim_due(not_before).is_some_and(|due| due < now + RANDOM_DELAY) =>
+            {
+                return;
+            }
+            View::NeverLed | View::Released { .. } if self.precedence.is_backing_off() => {
+                (None, None, Some(Waiting::BackingOff))
+            }
+            View::NeverLed | View::Released { .. } if self.beside_roles.awaits_answer(now) => {
+                (None, None, Some(Waiting::Answer))
+            }
+            View::NeverLed | View::Released { .. } => (None, None, Some(Waiting::Precedence)),
+        };
+        let standby = StandbyReason { leader, term, why };
+        if self.standing_by.as_ref() != Some(&standby) {
+            self.standing_by = Some(standby.clone());
+            self.actions.push_back(Action::Note(Note::Standby(standby)));
+        }
+    }
+
+    fn claim_delay(&self, at: Time, predecessor: Predecessor) -> Option<Delay> {
+        // If there are more partitions than roles, the group's next assignment can't be predicted.
+        let is_foreseeable = predecessor != Predecessor::Silent || !self.group.unused_partitions;
+        self.precedence.delay(at, if is_foreseeable { predecessor } else { Predecessor::Gone })
+    }
+
+    /// Draws a delay once for each vacancy or silence, and again after a void claim.
+    fn draw_delay(&mut self, now: Time) {
+        let Some(claim_window) = self.listener.claim_window() else {
+            self.next_claim.draw = None;
+            return;
+        };
+        if self.next_claim.draw.is_none_or(|draw| draw.since != claim_window.since) {
+            let may_claim = self.claim_delay(now, claim_window.predecessor).is_some();
+            let share = self.random.up_to(Duration::from_secs(1));
+            self.next_claim.draw = may_claim.then_some(Draw { since: claim_window.since, share });
+        }
+    }
+
+    /// When `--wait` is over; `None` if that would cut short the wait for the silence of a leader whose records have not been read.
+    pub(super) fn wait_due(&self) -> Option<Time> {
+        let until = self.wait_until?;
+        let after_first_answer = if until == self.started { self.started + WAIT_FOR_KAFKA } else { until };
+        if self.may_not_claim() {
+            // An answer that is still missing may be a reason to exit with another status.
+            Some(after_first_answer)
+        } else if self.listener.has_read_other_leader() || self.next_claim.is_unanswered {
+            Some(until)
+        } else if self.listener.is_answered() {
+            None
+        } else {
+            Some(after_first_answer)
+        }
+    }
+
+    /// The time after which a reader that has delivered no record is replaced, if the log grows.
+    fn patience_with_reader(&self) -> Duration {
+        self.timings.lease().max(READER_RECOVERS)
+    }
+
+    /// When a standby's reader is replaced. A leader's reader is replaced when its lease ends.
+    fn stuck_due(&self) -> Option<Time> {
+        self.listener.stuck_since().map(|since| since + self.patience_with_reader())
+    }
+
+    fn replace_reader_if_stuck(&mut self, now: Time) {
+        if self.stuck_due().is_some_and(|due| now >= due) {
+            let silent = self.patience_with_reader();
+            self.actions.push_back(Action::Note(Note::ReaderStuck { end: self.listener.known_end(), silent }));
+            self.ask_anew(now);
+        }
+    }
+
+    /// The end of a random delay, so that candidates that retry at the same pace do not void each other for ever (R2).
+    pub(super) fn random_delay(&mut self, now: Time) -> Time {
+        now + self.random.up_to(RANDOM_DELAY)
+    }
+
+    /// When the next claim may be sent after a void one (R2): after a fresh random delay, so that candidates that retry at the same pace do not
+    /// void each other for ever. Another claim voids this one if it is appended while this one is in flight; the longer that takes, the longer
+    /// the delay must be. The named successor of a release needs no delay after a claim that it sent before it read the release, since the
+    /// other candidates leave the vacancy to it.
+    pub(super) fn claims_again_from(&mut self, now: Time, claiming: &Claiming) -> Time {
+        let longest = self.random_delay_after_void(now, claiming.sent);
+        let is_left_to_it = claiming.is_named && self.precedence.is_named_successor();
+        if is_left_to_it { now } else { now + self.random.up_to(longest) }
+    }
+
+    /// The maximum of that delay. Two claims within one round trip void each other, so many candidates need about one round trip for each of
+    /// them. A claim that was never read back does not show how long a round trip is.
+    fn random_delay_after_void(&self, now: Time, sent: Time) -> Duration {
+        let round_trip = now.since(sent);
+        if round_trip >= self.timings.lease() {
+            RANDOM_DELAY
+        } else {
+            let ways = self.precedence.standbys(now).max(ROUND_TRIPS);
+            RANDOM_DELAY.max(round_trip.saturating_mul(ways)).min(LONGEST_RANDOM_DELAY)
+        }
+    }
+
+    /// Whether nothing may be claimed on this machine for now, whatever the election's state is.
+    pub(super) fn may_not_claim(&self) -> bool {
+        self.next_claim.is_held || self.next_claim.lacks_guard
+    }
+
+    /// The time from which a claim that was sent at `sent` is too late: the job would get the fence warning before a beat had an interval's
+    /// time to be read back. If beats are always that slow, no job could run for long.
+    pub(super) fn claim_expires_at(&self, sent: Time) -> Time {
+        let timings = &self.timings;
+        let late = timings.heartbeat_interval() + timings.kill_margin() + timings.fence_warning();
+        sent + timings.lease().saturating_sub(late)
+    }
+
+    /// Handles a claim that was not read back within its lease: either the producer or the reader has failed. The log's end shows whether
+    /// there are more records to read. A producer that has failed for two leases is renewed.
+    pub(super) fn claim_went_unanswered(&mut self, now: Time, sent: Time) {
+        self.next_claim.is_unanswered = true;
+        self.actions.push_back(Action::LookForEnd);
+        let since = *self.next_claim.unanswered_since.get_or_insert(sent);
+        if now >= since + self.timings.lease() * 2 {
+            self.next_claim.unanswered_since = Some(now);
+            self.actions.push_back(Action::RenewProducer);
+            self.ask_identity_again();
+        }
+    }
+
+    /// Notes that a record was read, so Kafka answers.
+    pub(super) const fn kafka_answers(&mut self) {
+        (self.next_claim.is_unanswered, self.next_claim.unanswered_since) = (false, None);
+    }
+}

@@ -1,0 +1,108 @@
+//! R6: a release is written when no process of the job is left, and no record of the term after it.
+
+use core::time::Duration;
+
+use super::Common;
+use super::on_read::OwnClaim;
+use crate::record::{Body, KeyedRun, Offset, Why};
+use crate::supervisor::NothingLeft;
+use crate::time::{Time, millis_rounded_up};
+
+/// A release in flight.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Releasing {
+    pub(super) term: Offset,
+    pub(super) seq: u64,
+    pub(super) why: Why,
+    end: End,
+    /// It could not be delivered, and is sent again at this time.
+    pub(super) again_at: Option<Time>,
+    /// Until when the candidate waits for the delivery.
+    pub(super) gives_up_at: Time,
+    /// Whether the journal must be read again afterwards, because the lease was lost (R5).
+    pub(super) reads_anew: bool,
+}
+
+/// The job's end, for the release.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub(super) struct End {
+    /// The exit status.
+    pub(super) exit: Option<u8>,
+    /// How long after the lease's end a process of the job was still alive.
+    pub(super) late: Option<Duration>,
+    /// The run that the release reports.
+    pub(super) once: Option<KeyedRun>,
+    /// `--overlap`: the term of the candidate that claimed while the job continued. Then the release is void, and reports that no process of
+    /// the job is left.
+    pub(super) overlapped_by: Option<Offset>,
+}
+
+/// The proof that no process runs under a term and none will. A release needs it (R6).
+pub(super) enum NothingRuns {
+    /// No process was started, and the claim can't be taken up any more.
+    NeverLed(OwnClaim),
+    /// The job's end.
+    NothingLeft(NothingLeft),
+}
+
+impl NothingRuns {
+    fn into_term(self) -> Offset {
+        match self {
+            Self::NeverLed(claim) => claim.into_term(),
+            Self::NothingLeft(proof) => proof.into_term(),
+        }
+    }
+}
+
+impl Releasing {
+    /// Sends the release.
+    pub(super) fn begin(
+        common: &mut Common,
+        now: Time,
+        nothing_runs: NothingRuns,
+        (why, end): (Why, End),
+        held_until: Time,
+    ) -> Self {
+        let reads_anew = matches!((&nothing_runs, why), (NothingRuns::NothingLeft(_), Why::Fenced | Why::GuardDied));
+        // A candidate that exits waits no longer than its lease would have lasted (R7). One that stays has no other task meanwhile.
+        let exits_or_suspends = common.leaving.is_some() || common.suspending;
+        let gives_up_at = held_until.max(if exits_or_suspends { now } else { now + common.timings.lease() });
+        let term = nothing_runs.into_term();
+        let mut releasing = Self { term, seq: 0, why, end, again_at: None, gives_up_at, reads_anew };
+        releasing.send(common);
+        releasing
+    }
+
+    /// Writes once, without waiting for the delivery, that the job of a term was alive after its lease's end. Another candidate may have
+    /// led by then, so the release is void. It is for operators, who would otherwise find the broken guarantee only in this machine's log.
+    pub(super) fn tell_lateness(common: &mut Common, now: Time, nothing_runs: NothingRuns, why: Why, end: End) {
+        Self::begin(common, now, nothing_runs, (why, end), now);
+    }
+
+    pub(super) fn due(&self) -> Time {
+        self.again_at.map_or(self.gives_up_at, |again| again.min(self.gives_up_at))
+    }
+
+    /// Whether it may be sent again: a second release is void, but it must be one of the current term, unless the term was overlapped.
+    pub(super) fn may_be_sent(&self, common: &Common) -> bool {
+        common.is_current(self.term) || self.end.overlapped_by.is_some()
+    }
+
+    pub(super) fn send(&mut self, common: &mut Common) {
+        self.seq = common.next_seq();
+        self.again_at = None;
+        let release = Body::Release {
+            term: self.term,
+            // The term was current up to the claim that overlapped it.
+            seen: self.end.overlapped_by.map_or(common.listener.last(), |by| by - 1),
+            why: Some(self.why.as_str().into()),
+            exit: self.end.exit,
+            late_ms: self.end.late.map(millis_rounded_up),
+            group_member: common.group.left_as.clone(),
+            once: self.end.once.clone(),
+            // With any other reason, no successor is named.
+            successor: common.successor.clone().filter(|_| self.why == Why::Spread),
+        };
+        common.send(self.seq, release);
+    }
+}

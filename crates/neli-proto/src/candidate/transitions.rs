@@ -1,0 +1,245 @@
+//! The transitions between the states of a candidate: the only place that replaces the state.
+
+use core::time::Duration;
+
+use super::action::Action;
+use super::lease::Leading;
+use super::on_read::OwnClaim;
+use super::reasons::is_lost;
+use super::release::{End, NothingRuns, Releasing};
+use super::state::{AwaitingJudgement, Claiming, Fenced, Overlapped, State};
+use super::{Candidate, Common, Judgement};
+use crate::note::Note;
+use crate::record::{Body, JobState, Offset, Why};
+use crate::supervisor::{Departure, JobEnd, Loss, Wanted};
+use crate::time::Time;
+use crate::timings::cool_off;
+
+/// A term whose job has ended.
+struct EndedTerm {
+    why: Why,
+    /// The reason for which it was standing down when the lease ended.
+    stood_down: Option<Why>,
+    /// The lease's end, or when it would have ended.
+    held_until: Time,
+    /// How long after the lease's end a process of the job was still alive.
+    late: Option<Duration>,
+    /// Whether the history was cut: then the term's number may belong to another candidate now.
+    is_cut: bool,
+    /// `--overlap`: the term of the claim that took effect while the job continued.
+    overlapped_by: Option<Offset>,
+}
+
+impl Candidate {
+    /// No term is held. The candidate claims nothing before `not_before`.
+    pub(super) fn become_standby(&mut self, not_before: Time) {
+        self.state = State::StandingBy { not_before };
+    }
+
+    /// The process is suspended.
+    pub(super) fn become_suspended(&mut self) {
+        self.common.actions.push_back(Action::Suspend);
+        self.state = State::Suspended;
+    }
+
+    /// The candidate exits.
+    pub(super) fn become_departed(&mut self, departure: Departure) {
+        self.common.leave_for_good();
+        self.common.actions.push_back(Action::Depart(departure));
+        self.state = State::Departed;
+    }
+
+    /// Sends a claim (R2).
+    pub(super) fn become_claiming(&mut self, now: Time) {
+        let common = &mut self.common;
+        let after = common.listener.last();
+        let seq = common.next_seq();
+        let lease_ms = common.lease_ms();
+        let overlap = common.overlap_of_claim();
+        common.send(seq, Body::Claim { after, lease_ms, overlap });
+        if let Judgement::Awaited { claimed } = &mut common.judgement {
+            *claimed = true;
+        }
+        // If Kafka does not answer, that was reported, and there is a new attempt each lease.
+        if !common.next_claim.is_unanswered {
+            common.standing_by = None;
+            common.actions.push_back(Action::Note(Note::Claiming { after }));
+        }
+        self.state = State::Claiming(Claiming { seq, sent: now, stood_down: None, is_named: false });
+    }
+
+    /// Holds the term of a claim that was sent at `sent`, until the topic is judged.
+    pub(super) fn become_awaiting(&mut self, claim: OwnClaim, sent: Time) {
+        self.state = State::AwaitingJudgement(AwaitingJudgement { claim, sent });
+    }
+
+    /// Takes up the term of a claim that was sent at `sent`: from then on its lease runs (R3).
+    pub(super) fn become_leader(&mut self, now: Time, claim: OwnClaim, sent: Time) {
+        let term = claim.into_term();
+        let common = &mut self.common;
+        common.wait_until = None;
+        common.successor = None;
+        common.highest_term = common.highest_term.max(term);
+        let leading = Leading::begin(common, now, term, sent);
+        common.actions.push_back(Action::Note(Note::Leading { term, until: leading.lease_end }));
+        self.state = State::Leading(leading);
+    }
+
+    /// `--overlap`: the claim of `by_term` took effect over the own term. A job that was not asked to stop continues until the next leader's
+    /// job runs, but at most for half of the time.
+    pub(super) fn become_overlapped(&mut self, now: Time, by_term: Offset) {
+        let State::Leading(leading) = &self.state else { return };
+        let common = &mut self.common;
+        let within = common.timings.overlap().unwrap_or_default();
+        let (term, by) = (leading.term, common.leader_name());
+        common.actions.push_back(Action::Note(Note::Overlapped { term, by_term, by, within }));
+        let runs_on = leading.stopping.is_none() && leading.job.state == JobState::Running;
+        self.state = State::Overlapped(Overlapped {
+            wanted: leading.wants(),
+            by_term,
+            why: leading.stands_down_for().unwrap_or(Why::Fenced),
+            lease_end: leading.lease_end,
+            asks_at: runs_on.then(|| now + within / 2),
+            kill_at: now + within,
+        });
+    }
+
+    /// R5: a lease that has ended is not taken up again.
+    pub(super) fn become_fenced(&mut self, why: Why, loss: Loss) {
+        let (wanted, stood_down, lease_end, overlapped_by) = match &self.state {
+            State::Leading(leading) => (leading.wants(), leading.stands_down_for(), leading.lease_end, None),
+            State::Overlapped(Overlapped { wanted, by_term, why, lease_end, .. }) => {
+                (*wanted, Some(*why), *lease_end, Some(*by_term))
+            }
+            State::AwaitingJudgement(_)
+            | State::Claiming(_)
+            | State::Departed
+            | State::Fenced(_)
+            | State::Releasing(_)
+            | State::StandingBy { .. }
+            | State::Suspended => return,
+        };
+        self.state = State::Fenced(Fenced { wanted, why, stood_down, lease_end, loss, overlapped_by });
+    }
+
+    // ---- releases -----------------------------------------------------------------------------------------------------
+
+    /// Releases the term of a claim that is not taken up. Its lease ends at `lease_end`.
+    pub(super) fn release_claim(&mut self, now: Time, claim: OwnClaim, why: Why, lease_end: Time) {
+        self.become_releasing(now, NothingRuns::NeverLed(claim), why, End::default(), lease_end);
+    }
+
+    /// Handles that no process is left of the job of the term that is held: releases the term, if it is still ours.
+    pub(super) fn release_job(&mut self, now: Time, job_end: JobEnd) {
+        let Some(term) = self.ended_term(now, &job_end) else { return };
+        let common = &mut self.common;
+        let JobEnd { proof, exit, leaving, once, back_off, .. } = job_end;
+        let EndedTerm { why, stood_down, held_until, late, is_cut, overlapped_by } = term;
+        if leaving {
+            common.leaving.get_or_insert(why);
+            common.leave_group();
+        }
+        common.back_off(back_off);
+        common.has_lost_lead = is_lost(why) || stood_down.is_some_and(is_lost);
+        // A leader that was overlapped has let another candidate lead.
+        let reasons = [Some(why), stood_down].into_iter().flatten().filter(|_| overlapped_by.is_none());
+        if let Some(span) = reasons.filter_map(|why| cool_off(why, common.timings.lease())).max() {
+            common.cool_off_for(now, span);
+        }
+        // R6: a release is written only while the term is current in this candidate's view. After a cut the view is of another history, in
+        // which the term's number may belong to another candidate.
+        let is_current = (common.is_current(proof.term()) || overlapped_by.is_some()) && !is_cut;
+        if is_current {
+            let end = End { exit, late, once, overlapped_by };
+            self.become_releasing(now, NothingRuns::NothingLeft(proof), why, end, held_until);
+            return;
+        }
+        if late.is_some() && !is_cut && common.superseded(proof.term()).is_some() {
+            let end = End { exit, late, once: None, overlapped_by: None };
+            Releasing::tell_lateness(common, now, NothingRuns::NothingLeft(proof), why, end);
+        }
+        common.say_hello_after_lead(now);
+        common.ask_anew(now);
+        self.become_standby(now);
+    }
+
+    /// The term that is held, and reports its fence.
+    fn ended_term(&mut self, now: Time, end: &JobEnd) -> Option<EndedTerm> {
+        let not_fenced = EndedTerm {
+            why: end.why,
+            stood_down: None,
+            held_until: now,
+            late: None,
+            is_cut: false,
+            overlapped_by: None,
+        };
+        match &self.state {
+            State::Leading(leading) => Some(EndedTerm {
+                why: leading.stands_down_for().unwrap_or(end.why),
+                // R7: the term is held until one lease after the last effective record was sent.
+                held_until: leading.last_effective_sent + self.common.timings.lease(),
+                ..not_fenced
+            }),
+            State::Overlapped(Overlapped { why, by_term, lease_end, .. }) => {
+                Some(EndedTerm { why: *why, held_until: *lease_end, overlapped_by: Some(*by_term), ..not_fenced })
+            }
+            State::Fenced(Fenced { wanted: Wanted { grant, .. }, why, stood_down, lease_end, loss, overlapped_by }) => {
+                let late = end.seen.and_then(|seen| seen.overrun(*lease_end));
+                if *loss != Loss::Superseded {
+                    let (term, left) = (grant.term, lease_end.since(end.seen.map_or(now, |seen| seen.gone_at)));
+                    let fenced = Note::Fenced { term, why: *why, loss: *loss, left, late };
+                    self.common.actions.push_back(Action::Note(fenced));
+                }
+                Some(EndedTerm {
+                    why: *why,
+                    stood_down: *stood_down,
+                    held_until: *lease_end,
+                    late,
+                    is_cut: *loss == Loss::HistoryCut,
+                    overlapped_by: *overlapped_by,
+                })
+            }
+            State::AwaitingJudgement(_)
+            | State::Claiming(_)
+            | State::Departed
+            | State::Releasing(_)
+            | State::StandingBy { .. }
+            | State::Suspended => None,
+        }
+    }
+
+    /// Sends the release of a term under which nothing runs and nothing will (R6). If the candidate exits, it waits for the delivery until
+    /// `held_until` at most.
+    fn become_releasing(&mut self, now: Time, nothing_runs: NothingRuns, why: Why, end: End, held_until: Time) {
+        let common = &mut self.common;
+        let releasing = Releasing::begin(common, now, nothing_runs, (why, end), held_until);
+        common.highest_term = common.highest_term.max(releasing.term);
+        self.state = State::Releasing(releasing);
+    }
+
+    /// Ends the wait for the delivery of the release.
+    pub(super) fn release_is_over(&mut self, now: Time, delivered: bool) {
+        let State::Releasing(Releasing { term, why, reads_anew, .. }) = self.state else { return };
+        let common = &mut self.common;
+        common.actions.push_back(Action::Note(Note::Released { term, why, delivered }));
+        // R2: a claim that was read back late may have voided another candidate's, which retries at the same pace as ours.
+        let not_before = if why == Why::ClaimExpired { common.random_delay(now) } else { now };
+        (common.standing_by, common.successor) = (None, None);
+        common.say_hello_after_lead(now);
+        if reads_anew {
+            common.ask_anew(now);
+        }
+        self.become_standby(not_before);
+    }
+}
+
+impl Common {
+    /// Leaves the group, and says goodbye: the other candidates count a candidate as alive if it has sent a hello and has not just released a
+    /// term.
+    fn leave_for_good(&mut self) {
+        self.leave_group();
+        if self.next_hello.take().is_some() && !self.is_one_of_many {
+            self.send_hello(None);
+        }
+    }
+}
