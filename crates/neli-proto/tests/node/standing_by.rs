@@ -134,6 +134,7 @@ fn deleted_older_records_leave_the_leader_unknown() {
 #[test]
 fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
     let mut host = Host::listening(&[]);
+    host.answered_with(0);
     let mut offset = -1;
     let mut shows_leader = |host: &mut Host, record: Record, written_ms: u64| {
         offset += 1;
