@@ -71,7 +71,8 @@ pub enum KafkaEvent {
         record: ReadRecord,
     },
     /// An event of the reading of a partition that concerns all its elections: [`Event::Answered`], first and every 20 s;
-    /// [`Event::HistoryCut`], [`Event::ReachedEnd`] or [`Event::Undecodable`].
+    /// [`Event::TopicIdentified`], if the topic is unknown; [`Event::HistoryCut`], if the next offset is out of range; [`Event::ReachedEnd`] or
+    /// [`Event::Undecodable`].
     Reading {
         /// The reading's number.
         reading: u32,
