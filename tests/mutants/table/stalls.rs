@@ -60,8 +60,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ProducerKeptAfterCut",
         breaks: "After a topic was created again, the producer for the old topic still writes to it",
-        edits: &[edit(
-            "self.actions.extend([Action::ForgetTerms, ‹Action::RenewProducer›, Action::Ask]);",
+        edits: &[edit_in(
+            "forget_history",
+            "‹Action::Kafka(Request::RenewProducer)›, Action::Kafka(Request::ReadAnew)",
             "Action::ForgetTerms",
         )],
         noticed_by: &[Scenarios],
@@ -69,7 +70,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ProducerKeptUnanswered",
         breaks: "R1: a producer whose claims get no answer for two leases is never replaced",
-        edits: &[edit_in("claim_went_unanswered", "self.actions.push_back(Action::RenewProducer);", "")],
+        edits: &[edit_in(
+            "claim_went_unanswered",
+            "self.actions.push_back(Action::Kafka(Request::RenewProducer));",
+            "",
+        )],
         noticed_by: &[Scenarios],
     },
     Mutant {

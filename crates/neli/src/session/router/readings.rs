@@ -131,7 +131,9 @@ impl<R: Readers> Router<R> {
         let Some(reading) = std::mem::take(self.place_mut(role)).reading else { return };
         self.following -= 1;
         self.eager.remove(&role);
-        let Some(partition) = self.partition_of(role).filter(|of| self.all_followers(reading, *of).is_empty()) else { return };
+        let Some(partition) = self.partition_of(role).filter(|of| self.all_followers(reading, *of).is_empty()) else {
+            return;
+        };
         if self.live != Some(reading) {
             self.close(reading, partition);
         } else if let Some(progress) = self.progress.get_mut(&(reading, partition))
