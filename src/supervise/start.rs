@@ -2,9 +2,10 @@
 //! descriptors.
 
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 use neli::program::embedded::BrokerFinder;
-use neli::program::{Access, Brokers, Client, ElectionId};
+use neli::program::{Access, Brokers, Client, ElectionId, Session, SessionSettings};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::MemberId;
 use neli_proto::time::millis;
@@ -26,6 +27,7 @@ use crate::process::signals::{self, Signals};
 use crate::process::spin_watch;
 use crate::process::terminal::may_be_handed_on;
 use crate::release;
+use crate::report::log::{Event as LogEvent, Logger};
 use crate::supervise::environment;
 use crate::supervise::job::{PROGRAM, PreparedJob};
 use crate::text::reason;
@@ -195,4 +197,19 @@ pub(super) fn release_config(
     };
     // A struct of strings and numbers always serializes.
     serde_json::to_value(&settings).unwrap_or_default()
+}
+
+/// Connects this process's producer.
+pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) -> Result<Session, StartupError> {
+    let logger = logger.clone();
+    let log_callback = Arc::new(move |message: &str| {
+        logger.event(&LogEvent::Librdkafka { facility: "client".to_owned(), message: message.to_owned() });
+    });
+    let access = Access { log_callback: Some(log_callback), ..access };
+    let settings = SessionSettings {
+        elections: config.elections(),
+        create_topic: config.create_topic,
+        timeout: config.timings.lease(),
+    };
+    Session::start(access, settings).map_err(StartupError::new)
 }

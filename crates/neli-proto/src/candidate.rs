@@ -20,7 +20,7 @@ use reasons::rank;
 use standing_by::StandingBy;
 use state::{Input, State};
 
-pub use crate::event::Event;
+pub use crate::kafka::{Event, Request};
 pub use crate::supervisor::{Departure, JobEnd, JobReport, LocalEvent, Loss};
 pub use crate::timings::{Durations, Elector, Patience, Timings};
 pub use action::{Action, Milestone, Note, StandbyReason, Waiting};

@@ -9,6 +9,7 @@ use neli_proto::candidate::{
     Action, Candidate, Durations, Elector, Event, Identity, JobEnd, LocalEvent, Patience, Setup, Timings,
 };
 use neli_proto::guard::Grant;
+use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Record, Why};
@@ -106,11 +107,11 @@ impl World {
         let member = &mut self.members[index];
         while let Some(action) = member.candidate.poll_action() {
             match action {
-                Action::Ask => {
+                Action::Kafka(Request::ReadAnew) => {
                     let end = i64::try_from(read).unwrap_or(i64::MAX);
                     member.candidate.handle(now, Event::Answered { asked: now, start: 0, end, trusted: true });
                 }
-                Action::ReadFrom(from) => {
+                Action::Kafka(Request::ReadFrom(from)) => {
                     let from = usize::try_from(from).unwrap_or_default();
                     for (offset, record) in (0..).zip(&self.log[..read]).skip(from) {
                         member.candidate.handle(now, read_event(offset, record));
@@ -129,18 +130,14 @@ impl World {
                     let end = JobEnd { proof, why, exit: Some(0), leaving, once: None, gone_at: None, back_off };
                     member.candidate.handle_local(now, LocalEvent::NothingLeft(end));
                 }
-                Action::Send { record } => self.log.push(record),
+                Action::Kafka(Request::Send { record }) => self.log.push(record),
                 Action::Kill(loss) => panic!("nothing is lost here: {loss:?}"),
                 Action::Extend(_)
                 | Action::ForgetTerms
-                | Action::Identify
-                | Action::JoinGroup
-                | Action::LeaveGroup
-                | Action::LookForEnd
+                | Action::Kafka(_)
                 | Action::Note(_)
                 | Action::Reached(_)
                 | Action::Refuse { .. }
-                | Action::RenewProducer
                 | Action::StopJobWithin { .. }
                 | Action::Suspend => {}
             }

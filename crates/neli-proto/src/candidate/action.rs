@@ -4,50 +4,34 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use crate::guard::Grant;
-use crate::record::{Offset, Record, Why};
+use crate::kafka::Request;
+use crate::record::{Offset, Why};
 use crate::supervisor::{Departure, Loss};
 use crate::time::Time;
 
 /// An action that the candidate's owner must perform.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
-    /// R1: start a new reader, ask it for the end offset, and drop the previous reader.
-    Ask,
     /// Exit: no term is held, and no claim is in flight.
     Depart(Departure),
     /// Tell the guard the new end of the lease.
     Extend(Grant),
-    /// Ask for the topic's id until there is an answer ([`Event::TopicIdentified`](super::Event::TopicIdentified)).
-    Identify,
+    /// Do this in Kafka.
+    Kafka(Request),
     /// Kill the job at once, also before the lease's end.
     Kill(Loss),
-    /// Join the group, if the elector is `group`.
-    JoinGroup,
     /// The job may run until the end of this grant.
     Lead(Grant),
-    /// Leave the group.
-    LeaveGroup,
-    /// Ask soon for the log's end ([`Event::Answered`](super::Event::Answered)).
-    LookForEnd,
     /// Terms start from 0 again: the guard must forget the terms that it held (R5).
     ForgetTerms,
     /// Log this note.
     Note(Note),
     /// A milestone of the election: guard and hooks act on it, and it is logged.
     Reached(Milestone),
-    /// Read from this offset, which is in the log.
-    ReadFrom(Offset),
     /// Exit for good: another candidate of this election uses `--overlap` and this one does not, or the other way round.
     Refuse {
         /// The reason, in one line.
         why: Box<str>,
-    },
-    /// Create a new producer, and drop the previous one.
-    RenewProducer,
-    /// Hand this record to the producer. Its send time is the time of the input that caused it (R3).
-    Send {
-        /// The record. Its key is the election's, or for a hello the hello's key.
-        record: Record,
     },
     /// Begin the barrier: stop the job, and report when no process of it is left. Beats continue.
     StopJob(Why),

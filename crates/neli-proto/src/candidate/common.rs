@@ -13,6 +13,7 @@ use super::state::State;
 use super::{Identity, Judgement, Setup};
 use crate::guard::Grant;
 use crate::journal::{Term, Verdict, View};
+use crate::kafka::Request;
 use crate::late_beat::Punctuality;
 use crate::listener::{Listener, Received};
 use crate::precedence::{HELLO_AFTER_LEAD, HELLO_INTERVAL, Precedence, Standing};
@@ -144,7 +145,7 @@ impl Common {
             leader_since: Shown(None),
             counts: Shown::default(),
             punctuality: Shown::default(),
-            actions: VecDeque::from([Action::Ask]),
+            actions: VecDeque::from([Action::Kafka(Request::ReadAnew)]),
         }
     }
 
@@ -179,7 +180,7 @@ impl Common {
 
     pub(super) fn send(&mut self, seq: u64, body: Body) {
         let (member, name) = (Some(self.identity.member.clone()), Some(self.identity.name.clone()));
-        self.actions.push_back(Action::Send { record: Record { member, name, seq: Some(seq), body } });
+        self.actions.push_back(Action::Kafka(Request::Send { record: Record { member, name, seq: Some(seq), body } }));
     }
 
     pub(super) fn say_hello(&mut self, now: Time) {
@@ -331,14 +332,18 @@ impl Common {
         self.judgement = Judgement::awaited();
         self.next_hello = None;
         self.beside_roles = BesideRoles::default();
-        self.actions.extend([Action::ForgetTerms, Action::RenewProducer, Action::Ask]);
+        self.actions.extend([
+            Action::ForgetTerms,
+            Action::Kafka(Request::RenewProducer),
+            Action::Kafka(Request::ReadAnew),
+        ]);
     }
 
     /// Reads again from R1, as after a fence (R5).
     pub(super) fn ask_anew(&mut self, now: Time) {
         if self.leaving.is_none() && !self.suspending {
             self.listener.ask_anew(now);
-            self.actions.push_back(Action::Ask);
+            self.actions.push_back(Action::Kafka(Request::ReadAnew));
         }
     }
 
@@ -361,11 +366,11 @@ impl Common {
     /// there are more records to read. A producer that has failed for two leases is renewed.
     pub(super) fn claim_went_unanswered(&mut self, now: Time, sent: Time) {
         self.claim_unanswered = true;
-        self.actions.push_back(Action::LookForEnd);
+        self.actions.push_back(Action::Kafka(Request::LookForEnd));
         let since = *self.unanswered_since.get_or_insert(sent);
         if now >= since + self.timings.lease() * 2 {
             self.unanswered_since = Some(now);
-            self.actions.push_back(Action::RenewProducer);
+            self.actions.push_back(Action::Kafka(Request::RenewProducer));
             self.ask_identity_again();
         }
     }

@@ -6,6 +6,7 @@ use super::Candidate;
 use super::action::{Action, Note};
 use super::state::Input;
 use crate::journal::Verdict;
+use crate::kafka::Request;
 use crate::listener::{HistoryCut, LogBounds};
 use crate::precedence::Standing;
 use crate::record::{Body, Hello, Offset, Record, What, Why};
@@ -39,7 +40,7 @@ impl Candidate {
     pub(super) fn answered(&mut self, now: Time, bounds: LogBounds) {
         match self.common.listener.answered(now, bounds) {
             Ok(Some(from)) => {
-                self.common.actions.push_back(Action::ReadFrom(from));
+                self.common.actions.push_back(Action::Kafka(Request::ReadFrom(from)));
                 self.common.introduce(now);
             }
             Ok(None) => {}

@@ -9,6 +9,7 @@ use super::state::{Input, State};
 use super::suspended::Suspended;
 use super::{Common, Judgement};
 use crate::journal::View;
+use crate::kafka::Request;
 use crate::listener::Predecessor;
 use crate::precedence::{Delay, RANDOM_DELAY};
 use crate::supervisor::Departure;
@@ -91,7 +92,7 @@ impl StandingBy {
         }
         common.replace_reader_if_stuck(now);
         if common.listener.ask_further_back(now) {
-            common.actions.push_back(Action::Ask);
+            common.actions.push_back(Action::Kafka(Request::ReadAnew));
         }
         common.keep_membership(now);
         common.draw_delay(now);

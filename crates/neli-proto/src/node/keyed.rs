@@ -2,6 +2,7 @@
 
 use super::{Action, Awaited, Awaits, FactsEvent, Node, Note};
 use crate::candidate::{self, LocalEvent};
+use crate::kafka::Request;
 use crate::once::{self, Once};
 use crate::record::{KeyedRun, Why};
 use crate::supervisor::{Ending, JobStatus, LeadEvent};
@@ -53,7 +54,7 @@ impl Node {
             From::HoldClaims(are_held) => self.candidate.hold_claims(now, are_held),
             From::Note(note) => self.actions.push_back(Action::Note(Note::Once(note))),
             From::Read { id } => self.actions.push_back(Action::ReadFacts { id }),
-            From::RenewProducer => self.actions.push_back(Action::RenewProducer),
+            From::RenewProducer => self.actions.push_back(Action::Kafka(Request::RenewProducer)),
             From::Run { window, attempt } => self.supervisor.handle_lead(now, LeadEvent::MayRun { window, attempt }),
             From::Skip => {
                 self.candidate.handle_local(now, LocalEvent::StandDown { why: Why::Skipped, leaving: true });

@@ -94,24 +94,14 @@ impl Node {
             From::StopJob(why) if self.once.as_mut().is_some_and(|once| once.hold_back_stop(now, why)) => return,
             From::StopJob(why) => LeadEvent::StoppedFor(why),
             From::StopJobWithin { why, within } => LeadEvent::StoppedWithin { why, within },
-            From::Ask => return self.actions.push_back(Action::ReadAnew),
             From::ForgetTerms => {
                 self.guard_is_outdated = true;
                 return;
             }
-            From::Identify => return self.actions.push_back(Action::Identify),
-            From::JoinGroup => return self.actions.push_back(Action::JoinGroup),
-            From::LeaveGroup => {
-                let alone = self.is_alone(now);
-                return self.actions.push_back(Action::LeaveGroup { alone });
-            }
-            From::LookForEnd => return self.actions.push_back(Action::LookForEnd),
+            From::Kafka(request) => return self.actions.push_back(Action::Kafka(request)),
             From::Note(note) => return self.actions.push_back(Action::Note(Note::Election(note))),
             From::Reached(milestone) => return self.reached(now, milestone),
-            From::ReadFrom(offset) => return self.actions.push_back(Action::ReadFrom(offset)),
             From::Refuse { why } => return self.refuse(now, Refusal::Said(why)),
-            From::RenewProducer => return self.actions.push_back(Action::RenewProducer),
-            From::Send { record } => return self.actions.push_back(Action::Send { record }),
             // A process that is stopped could not end a hook in time.
             From::Suspend => {
                 self.is_suspending = true;

@@ -8,6 +8,7 @@ use neli_proto::command::CommandEnd;
 use neli_proto::fact::Fact;
 use neli_proto::guard::{Answer, Answers, Grant};
 use neli_proto::hooks::Hook;
+use neli_proto::kafka::Request;
 use neli_proto::node::{self, Action, FactsEvent, Node, Settings};
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Offset, Record};
@@ -301,17 +302,14 @@ impl Machine {
         match action {
             // The model has neither a group nor a terminal, and reader and producer never fail.
             Action::DieOf { .. }
-            | Action::JoinGroup
-            | Action::LeaveGroup { .. }
-            | Action::LookAtForeground
-            | Action::LookForEnd
-            | Action::RenewProducer => {}
+            | Action::Kafka(Request::JoinGroup | Request::LeaveGroup | Request::LookForEnd | Request::RenewProducer)
+            | Action::LookAtForeground => {}
             Action::AppendFact { id, fact } => actions.facts.push((id, fact)),
             Action::Exit(ending) => {
                 actions.skipped |= matches!(ending, Ending::Skipped(_));
                 self.life = Life::Dead;
             }
-            Action::Identify => self.identity_asked = Some(now),
+            Action::Kafka(Request::Identify) => self.identity_asked = Some(now),
             Action::KillGuard => self.kill_silent_guard(now, actions),
             Action::KillHook { id } => self.hooks.retain(|(_, running)| *running != id),
             Action::KillOrphans => {
@@ -330,13 +328,13 @@ impl Machine {
                 actions.logged.push(format!("{order:?}"));
                 self.order(now, order, setup, actions);
             }
-            Action::ReadAnew => {
+            Action::Kafka(Request::ReadAnew) => {
                 self.reader = Reader { asked: Some(now), ..Reader::default() };
                 self.late_answer = None;
                 self.judge_if_prompt(now, setup);
             }
             Action::ReadFacts { id } => self.facts_asked = Some(id),
-            Action::ReadFrom(offset) => self.reader.next = Some(offset),
+            Action::Kafka(Request::ReadFrom(offset)) => self.reader.next = Some(offset),
             // The topic that is read from now on has not been judged.
             Action::RenewGuard => {
                 let job = self.guard.job;
@@ -349,7 +347,7 @@ impl Machine {
                 self.judge_if_prompt(now, setup);
             }
             Action::RunHook(run) => self.hooks.push((run.hook, run.id)),
-            Action::Send { record } => self.send(record, setup, actions),
+            Action::Kafka(Request::Send { record }) => self.send(record, setup, actions),
             Action::StartGuard => {
                 if self.guard.life == Life::Dead {
                     self.guard = self.guard.anew();

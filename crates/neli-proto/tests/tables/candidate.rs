@@ -7,6 +7,7 @@ use neli_proto::candidate::{
     Timings,
 };
 use neli_proto::guard::Grant;
+use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
@@ -312,24 +313,24 @@ impl Fixture {
 
     fn shown(&mut self, action: Action) -> Option<String> {
         let shown = match action {
-            Action::Ask => "read anew",
+            Action::Kafka(Request::ReadAnew) => "read anew",
             Action::Depart(_) => "depart",
             Action::Extend(_) => "extend",
             Action::ForgetTerms => "new guard",
-            Action::Identify => "ask for the topic's id",
-            Action::JoinGroup => "join the group",
+            Action::Kafka(Request::Identify) => "ask for the topic's id",
+            Action::Kafka(Request::JoinGroup) => "join the group",
             Action::Kill(_) => "kill the job",
             Action::Lead(grant) => {
                 self.grant = grant;
                 "let the job run"
             }
-            Action::LeaveGroup => "leave the group",
-            Action::LookForEnd => "ask where the log ends",
+            Action::Kafka(Request::LeaveGroup) => "leave the group",
+            Action::Kafka(Request::LookForEnd) => "ask where the log ends",
             Action::Note(_) | Action::Reached(_) => return None,
-            Action::ReadFrom(_) => "read",
+            Action::Kafka(Request::ReadFrom(_)) => "read",
             Action::Refuse { .. } => "refuse",
-            Action::RenewProducer => "new producer",
-            Action::Send { record } => {
+            Action::Kafka(Request::RenewProducer) => "new producer",
+            Action::Kafka(Request::Send { record }) => {
                 let seq = record.seq.unwrap_or_default();
                 match record.body {
                     Body::Beat { .. } => {

@@ -13,6 +13,7 @@ use neli_proto::late_beat::Punctuality;
 use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds, silence};
 use neli_proto::record::{Offset, Record};
 use neli_proto::time::Time;
+use neli_proto::topic::TopicIdentity;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::{broadcast, watch};
 
@@ -290,6 +291,11 @@ impl Reading {
             candidate::Event::Passed { first, last } => role.listener.read_others(now, first, last),
             candidate::Event::ReachedEnd { next } => role.listener.reached(now, next),
             candidate::Event::Read { offset, record, written_ms } => role.read(now, offset, record, written_ms),
+            candidate::Event::TopicIdentified { asked, identity: TopicIdentity::Missing } => {
+                if role.listener.topic_missing(asked).is_err() {
+                    self.read_anew(now, number);
+                }
+            }
             candidate::Event::Undecodable { offset, error } => {
                 role.listener.undecodable(now);
                 let topic = &self.elections.topic;

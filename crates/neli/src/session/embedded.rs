@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use neli_proto::event::Event;
+use neli_proto::kafka::Event;
 
 use super::Session;
 use crate::election::Properties;

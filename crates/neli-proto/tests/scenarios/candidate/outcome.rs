@@ -2,6 +2,7 @@
 
 use neli_proto::candidate::{Action, Milestone, Note, StandbyReason};
 use neli_proto::guard::Grant;
+use neli_proto::kafka::Request;
 use neli_proto::record::{Body, Overlap};
 
 use crate::words::{shown, shown_time, span};
@@ -19,22 +20,24 @@ fn shown_overlap(overlap: Option<Overlap>) -> String {
 /// An action in the words of the scenarios.
 pub(super) fn shown_action(action: Action) -> String {
     match action {
-        Action::Ask => "asks where the log ends".to_owned(),
+        Action::Kafka(Request::ReadAnew) => "asks where the log ends".to_owned(),
         Action::Depart(departure) => format!("departs: {departure:?}"),
         Action::Extend(grant) => format!("tells the guard: {}", shown_grant(grant)),
         Action::ForgetTerms => "has the guard forget its terms".to_owned(),
-        Action::Identify => "asks which topic this is".to_owned(),
-        Action::JoinGroup => "joins the group".to_owned(),
+        Action::Kafka(Request::Identify) => "asks which topic this is".to_owned(),
+        Action::Kafka(Request::JoinGroup) => "joins the group".to_owned(),
         Action::Kill(loss) => format!("has the job killed: {loss:?}"),
         Action::Lead(grant) => format!("leads: {}", shown_grant(grant)),
-        Action::LeaveGroup => "leaves the group".to_owned(),
-        Action::LookForEnd => "asks soon where the log ends".to_owned(),
+        Action::Kafka(Request::LeaveGroup) => "leaves the group".to_owned(),
+        Action::Kafka(Request::LookForEnd) => "asks soon where the log ends".to_owned(),
         Action::Note(note) => shown_note(note),
         Action::Reached(milestone) => shown_milestone(milestone),
-        Action::ReadFrom(offset) => format!("reads from {offset}"),
+        Action::Kafka(Request::ReadFrom(offset)) => format!("reads from {offset}"),
         Action::Refuse { why } => format!("refuses: {why}"),
-        Action::RenewProducer => "makes a new producer".to_owned(),
-        Action::Send { record } => format!("sends {}: {}", record.seq.unwrap_or_default(), shown_body(&record.body)),
+        Action::Kafka(Request::RenewProducer) => "makes a new producer".to_owned(),
+        Action::Kafka(Request::Send { record }) => {
+            format!("sends {}: {}", record.seq.unwrap_or_default(), shown_body(&record.body))
+        }
         Action::StopJob(why) => format!("has the job stopped: {why}"),
         Action::StopJobWithin { why, within } => format!("has the job stopped within {}: {why}", shown(within)),
         Action::Suspend => "has the process suspended".to_owned(),

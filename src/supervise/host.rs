@@ -1,0 +1,269 @@
+//! What the main loop does with the nodes' actions and the session's events, besides what every host does.
+
+use std::time::Duration;
+
+use neli::program::embedded::FoundBroker;
+use neli::program::{Host, Nodes, SessionEvent, clock, undecodable};
+use neli_proto::broker_death;
+use neli_proto::candidate::{self, Event};
+use neli_proto::kafka::Request;
+use neli_proto::many_roles;
+use neli_proto::node::{self, Action, HookRun, Note, Refusal};
+use neli_proto::precedence::Standing;
+use neli_proto::record::Body;
+use neli_proto::supervisor;
+use neli_proto::time::{Time, millis};
+
+use crate::guard::Order;
+use crate::process::tail::Tail;
+use crate::report::log::{Event as LogEvent, timestamp};
+use crate::report::notes::{self, Moment};
+use crate::supervise::kafka_state::Trust;
+use crate::supervise::main_loop::MainLoop;
+use crate::supervise::role::Role;
+use crate::supervise::translate;
+
+/// The role with a key: `--once` is for one election, the only one of the process.
+const ROLE_WITH_KEY: usize = 0;
+
+impl Host for MainLoop {
+    type Role = Role;
+
+    fn nodes(&mut self) -> &mut Nodes<Role> {
+        &mut self.nodes
+    }
+
+    fn perform_one(&mut self, at: usize, action: Action) {
+        match action {
+            Action::AppendFact { id, fact } => self.append_fact(at, id, fact),
+            Action::DieOf { signal, to_group } => self.shell.dies_of = Some((signal, to_group)),
+            Action::Exit(ending) => self.role_ended(at, translate::status(ending)),
+            Action::Kafka(request) => self.request(at, &request),
+            Action::KillGuard => self.kill_guard(at),
+            Action::KillHook { id } => self.nodes.roles[at].commands.kill_hook(id),
+            Action::KillOrphans => self.inherit_orphans(at),
+            Action::LookAtForeground => {
+                let event = supervisor::Event::ForegroundSeen(self.shell.terminal.foreground());
+                self.tell(at, node::Event::Job(event));
+            }
+            Action::Note(note) => self.note(at, note),
+            Action::Order(order) => self.order(at, &order),
+            Action::ReadFacts { id } => self.read_facts(at, id),
+            Action::RenewGuard => self.renew_guard(at),
+            Action::RunHook(run) => self.run_hook(at, run),
+            Action::StartGuard => self.start_guard(at),
+            Action::Suspend => self.shell.suspending = true,
+        }
+    }
+
+    fn begin_actions(&mut self, _: usize) {}
+
+    fn end_actions(&mut self, at: usize) {
+        if self.nodes.roles[at].node.is_caught_up() {
+            self.settling.begin(clock::now());
+        }
+        if self.nodes.roles[at].part_with_idle_guard() {
+            self.guard_starts.remove(at);
+        }
+        self.publisher.iter_mut().for_each(|publisher| publisher.has_changed(at));
+    }
+
+    fn begin_request(&mut self, at: usize, request: &Request) {
+        if let Request::ReadAnew = request {
+            self.nodes.roles[at].readings += 1;
+        }
+        if let Request::ReadAnew | Request::RenewProducer = request {
+            // The reserve is lent until the log's bounds are known: at the limit of open files the client would have no descriptor to
+            // connect with.
+            self.reserve_of_client.lend();
+        }
+    }
+
+    fn end_request(&mut self, now: Time, at: usize, request: &Request, is_done: bool) {
+        let Request::Send { record } = request else { return };
+        if let Some(publisher) = self.publisher.as_mut().filter(|_| is_done) {
+            publisher.sent(at, now, record);
+        }
+        if let Body::Claim { .. } = record.body {
+            // A standby has no guard; it is started while the claim is in flight.
+            self.need_guard(at);
+        }
+    }
+
+    fn show(&mut self, note: many_roles::Note) {
+        match note {
+            many_roles::Note::SpreadWithoutGroup { partitions } => self.warn_of_partitions(partitions),
+            many_roles::Note::SharesNoRole { warning } => self.logger.warn(warning.into()),
+            many_roles::Note::Wait { why, until } => self.warn_of_doubt(&why, until),
+        }
+    }
+
+    fn look(&mut self, now: Time, at: usize, event: &mut Event) {
+        self.note_election_event(at, now, event);
+        if let Event::Answered { trusted, .. } = event {
+            self.reserve_of_client.take_back();
+            *trusted = self.log_is_trusted(now);
+        }
+        if let Some(publisher) = &mut self.publisher {
+            publisher.read(at, now, event);
+        }
+    }
+
+    fn handle_process_event(&mut self, now: Time, event: SessionEvent) {
+        match event {
+            SessionEvent::AppendRefused { error } => self.kafka.append_was_refused(now, error),
+            SessionEvent::BrokerSession(session) => self.judge_lease(session),
+            SessionEvent::Created { replicas, brokers } => {
+                let topic = self.config.election.topic.clone();
+                self.logger.event(&LogEvent::TopicCreated { topic, replicas, brokers });
+            }
+            SessionEvent::Debug(message) => self.logger.event(&LogEvent::Debug { message }),
+            SessionEvent::Down { error } => self.kafka.outage.begin(now, error),
+            SessionEvent::Facts { id, event } => self.handle_facts(ROLE_WITH_KEY, now, id, event),
+            SessionEvent::Group { refusal: Some(refusal) } => self.kafka.group.begin(now, refusal),
+            SessionEvent::Group { refusal: None } => drop(self.kafka.group.end(now)),
+            SessionEvent::HelloDelivered => self.kafka.refused_appends.end(),
+            SessionEvent::Moved(found) => self.move_to(now, &found),
+            SessionEvent::Risks { role, risks } => self.warn_of_risks(role as usize, &risks),
+            SessionEvent::Up => {
+                if let Some(down) = self.kafka.outage.end(now) {
+                    self.logger.event(&LogEvent::BrokerUp { down });
+                }
+            }
+            SessionEvent::Warning(message) => self.logger.warn(message),
+            // For the nodes.
+            SessionEvent::Election { .. }
+            | SessionEvent::Hello { .. }
+            | SessionEvent::Refused { .. }
+            | SessionEvent::Unfit { .. } => {}
+        }
+    }
+}
+
+impl MainLoop {
+    /// Logs a note; only once if it is about the process and not the role.
+    fn note(&mut self, at: usize, note: Note) {
+        self.publisher.iter_mut().for_each(|publisher| publisher.count(at, &note));
+        let is_repeated = match &note {
+            Note::Election(candidate::Note::TopicUnnamed | candidate::Note::UnusedPartitions) => at > 0,
+            Note::Refused(Refusal::Said(error)) => {
+                self.nodes.roles.len() > 1 && self.refusal.replace(error.clone()).as_ref() == Some(error)
+            }
+            Note::Election(_)
+            | Note::HookFailed { .. }
+            | Note::Job { .. }
+            | Note::Milestone(_)
+            | Note::Once(_)
+            | Note::Refused(Refusal::TopicRemade) => false,
+        };
+        let is_run_again = matches!(note, Note::Job { note: supervisor::Note::Restarting { .. }, .. });
+        if !is_repeated {
+            let role = &self.nodes.roles[at];
+            let guard = role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw());
+            let (lease_end, awaits) = (role.node.lease_end(), role.node.awaits());
+            let moment = Moment { now: clock::now(), wall_ms: clock::wall_ms(), lease_end, awaits };
+            role.logger.event(&notes::of_node(note, moment, &self.config, guard));
+        }
+        if is_run_again && let Some(signal) = self.shell.take_container_signal() {
+            self.nodes.roles[at].logger.warn(notes::of_container_signal(signal));
+        }
+    }
+
+    /// Logs the events that users should know, and keeps the data that the loop itself needs.
+    fn note_election_event(&mut self, at: usize, now: Time, event: &Event) {
+        let role = &mut self.nodes.roles[at];
+        match event {
+            Event::Answered { .. } => drop(role.undecodable.end(now)),
+            Event::Delivered { .. } => self.kafka.refused_appends.end(),
+            Event::Revoked => role.logger.event(&LogEvent::Revoked { lost: false }),
+            Event::StandingChanged(Standing::Assigned) => {
+                let leads = role.node.leads().is_some();
+                role.logger.event(&LogEvent::Assigned { partition: role.election.partition, leads });
+            }
+            Event::StandingChanged(Standing::Unknown) => role.logger.event(&LogEvent::Revoked { lost: true }),
+            Event::Undecodable { offset, error } => {
+                role.undecodable.begin(now, undecodable(&self.config.election.topic, *offset, error));
+            }
+            Event::GroupRefuses { .. }
+            | Event::HelloAsked { .. }
+            | Event::HelloReceived(_)
+            | Event::HistoryCut
+            | Event::LogTrusted
+            | Event::Named { .. }
+            | Event::Passed { .. }
+            | Event::ReachedEnd { .. }
+            | Event::Read { .. }
+            | Event::ReadOther { .. }
+            | Event::ReadProcessHello { .. }
+            | Event::StandingChanged(Standing::Elsewhere)
+            | Event::TopicIdentified { .. }
+            | Event::TopicJudged { .. }
+            | Event::Undelivered { .. }
+            | Event::UnusedPartitions => {}
+        }
+    }
+
+    /// Whether an empty log is a new one. An embedded broker that follows a killed one has lost the log; that is warned about once.
+    fn log_is_trusted(&mut self, now: Time) -> bool {
+        let embedded = self.nodes.session.access().embedded.as_ref();
+        let trusted_from = embedded.map_or(Time::ZERO, |broker| broker.trusted_from());
+        let trusted_from = match self.kafka.trust_in_log(now, trusted_from) {
+            Trust::Full => return true,
+            Trust::From { is_known: true, .. } => return false,
+            Trust::From { at, is_known: false } => at,
+        };
+        let left = trusted_from.since(now);
+        let left_ms = millis(left);
+        let until = timestamp(clock::wall_ms().saturating_add(left_ms));
+        self.logger.warn(format!(
+            "the embedded broker before this one was killed, or stopped while or soon after candidates ran, and its journal is lost: a \
+             job may still run under a lease from it, so nobody leads until {until}, in {}s, when the longest lease is over",
+            left.as_secs() + 1
+        ));
+        false
+    }
+
+    /// Handles the death of the embedded broker: another one runs, with an empty journal.
+    fn move_to(&mut self, now: Time, found: &FoundBroker) {
+        let alone = self.nodes.are_alone(now);
+        self.nodes.session.move_to(found, &self.config.client.properties, alone);
+    }
+
+    /// Warns once if the lease is shorter than a broker's death takes.
+    fn judge_lease(&mut self, session: Duration) {
+        if self.kafka.broker_session.replace(session).is_some() {
+            return;
+        }
+        if let Some(warning) = broker_death::warning(&self.config.timings, session) {
+            self.logger.warn(format!("{}: {warning}", self.config.lease_shown));
+        }
+    }
+
+    /// Makes the guard run the health command. The command's output comes to this process, which passes it on to stderr, so that the
+    /// command is not blocked if stderr is not read.
+    pub(super) fn check_health(&mut self, at: usize, id: u32, order: &Order) {
+        let Role { job: Some(job), commands, .. } = &mut self.nodes.roles[at] else { return };
+        match Tail::new() {
+            Ok((tail, input)) => {
+                job.send_with(order, input);
+                commands.health_ordered(id, tail);
+            }
+            // Without a free descriptor its output is lost, but its status is still reported.
+            Err(_) => job.send(order),
+        }
+    }
+
+    pub(super) fn run_hook(&mut self, at: usize, run: HookRun) {
+        let Role { job, commands, election, .. } = &mut self.nodes.roles[at];
+        let event = if let Some(job) = job {
+            commands.start(run, &job.config)
+        } else {
+            // A hook has no term to release.
+            let release = serde_json::Value::Null;
+            commands.start(run, &self.job_maker.guard_config(&self.config, election, release))
+        };
+        if let Some(event) = event {
+            self.tell(at, event);
+        }
+    }
+}
