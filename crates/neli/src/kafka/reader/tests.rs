@@ -222,18 +222,18 @@ fn an_answer_that_contradicts_what_was_read_is_passed_on_and_followed_by_another
     let reading = Arc::new(Reading::new(source, 1, sender, orders, Arc::default()));
     let consumer = Arc::new(PartitionConsumer::new(&config, reading.context.clone(), "t").unwrap());
     let mut asker = Asker::new(reading, consumer);
-    let asked = clock::now();
+    let now = clock::now();
     // The next offset to be read is 5.
     for (log, next_time) in [(0..5, ASK_INTERVAL), (0..3, RETRY), (6..9, RETRY), (5..9, ASK_INTERVAL)] {
-        assert_eq!(asker.answered(0, Some(5), asked, log.clone()), next_time, "{log:?}");
-        let answer = Event::Answered { asked, start: log.start, end: log.end, trusted: true };
+        assert_eq!(asker.answered(0, Some(5), now, log.clone()), next_time, "{log:?}");
+        let answer = Event::Answered { asked: now, start: log.start, end: log.end, trusted: true };
         let of_log = std::iter::from_fn(|| events.try_recv().ok())
             .filter_map(|event| if let KafkaEvent::Reading { event, .. } = event { Some(event) } else { None });
         assert_eq!(of_log.collect::<Vec<_>>(), [answer]);
     }
-    asker.unanswered(&BTreeSet::from([0]), asked, RDKafkaErrorCode::UnknownTopicOrPartition, true);
+    asker.unanswered(&BTreeSet::from([0]), now, RDKafkaErrorCode::UnknownTopicOrPartition, true);
     let KafkaEvent::Reading { event, .. } = events.try_recv().unwrap() else { panic!("another event") };
-    assert_eq!(event, Event::TopicIdentified { asked, identity: TopicIdentity::Missing });
+    assert_eq!(event, Event::TopicIdentified { asked: now, identity: TopicIdentity::Missing });
 }
 
 /// The link is slower than the first question's time limit: the next one has longer, and each retry is logged with its reason.

@@ -247,7 +247,7 @@ fn a_partition_that_all_read_anew_is_read_on_from_where_the_first_has_caught_up(
         let expected = [format!("read 1 0 from {end}"), "close 2".to_owned()];
         assert_eq!(wanted[..2], expected);
         fixture.record(1, 0, end, 0);
-        assert_eq!(fixture.wanted().last().unwrap(), &format!("0: read {end}"));
+        assert!(fixture.wanted().contains(&format!("0: read {end}")));
     }
 }
 
