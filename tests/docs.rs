@@ -7,9 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
-use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 use neli_run::cli::options::{Default, options};
 use neli_run::command::completions::{self, Shell};
@@ -36,105 +34,6 @@ fn each_subcommand_has_a_page() {
     let kept =
         files_below(&root("man")).into_iter().filter(|file| file.extension().is_some_and(|end| end == "1")).count();
     assert_eq!(kept, man::pages().count() + 1, "a page of a subcommand that there is not");
-}
-
-/// Calls the completion as bash does, with the word before the cursor and those before it.
-#[test]
-fn bash_completes_the_options_of_subcommands() {
-    let script = format!("{}\n{BASH_ASKS}", completions::script(Shell::Bash));
-    for (line, offered) in [
-        ("watch --fr", "--from"),
-        ("watch --from s", "start"),
-        ("status --brokers a:1 --js", "--json"),
-        ("completions f", "fish"),
-        ("stat", "status"),
-        ("--elect l", "log"),
-        // The value of an option is not mistaken for a subcommand. bash splits words at `=` and `:`.
-        ("--group status --max-r", "--max-roles"),
-        ("-g watch --max-r", "--max-roles"),
-        ("-vg watch --max-r", "--max-roles"),
-        ("--group = status --max-r", "--max-roles"),
-        ("--brokers a : 1 --name end : list --max-r", "--max-roles"),
-        ("--group status sta", "status"),
-        ("--embedded watch --fr", "--from"),
-        ("watch --group status --fr", "--from"),
-        ("watch -g resign --fr", "--from"),
-    ] {
-        let words = ["-c", &script, "bash", "neli-run"].into_iter().chain(line.split(' '));
-        let output = Command::new("bash").args(["--norc", "--noprofile"]).args(words).output().expect("bash is there");
-        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), offered, "{line}: {output:?}");
-    }
-}
-
-const BASH_ASKS: &str = r#"
-COMP_WORDS=("$@")
-COMP_CWORD=$(($# - 1))
-_neli_run_or_job neli-run "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
-echo "${COMPREPLY[@]}"
-"#;
-
-/// Without fish, nothing is tested, and a line on stderr says so.
-#[test]
-fn fish_completes_subcommands_and_their_options() {
-    let script = completions::script(Shell::Fish);
-    for (line, offered) in [
-        ("watch --fr", "--from"),
-        ("watch --from s", "start"),
-        ("stat", "status"),
-        ("--elect l", "log"),
-        ("--group status --max-r", "--max-roles"),
-        ("--group=status --max-r", "--max-roles"),
-        ("watch --group status --fr", "--from"),
-    ] {
-        let asks = format!("{script}\ncomplete -C 'neli-run {line}'");
-        let Some(output) = output_of(Command::new("fish").args(["--no-config", "-c", &asks])) else { return };
-        let output_text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(output_text.split(['\t', '\n']).next(), Some(offered), "{line}: {output:?}");
-    }
-}
-
-/// The same for zsh. It completes only on a terminal, so it runs in a pseudo-terminal of its own.
-#[test]
-fn zsh_completes_subcommands_and_their_options() {
-    let directory = tempfile::tempdir().unwrap();
-    let (completions, shown) = (root("completions"), directory.path().join("shown"));
-    for (line, offered) in [
-        ("watch --fr", "watch --from="),
-        ("watch --from s", "watch --from start "),
-        ("stat", "status "),
-        ("--elect l", "--elect log "),
-        ("--group status --max-r", "--group status --max-roles="),
-        ("watch --group resign --fr", "watch --group resign --from="),
-    ] {
-        let arguments = [completions.as_os_str(), shown.as_os_str(), line.as_ref()];
-        let zsh = &mut Command::new("zsh");
-        let Some(output) = output_of(zsh.args(["-f", "-c", ZSH_ASKS, "zsh"]).args(arguments)) else { return };
-        assert_eq!(fs::read_to_string(&shown).unwrap(), format!("neli-run {offered}\n"), "{output:?}");
-    }
-}
-
-/// Types a line and a tab, and then a key that writes the completed line to a file.
-const ZSH_ASKS: &str = r#"
-zmodload zsh/zpty
-zpty shell zsh -f -i
-zpty -w shell "fpath=(${(q)1} \$fpath); autoload -U compinit; compinit -u -D"
-zpty -w shell 'show() { print -r -- "$BUFFER" >&3; exit }; zle -N show; bindkey "^T" show; exec 3>'${(q)2}
-zpty -w -n shell "neli-run $3"$'\t\x14'
-while zpty -r shell; do :; done > /dev/null
-"#;
-
-/// A shell's output; `None` if it is not installed, which is printed.
-fn output_of(shell: &mut Command) -> Option<Output> {
-    match shell.output() {
-        Ok(output) => Some(output),
-        Err(error) => {
-            assert_eq!(error.kind(), ErrorKind::NotFound);
-            let shell = shell.get_program().display();
-            let output_text = format!("docs: {shell} is not here, and its completions were not tried\n");
-            let _ = io::Write::write_all(&mut io::stderr(), output_text.as_bytes());
-            None
-        }
-    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Breaks everything around an election at random, and checks that no two jobs ever run at the same time.
 //!
-//! `cargo test` runs it for half a minute with each elector, and for half as long with `--keys`, `--window` and `--schedule`, always with
-//! the same plan. By hand it runs with any plan:
+//! `cargo test` runs it for half a minute with both electors at once, and for half as long with `--keys`, `--window` and `--schedule` at
+//! once, always with the same plans. By hand it runs with any plan:
 //!
 //! ```text
 //! cargo test --test chaos -- --seed 0 --duration 10m --candidates 5 --brokers 3 [--elect log] [--only cut,delay]
@@ -212,7 +212,11 @@ fn main() -> ExitCode {
     let candidates = usize::from(arguments.candidates).min(LEASES_MS.len());
     let candidates = special_run.and_then(SpecialRun::candidates).unwrap_or(candidates);
     let brokers = special_run.and_then(SpecialRun::brokers).unwrap_or(usize::from(arguments.brokers));
-    let elections = if arguments.mutants.is_empty() { usize::from(arguments.elections) } else { mutants::AT_ONCE };
+    let elections = match usize::from(arguments.elections) {
+        _ if is_one_of_all_tests => 3,
+        _ if !arguments.mutants.is_empty() => mutants::AT_ONCE,
+        elections => elections,
+    };
     let wires = if special_run.and_then(SpecialRun::shared_conditions).is_some() { 1 } else { elections * candidates };
     let cluster = if special_run == Some(SpecialRun::BrokerDeaths) {
         Cluster::with_default_sessions(brokers, wires)
@@ -245,24 +249,27 @@ fn main() -> ExitCode {
     };
     let all_is_well = if arguments.mutants.is_empty() {
         let electors = arguments.elect.map_or(vec![Elector::Group, Elector::Log], |elector| vec![elector]);
-        if elections > 1 {
-            let parameters =
-                |election| Parameters { election, elector: electors[election % electors.len()], ..parameters.clone() };
-            elections::hold(
-                &(0..elections).map(parameters).collect::<Vec<_>>(),
-                &environment,
-                arguments.progress.as_deref(),
-            )
-        } else {
+        let together = |of: &[Parameters]| {
+            environment.begin_anew();
+            let numbered = of.iter().cloned().enumerate();
+            let numbered: Vec<_> =
+                numbered.map(|(election, one)| Parameters { election, elections: of.len(), ..one }).collect();
+            elections::hold(&numbered, &environment, arguments.progress.as_deref())
+        };
+        let with = |elector| Parameters { elector, ..parameters.clone() };
+        if is_one_of_all_tests {
             let shorter = Parameters { duration: parameters.duration / 2, ..parameters.clone() };
-            let with = |windows| Parameters { windows: Some(windows), ..shorter.clone() };
+            let within = |windows| Parameters { windows: Some(windows), ..shorter.clone() };
             let once = [
                 Parameters { keys: true, ..shorter.clone() },
-                with(Windows::Crontab(Duration::from_secs(5))),
-                with(Windows::Daemon(Duration::from_secs(2))),
+                within(Windows::Crontab(Duration::from_secs(5))),
+                within(Windows::Daemon(Duration::from_secs(2))),
             ];
-            electors.into_iter().all(|elector| holds(&Parameters { elector, ..parameters.clone() }, &environment))
-                && (!is_one_of_all_tests || once.iter().all(|parameters| holds(parameters, &environment)))
+            together(&electors.into_iter().map(with).collect::<Vec<_>>()) && together(&once)
+        } else if elections > 1 {
+            together(&(0..elections).map(|election| with(electors[election % electors.len()])).collect::<Vec<_>>())
+        } else {
+            electors.into_iter().all(|elector| holds(&with(elector), &environment))
         }
     } else {
         mutants::are_caught(&parameters, &arguments.mutants, &environment)

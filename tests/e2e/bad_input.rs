@@ -11,7 +11,7 @@ use harness::network::{Network, Wire};
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::{PROGRAM, bare, election, with_both_electors};
+use crate::{PROGRAM, bare, election};
 
 /// A Kafka with a listener that requires a login. It is the shared one, or, if the shared one is not started by the tests, a broker for
 /// this test.
@@ -76,64 +76,69 @@ pub(crate) fn assert_refused(mut run: Running, words: &[&str]) {
     assert!(run.events("job_started").is_empty());
 }
 
-with_both_electors! {
-    fn wrong_credentials_are_refused(elector) {
-        let guarded = Guarded::new(elector);
-        guarded.create_topic();
-        let mut run = guarded.candidate(elector, &login("operator", "wrong horse")).start();
-        assert_eq!(run.status(), 125);
-        assert!(run.events("broker_down").is_empty(), "nothing is waited for: {run:?}");
-        assert_refused(run, &["authentication"]);
-    }
+#[test]
+fn wrong_credentials_are_refused() {
+    let guarded = Guarded::new(Elector::Group);
+    guarded.create_topic();
+    let mut run = guarded.candidate(Elector::Group, &login("operator", "wrong horse")).start();
+    assert_eq!(run.status(), 125);
+    assert!(run.events("broker_down").is_empty(), "nothing is waited for: {run:?}");
+    assert_refused(run, &["authentication"]);
+}
 
-    /// A client that does not log in where a login is required: the broker closes the connection without an answer.
-    fn a_missing_login_is_refused(elector) {
-        let guarded = Guarded::new(elector);
-        let mut run = guarded.candidate(elector, &[]).start();
-        let message = run.await_event("broker_down").text("error").to_owned();
-        let words = ["closes each connection at once", "expects a login", "security.protocol"];
-        assert!(words.iter().all(|word| message.contains(word)), "{message}");
-        run.signal(Signal::SIGTERM);
-        assert_eq!(run.status(), 143);
-    }
+/// A client that does not log in where a login is required: the broker closes the connection without an answer.
+#[test]
+fn a_missing_login_is_refused() {
+    let guarded = Guarded::new(Elector::Log);
+    let mut run = guarded.candidate(Elector::Log, &[]).start();
+    let message = run.await_event("broker_down").text("error").to_owned();
+    let words = ["closes each connection at once", "expects a login", "security.protocol"];
+    assert!(words.iter().all(|word| message.contains(word)), "{message}");
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 143);
+}
 
-    fn a_topic_that_may_not_be_read_is_refused(elector) {
-        let guarded = Guarded::new(elector);
-        guarded.create_topic();
-        let run = guarded.candidate(elector, &Account::NoRead.properties()).start();
-        assert_refused(run, &[&guarded.election.topic()]);
-    }
+#[test]
+fn a_topic_that_may_not_be_read_is_refused() {
+    let guarded = Guarded::new(Elector::Log);
+    guarded.create_topic();
+    let run = guarded.candidate(Elector::Log, &Account::NoRead.properties()).lease("3s").start();
+    assert_refused(run, &[&guarded.election.topic()]);
+}
 
-    fn a_topic_that_may_not_be_written_is_refused(elector) {
-        let guarded = Guarded::new(elector);
-        guarded.create_topic();
-        let run = guarded.candidate(elector, &Account::NoWrite.properties()).start();
-        assert_refused(run, &[&guarded.election.topic()]);
-        assert_eq!(journal::end(&guarded.plain, &guarded.election.topic()), 0);
-    }
+#[test]
+fn a_topic_that_may_not_be_written_is_refused() {
+    let guarded = Guarded::new(Elector::Log);
+    guarded.create_topic();
+    let run = guarded.candidate(Elector::Log, &Account::NoWrite.properties()).lease("3s").start();
+    assert_refused(run, &[&guarded.election.topic()]);
+    assert_eq!(journal::end(&guarded.plain, &guarded.election.topic()), 0);
+}
 
-    fn a_topic_that_may_not_be_created_is_refused(elector) {
-        let guarded = Guarded::new(elector);
-        let run = guarded.candidate(elector, &Account::NoCreate.properties()).start();
-        assert_refused(run, &[&guarded.election.topic()]);
-        assert!(!guarded.plain.has_topic(&guarded.election.topic()));
-    }
+#[test]
+fn a_topic_that_may_not_be_created_is_refused() {
+    let guarded = Guarded::new(Elector::Log);
+    let run = guarded.candidate(Elector::Log, &Account::NoCreate.properties()).start();
+    assert_refused(run, &[&guarded.election.topic()]);
+    assert!(!guarded.plain.has_topic(&guarded.election.topic()));
+}
 
-    fn a_topic_that_is_missing_and_shall_not_be_created_is_refused(elector) {
-        let election = election(elector);
-        let run = election.candidate().flag("--no-create-topic").start();
-        assert_refused(run, &[&election.topic()]);
-        assert!(!Kafka::shared().has_topic(&election.topic()));
-    }
+#[test]
+fn a_topic_that_is_missing_and_shall_not_be_created_is_refused() {
+    let election = election(Elector::Log);
+    let run = election.candidate().flag("--no-create-topic").start();
+    assert_refused(run, &[&election.topic()]);
+    assert!(!Kafka::shared().has_topic(&election.topic()));
+}
 
-    /// A candidate with exactly the rights that the manual asks for leads.
-    fn the_rights_that_are_asked_for_are_enough(elector) {
-        let guarded = Guarded::new(elector);
-        let mut run = guarded.candidate(elector, &Account::Operator.properties()).start();
-        let term = run.await_lead();
-        guarded.election.await_witness(term);
-        guarded.election.close([run]);
-    }
+/// A candidate with exactly the rights that the manual asks for leads.
+#[test]
+fn the_rights_that_are_asked_for_are_enough() {
+    let guarded = Guarded::new(Elector::Group);
+    let mut run = guarded.candidate(Elector::Group, &Account::Operator.properties()).start();
+    let term = run.await_lead();
+    guarded.election.await_witness(term);
+    guarded.election.close([run]);
 }
 
 /// The right to create a topic is not needed if the topic exists.

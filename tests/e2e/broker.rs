@@ -10,29 +10,28 @@ use harness::network::LinkConditions;
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::{PROGRAM, bare, with_both_electors};
+use crate::{PROGRAM, bare};
 
-with_both_electors! {
-    /// Without a broker the lease ends, and the job has ended before. When the broker runs again, a candidate leads again.
-    fn without_a_broker_the_lead_ends_and_with_it_a_candidate_leads_again(elector) {
-        let mut broker = Broker::own();
-        let election = TestElection::new(PROGRAM, &broker.kafka(), elector);
-        let mut candidates = [election.candidate().lease("3s").start(), election.candidate().lease("3s").start()];
-        let (leader, term) = crate::await_leader(&mut candidates);
-        election.await_witness(term);
+/// Without a broker the lease ends, and the job has ended before. When the broker runs again, a candidate leads again.
+#[test]
+fn without_a_broker_the_lead_ends_and_with_it_a_candidate_leads_again() {
+    let mut broker = Broker::own();
+    let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Group);
+    let mut candidates = [election.candidate().lease("3s").start(), election.candidate().lease("3s").start()];
+    let (leader, term) = crate::await_leader(&mut candidates);
+    election.await_witness(term);
 
-        broker.end();
-        candidates[leader].await_event("broker_down");
-        // The witness stops at the warning, before the guard would kill it.
-        candidates[leader].await_event("fence_warning");
-        let released = candidates[leader].await_release();
-        assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("fenced", Some(false)));
-        election.assert_gone(term);
-        broker.begin();
-        election.await_witness_after(term);
-        candidates[leader].await_event("broker_up");
-        election.close(candidates);
-    }
+    broker.end();
+    candidates[leader].await_event("broker_down");
+    // The witness stops at the warning, before the guard would kill it.
+    candidates[leader].await_event("fence_warning");
+    let released = candidates[leader].await_release();
+    assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("fenced", Some(false)));
+    election.assert_gone(term);
+    broker.begin();
+    election.await_witness_after(term);
+    candidates[leader].await_event("broker_up");
+    election.close(candidates);
 }
 
 /// The broker stores records and does not answer: the job gets the stop signal, and is killed at the end of the lease.

@@ -1,4 +1,6 @@
-//! `--timezone <Tab>`: the shells offer the time zones of this machine's database.
+//! What the shells offer at a Tab: subcommands, their options and values, and the time zones of this machine's database.
+//!
+//! A shell that is not installed is not tried, and a line on stderr says so.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,10 +11,7 @@ use neli_run::command::completions::{self, Shell};
 
 use crate::PROGRAM;
 
-/// A command line, up to a value of which one completion is known.
-const LINE: &str = "neli-run --timezone Europe/Berl";
-
-/// The output of a shell that has the program in its PATH; `None` if the shell is not installed.
+/// What a shell prints that has the program in its PATH; `None` if it is not installed.
 fn output_of(shell: &mut Command) -> Option<String> {
     let directory = Path::new(PROGRAM).parent().expect("it is in a directory");
     let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap_or_default());
@@ -26,13 +25,33 @@ fn output_of(shell: &mut Command) -> Option<String> {
     }
 }
 
+/// Calls the completion as bash does, with the word before the cursor and those before it.
 #[test]
-fn bash_offers_the_time_zones() {
+fn bash_completes_subcommands_and_their_options() {
     let script = format!("{}\n{BASH_ASKS}", completions::script(Shell::Bash));
-    for line in [LINE, &LINE.replace("--timezone ", "--timezone = ")] {
-        let words = ["-c", &script, "bash"].into_iter().chain(line.split(' '));
-        let offered = output_of(Command::new("bash").args(["--norc", "--noprofile"]).args(words));
-        assert_eq!(offered.expect("bash is there"), "Europe/Berlin\n");
+    for (line, offered) in [
+        ("watch --fr", "--from"),
+        ("watch --from s", "start"),
+        ("status --brokers a:1 --js", "--json"),
+        ("completions f", "fish"),
+        ("stat", "status"),
+        ("--elect l", "log"),
+        // The value of an option is not mistaken for a subcommand. bash splits words at `=` and `:`.
+        ("--group status --max-r", "--max-roles"),
+        ("-g watch --max-r", "--max-roles"),
+        ("-vg watch --max-r", "--max-roles"),
+        ("--group = status --max-r", "--max-roles"),
+        ("--brokers a : 1 --name end : list --max-r", "--max-roles"),
+        ("--group status sta", "status"),
+        ("--embedded watch --fr", "--from"),
+        ("watch --group status --fr", "--from"),
+        ("watch -g resign --fr", "--from"),
+        ("--timezone Europe/Berl", "Europe/Berlin"),
+        ("--timezone = Europe/Berl", "Europe/Berlin"),
+    ] {
+        let words = ["-c", &script, "bash", "neli-run"].into_iter().chain(line.split(' '));
+        let shown = output_of(Command::new("bash").args(["--norc", "--noprofile"]).args(words));
+        assert_eq!(shown.expect("bash is there").trim(), offered, "{line}");
     }
 }
 
@@ -44,26 +63,50 @@ echo "${COMPREPLY[@]}"
 "#;
 
 #[test]
-fn fish_offers_the_time_zones() {
-    let asks = format!("{}\ncomplete -C '{LINE}'", completions::script(Shell::Fish));
-    let Some(offered) = output_of(Command::new("fish").args(["--no-config", "-c", &asks])) else { return };
-    // fish appends a tab and the option's description.
-    let zones: Vec<&str> = offered.lines().filter_map(|line| line.split('\t').next()).collect();
-    assert_eq!(zones, ["Europe/Berlin"]);
+fn fish_completes_subcommands_and_their_options() {
+    let script = completions::script(Shell::Fish);
+    for (line, offered) in [
+        ("watch --fr", "--from"),
+        ("watch --from s", "start"),
+        ("stat", "status"),
+        ("--elect l", "log"),
+        ("--group status --max-r", "--max-roles"),
+        ("--group=status --max-r", "--max-roles"),
+        ("watch --group status --fr", "--from"),
+        ("--timezone Europe/Berl", "Europe/Berlin"),
+    ] {
+        let asks = format!("{script}\ncomplete -C 'neli-run {line}'");
+        let Some(shown) = output_of(Command::new("fish").args(["--no-config", "-c", &asks])) else { return };
+        // fish appends a tab and the option's description.
+        assert_eq!(shown.split(['\t', '\n']).next(), Some(offered), "{line}: {shown}");
+    }
 }
 
+/// zsh completes only on a terminal, so it runs in a pseudo-terminal of its own.
 #[test]
-fn zsh_offers_the_time_zones() {
+fn zsh_completes_subcommands_and_their_options() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (functions, shown) = (directory.path().join("functions"), directory.path().join("shown"));
-    std::fs::create_dir(&functions).expect("our own directory");
-    std::fs::write(functions.join("_neli-run"), completions::script(Shell::Zsh)).expect("our own directory");
-    let arguments = [functions.as_os_str(), shown.as_os_str(), LINE.as_ref()];
-    if output_of(Command::new("zsh").args(["-f", "-c", ZSH_ASKS, "zsh"]).args(arguments)).is_none() {
-        return;
+    let completions = Path::new(env!("CARGO_MANIFEST_DIR")).join("completions");
+    for (at, (line, offered)) in [
+        ("watch --fr", "watch --from="),
+        ("watch --from s", "watch --from start "),
+        ("stat", "status "),
+        ("--elect l", "--elect log "),
+        ("--group status --max-r", "--group status --max-roles="),
+        ("watch --group resign --fr", "watch --group resign --from="),
+        ("--timezone Europe/Berl", "--timezone Europe/Berlin "),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let shown = directory.path().join(at.to_string());
+        let arguments = [completions.as_os_str(), shown.as_os_str(), line.as_ref()];
+        if output_of(Command::new("zsh").args(["-f", "-c", ZSH_ASKS, "zsh"]).args(arguments)).is_none() {
+            return;
+        }
+        let completed = std::fs::read_to_string(&shown).expect("zsh wrote the completed line");
+        assert_eq!(completed, format!("neli-run {offered}\n"));
     }
-    let line = std::fs::read_to_string(&shown).expect("zsh wrote the completed line");
-    assert_eq!(line.trim_end(), "neli-run --timezone Europe/Berlin");
 }
 
 /// Types a line and a tab, and then a key that writes the completed line to a file.
@@ -72,6 +115,6 @@ zmodload zsh/zpty
 zpty shell zsh -f -i
 zpty -w shell "fpath=(${(q)1} \$fpath); autoload -U compinit; compinit -u -D"
 zpty -w shell 'show() { print -r -- "$BUFFER" >&3; exit }; zle -N show; bindkey "^T" show; exec 3>'${(q)2}
-zpty -w -n shell "$3"$'\t\x14'
+zpty -w -n shell "neli-run $3"$'\t\x14'
 while zpty -r shell; do :; done > /dev/null
 "#;

@@ -56,21 +56,6 @@ with_both_electors! {
         election.close([first, second]);
     }
 
-    /// A child in its own session outlives the main process: it gets the stop signal too, so the stop timeout is not used up.
-    fn processes_that_the_job_leaves_get_the_stop_signal_too(elector) {
-        let election = election(elector);
-        let job = election.witness().with("--session").command();
-        let mut first = election.candidate().option("--stop-timeout", "50s").job(job).start();
-        let term = first.await_lead();
-        wait::until_true("a session", || election.testimony().of(term).any(|line| line.role == "session"));
-        first.signal(Signal::SIGTERM);
-        assert_eq!(first.await_release().text("why"), "stopped");
-        election.assert_gone(term);
-        assert!(first.events("job_killed").is_empty());
-        assert_eq!(first.status(), 0);
-        election.close([first]);
-    }
-
     /// The end of the job ends the lead: then another candidate runs it.
     fn a_job_that_ends_hands_over(elector) {
         let election = election(elector);
@@ -83,58 +68,77 @@ with_both_electors! {
         assert!(second.await_lead() > term);
         election.close([first, second]);
     }
+}
 
-    /// The journal shows each term's claim, beats and release, all valid under the law.
-    fn the_journal_shows_the_handover(elector) {
-        let election = election(elector);
-        let mut first = election.candidate().start();
-        let term = first.await_lead();
-        election.await_witness(term);
-        first.signal(Signal::SIGTERM);
-        assert_eq!(first.status(), 0);
-        let mut second = election.candidate().start();
-        let next = second.await_lead();
-        election.await_witness(next);
-        election.close([first, second]);
+/// A child in its own session outlives the main process: it gets the stop signal too, so the stop timeout is not used up.
+#[test]
+fn processes_that_the_job_leaves_get_the_stop_signal_too() {
+    let election = election(Elector::Log);
+    let job = election.witness().with("--session").command();
+    let mut first = election.candidate().option("--stop-timeout", "50s").job(job).start();
+    let term = first.await_lead();
+    wait::until_true("a session", || election.testimony().of(term).any(|line| line.role == "session"));
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.await_release().text("why"), "stopped");
+    election.assert_gone(term);
+    assert!(first.events("job_killed").is_empty());
+    assert_eq!(first.status(), 0);
+    election.close([first]);
+}
 
-        let verdicts = election.verdicts();
-        let effective = |kind: &str| {
-            let of_kind = verdicts.iter().filter(|line| line["record"]["kind"] == kind && line["verdict"] == "effective");
-            of_kind.cloned().collect::<Vec<_>>()
-        };
-        let claims: Vec<_> = effective("claim").iter().map(|line| line["offset"].as_u64()).collect();
-        assert_eq!(claims, [Some(term), Some(next)]);
-        let releases: Vec<_> = effective("release").iter().map(|line| line["record"]["term"].as_u64()).collect();
-        assert_eq!(releases, [Some(term), Some(next)]);
-        assert!(effective("beat").iter().any(|line| line["record"]["state"] == "running"));
-        assert_eq!(verdicts.last().expect("records")["term"], serde_json::Value::Null, "vacant at the end");
-        assert!(verdicts.iter().all(|line| line["verdict"] != "nonsense"));
-    }
+/// The journal shows each term's claim, beats and release, all valid under the law.
+#[test]
+fn the_journal_shows_the_handover() {
+    let election = election(Elector::Group);
+    let mut first = election.candidate().start();
+    let term = first.await_lead();
+    election.await_witness(term);
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.status(), 0);
+    let mut second = election.candidate().start();
+    let next = second.await_lead();
+    election.await_witness(next);
+    election.close([first, second]);
 
-    /// `--wait 0` leads if there is a vacancy, and exits as soon as another candidate's beat is read.
-    fn nobody_waits_with_wait_0(elector) {
-        let election = election(elector);
-        let mut first = election.candidate().option("--wait", "0").start();
-        let term = first.await_lead();
-        election.await_witness(term);
-        let mut second = election.candidate().option("--wait", "0").start();
-        assert_eq!(second.status(), 75);
-        assert!(second.events("claiming").is_empty());
-        election.close([first, second]);
-    }
+    let verdicts = election.verdicts();
+    let effective = |kind: &str| {
+        let of_kind = verdicts.iter().filter(|line| line["record"]["kind"] == kind && line["verdict"] == "effective");
+        of_kind.cloned().collect::<Vec<_>>()
+    };
+    let claims: Vec<_> = effective("claim").iter().map(|line| line["offset"].as_u64()).collect();
+    assert_eq!(claims, [Some(term), Some(next)]);
+    let releases: Vec<_> = effective("release").iter().map(|line| line["record"]["term"].as_u64()).collect();
+    assert_eq!(releases, [Some(term), Some(next)]);
+    assert!(effective("beat").iter().any(|line| line["record"]["state"] == "running"));
+    assert_eq!(verdicts.last().expect("records")["term"], serde_json::Value::Null, "vacant at the end");
+    assert!(verdicts.iter().all(|line| line["verdict"] != "nonsense"));
+}
 
-    /// A leader that died without a release sends no beats. `--wait` does not give up during its silence.
-    fn wait_does_not_give_up_during_a_dead_leader_s_silence(elector) {
-        let election = election(elector);
-        let mut first = election.candidate().lease("2s").start();
-        let term = first.await_lead();
-        election.await_witness(term);
-        let job = first.await_job();
-        crate::death::machine(&mut first, &[job]);
-        let mut second = election.candidate().lease("2s").option("--wait", "0").start();
-        assert!(second.await_lead() > term);
-        election.close([second]);
-    }
+/// `--wait 0` leads if there is a vacancy, and exits as soon as another candidate's beat is read.
+#[test]
+fn nobody_waits_with_wait_0() {
+    let election = election(Elector::Log);
+    let mut first = election.candidate().option("--wait", "0").start();
+    let term = first.await_lead();
+    election.await_witness(term);
+    let mut second = election.candidate().option("--wait", "0").start();
+    assert_eq!(second.status(), 75);
+    assert!(second.events("claiming").is_empty());
+    election.close([first, second]);
+}
+
+/// A leader that died without a release sends no beats. `--wait` does not give up during its silence.
+#[test]
+fn wait_does_not_give_up_during_a_dead_leader_s_silence() {
+    let election = election(Elector::Log);
+    let mut first = election.candidate().lease("2s").start();
+    let term = first.await_lead();
+    election.await_witness(term);
+    let job = first.await_job();
+    crate::death::machine(&mut first, &[job]);
+    let mut second = election.candidate().lease("2s").option("--wait", "0").start();
+    assert!(second.await_lead() > term);
+    election.close([second]);
 }
 
 /// `--patience never` is NELI as published: only the member that has the partition claims.

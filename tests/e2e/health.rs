@@ -14,7 +14,7 @@ use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use crate::{election, with_both_electors};
+use crate::election;
 
 /// A candidate with a health command at short intervals.
 fn looked_after(election: &TestElection, command: &str) -> Candidate {
@@ -34,36 +34,35 @@ fn counted(election: &TestElection) -> PathBuf {
     election.directory().join("counted")
 }
 
-with_both_electors! {
-    /// An unhealthy job is stopped in order, the term is released, and the other candidate leads. The first candidate stands by and lets
-    /// others claim before it.
-    fn an_unhealthy_job_is_handed_over(elector) {
-        let election = election(elector);
-        let unhealthy = election.directory().join("unhealthy");
-        let command = format!("echo asked; test ! -e {} || {{ echo 'no answer' >&2; exit 7; }}", unhealthy.display());
-        let mut first = looked_after(&election, &command).option("--health-failures", "2").start();
-        let term = first.await_lead();
-        election.await_witness(term);
-        let mut second = election.candidate().start();
-        second.await_event("standby");
+/// An unhealthy job is stopped in order, the term is released, and the other candidate leads. The first candidate stands by and lets
+/// others claim before it.
+#[test]
+fn an_unhealthy_job_is_handed_over() {
+    let election = election(Elector::Group);
+    let unhealthy = election.directory().join("unhealthy");
+    let command = format!("echo asked; test ! -e {} || {{ echo 'no answer' >&2; exit 7; }}", unhealthy.display());
+    let mut first = looked_after(&election, &command).option("--health-failures", "2").start();
+    let term = first.await_lead();
+    election.await_witness(term);
+    let mut second = election.candidate().start();
+    second.await_event("standby");
 
-        File::create(&unhealthy).expect("the file can be created");
-        let unhealthy = first.await_event("unhealthy");
-        let message = "the health command exited with status 7 (1 of 2 in a row): no answer";
-        assert!(first.events("warning").iter().any(|warning| warning.text("message") == message), "{first:?}");
-        assert_eq!((unhealthy.number("term"), unhealthy.number("failures")), (term, 2));
-        assert_eq!((unhealthy.text("reason"), unhealthy.text("line")), ("exited with status 7", "no answer"));
-        assert_eq!(first.await_event("stopping").text("why"), "unhealthy");
-        assert_eq!(first.await_release().text("why"), "unhealthy");
-        election.assert_gone(term);
-        let next = second.await_lead();
-        assert!(next > term);
-        election.await_witness(next);
-        first.await_event("standby");
-        let said = first.strange_lines();
-        assert!(said.len() > 2 && said[0] == "asked" && said[said.len() - 2..] == ["asked", "no answer"], "{said:?}");
-        election.close([first, second]);
-    }
+    File::create(&unhealthy).expect("the file can be created");
+    let unhealthy = first.await_event("unhealthy");
+    let message = "the health command exited with status 7 (1 of 2 in a row): no answer";
+    assert!(first.events("warning").iter().any(|warning| warning.text("message") == message), "{first:?}");
+    assert_eq!((unhealthy.number("term"), unhealthy.number("failures")), (term, 2));
+    assert_eq!((unhealthy.text("reason"), unhealthy.text("line")), ("exited with status 7", "no answer"));
+    assert_eq!(first.await_event("stopping").text("why"), "unhealthy");
+    assert_eq!(first.await_release().text("why"), "unhealthy");
+    election.assert_gone(term);
+    let next = second.await_lead();
+    assert!(next > term);
+    election.await_witness(next);
+    first.await_event("standby");
+    let said = first.strange_lines();
+    assert!(said.len() > 2 && said[0] == "asked" && said[said.len() - 2..] == ["asked", "no answer"], "{said:?}");
+    election.close([first, second]);
 }
 
 /// A health command's output goes to stderr, also if the log goes to a file.

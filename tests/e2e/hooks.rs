@@ -10,8 +10,8 @@ use harness::process::Process;
 use harness::wait;
 use nix::sys::signal::Signal;
 
+use crate::election;
 use crate::signals::pause_between_stops;
-use crate::{election, with_both_electors};
 
 /// A candidate whose hooks write their environment to a file per event.
 struct Noted {
@@ -51,45 +51,48 @@ impl Noted {
     }
 }
 
-with_both_electors! {
-    /// The hooks of a lead, of its end, and of standing by.
-    fn each_runs_at_its_event(elector) {
-        let election = election(elector);
-        let first_hooks = Noted::new(&election, "first");
-        let mut first = first_hooks.candidate.start();
-        let term = first.await_lead().to_string();
-        let variables = first_hooks.await_hook("lead", 1);
-        for (name, value) in [
-            ("NELI_EVENT", "lead"),
-            ("NELI_WHY", ""),
-            ("NELI_EPOCH", &*term),
-            ("NELI_ATTEMPT", "1"),
-            ("NELI_NAME", "first"),
-            ("NELI_GROUP", &*election.group),
-        ] {
-            assert_eq!(variables.get(name).map(String::as_str), Some(value), "{name}");
-        }
-        assert!(!variables.contains_key("NELI_LEASE_FD"));
-
-        let second_hooks = Noted::new(&election, "second");
-        let mut second = second_hooks.candidate.start();
-        let variables = second_hooks.await_hook("standby", 1);
-        assert_eq!((&*variables["NELI_EVENT"], &*variables["NELI_WHY"]), ("standby", ""));
-        assert!(!variables.contains_key("NELI_EPOCH"), "it has not led");
-
-        first.signal(Signal::SIGTERM);
-        assert_eq!(first.status(), 0);
-        assert_eq!((first_hooks.count("lead"), first_hooks.count("fence")), (1, 0));
-        let variables = first_hooks.await_hook("standby", first_hooks.count("standby"));
-        assert_eq!((&*variables["NELI_EVENT"], &*variables["NELI_WHY"], &*variables["NELI_EPOCH"]), ("standby", "stopped", &*term), "at exit");
-
-        let next = second.await_lead().to_string();
-        assert_eq!(second_hooks.await_hook("lead", 1)["NELI_EPOCH"], next);
-        second.signal(Signal::SIGKILL);
-        second.await_silence();
-        assert_eq!(second_hooks.count("standby"), 1, "who was killed runs none");
-        election.close([first]);
+/// The hooks of a lead, of its end, and of standing by.
+#[test]
+fn each_runs_at_its_event() {
+    let election = election(Elector::Group);
+    let first_hooks = Noted::new(&election, "first");
+    let mut first = first_hooks.candidate.start();
+    let term = first.await_lead().to_string();
+    let variables = first_hooks.await_hook("lead", 1);
+    for (name, value) in [
+        ("NELI_EVENT", "lead"),
+        ("NELI_WHY", ""),
+        ("NELI_EPOCH", &*term),
+        ("NELI_ATTEMPT", "1"),
+        ("NELI_NAME", "first"),
+        ("NELI_GROUP", &*election.group),
+    ] {
+        assert_eq!(variables.get(name).map(String::as_str), Some(value), "{name}");
     }
+    assert!(!variables.contains_key("NELI_LEASE_FD"));
+
+    let second_hooks = Noted::new(&election, "second");
+    let mut second = second_hooks.candidate.start();
+    let variables = second_hooks.await_hook("standby", 1);
+    assert_eq!((&*variables["NELI_EVENT"], &*variables["NELI_WHY"]), ("standby", ""));
+    assert!(!variables.contains_key("NELI_EPOCH"), "it has not led");
+
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.status(), 0);
+    assert_eq!((first_hooks.count("lead"), first_hooks.count("fence")), (1, 0));
+    let variables = first_hooks.await_hook("standby", first_hooks.count("standby"));
+    assert_eq!(
+        (&*variables["NELI_EVENT"], &*variables["NELI_WHY"], &*variables["NELI_EPOCH"]),
+        ("standby", "stopped", &*term),
+        "at exit"
+    );
+
+    let next = second.await_lead().to_string();
+    assert_eq!(second_hooks.await_hook("lead", 1)["NELI_EPOCH"], next);
+    second.signal(Signal::SIGKILL);
+    second.await_silence();
+    assert_eq!(second_hooks.count("standby"), 1, "who was killed runs none");
+    election.close([first]);
 }
 
 /// After a loss of the lead, the hook for the fence runs, then that for standing by, and then the hook of the next lead.

@@ -46,25 +46,26 @@ with_both_electors! {
             election.close([cut_off]);
         }
     }
+}
 
-    /// No candidate reaches Kafka for longer than a connection attempt lasts; then all candidates do.
-    fn a_candidate_leads_again_after_all_links_were_cut(elector) {
-        let Some(links) = lay::<2>() else { return };
-        let election = election(elector);
-        let mut candidates = links.each_ref().map(|link| start(&election.candidate().lease("2s"), link));
-        let (_, term) = crate::await_leader(&mut candidates);
-        election.await_witness(term);
-        for link in &links {
-            link.cut(Way::Both);
-        }
-        for candidate in &mut candidates {
-            // The candidate logs this line again after 30 s. By then every connection attempt begun since has timed out.
-            candidate.await_event("broker_down");
-            candidate.await_event("broker_down");
-        }
-        election.assert_gone(term);
-        links.iter().for_each(NetnsLink::mend);
-        election.await_witness_after(term);
-        election.close(candidates);
+/// No candidate reaches Kafka for longer than a connection attempt lasts; then all candidates do.
+#[test]
+fn a_candidate_leads_again_after_all_links_were_cut() {
+    let Some(links) = lay::<2>() else { return };
+    let election = election(Elector::Group);
+    let mut candidates = links.each_ref().map(|link| start(&election.candidate().lease("2s"), link));
+    let (_, term) = crate::await_leader(&mut candidates);
+    election.await_witness(term);
+    for link in &links {
+        link.cut(Way::Both);
     }
+    for candidate in &mut candidates {
+        // The candidate logs this line again after 30 s. By then every connection attempt begun since has timed out.
+        candidate.await_event("broker_down");
+        candidate.await_event("broker_down");
+    }
+    election.assert_gone(term);
+    links.iter().for_each(NetnsLink::mend);
+    election.await_witness_after(term);
+    election.close(candidates);
 }

@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 
 use crate::bad_input::assert_refused;
 use crate::embedded::Machine;
-use crate::{PROGRAM, election, noted_runs, with_both_electors};
+use crate::{PROGRAM, election, noted_runs};
 
 pub(crate) const KEY: &str = "v1.42";
 
@@ -44,37 +44,36 @@ fn assert_skipped(run: &mut Running, by: &str, (status, exit): (i32, u64)) {
     assert!(run.events("job_started").is_empty(), "{run:?}");
 }
 
-with_both_electors! {
-    /// Three candidates start at one time, as from crontabs, and one starts late.
-    fn three_starts_run_once(elector) {
-        let election = election(elector);
-        let job = election.until_go_file();
-        let mut starts: Vec<(&str, Running)> =
-            ["a", "b", "c"].map(|name| (name, once(&election, &job).option("--name", name).start())).into();
-        await_run(&election, 1);
-        let lines = noted_runs::lines(&election);
-        let (runner, key) = lines[0].split_once(' ').expect("a name and a key");
-        assert_eq!(key, KEY);
-        for (_, start) in starts.iter_mut().filter(|(name, _)| *name != runner) {
-            start.await_event("standby");
-        }
-        election.create_go_file();
-        for (name, start) in &mut starts {
-            if *name == runner {
-                assert_eq!(start.status(), 0);
-            } else {
-                assert_skipped(start, runner, (0, 0));
-                assert!(start.events("leading").is_empty(), "the release says that nobody is to lead: {start:?}");
-            }
-        }
-        let mut late = once(&election, "true").option("--done-status", "9").start();
-        assert_skipped(&mut late, runner, (9, 0));
-        assert!(late.events("claiming").is_empty(), "{late:?}");
-        // Another key is independent.
-        let mut other = once(&election, "true").option("--once", "v1.43").start();
-        assert_eq!(other.status(), 0);
-        assert_eq!(runs(&election), 2);
+/// Three candidates start at one time, as from crontabs, and one starts late.
+#[test]
+fn three_starts_run_once() {
+    let election = election(Elector::Group);
+    let job = election.until_go_file();
+    let mut starts: Vec<(&str, Running)> =
+        ["a", "b", "c"].map(|name| (name, once(&election, &job).option("--name", name).start())).into();
+    await_run(&election, 1);
+    let lines = noted_runs::lines(&election);
+    let (runner, key) = lines[0].split_once(' ').expect("a name and a key");
+    assert_eq!(key, KEY);
+    for (_, start) in starts.iter_mut().filter(|(name, _)| *name != runner) {
+        start.await_event("standby");
     }
+    election.create_go_file();
+    for (name, start) in &mut starts {
+        if *name == runner {
+            assert_eq!(start.status(), 0);
+        } else {
+            assert_skipped(start, runner, (0, 0));
+            assert!(start.events("leading").is_empty(), "the release says that nobody is to lead: {start:?}");
+        }
+    }
+    let mut late = once(&election, "true").option("--done-status", "9").start();
+    assert_skipped(&mut late, runner, (9, 0));
+    assert!(late.events("claiming").is_empty(), "{late:?}");
+    // Another key is independent.
+    let mut other = once(&election, "true").option("--once", "v1.43").start();
+    assert_eq!(other.status(), 0);
+    assert_eq!(runs(&election), 2);
 }
 
 /// A failed run is repeated on another machine, up to the limit.

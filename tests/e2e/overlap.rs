@@ -36,19 +36,6 @@ with_both_electors! {
         close(&election, [second]);
     }
 
-    /// If no other candidate is known, the stop does not wait.
-    fn a_stop_without_a_standby_is_at_once(elector) {
-        let election = election(elector);
-        let mut first = overlapping(&election).start();
-        let term = first.await_lead();
-        election.await_witness(term);
-        first.signal(Signal::SIGTERM);
-        assert_eq!(first.status(), 0);
-        assert_eq!(first.await_release().text("why"), "stopped");
-        assert_eq!([first.count("yielding"), first.count("overlapped")], [0, 0]);
-        close(&election, []);
-    }
-
     /// Two leaders in a row are stopped: the third job waits until the first one is gone.
     fn two_hand_overs_are_never_three_jobs(elector) {
         let election = election(elector);
@@ -70,6 +57,20 @@ with_both_electors! {
         assert!(spans[&next_term].0 < spans[&term].1 && spans[&last_term].0 > spans[&term].1, "{spans:?}");
         close(&election, [second, third]);
     }
+}
+
+/// If no other candidate is known, the stop does not wait.
+#[test]
+fn a_stop_without_a_standby_is_at_once() {
+    let election = election(Elector::Log);
+    let mut first = overlapping(&election).start();
+    let term = first.await_lead();
+    election.await_witness(term);
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.status(), 0);
+    assert_eq!(first.await_release().text("why"), "stopped");
+    assert_eq!([first.count("yielding"), first.count("overlapped")], [0, 0]);
+    close(&election, []);
 }
 
 /// A job that does not stop is killed when the overlap is over, and the new leader's job continues.

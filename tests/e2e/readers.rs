@@ -7,7 +7,7 @@ use harness::network::LinkConditions;
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::{PROGRAM, with_both_electors};
+use crate::PROGRAM;
 
 /// A standby whose reader is connected and receives nothing replaces the reader until one works; then it takes over as usual.
 #[test]
@@ -68,35 +68,34 @@ fn a_log_whose_reported_end_is_below_the_read_records() {
     election.close([run]);
 }
 
-with_both_electors! {
-    /// A broker of a cluster of one that was just restarted may answer that there is no broker. librdkafka then forgets all brokers, and
-    /// 2.12 may never connect again. So each client is given the brokers of `--brokers` again.
-    fn a_broker_that_is_missing_in_its_own_answer(elector) {
-        let cluster = Cluster::start(1, 1);
-        let wire = cluster.wire(0, 0);
-        wire.set(LinkConditions { falsifies: true, ..LinkConditions::default() });
-        let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), elector);
-        // librdkafka takes some time for an answer about many partitions. Meanwhile the threads of brokers that it has just forgotten end.
-        cluster.kafka().create_partitioned_topic(&election.topic(), 500);
-        let mut leader = election.candidate().option("--name", "leader").start();
-        let term = leader.await_lead();
-        election.await_witness(term);
-        let mut standby = election.candidate().option("--name", "standby").start();
-        standby.await_event("standby");
+/// A broker of a cluster of one that was just restarted may answer that there is no broker. librdkafka then forgets all brokers, and
+/// 2.12 may never connect again. So each client is given the brokers of `--brokers` again.
+#[test]
+fn a_broker_that_is_missing_in_its_own_answer() {
+    let cluster = Cluster::start(1, 1);
+    let wire = cluster.wire(0, 0);
+    wire.set(LinkConditions { falsifies: true, ..LinkConditions::default() });
+    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Group);
+    // librdkafka takes some time for an answer about many partitions. Meanwhile the threads of brokers that it has just forgotten end.
+    cluster.kafka().create_partitioned_topic(&election.topic(), 500);
+    let mut leader = election.candidate().option("--name", "leader").start();
+    let term = leader.await_lead();
+    election.await_witness(term);
+    let mut standby = election.candidate().option("--name", "standby").start();
+    standby.await_event("standby");
 
-        let records = || election.verdicts().len();
-        for _ in 0..3 {
-            let before = wire.answers_without_brokers();
-            wire.hide_brokers(true);
-            wire.reset();
-            wait::until_true("an answer that names no broker", || wire.answers_without_brokers() > before);
-            wire.hide_brokers(false);
-            let before = records();
-            wait::until_true("records that are written afterwards", || records() > before + 1);
-        }
-        leader.signal(Signal::SIGTERM);
-        let next = standby.await_lead();
-        election.await_witness(next);
-        election.close([leader, standby]);
+    let records = || election.verdicts().len();
+    for _ in 0..3 {
+        let before = wire.answers_without_brokers();
+        wire.hide_brokers(true);
+        wire.reset();
+        wait::until_true("an answer that names no broker", || wire.answers_without_brokers() > before);
+        wire.hide_brokers(false);
+        let before = records();
+        wait::until_true("records that are written afterwards", || records() > before + 1);
     }
+    leader.signal(Signal::SIGTERM);
+    let next = standby.await_lead();
+    election.await_witness(next);
+    election.close([leader, standby]);
 }

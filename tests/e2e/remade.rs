@@ -23,7 +23,7 @@ fn a_topic_that_is_made_again_has_another_id() {
     let kafka = Kafka::shared();
     let name = format!("remade-{}", std::process::id());
     let client: BaseProducer = kafka.client().create().expect("a client");
-    let metadata = client.client().fetch_metadata(None, wait::PATIENCE).expect("the broker answers");
+    let metadata = kafka.metadata();
     let broker = metadata.brokers().first().expect("there is one").id();
     let identity = || topic_identity(client.client(), &name, Some(broker), Duration::from_secs(10));
     let await_identity = |wanted: fn(TopicIdentity) -> bool| {

@@ -70,19 +70,20 @@ with_both_electors! {
         assert!(object["gap_ms"].is_u64() && object["gap_ms"] == over["gap_ms"], "{object} {over}");
         election.close([first, second]);
     }
+}
 
-    /// Each candidate stops its job and exits with 0, and none is left.
-    fn an_election_that_is_ended(elector) {
-        let election = election(elector);
-        let (mut first, mut second) = pair(&election);
-        let answer = election.ask("end", &["--reason", "moved"]);
-        assert!(answer.text.starts_with(&format!("{} is ended: ", election.group)), "{answer:?}");
-        assert_eq!((answer.errors.as_str(), answer.status), ("", 0));
-        assert_eq!((first.status(), second.status()), (0, 0));
-        assert_eq!(first.await_event("ended").text("reason"), "moved");
-        assert!(election.testimony().lines.iter().any(|line| line.event == Event::Signal(15)), "the job was asked to stop");
-        election.close([]);
-    }
+/// Each candidate stops its job and exits with 0, and none is left.
+#[test]
+fn an_election_that_is_ended() {
+    let election = election(Elector::Group);
+    let (mut first, mut second) = pair(&election);
+    let answer = election.ask("end", &["--reason", "moved"]);
+    assert!(answer.text.starts_with(&format!("{} is ended: ", election.group)), "{answer:?}");
+    assert_eq!((answer.errors.as_str(), answer.status), ("", 0));
+    assert_eq!((first.status(), second.status()), (0, 0));
+    assert_eq!(first.await_event("ended").text("reason"), "moved");
+    assert!(election.testimony().lines.iter().any(|line| line.event == Event::Signal(15)), "the job was asked to stop");
+    election.close([]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use harness::kafka::{Broker, Kafka};
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::{PROGRAM, election, with_both_electors};
+use crate::{PROGRAM, election};
 
 /// A candidate whose job is a shell script.
 fn script(election: &TestElection, restart: &str, delay: &str, text: &str) -> Candidate {
@@ -69,38 +69,39 @@ fn each_exit_status_and_each_signal_of_a_run_is_logged() {
     election.close([run]);
 }
 
-with_both_electors! {
-    /// The lead is kept over failures, each of which doubles the delay; the first exit with 0 ends it.
-    fn failures_keep_the_lead_and_a_success_ends_it(elector) {
-        let election = election(elector);
-        let text = "echo $NELI_ATTEMPT; [ $NELI_ATTEMPT = 4 ] || exit $NELI_ATTEMPT";
-        let mut first = script(&election, "on-failure", "100ms", text).start();
-        let term = first.await_lead();
-        let mut second = election.candidate().start();
-        second.await_event("standby");
-        assert_eq!(first.status(), 0);
-        assert_eq!(String::from_utf8(first.output()).expect("UTF-8"), "1\n2\n3\n4\n");
-        let delays: Vec<u64> = first.events("restarting").iter().map(|event| event.number("delay_ms")).collect();
-        assert_eq!(delays, [100, 200, 400]);
-        let (started, exited) = (first.events("job_started"), first.events("job_exited"));
-        let attempts: Vec<u64> = started.iter().map(|event| event.number("attempt")).collect();
-        assert_eq!(attempts, [1, 2, 3, 4]);
-        assert!(started.iter().all(|event| event.number("term") == term));
-        assert_eq!(exited.iter().map(|event| event.number("status")).collect::<Vec<_>>(), [1, 2, 3, 0]);
-        assert_eq!(first.await_release().text("why"), "exited");
-        assert!(second.await_lead() > term);
+/// The lead is kept over failures, each of which doubles the delay; the first exit with 0 ends it.
+#[test]
+fn failures_keep_the_lead_and_a_success_ends_it() {
+    let election = election(Elector::Group);
+    let text = "echo $NELI_ATTEMPT; [ $NELI_ATTEMPT = 4 ] || exit $NELI_ATTEMPT";
+    let mut first = script(&election, "on-failure", "100ms", text).start();
+    let term = first.await_lead();
+    let mut second = election.candidate().start();
+    second.await_event("standby");
+    assert_eq!(first.status(), 0);
+    assert_eq!(String::from_utf8(first.output()).expect("UTF-8"), "1\n2\n3\n4\n");
+    let delays: Vec<u64> = first.events("restarting").iter().map(|event| event.number("delay_ms")).collect();
+    assert_eq!(delays, [100, 200, 400]);
+    let (started, exited) = (first.events("job_started"), first.events("job_exited"));
+    let attempts: Vec<u64> = started.iter().map(|event| event.number("attempt")).collect();
+    assert_eq!(attempts, [1, 2, 3, 4]);
+    assert!(started.iter().all(|event| event.number("term") == term));
+    assert_eq!(exited.iter().map(|event| event.number("status")).collect::<Vec<_>>(), [1, 2, 3, 0]);
+    assert_eq!(first.await_release().text("why"), "exited");
+    assert!(second.await_lead() > term);
 
-        // The state in the beats, which other candidates can read.
-        let beats = election.verdicts().into_iter().map(|line| line["record"].clone());
-        let states: Vec<(String, u64)> = beats
-            .filter(|record| record["kind"] == "beat" && record["term"] == term)
-            .map(|beat| (beat["state"].as_str().unwrap_or_default().to_owned(), beat["attempt"].as_u64().unwrap_or_default()))
-            .collect();
-        for attempt in 1..=3 {
-            assert!(states.contains(&("restarting".to_owned(), attempt)), "{states:?}");
-        }
-        election.close([second]);
+    // The state in the beats, which other candidates can read.
+    let beats = election.verdicts().into_iter().map(|line| line["record"].clone());
+    let states: Vec<(String, u64)> = beats
+        .filter(|record| record["kind"] == "beat" && record["term"] == term)
+        .map(|beat| {
+            (beat["state"].as_str().unwrap_or_default().to_owned(), beat["attempt"].as_u64().unwrap_or_default())
+        })
+        .collect();
+    for attempt in 1..=3 {
+        assert!(states.contains(&("restarting".to_owned(), attempt)), "{states:?}");
     }
+    election.close([second]);
 }
 
 /// After too many failures on this machine, another machine tries.

@@ -129,7 +129,8 @@ impl Tenancy {
     fn assert_refused(&self, missing: Need) {
         let words = self.words(missing);
         let refuse = || {
-            let run = self.candidate().start();
+            // A right that is missing is waited for, for a lease.
+            let run = self.candidate().lease("3s").start();
             assert_refused(run, &words.each_ref().map(String::as_str));
         };
         refuse();
@@ -176,24 +177,6 @@ with_both_electors! {
         election.close([second]);
     }
 
-    fn each_of_these_rights_is_named_where_it_is_missing(elector) {
-        for missing in needs(Elector::Log) {
-            let tenancy = Tenancy::new(elector);
-            tenancy.guarded.create_topic();
-            let others: Vec<Need> = needs(elector).iter().copied().filter(|need| need != missing).collect();
-            tenancy.allow(&others);
-            tenancy.assert_refused(*missing);
-        }
-    }
-
-    fn a_denied_right_to_describe_the_topic_is_named(elector) {
-        let tenancy = Tenancy::new(elector);
-        tenancy.guarded.create_topic();
-        tenancy.allow(needs(elector));
-        tenancy.deny((Of::Topic, Describe));
-        tenancy.assert_refused((Of::Topic, Describe));
-    }
-
     /// This is like a new account without any rights.
     fn an_account_without_any_right_is_refused_and_writes_nothing(elector) {
         let tenancy = Tenancy::new(elector);
@@ -203,61 +186,84 @@ with_both_electors! {
         assert_refused(run, &[&tenancy.guarded.election.group, "no right to DESCRIBE"]);
         assert_eq!(journal::end(&tenancy.guarded.plain, &tenancy.topic), 0);
     }
+}
 
-    /// CREATE on the future topic, or on the cluster.
-    fn the_right_to_make_the_topic_is_needed_where_it_is_missing(elector) {
-        let tenancy = Tenancy::new(elector);
-        tenancy.allow(needs(elector));
-        assert_refused(tenancy.candidate().start(), &tenancy.words((Of::Topic, Create)).each_ref().map(String::as_str));
-        assert!(!tenancy.guarded.plain.has_topic(&tenancy.topic));
-        tenancy.allow(&[(Of::Topic, Create)]);
-        let mut run = tenancy.candidate().start();
-        run.await_lead();
-        tenancy.guarded.election.close([run]);
-
-        let tenancy = Tenancy::of(Account::Founder, elector);
-        tenancy.allow(needs(elector));
-        let mut run = tenancy.candidate().start();
-        run.await_lead();
-        tenancy.guarded.election.close([run]);
+#[test]
+fn each_of_these_rights_is_named_where_it_is_missing() {
+    for missing in needs(Elector::Log) {
+        let tenancy = Tenancy::new(Elector::Group);
+        tenancy.guarded.create_topic();
+        let others: Vec<Need> = needs(Elector::Group).iter().copied().filter(|need| need != missing).collect();
+        tenancy.allow(&others);
+        tenancy.assert_refused(*missing);
     }
+}
 
-    /// The job is stopped before its lease ends, and another candidate leads.
-    fn a_right_that_is_revoked_from_a_leader_ends_its_lead_before_its_lease(elector) {
-        for taken in needs(Elector::Log) {
-            let tenancy = Tenancy::new(elector);
-            let election = &tenancy.guarded.election;
-            tenancy.guarded.create_topic();
-            tenancy.allow(needs(elector));
-            // Without WRITE nothing can be released, and the lease must run out.
-            let mut leader = tenancy.candidate().lease("5s").start();
-            let term = leader.await_lead();
-            election.await_witness(term);
-            let mut successor = election.candidate().lease("5s").start();
-            successor.await_event("standby");
+#[test]
+fn a_denied_right_to_describe_the_topic_is_named() {
+    let tenancy = Tenancy::new(Elector::Log);
+    tenancy.guarded.create_topic();
+    tenancy.allow(needs(Elector::Log));
+    tenancy.deny((Of::Topic, Describe));
+    tenancy.assert_refused((Of::Topic, Describe));
+}
 
-            tenancy.take(*taken);
-            let released = leader.await_release();
-            election.assert_gone(term);
-            assert_eq!(released.text("why"), "refused", "{leader:?}");
-            assert_eq!(released.fields["delivered"].as_bool(), Some(*taken != (Of::Topic, Writes)), "{leader:?}");
-            assert_refused_late(&mut leader, &tenancy.words(*taken));
-            let testimony = election.testimony();
-            assert!(testimony.of(term).any(|line| line.event == Event::Signal(15)), "the job received SIGTERM");
-            let last = testimony.of(term).next_back().expect("the job wrote a heartbeat");
-            assert!(last.deadline == 0 || last.at < last.deadline, "the job ended before its lease expired: {last:?}");
-            let next = successor.await_lead();
-            election.await_witness(next);
-            election.close([successor]);
-        }
+/// CREATE on the future topic, or on the cluster.
+#[test]
+fn the_right_to_make_the_topic_is_needed_where_it_is_missing() {
+    let tenancy = Tenancy::new(Elector::Log);
+    tenancy.allow(needs(Elector::Log));
+    assert_refused(tenancy.candidate().start(), &tenancy.words((Of::Topic, Create)).each_ref().map(String::as_str));
+    assert!(!tenancy.guarded.plain.has_topic(&tenancy.topic));
+    tenancy.allow(&[(Of::Topic, Create)]);
+    let mut run = tenancy.candidate().start();
+    run.await_lead();
+    tenancy.guarded.election.close([run]);
+
+    let tenancy = Tenancy::of(Account::Founder, Elector::Log);
+    tenancy.allow(needs(Elector::Log));
+    let mut run = tenancy.candidate().start();
+    run.await_lead();
+    tenancy.guarded.election.close([run]);
+}
+
+/// The job is stopped before its lease ends, and another candidate leads.
+#[test]
+fn a_right_that_is_revoked_from_a_leader_ends_its_lead_before_its_lease() {
+    for taken in needs(Elector::Log) {
+        let tenancy = Tenancy::new(Elector::Group);
+        let election = &tenancy.guarded.election;
+        tenancy.guarded.create_topic();
+        tenancy.allow(needs(Elector::Group));
+        // Without WRITE nothing can be released, and the lease must run out.
+        let mut leader = tenancy.candidate().lease("5s").start();
+        let term = leader.await_lead();
+        election.await_witness(term);
+        let mut successor = election.candidate().lease("5s").start();
+        successor.await_event("standby");
+
+        tenancy.take(*taken);
+        let released = leader.await_release();
+        election.assert_gone(term);
+        assert_eq!(released.text("why"), "refused", "{leader:?}");
+        assert_eq!(released.fields["delivered"].as_bool(), Some(*taken != (Of::Topic, Writes)), "{leader:?}");
+        assert_refused_late(&mut leader, &tenancy.words(*taken));
+        let testimony = election.testimony();
+        assert!(testimony.of(term).any(|line| line.event == Event::Signal(15)), "the job received SIGTERM");
+        let last = testimony.of(term).next_back().expect("the job wrote a heartbeat");
+        assert!(last.deadline == 0 || last.at < last.deadline, "the job ended before its lease expired: {last:?}");
+        let next = successor.await_lead();
+        election.await_witness(next);
+        election.close([successor]);
     }
+}
 
-    fn an_unknown_account_is_refused(elector) {
-        let guarded = Guarded::new(elector);
-        guarded.create_topic();
-        let run = guarded.candidate(elector, &login("nobody", PASSWORD)).start();
-        assert_refused(run, &["authentication", "sasl.username"]);
-    }
+#[test]
+fn an_unknown_account_is_refused() {
+    let guarded = Guarded::new(Elector::Group);
+    guarded.create_topic();
+    let run = guarded.candidate(Elector::Group, &login("nobody", PASSWORD)).start();
+    assert_refused(run, &["authentication", "sasl.username"]);
 }
 
 /// Asserts status 125 and one line, although the candidate has led.

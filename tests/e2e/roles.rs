@@ -85,109 +85,6 @@ with_both_electors! {
         close(&election, candidates, &roles);
     }
 
-    /// With more roles than partitions, several elections share a partition.
-    fn roles_share_a_partition(elector) {
-        let election = election(elector);
-        let mut first = candidate(&election, "2").start();
-        first.await_event("topic_created");
-        wait::until_true("a lead of both", || led(&first).len() == 2);
-        first.signal(Signal::SIGTERM);
-        first.status();
-        let roles = numbers(7);
-        let candidates = vec![candidate(&election, "7").start(), candidate(&election, "7").start()];
-        wait::until_true("a job of each role", || are_all_led(&election, &candidates, &roles));
-        close(&election, candidates, &roles);
-    }
-
-    /// Named roles: the job gets the name of its role, and all names as they were given.
-    fn roles_have_names(elector) {
-        let election = election(elector);
-        let job = ["sh", "-c", "echo \"$NELI_ROLE of $NELI_ROLES\" >&2; exec sleep 1000"];
-        let mut candidate = election.candidate().option("--roles", "ingest,bill").job(job).start();
-        wait::until_true("a line of each job", || {
-            let lines: BTreeSet<String> = candidate.strange_lines().into_iter().collect();
-            lines == BTreeSet::from(["ingest of ingest,bill".to_owned(), "bill of ingest,bill".to_owned()])
-        });
-        candidate.signal(Signal::SIGTERM);
-        assert_eq!(candidate.status(), 143);
-        election.close([candidate]);
-    }
-
-    /// The job of one role has ended with 0 and the other role had none, so 143 is the highest status.
-    fn a_stop_has_the_status_of_a_role_without_a_job(elector) {
-        let election = election(elector);
-        let job = ["sh", "-c", "trap 'exit 0' TERM; echo ready >&2; while :; do sleep 0.01; done"];
-        let mut candidate = election.candidate().option("--roles", "2").option("--max-roles", "1").job(job).start();
-        wait::until_true("a job", || !candidate.strange_lines().is_empty());
-        candidate.signal(Signal::SIGTERM);
-        assert_eq!(candidate.status(), 143);
-        let exiting = candidate.await_event("exiting");
-        assert_eq!(exiting.text("why"), "stopped by SIGTERM while at least one role had no job here");
-    }
-
-    /// Of a candidate with roles and one without the later one exits, names the other, and has not started a job. Named roles have other elections
-    /// than the candidate without any.
-    fn a_candidate_with_roles_and_one_without_do_not_stand_side_by_side(elector) {
-        for roles in ["3", "ingest,bill"] {
-            let election = election(elector);
-            let with = || candidate(&election, roles).option("--name", "with");
-            let without = || election.candidate().option("--name", "without");
-            let refused = |mut later: Running, named: &str| {
-                assert_eq!((later.status(), later.count("job_started"), later.count("leading")), (125, 0, 0), "{later:?}");
-                let why = later.await_event("error").text("message").to_owned();
-                assert!(why.contains(named) && why.contains("all its candidates need the same --roles, or none"), "{why}");
-            };
-            let first = with().start();
-            wait::until_true("a lead", || !led(&first).is_empty());
-            refused(without().start(), &format!("no --roles, and with stands in this group with --roles {roles} on "));
-            election.close([first]);
-
-            let mut first = without().start();
-            election.await_witness(first.await_lead());
-            refused(with().start(), ", and without stands in this group with no --roles: ");
-            election.close([first]);
-        }
-    }
-
-    /// With `--restart no`, a role whose job has ended is left to others; the process exits after the last one, with the highest status.
-    fn a_candidate_stands_no_longer_for_a_role_whose_job_has_ended(elector) {
-        let election = election(elector);
-        let job = ["sh", "-c", "exit $((NELI_ROLE + 3))"];
-        let mut candidate = election.candidate().option("--roles", "3").option("--restart", "no").job(job).start();
-        assert_eq!(candidate.status(), 5);
-        let started: BTreeSet<String> = candidate.events("job_started").iter().map(role_of).collect();
-        assert_eq!((candidate.count("job_started"), started), (3, numbers(3).into_iter().collect()));
-        election.close([candidate]);
-    }
-
-    /// With roles a job that ends is run again by the same candidate: `--restart` defaults to `always`.
-    fn a_job_that_ends_is_run_again(elector) {
-        let election = election(elector);
-        let candidate = election.candidate().option("--roles", "2").option("--restart-delay", "10ms").job(["true"]).start();
-        wait::until_true("a second run of both", || {
-            let runs: Vec<String> = candidate.events("job_started").iter().map(role_of).collect();
-            numbers(2).iter().all(|role| runs.iter().filter(|run| *run == role).count() >= 2)
-        });
-        let runs = candidate.events("job_started");
-        assert!(runs.iter().all(|run| run.number("attempt") == 1), "a run after a success is no further attempt: {runs:?}");
-        election.close([candidate]);
-    }
-
-    /// A role that another candidate leads has no guard here: a guard is started with the next claim.
-    fn a_role_that_is_led_elsewhere_has_no_guard_here(elector) {
-        let election = election(elector);
-        let roles = numbers(4);
-        let candidates = vec![candidate(&election, "4").start(), candidate(&election, "4").start()];
-        wait::until_true("as many guards as roles that are led", || {
-            are_all_led(&election, &candidates, &roles) && candidates.iter().all(|candidate| {
-                let children = candidate.process().children();
-                let guards = children.iter().filter(|child| child.name().as_deref() == Some("neli-guard")).count();
-                guards == led(candidate).len() && guards == 2
-            })
-        });
-        close(&election, candidates, &roles);
-    }
-
     /// A role is not handed to a candidate that no longer stands for it: nobody would lead it for two leases.
     fn roles_whose_jobs_end_are_handed_to_none_that_has_left_them(elector) {
         let election = election(elector);
@@ -195,37 +92,6 @@ with_both_electors! {
         let mut candidates = [(); 2].map(|()| worker().job(["sleep", "2"]).start());
         for candidate in &mut candidates {
             assert_eq!(candidate.status(), 0);
-        }
-    }
-
-    /// A process that stands by for many roles has no more threads, connections and descriptors than one that stands by for two.
-    fn a_role_that_is_led_elsewhere_costs_no_thread_and_no_connection(elector) {
-        let [of_two, of_many] = [2, 40].map(|roles| {
-            let election = election(elector);
-            let start = || {
-                let candidate = election.candidate().option("--roles", roles.to_string()).option("--spread", "no");
-                candidate.job(["sleep", "1000"]).start()
-            };
-            let leader = start();
-            wait::until_true("a lead of each role", || led(&leader).len() == roles);
-            let standby = start();
-            wait::until_true("a standby for each role", || standby.count("standby") >= roles);
-            (election, leader, standby)
-        });
-        let needed = |standby: &Running| {
-            let process = standby.process();
-            process.threads().map(|threads| threads + process.connections() + process.descriptors().len())
-        };
-        // At the start there are some more for a moment. After a question without an answer, librdkafka may have one more thread with four
-        // descriptors for its address of the broker, for some minutes. 38 more roles with a thread, a connection or a descriptor each would be
-        // more than that.
-        wait::until_true("few more for many roles than for two", || {
-            let (two, many) = (needed(&of_two.2), needed(&of_many.2));
-            two.zip(many).is_some_and(|(two, many)| many < two + 38) && of_two.2.process().connections() <= 5
-        });
-        for (election, leader, standby) in [of_two, of_many] {
-            assert_eq!(standby.count("leading"), 0, "{standby:?}");
-            election.close([standby, leader]);
         }
     }
 
@@ -243,18 +109,162 @@ with_both_electors! {
         wait::until_true("a lead of each role elsewhere", || led(&second).len() == roles.len());
         close(&election, vec![first, second], &roles);
     }
+}
 
-    /// When many roles are claimed at once, most guards must wait for their start. A stop then releases each role.
-    fn a_stop_while_guards_wait_releases_each_role(elector) {
-        let election = election(elector);
-        let roles = numbers(40);
-        let mut candidate = candidate(&election, "40").start();
-        wait::until_true("a first lead", || candidate.count("leading") > 0);
-        candidate.signal(Signal::SIGTERM);
-        candidate.status();
-        assert_eq!((candidate.count("released"), candidate.count("fenced")), (candidate.count("claiming"), 0));
-        close(&election, vec![candidate], &roles);
+/// With more roles than partitions, several elections share a partition.
+#[test]
+fn roles_share_a_partition() {
+    let election = election(Elector::Log);
+    let mut first = candidate(&election, "2").start();
+    first.await_event("topic_created");
+    wait::until_true("a lead of both", || led(&first).len() == 2);
+    first.signal(Signal::SIGTERM);
+    first.status();
+    let roles = numbers(7);
+    let candidates = vec![candidate(&election, "7").start(), candidate(&election, "7").start()];
+    wait::until_true("a job of each role", || are_all_led(&election, &candidates, &roles));
+    close(&election, candidates, &roles);
+}
+
+/// Named roles: the job gets the name of its role, and all names as they were given.
+#[test]
+fn roles_have_names() {
+    let election = election(Elector::Log);
+    let job = ["sh", "-c", "echo \"$NELI_ROLE of $NELI_ROLES\" >&2; exec sleep 1000"];
+    let mut candidate = election.candidate().option("--roles", "ingest,bill").job(job).start();
+    wait::until_true("a line of each job", || {
+        let lines: BTreeSet<String> = candidate.strange_lines().into_iter().collect();
+        lines == BTreeSet::from(["ingest of ingest,bill".to_owned(), "bill of ingest,bill".to_owned()])
+    });
+    candidate.signal(Signal::SIGTERM);
+    assert_eq!(candidate.status(), 143);
+    election.close([candidate]);
+}
+
+/// The job of one role has ended with 0 and the other role had none, so 143 is the highest status.
+#[test]
+fn a_stop_has_the_status_of_a_role_without_a_job() {
+    let election = election(Elector::Log);
+    let job = ["sh", "-c", "trap 'exit 0' TERM; echo ready >&2; while :; do sleep 0.01; done"];
+    let mut candidate = election.candidate().option("--roles", "2").option("--max-roles", "1").job(job).start();
+    wait::until_true("a job", || !candidate.strange_lines().is_empty());
+    candidate.signal(Signal::SIGTERM);
+    assert_eq!(candidate.status(), 143);
+    let exiting = candidate.await_event("exiting");
+    assert_eq!(exiting.text("why"), "stopped by SIGTERM while at least one role had no job here");
+}
+
+/// Of a candidate with roles and one without the later one exits, names the other, and has not started a job. Named roles have other elections
+/// than the candidate without any.
+#[test]
+fn a_candidate_with_roles_and_one_without_do_not_stand_side_by_side() {
+    for roles in ["3", "ingest,bill"] {
+        let election = election(Elector::Log);
+        let with = || candidate(&election, roles).option("--name", "with");
+        let without = || election.candidate().option("--name", "without");
+        let refused = |mut later: Running, named: &str| {
+            assert_eq!((later.status(), later.count("job_started"), later.count("leading")), (125, 0, 0), "{later:?}");
+            let why = later.await_event("error").text("message").to_owned();
+            assert!(why.contains(named) && why.contains("all its candidates need the same --roles, or none"), "{why}");
+        };
+        let first = with().start();
+        wait::until_true("a lead", || !led(&first).is_empty());
+        refused(without().start(), &format!("no --roles, and with stands in this group with --roles {roles} on "));
+        election.close([first]);
+
+        let mut first = without().start();
+        election.await_witness(first.await_lead());
+        refused(with().start(), ", and without stands in this group with no --roles: ");
+        election.close([first]);
     }
+}
+
+/// With `--restart no`, a role whose job has ended is left to others; the process exits after the last one, with the highest status.
+#[test]
+fn a_candidate_stands_no_longer_for_a_role_whose_job_has_ended() {
+    let election = election(Elector::Log);
+    let job = ["sh", "-c", "exit $((NELI_ROLE + 3))"];
+    let mut candidate = election.candidate().option("--roles", "3").option("--restart", "no").job(job).start();
+    assert_eq!(candidate.status(), 5);
+    let started: BTreeSet<String> = candidate.events("job_started").iter().map(role_of).collect();
+    assert_eq!((candidate.count("job_started"), started), (3, numbers(3).into_iter().collect()));
+    election.close([candidate]);
+}
+
+/// With roles a job that ends is run again by the same candidate: `--restart` defaults to `always`.
+#[test]
+fn a_job_that_ends_is_run_again() {
+    let election = election(Elector::Log);
+    let candidate = election.candidate().option("--roles", "2").option("--restart-delay", "10ms").job(["true"]).start();
+    wait::until_true("a second run of both", || {
+        let runs: Vec<String> = candidate.events("job_started").iter().map(role_of).collect();
+        numbers(2).iter().all(|role| runs.iter().filter(|run| *run == role).count() >= 2)
+    });
+    let runs = candidate.events("job_started");
+    assert!(runs.iter().all(|run| run.number("attempt") == 1), "a run after a success is no further attempt: {runs:?}");
+    election.close([candidate]);
+}
+
+/// A role that another candidate leads has no guard here: a guard is started with the next claim.
+#[test]
+fn a_role_that_is_led_elsewhere_has_no_guard_here() {
+    let election = election(Elector::Log);
+    let roles = numbers(4);
+    let candidates = vec![candidate(&election, "4").start(), candidate(&election, "4").start()];
+    wait::until_true("as many guards as roles that are led", || {
+        are_all_led(&election, &candidates, &roles)
+            && candidates.iter().all(|candidate| {
+                let children = candidate.process().children();
+                let guards = children.iter().filter(|child| child.name().as_deref() == Some("neli-guard")).count();
+                guards == led(candidate).len() && guards == 2
+            })
+    });
+    close(&election, candidates, &roles);
+}
+
+/// A process that stands by for many roles has no more threads, connections and descriptors than one that stands by for two.
+#[test]
+fn a_role_that_is_led_elsewhere_costs_no_thread_and_no_connection() {
+    let [of_two, of_many] = [2, 40].map(|roles| {
+        let election = election(Elector::Group);
+        let start = || {
+            let candidate = election.candidate().option("--roles", roles.to_string()).option("--spread", "no");
+            candidate.job(["sleep", "1000"]).start()
+        };
+        let leader = start();
+        wait::until_true("a lead of each role", || led(&leader).len() == roles);
+        let standby = start();
+        wait::until_true("a standby for each role", || standby.count("standby") >= roles);
+        (election, leader, standby)
+    });
+    let needed = |standby: &Running| {
+        let process = standby.process();
+        process.threads().map(|threads| threads + process.connections() + process.descriptors().len())
+    };
+    // At the start there are some more for a moment. After a question without an answer, librdkafka may have one more thread with four
+    // descriptors for its address of the broker, for some minutes. 38 more roles with a thread, a connection or a descriptor each would be
+    // more than that.
+    wait::until_true("few more for many roles than for two", || {
+        let (two, many) = (needed(&of_two.2), needed(&of_many.2));
+        two.zip(many).is_some_and(|(two, many)| many < two + 38) && of_two.2.process().connections() <= 5
+    });
+    for (election, leader, standby) in [of_two, of_many] {
+        assert_eq!(standby.count("leading"), 0, "{standby:?}");
+        election.close([standby, leader]);
+    }
+}
+
+/// When many roles are claimed at once, most guards must wait for their start. A stop then releases each role.
+#[test]
+fn a_stop_while_guards_wait_releases_each_role() {
+    let election = election(Elector::Log);
+    let roles = numbers(40);
+    let mut candidate = candidate(&election, "40").start();
+    wait::until_true("a first lead", || candidate.count("leading") > 0);
+    candidate.signal(Signal::SIGTERM);
+    candidate.status();
+    assert_eq!((candidate.count("released"), candidate.count("fenced")), (candidate.count("claiming"), 0));
+    close(&election, vec![candidate], &roles);
 }
 
 /// While the processes of one dead guard are killed, other guards die as well: the death of each is noticed, and each role is led again.

@@ -10,7 +10,7 @@ use harness::wait;
 use nix::sys::signal::Signal;
 
 use crate::window::{WallClock, key, noting_job, runs};
-use crate::{PROGRAM, election, with_both_electors};
+use crate::{PROGRAM, election};
 
 const DAY: u64 = 24 * 60 * 60;
 const HOUR: u64 = 60 * 60;
@@ -35,31 +35,30 @@ fn stop(mut daemon: Running) {
     let _ = daemon.status();
 }
 
-with_both_electors! {
-    /// Two daemons with a window every second: each window runs once, also while one of them is killed.
-    fn one_of_them_runs_the_job_at_each_time(elector) {
-        let election = election(elector);
-        let mut first = daemon(&election, "a", "every 1s", "true").lease("2s").start();
-        first.await_lead();
-        let mut second = daemon(&election, "b", "every 1s", "true").lease("2s").start();
-        second.await_event("standby");
-        await_runs(&election, 3);
-        assert_eq!(first.events("leading").len(), 1, "the lead is kept: {first:?}");
-        // Kills supervisor, guard and job.
-        drop(first);
-        second.await_lead();
-        let before = runs(&election).len();
-        await_runs(&election, before + 3);
-        let skipped = second.await_event("window_skipped");
-        // It may have died during a run.
-        assert!(["nobody-led", "unfinished"].contains(&skipped.text("why")), "{skipped:?}");
-        stop(second);
-        let windows = windows(&election);
-        let mut sorted = windows.clone();
-        sorted.sort();
-        sorted.dedup();
-        assert_eq!(windows, sorted, "one after the other, and none twice");
-    }
+/// Two daemons with a window every second: each window runs once, also while one of them is killed.
+#[test]
+fn one_of_them_runs_the_job_at_each_time() {
+    let election = election(Elector::Group);
+    let mut first = daemon(&election, "a", "every 1s", "true").lease("2s").start();
+    first.await_lead();
+    let mut second = daemon(&election, "b", "every 1s", "true").lease("2s").start();
+    second.await_event("standby");
+    await_runs(&election, 3);
+    assert_eq!(first.events("leading").len(), 1, "the lead is kept: {first:?}");
+    // Kills supervisor, guard and job.
+    drop(first);
+    second.await_lead();
+    let before = runs(&election).len();
+    await_runs(&election, before + 3);
+    let skipped = second.await_event("window_skipped");
+    // It may have died during a run.
+    assert!(["nobody-led", "unfinished"].contains(&skipped.text("why")), "{skipped:?}");
+    stop(second);
+    let windows = windows(&election);
+    let mut sorted = windows.clone();
+    sorted.sort();
+    sorted.dedup();
+    assert_eq!(windows, sorted, "one after the other, and none twice");
 }
 
 /// A new leader runs the window that its predecessor missed. If there is none, it waits for the next one. At the very first start, no

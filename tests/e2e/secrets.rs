@@ -15,7 +15,7 @@ use nix::sys::signal::Signal;
 
 use crate::bad_input::Guarded;
 use crate::embedded::Machine;
-use crate::{PROGRAM, bare, with_both_electors};
+use crate::{PROGRAM, bare};
 
 /// Whether these bytes contain the secret.
 fn hold_it(bytes: &[u8]) -> bool {
@@ -54,46 +54,45 @@ fn file(directory: &Path, content: &str, mode: u32) -> PathBuf {
     file
 }
 
-with_both_electors! {
-    /// This includes every kind of process: health command, hooks, a job with a child, librdkafka at its most verbose level, and a guard
-    /// that releases the term after the supervisor's death.
-    fn a_secret_from_a_file_is_in_no_other_place(elector) {
-        let guarded = Guarded::new(elector);
-        let properties = file(guarded.election.directory(), &(lines() + "debug=all\n"), 0o600);
-        let candidate = guarded.candidate(elector, &[]).option("--properties", &properties).flag("-v");
-        let beside = candidate.clone().option("--health-cmd", "sleep 600").option("--health-interval", "1ms");
-        let beside = beside.option("--health-timeout", "10m").option("--on-lead", "sleep 600");
-        let mut run = beside.job(guarded.election.witness().with("--child").command()).start();
-        let term = run.await_lead();
-        guarded.election.await_witness(term);
-        let supervisor = run.process();
-        let sleeps = |process: &Process| process.name().as_deref() == Some("sleep");
-        wait::until_true("a health command and a hook", || {
-            supervisor.descendants().iter().filter(|process| sleeps(process)).count() >= 2
-        });
-        let family = supervisor.descendants();
-        assert!(family.len() >= 5, "guard, job, its child, health command, hook: {family:?}");
-        assert_hidden(family);
-        assert_hidden([supervisor]);
+/// This includes every kind of process: health command, hooks, a job with a child, librdkafka at its most verbose level, and a guard
+/// that releases the term after the supervisor's death.
+#[test]
+fn a_secret_from_a_file_is_in_no_other_place() {
+    let guarded = Guarded::new(Elector::Group);
+    let properties = file(guarded.election.directory(), &(lines() + "debug=all\n"), 0o600);
+    let candidate = guarded.candidate(Elector::Group, &[]).option("--properties", &properties).flag("-v");
+    let beside = candidate.clone().option("--health-cmd", "sleep 600").option("--health-interval", "1ms");
+    let beside = beside.option("--health-timeout", "10m").option("--on-lead", "sleep 600");
+    let mut run = beside.job(guarded.election.witness().with("--child").command()).start();
+    let term = run.await_lead();
+    guarded.election.await_witness(term);
+    let supervisor = run.process();
+    let sleeps = |process: &Process| process.name().as_deref() == Some("sleep");
+    wait::until_true("a health command and a hook", || {
+        supervisor.descendants().iter().filter(|process| sleeps(process)).count() >= 2
+    });
+    let family = supervisor.descendants();
+    assert!(family.len() >= 5, "guard, job, its child, health command, hook: {family:?}");
+    assert_hidden(family);
+    assert_hidden([supervisor]);
 
-        let guard = run.guard();
-        run.signal(Signal::SIGKILL);
-        while guard.lives() {
-            assert_hidden([guard]);
-        }
-        let verdicts = guarded.election.verdicts();
-        assert!(verdicts.iter().any(|verdict| verdict["record"]["why"] == "supervisor-died"));
-        run.status();
-        run.await_silence();
-        assert_shown_to_nobody(&run);
-        let spoken_of = |run: &Running| format!("{run:?}").contains("sasl.password");
-        assert!(spoken_of(&run), "librdkafka says what it was configured with, and redacts it");
-
-        let mut run = candidate.option("--log-format", "text").job(["true"]).start();
-        assert_eq!(run.status(), 0);
-        assert!(spoken_of(&run));
-        assert_shown_to_nobody(&run);
+    let guard = run.guard();
+    run.signal(Signal::SIGKILL);
+    while guard.lives() {
+        assert_hidden([guard]);
     }
+    let verdicts = guarded.election.verdicts();
+    assert!(verdicts.iter().any(|verdict| verdict["record"]["why"] == "supervisor-died"));
+    run.status();
+    run.await_silence();
+    assert_shown_to_nobody(&run);
+    let spoken_of = |run: &Running| format!("{run:?}").contains("sasl.password");
+    assert!(spoken_of(&run), "librdkafka says what it was configured with, and redacts it");
+
+    let mut run = candidate.option("--log-format", "text").job(["true"]).start();
+    assert_eq!(run.status(), 0);
+    assert!(spoken_of(&run));
+    assert_shown_to_nobody(&run);
 }
 
 /// A secret from the environment is removed from the environment of all child processes.

@@ -19,7 +19,7 @@ use nix::sys::signal::Signal;
 
 use crate::bad_input::assert_refused;
 use crate::doctor::Found;
-use crate::{PROGRAM, bare, with_both_electors};
+use crate::{PROGRAM, bare};
 
 /// librdkafka's properties.
 type Properties = Vec<(String, String)>;
@@ -73,87 +73,91 @@ fn candidate(election: &TestElection, address: &str, authority: &Authority, prop
     election.candidate().directory(directory).option("--brokers", address).option("--properties", file)
 }
 
-with_both_electors! {
-    /// All connections use TLS, with the least rights: claim, group, and the guard's release after the supervisor's death.
-    fn a_candidate_leads_and_its_guard_releases_over_tls_alone(elector) {
-        let anybody = (broker().secure_addresses().plain, over_tls(Vec::new()));
-        for (address, login) in logins().into_iter().chain([anybody]) {
-            let election = election(elector);
-            allow_tenant(&election);
-            let candidate = candidate(&election, &address, broker().authority(), &login);
-            let mut first = candidate.start();
-            let term = first.await_lead();
-            election.await_witness(term);
-            let mut second = candidate.start();
-            second.await_event("standby");
-            first.signal(Signal::SIGKILL);
-            let term = second.await_lead();
-            election.await_witness(term);
-            let verdicts = election.verdicts();
-            let released = verdicts.iter().rfind(|verdict| verdict["record"]["kind"] == "release");
-            assert_eq!(released.expect("a release")["record"]["why"], "supervisor-died");
-            election.close([second]);
-        }
+/// All connections use TLS, with the least rights: claim, group, and the guard's release after the supervisor's death.
+#[test]
+fn a_candidate_leads_and_its_guard_releases_over_tls_alone() {
+    let anybody = (broker().secure_addresses().plain, over_tls(Vec::new()));
+    for (address, login) in logins().into_iter().chain([anybody]) {
+        let election = election(Elector::Group);
+        allow_tenant(&election);
+        let candidate = candidate(&election, &address, broker().authority(), &login);
+        let mut first = candidate.start();
+        let term = first.await_lead();
+        election.await_witness(term);
+        let mut second = candidate.start();
+        second.await_event("standby");
+        first.signal(Signal::SIGKILL);
+        let term = second.await_lead();
+        election.await_witness(term);
+        let verdicts = election.verdicts();
+        let released = verdicts.iter().rfind(|verdict| verdict["record"]["kind"] == "release");
+        assert_eq!(released.expect("a release")["record"]["why"], "supervisor-died");
+        election.close([second]);
     }
+}
 
-    /// With each mechanism, an account without rights gets the message about the missing right.
-    fn an_account_without_rights_learns_which_right_is_missing(elector) {
-        for (address, login) in logins() {
-            let election = election(elector);
-            let run = candidate(&election, &address, broker().authority(), &login).start();
-            // librdkafka chooses whether it asks for the topic or for the group first.
-            assert_refused(run, &[&election.group, "no right to DESCRIBE"]);
-        }
+/// With each mechanism, an account without rights gets the message about the missing right.
+#[test]
+fn an_account_without_rights_learns_which_right_is_missing() {
+    for (address, login) in logins() {
+        let election = election(Elector::Group);
+        let run = candidate(&election, &address, broker().authority(), &login).start();
+        // librdkafka chooses whether it asks for the topic or for the group first.
+        assert_refused(run, &[&election.group, "no right to DESCRIBE"]);
     }
+}
 
-    /// A certificate from an untrusted authority or one that has expired is refused at once.
-    fn a_broker_that_is_not_trusted_is_refused_at_once(elector) {
-        let addresses = broker().secure_addresses();
-        let stranger = Authority::new("stranger");
-        for (address, authority) in [(addresses.plain, &stranger), (addresses.expired, broker().authority())] {
-            let election = election(elector);
-            let run = candidate(&election, &address, authority, &over_tls(Vec::new())).start();
-            assert_refused(run, &[&address, "the broker's certificate is not accepted", "expired", "ssl.ca.location"]);
-        }
-    }
-
-    /// No broker listens at first. A connection failure is retried, but a wrong certificate is final.
-    fn a_broker_that_is_not_trusted_when_it_comes_up_is_refused(elector) {
-        let network = Network::start();
-        let wire = network.wire(broker().secure_addresses().expired.parse().expect("an address"));
-        wire.set(LinkConditions { refuses: true, ..LinkConditions::default() });
-        let election = election(elector);
-        let address = format!("127.0.0.1:{}", wire.port);
-        let mut run = candidate(&election, &address, broker().authority(), &over_tls(Vec::new())).start();
-        assert!(run.await_event("broker_down").text("error").contains("Connection refused"), "{run:?}");
-        wire.set(LinkConditions::default());
+/// A certificate from an untrusted authority or one that has expired is refused at once.
+#[test]
+fn a_broker_that_is_not_trusted_is_refused_at_once() {
+    let addresses = broker().secure_addresses();
+    let stranger = Authority::new("stranger");
+    for (address, authority) in [(addresses.plain, &stranger), (addresses.expired, broker().authority())] {
+        let election = election(Elector::Log);
+        let run = candidate(&election, &address, authority, &over_tls(Vec::new())).start();
         assert_refused(run, &[&address, "the broker's certificate is not accepted", "expired", "ssl.ca.location"]);
     }
+}
 
-    /// The broker requires a client certificate. No certificate, an expired one, and one from another authority are refused.
-    fn a_certificate_that_the_broker_does_not_accept_is_reported(elector) {
-        let mutual = broker().secure_addresses().mutual;
-        let nobody = over_tls(Vec::new());
-        let tenant = Account::Tenant.name();
-        let stranger = Authority::new("stranger");
-        let expired = broker().authority().expired_identity(tenant);
-        let shown = |identity: &Identity| over_tls(identity.properties());
-        for properties in [nobody, shown(&expired), shown(&stranger.identity(tenant))] {
-            let election = election(elector);
-            let run = candidate(&election, &mutual, broker().authority(), &properties).start();
-            assert_refused(run, &[&mutual, "does not accept our certificate", "ssl.certificate.location"]);
-        }
+/// No broker listens at first. A connection failure is retried, but a wrong certificate is final.
+#[test]
+fn a_broker_that_is_not_trusted_when_it_comes_up_is_refused() {
+    let network = Network::start();
+    let wire = network.wire(broker().secure_addresses().expired.parse().expect("an address"));
+    wire.set(LinkConditions { refuses: true, ..LinkConditions::default() });
+    let election = election(Elector::Log);
+    let address = format!("127.0.0.1:{}", wire.port);
+    let mut run = candidate(&election, &address, broker().authority(), &over_tls(Vec::new())).start();
+    assert!(run.await_event("broker_down").text("error").contains("Connection refused"), "{run:?}");
+    wire.set(LinkConditions::default());
+    assert_refused(run, &[&address, "the broker's certificate is not accepted", "expired", "ssl.ca.location"]);
+}
+
+/// The broker requires a client certificate. No certificate, an expired one, and one from another authority are refused.
+#[test]
+fn a_certificate_that_the_broker_does_not_accept_is_reported() {
+    let mutual = broker().secure_addresses().mutual;
+    let nobody = over_tls(Vec::new());
+    let tenant = Account::Tenant.name();
+    let stranger = Authority::new("stranger");
+    let expired = broker().authority().expired_identity(tenant);
+    let shown = |identity: &Identity| over_tls(identity.properties());
+    for properties in [nobody, shown(&expired), shown(&stranger.identity(tenant))] {
+        let election = election(Elector::Log);
+        let run = candidate(&election, &mutual, broker().authority(), &properties).start();
+        assert_refused(run, &[&mutual, "does not accept our certificate", "ssl.certificate.location"]);
     }
+}
 
-    fn a_wrong_password_is_reported(elector) {
-        for mechanism in SCRAM {
-            for (name, password) in [(Account::Tenant.name(), "wrong horse"), ("nobody", PASSWORD)] {
-                let election = election(elector);
-                let login = secure_login(mechanism, name, password);
-                let address = broker().secure_addresses().accounts;
-                let run = candidate(&election, &address, broker().authority(), &login).start();
-                assert_refused(run, &["authentication", "sasl.username"]);
-            }
+#[test]
+fn a_wrong_password_is_reported() {
+    for mechanism in SCRAM {
+        for (name, password) in [(Account::Tenant.name(), "wrong horse"), ("nobody", PASSWORD)] {
+            let election = election(Elector::Log);
+            let login = secure_login(mechanism, name, password);
+            let address = broker().secure_addresses().accounts;
+            let run = candidate(&election, &address, broker().authority(), &login).start();
+            assert_refused(run, &["authentication", "sasl.username"]);
         }
     }
 }

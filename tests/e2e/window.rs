@@ -11,7 +11,7 @@ use harness::wait;
 use neli::program::clock;
 use neli_run::report::log::to_the_second;
 
-use crate::{election, noted_runs, with_both_electors};
+use crate::{election, noted_runs};
 
 /// A day, in seconds.
 const DAY: u64 = 24 * 60 * 60;
@@ -84,34 +84,33 @@ fn assert_skipped(run: &mut Running, by: &str, (key, newer): (&str, Option<&str>
     assert!(run.events("job_started").is_empty(), "{run:?}");
 }
 
-with_both_electors! {
-    /// Three candidates started at one time by clocks that differ by forty seconds, and again a day later.
-    fn clocks_that_differ_agree_on_the_window(elector) {
-        let election = election(elector);
-        let until_go_file = election.until_go_file();
-        let machines = [("a", 2 * HOUR - 20), ("b", 2 * HOUR), ("c", 2 * HOUR + 20)];
-        let clocks = machines.map(|(name, seconds)| (name, WallClock::new(&election, name, seconds)));
-        let mut starts: Vec<Running> =
-            clocks.iter().map(|(name, clock)| start(&election, (name, clock), &until_go_file)).collect();
-        wait::until_true("a run", || runs(&election).len() == 1);
-        election.create_go_file();
-        let runner = runs(&election)[0].split(' ').next().expect("a name").to_owned();
-        assert_eq!(runs(&election), [format!("{runner} {}", key(0))]);
-        for ((name, _), start) in clocks.iter().zip(&mut starts) {
-            if *name == runner {
-                assert_eq!(start.status(), 0);
-            } else {
-                assert_skipped(start, &runner, (&key(0), None));
-            }
+/// Three candidates started at one time by clocks that differ by forty seconds, and again a day later.
+#[test]
+fn clocks_that_differ_agree_on_the_window() {
+    let election = election(Elector::Group);
+    let until_go_file = election.until_go_file();
+    let machines = [("a", 2 * HOUR - 20), ("b", 2 * HOUR), ("c", 2 * HOUR + 20)];
+    let clocks = machines.map(|(name, seconds)| (name, WallClock::new(&election, name, seconds)));
+    let mut starts: Vec<Running> =
+        clocks.iter().map(|(name, clock)| start(&election, (name, clock), &until_go_file)).collect();
+    wait::until_true("a run", || runs(&election).len() == 1);
+    election.create_go_file();
+    let runner = runs(&election)[0].split(' ').next().expect("a name").to_owned();
+    assert_eq!(runs(&election), [format!("{runner} {}", key(0))]);
+    for ((name, _), start) in clocks.iter().zip(&mut starts) {
+        if *name == runner {
+            assert_eq!(start.status(), 0);
+        } else {
+            assert_skipped(start, &runner, (&key(0), None));
         }
-        let [(late, late_clock), (next, next_clock), _] = &clocks;
-        next_clock.set(DAY + 2 * HOUR);
-        assert_eq!(start(&election, (next, next_clock), "true").status(), 0);
-        assert_eq!(runs(&election)[1..], [format!("{next} {}", key(1))]);
-        // Its crontab started it a day late, and that window is over.
-        assert_skipped(&mut start(&election, (late, late_clock), "true"), next, (&key(0), Some(&key(1))));
-        assert_eq!(runs(&election).len(), 2);
     }
+    let [(late, late_clock), (next, next_clock), _] = &clocks;
+    next_clock.set(DAY + 2 * HOUR);
+    assert_eq!(start(&election, (next, next_clock), "true").status(), 0);
+    assert_eq!(runs(&election)[1..], [format!("{next} {}", key(1))]);
+    // Its crontab started it a day late, and that window is over.
+    assert_skipped(&mut start(&election, (late, late_clock), "true"), next, (&key(0), Some(&key(1))));
+    assert_eq!(runs(&election).len(), 2);
 }
 
 /// The job learns its window. Here the second one begins two hours after midnight in a time zone that is an hour ahead of UTC.

@@ -1,5 +1,6 @@
 //! Brokers: one for the whole test run, some for tests that stop theirs, and one that never answers.
 
+use std::cell::Cell;
 use std::env;
 use std::sync::OnceLock;
 
@@ -7,10 +8,11 @@ use rdkafka::ClientConfig;
 use rdkafka::admin::{
     AdminClient, AdminOptions, AlterConfig, NewPartitions, NewTopic, ResourceSpecifier, TopicReplication,
 };
-use rdkafka::client::DefaultClientContext;
-use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::client::{Client, DefaultClientContext};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::groups::GroupList;
-use rdkafka::producer::{BaseProducer, Producer};
+use rdkafka::metadata::Metadata;
+use rdkafka::producer::{BaseProducer, DefaultProducerContext, Producer};
 
 use crate::node::Node;
 use crate::request::Request;
@@ -77,7 +79,8 @@ impl Kafka {
 
     /// Creates a topic with one partition and these settings.
     pub fn create_replicated_topic(&self, name: &str, replicas: i32, settings: &[(&str, &str)]) {
-        self.try_create_replicated_topic(name, 1, replicas, settings).expect("the topic is made");
+        let topic = NewTopic::new(name, 1, TopicReplication::Fixed(replicas));
+        self.create_listed(&settings.iter().fold(topic, |topic, (key, value)| topic.set(key, value)));
     }
 
     /// Creates a topic with one partition and these settings, which may fail.
@@ -98,58 +101,64 @@ impl Kafka {
 
     /// Creates a topic with this number of partitions, of one replica each.
     pub fn create_partitioned_topic(&self, name: &str, partitions: i32) {
-        self.create(&NewTopic::new(name, partitions, TopicReplication::Fixed(1))).expect("the topic is made");
+        self.create_listed(&NewTopic::new(name, partitions, TopicReplication::Fixed(1)));
     }
 
     /// Creates a topic with one partition on the brokers with these ids: the first of them leads it.
     pub fn create_topic_on(&self, name: &str, brokers: &[i32], settings: &[(&str, &str)]) {
         let assignment = [brokers];
         let topic = NewTopic::new(name, 1, TopicReplication::Variable(&assignment));
-        self.create(&settings.iter().fold(topic, |topic, (key, value)| topic.set(key, value)))
-            .expect("the topic is made");
+        self.create_listed(&settings.iter().fold(topic, |topic, (key, value)| topic.set(key, value)));
+    }
+
+    /// Creates a topic, and waits until a broker lists it, which is a moment after its controller has made it.
+    fn create_listed(&self, topic: &NewTopic<'_>) {
+        self.create(topic).expect("the topic is made");
+        wait::until_true("a topic that is listed", || self.has_topic(topic.name));
     }
 
     /// Adds partitions to a topic until it has this number.
     pub fn add_partitions(&self, name: &str, partitions: usize) {
-        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let wanted = NewPartitions::new(name, partitions);
-        let made =
-            runtime.block_on(admin.create_partitions([&wanted], &AdminOptions::new())).expect("the broker answers");
-        for result in made {
-            result.expect("the partitions are added");
-        }
+        let added = self.administer(async |admin| one(admin.create_partitions([&wanted], &AdminOptions::new()).await));
+        added.expect("the partitions are added");
     }
 
     fn create(&self, topic: &NewTopic<'_>) -> Result<(), RDKafkaErrorCode> {
-        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        let made = runtime.block_on(admin.create_topics([topic], &AdminOptions::new())).expect("the broker answers");
-        made.into_iter().try_for_each(|result| result.map(drop).map_err(|(_, error)| error))
+        let is_repeated = Cell::new(false);
+        let created = self.administer(async |admin| {
+            let created = one(admin.create_topics([topic], &AdminOptions::new()).await);
+            let is_repeated = is_repeated.replace(true);
+            // The refused attempt before this one may have created it all the same.
+            if is_repeated && created == Err(RDKafkaErrorCode::TopicAlreadyExists) {
+                Ok(String::new())
+            } else {
+                created
+            }
+        });
+        created.map(drop)
     }
 
     /// Sets these settings of a topic and resets all others to the broker's defaults.
     pub fn set_topic(&self, name: &str, settings: &[(&str, &str)]) {
-        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        let wanted = AlterConfig::new(ResourceSpecifier::Topic(name));
-        let wanted = settings.iter().fold(wanted, |wanted, (key, value)| wanted.set(key, value));
-        let set = runtime.block_on(admin.alter_configs([&wanted], &AdminOptions::new())).expect("the broker answers");
-        for result in set {
-            result.expect("the topic is set");
-        }
+        let wanted = || {
+            let wanted = AlterConfig::new(ResourceSpecifier::Topic(name));
+            settings.iter().fold(wanted, |wanted, (key, value)| wanted.set(key, value))
+        };
+        let set = self.administer(async |admin| {
+            let answer = admin.alter_configs([&wanted()], &AdminOptions::new()).await;
+            one(answer
+                .map(|results| results.into_iter().map(|result| result.map_err(|(_, code)| ((), code))).collect()))
+        });
+        set.expect("the topic is set");
     }
 
     /// Deletes a topic; the brokers may list it for a moment longer. A broker that waits too long for its controller, for example because its
     /// clock was set forward, asks it again, and the second answer is that there is no such topic.
     pub fn delete_topic(&self, name: &str) {
-        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        let gone = runtime.block_on(admin.delete_topics(&[name], &AdminOptions::new())).expect("the broker answers");
-        for result in gone {
-            if let Err((_, error)) = result {
-                assert_eq!(error, RDKafkaErrorCode::UnknownTopicOrPartition, "topic {name} is deleted");
-            }
+        let gone = self.administer(async |admin| one(admin.delete_topics(&[name], &AdminOptions::new()).await));
+        if let Err(error) = gone {
+            assert_eq!(error, RDKafkaErrorCode::UnknownTopicOrPartition, "topic {name} is deleted");
         }
     }
 
@@ -161,12 +170,12 @@ impl Kafka {
     /// A topic's configuration.
     #[must_use]
     pub fn topic_setting(&self, name: &str, key: &str) -> String {
-        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let asked = [ResourceSpecifier::Topic(name)];
-        let answer =
-            runtime.block_on(admin.describe_configs(&asked, &AdminOptions::new())).expect("the broker answers");
-        let settings = answer.into_iter().next().expect("the request names one topic").expect("the topic exists");
+        let settings = self.administer(async |admin| {
+            let answer = admin.describe_configs(&asked, &AdminOptions::new()).await;
+            one(answer.map(|results| results.into_iter().map(|result| result.map_err(|code| ((), code))).collect()))
+        });
+        let settings = settings.expect("the topic exists");
         settings.get(key).and_then(|entry| entry.value.clone()).expect("a setting that Kafka knows")
     }
 
@@ -183,8 +192,33 @@ impl Kafka {
     }
 
     fn groups(&self, name: &str) -> GroupList {
+        self.ask(|client| client.fetch_group_list(Some(name), wait::PATIENCE))
+    }
+
+    /// What Kafka answers to a question; asked again while the refusal is one that passes.
+    fn ask<T>(&self, question: impl Fn(&Client<DefaultProducerContext>) -> KafkaResult<T>) -> T {
         let client: BaseProducer = self.client().create().expect("a client");
-        client.client().fetch_group_list(Some(name), wait::PATIENCE).expect("the broker answers")
+        let answer = answered(|| match question(client.client()) {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(error.rdkafka_error_code().unwrap_or_else(|| panic!("{error}"))),
+        });
+        answer.unwrap_or_else(|code| panic!("Kafka refuses: {code}"))
+    }
+
+    /// What Kafka answers to an administrator's request; asked again while the refusal is one that passes.
+    fn administer<T>(
+        &self,
+        mut request: impl AsyncFnMut(&AdminClient<DefaultClientContext>) -> Result<T, RDKafkaErrorCode>,
+    ) -> Result<T, RDKafkaErrorCode> {
+        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        answered(|| runtime.block_on(request(&admin)))
+    }
+
+    /// What the cluster says of itself, and of all its topics.
+    #[must_use]
+    pub fn metadata(&self) -> Metadata {
+        self.ask(|client| client.fetch_metadata(None, wait::PATIENCE))
     }
 
     /// Waits until a group has a coordinator: in a new cluster there is none until the topic of offsets has been created.
@@ -201,8 +235,61 @@ impl Kafka {
     /// Whether a topic exists.
     #[must_use]
     pub fn has_topic(&self, name: &str) -> bool {
-        let client: BaseProducer = self.client().create().expect("a client");
-        let metadata = client.client().fetch_metadata(None, wait::PATIENCE).expect("the broker answers");
-        metadata.topics().iter().any(|topic| topic.name() == name)
+        self.metadata().topics().iter().any(|topic| topic.name() == name)
+    }
+}
+
+/// Asks until the answer is none that passes, for at most [`wait::PATIENCE`].
+fn answered<T>(mut ask: impl FnMut() -> Result<T, RDKafkaErrorCode>) -> Result<T, RDKafkaErrorCode> {
+    let mut last = RDKafkaErrorCode::NoError;
+    let answer = wait::poll_for(wait::PATIENCE, || match ask() {
+        Err(code) if passes(code) => {
+            last = code;
+            None
+        }
+        answer => Some(answer),
+    });
+    answer.unwrap_or(Err(last))
+}
+
+/// Whether a refusal only says that the broker is not ready: just started, just elected, or busy.
+fn passes(code: RDKafkaErrorCode) -> bool {
+    use RDKafkaErrorCode as Code;
+    matches!(
+        code,
+        Code::AllBrokersDown
+            | Code::BrokerNotAvailable
+            | Code::BrokerTransportFailure
+            | Code::CoordinatorLoadInProgress
+            | Code::CoordinatorNotAvailable
+            | Code::LeaderNotAvailable
+            | Code::NetworkException
+            | Code::NotController
+            | Code::NotCoordinator
+            | Code::OperationTimedOut
+            | Code::RequestTimedOut
+    )
+}
+
+/// The result for the one thing that a request was about.
+fn one<T, N>(results: KafkaResult<Vec<Result<T, (N, RDKafkaErrorCode)>>>) -> Result<T, RDKafkaErrorCode> {
+    match results {
+        Ok(results) => results.into_iter().next().expect("the request names one").map_err(|(_, code)| code),
+        Err(KafkaError::AdminOp(code)) => Err(code),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_that_passes_is_no_answer() {
+        let refusals = [RDKafkaErrorCode::CoordinatorLoadInProgress, RDKafkaErrorCode::NotController];
+        let mut answers = refusals.map(Err).into_iter().chain([Ok(7)]);
+        assert_eq!(answered(|| answers.next().expect("no further question")), Ok(7));
+        let refused = RDKafkaErrorCode::TopicAlreadyExists;
+        assert_eq!(answered::<()>(|| Err(refused)), Err(refused));
     }
 }

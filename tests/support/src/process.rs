@@ -235,9 +235,18 @@ impl Process {
     /// Traces it without stopping it. When it ends, its parent is informed only when the returned value is dropped.
     #[must_use]
     pub fn trace(self) -> Hold {
+        self.trace_if_alive().expect("it is alive")
+    }
+
+    /// The same for a process that may end meanwhile: `None` then.
+    #[must_use]
+    pub fn trace_if_alive(self) -> Option<Hold> {
         let pid = Pid::from_raw(self.pid);
-        ptrace::seize(pid, ptrace::Options::empty()).expect("a descendant may be traced");
-        Hold(pid)
+        match ptrace::seize(pid, ptrace::Options::empty()) {
+            Ok(()) => Some(Hold(pid)),
+            Err(_) if !self.lives() => None,
+            Err(error) => panic!("a descendant may be traced: {error}"),
+        }
     }
 
     /// Freezes it: it gets no processor time, and can't even die. `None` if that is not possible here.

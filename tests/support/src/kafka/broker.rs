@@ -195,6 +195,7 @@ impl Broker {
         let mut minder = Command::new("sh");
         minder.args(["-c", MINDER, "sh"]).arg(self.directory.path());
         minder.args(["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", self.node.heap(), "-Dlog4j2.level=WARN"]);
+        minder.arg(format!("-XX:SharedArchiveFile={}", distribution.classes.display()));
         let mut class_path = distribution.class_path.clone();
         if self.node.has_topic_policy() {
             class_path = format!("{class_path}:{}", install::topic_policy().display());
