@@ -99,6 +99,7 @@ fn measured(what: &str, commands: &str, busy: u32, n: i64) -> Vec<Row> {
 
 fn guard_config(job: &str, release_queue: &ReleaseQueue) -> GuardConfig {
     GuardConfig {
+        broker: None,
         cgroup: None,
         command: ["/bin/sh", "-c", job].map(Into::into).into(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],

@@ -29,7 +29,7 @@ pub enum Request {
     /// `assert`.
     Assert(ParsedArgs),
     /// `broker`.
-    Broker,
+    Broker(ParsedArgs),
     /// `completions`.
     Completions(ParsedArgs),
     /// `doctor`.
@@ -78,7 +78,7 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
             let args = ParsedArgs::new(matches, environment, false);
             match name.as_str() {
                 "assert" => Ok(Request::Assert(args.with_election_of_job())),
-                "broker" => Ok(Request::Broker),
+                "broker" => Ok(Request::Broker(args)),
                 "completions" => Ok(Request::Completions(args)),
                 "doctor" => Ok(Request::Doctor(args)),
                 "end" => Ok(Request::End(args.with_election_of_job())),

@@ -4,14 +4,13 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-use neli::program::embedded;
 use neli_run::cli::parsed_args::Environment;
 use neli_run::cli::validate::{self, look};
 use neli_run::cli::{self, Request};
 use neli_run::command;
 use neli_run::exit::{ExitStatus, StartupError};
 use neli_run::guard;
-use neli_run::process::{release_queue::Deliverer, sealed_file, system};
+use neli_run::process::{release_queue::Deliverer, system};
 use neli_run::release;
 use neli_run::report::journald;
 use neli_run::report::level::Level;
@@ -24,14 +23,10 @@ fn main() -> ExitCode {
     }
     let at_start = AtStart::now();
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    // Hidden modes (release, embedded broker) are recognized here, before the options are parsed: by a descriptor that a user can't open
-    // from a shell.
+    // The hidden mode is recognized before the options are parsed: by descriptors that a user can't open from a shell.
     let done = match arguments.as_slice() {
         [_, mode, requests, appended] if mode == "release" => {
             Deliverer::named_by(requests, appended).map_or_else(|| perform(&arguments, at_start), release::main)
-        }
-        [_, mode, descriptor] if mode == embedded::MODE && sealed_file::is_named_by(descriptor) => {
-            command::broker::daemon()
         }
         _ => perform(&arguments, at_start),
     };
@@ -50,7 +45,7 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, Star
             warn(&look.warnings);
             Ok(look)
         }),
-        Request::Broker => command::broker::main(),
+        Request::Broker(args) => command::broker::main(look::idle_timeout(&args)?),
         Request::Completions(args) => command::completions::main(&args),
         Request::Doctor(args) => command::doctor::main(&validate::doctor(&args)?),
         Request::End(args) => {

@@ -144,8 +144,8 @@ fn observe_deliveries(
 
 /// Sends the releases.
 struct Releaser {
-    /// One for each connection to Kafka. There is a second one if an embedded broker has moved.
-    producers: Vec<(Client, Producer)>,
+    /// All requests are of one supervisor, and so have one connection to Kafka.
+    producer: Option<Producer>,
     events: Sender<KafkaEvent>,
     waiting: VecDeque<ReleaseRequest>,
     /// The last request with a hello, which is sent when all releases are settled: standbys wait for these.
@@ -157,7 +157,7 @@ struct Releaser {
 
 impl Releaser {
     fn new(events: Sender<KafkaEvent>) -> Self {
-        Self { producers: Vec::new(), events, waiting: VecDeque::new(), hello_due: None, sent: 0, error: None }
+        Self { producer: None, events, waiting: VecDeque::new(), hello_due: None, sent: 0, error: None }
     }
 
     /// Sends the waiting releases, as far as there is room. One that can't be sent does not end the process: the others would be lost.
@@ -200,18 +200,16 @@ impl Releaser {
     }
 
     fn producer(&mut self, config: &ReleaseConfig) -> Result<&Producer, StartupError> {
-        let ReleaseConfig { client, election, lease_ms, .. } = config;
-        let known = self.producers.iter().position(|(other, _)| other == client);
-        let at = if let Some(at) = known {
-            at
+        let producer = if let Some(producer) = self.producer.take() {
+            producer
         } else {
+            let ReleaseConfig { client, election, lease_ms, .. } = config;
             let access = Access::try_from(client).map_err(StartupError::new)?;
             let timeout = Duration::from_millis(*lease_ms);
-            let producer = Producer::start(&access, &Elections::from(election), timeout, self.events.clone());
-            self.producers.push((client.clone(), producer.map_err(StartupError::new)?));
-            self.producers.len() - 1
+            Producer::start(&access, &Elections::from(election), timeout, self.events.clone())
+                .map_err(StartupError::new)?
         };
-        Ok(&self.producers[at].1)
+        Ok(self.producer.insert(producer))
     }
 }
 

@@ -10,9 +10,7 @@ use std::future::{poll_fn, ready};
 use std::panic;
 use std::task::{Context, Poll};
 
-use neli::program::embedded::BrokerFinder;
 use neli::program::{Host, Nodes, clock};
-use neli_proto::candidate;
 use neli_proto::node::{Event, Known};
 use neli_proto::time::Time;
 
@@ -25,6 +23,7 @@ use crate::process::timer::Timer;
 use crate::report::log::{Event as LogEvent, From, Logger};
 use crate::report::notes::{self, KnownLeader};
 use crate::report::notify::Notifier;
+use crate::supervise::embedded::EmbeddedBroker;
 use crate::supervise::job::GuardedJob;
 use crate::supervise::kafka_state::KafkaState;
 use crate::supervise::listening::Publisher;
@@ -40,6 +39,7 @@ pub use at_start::AtStart;
 mod at_start;
 mod children;
 mod commands;
+mod embedded;
 mod environment;
 mod facts;
 mod facts_topic;
@@ -103,6 +103,7 @@ fn log_panics(logger: Logger) {
 
 /// The event that woke the loop.
 enum Input {
+    BrokerEnded,
     Guard(usize),
     GuardHasRoom(usize),
     Hangup,
@@ -163,26 +164,14 @@ impl MainLoop {
             stderr,
             reserve: Reserve::of_guard(),
             reserve_of_client: Reserve::of_client(),
-            brokers_started: broker.as_ref().map(|finder| finder.started.clone()).unwrap_or_default(),
+            broker: broker.map(EmbeddedBroker::new).transpose().map_err(cannot("--embedded"))?,
             has_warned_of_processor_time: false,
             has_warned_of_refused_waits: false,
             is_unfinished: false,
             ending: None,
         };
-        if let Some(finder) = broker {
-            main_loop.follow_broker(finder)?;
-        }
+        main_loop.warn_of_trial();
         Ok((main_loop, signals))
-    }
-
-    /// Warns that an embedded broker is for trials only, and starts the thread that replaces it when it dies.
-    fn follow_broker(&self, finder: BrokerFinder) -> Result<(), StartupError> {
-        if let Some(bootstrap) = self.nodes.session.follow_broker(finder).map_err(cannot("--embedded"))? {
-            self.logger.warn(format!(
-                "--embedded is for a trial on this one machine: its broker, at {bootstrap}, keeps nothing"
-            ));
-        }
-        Ok(())
     }
 
     /// The leader, as far as it is known, if there is only one role.
@@ -226,12 +215,14 @@ impl MainLoop {
                 input = poll_fn(|context| poll_guards(roles, context)) => input,
                 () = self.shell.hung_up() => Input::Hangup,
                 () = signals_ready.wait() => Input::Signal,
+                () = embedded::ended(self.broker.as_ref()) => Input::BrokerEnded,
                 () = self.nodes.session.wait() => Input::Kafka,
                 () = timer.due() => Input::Timeout,
                 input = poll_fn(|context| poll_health_output(roles, context)) => input,
                 () = ready(()), if self.is_unfinished => Input::Unfinished,
             };
             match input {
+                Input::BrokerEnded => self.end_with_broker(),
                 Input::Guard(at) => self.handle_answers(at),
                 Input::GuardHasRoom(at) => self.send_queued_orders(at),
                 Input::Hangup => self.handle_hangup(),
@@ -303,9 +294,6 @@ impl MainLoop {
         }
         self.nodes.handle_timeout_of_many(now);
         self.settling.handle_timeout(now);
-        if self.kafka.log_becomes_trusted(now) {
-            self.nodes.tell_all(&Event::Election(candidate::Event::LogTrusted));
-        }
         if let Some((error, down)) = self.kafka.outage.poll(now) {
             self.logger.event(&notes::of_outage(error, down));
         }

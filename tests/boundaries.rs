@@ -154,7 +154,7 @@ fn the_checks_see_the_code_without_comments() {
     let code: Vec<&str> = lines.iter().map(|line| line.code.as_str()).collect();
     assert_eq!(code, ["", "use std::fs; ", "let url = \"a://b\";", ""]);
     assert!(EFFECTS.iter().all(|folder| !sources(folder).is_empty()));
-    assert!(code_of(&root().join("src/supervise.rs")).iter().any(|line| line.code.contains("neli_proto::candidate")));
+    assert!(code_of(&root().join("src/supervise.rs")).iter().any(|line| line.code.contains("neli_proto::node")));
 }
 
 /// A line of a source file without its comment.

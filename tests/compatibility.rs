@@ -1,12 +1,13 @@
-//! A candidate of an earlier version and one of this version elect each other, with both electors, so that machines can be upgraded one
-//! at a time.
+//! A candidate of an earlier version and one of this version elect each other, with both electors, and share many roles, so that machines can
+//! be upgraded one at a time.
 //!
-//! The earlier version is built from the repository's history into its own directory:
+//! The earlier versions are built from the repository's history, each into its own directory:
 //!
 //! ```text
 //! cargo test --test compatibility -- --ignored
 //! ```
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,17 +18,32 @@ use harness::candidate::{Elector, Running};
 use harness::election::TestElection;
 use harness::kafka::Kafka;
 use harness::not_tested;
+use harness::wait;
 use nix::sys::signal::Signal;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 
+/// An earlier version.
+struct Earlier {
+    commit: &'static str,
+    /// The program's name, different from the present one.
+    program: &'static str,
+    /// For the profile: the same number would be the same package for cargo.
+    codegen_units: u32,
+}
+
 /// The last commit before the protocol became a crate of its own. Since then one value in the records has changed: a release with
 /// `claim-expired` had `stillborn`.
-const EARLIER: &str = "e780ac7ec9bb1ea55d4a1a8e32660295aa9335f1";
+const BEFORE_THE_CRATES: Earlier =
+    Earlier { commit: "e780ac7ec9bb1ea55d4a1a8e32660295aa9335f1", program: "neli-run-earlier", codegen_units: 254 };
 
-/// The earlier program's name, different from the present one.
-const EARLIER_PROGRAM: &str = "neli-run-earlier";
+/// The last commit in which roles were moved by the group's assignment, and a revoke ended the lead of one.
+const BY_ASSIGNMENT: Earlier = Earlier {
+    commit: "5e6417c69ee164ecdcd7961b44446c08156ae914",
+    program: "neli-run-by-assignment",
+    codegen_units: 253,
+};
 
 #[test]
 #[ignore = "builds an earlier version of the program: a minute"]
@@ -42,12 +58,8 @@ fn an_earlier_version_and_this_one_elect_each_other_by_the_group() {
 }
 
 fn elect_each_other(elector: Elector) {
-    let earlier = match &*BUILT {
-        Ok(Some(program)) => program.as_path(),
-        Ok(None) => return not_tested("the commit of the earlier version is not in this clone"),
-        Err(error) => panic!("{error}"),
-    };
-    let (new, old) = (Path::new(PROGRAM), earlier);
+    let Some(old) = built(&BUILT_BEFORE_THE_CRATES) else { return };
+    let new = Path::new(PROGRAM);
     let election = TestElection::new(PROGRAM, Kafka::shared(), elector);
     let standby_of = |program: &Path| {
         let mut standby = election.candidate_of(program).start();
@@ -86,21 +98,95 @@ fn elect_each_other(elector: Elector) {
     election.close(ended.into_iter().chain([leader]));
 }
 
-/// The earlier program; `None` if its commit is not in this clone.
-static BUILT: LazyLock<Result<Option<PathBuf>, String>> = LazyLock::new(|| {
-    let sources = Path::new(env!("CARGO_TARGET_TMPDIR")).join(EARLIER);
-    let has_sources = check_out(&sources).map_err(|error| format!("{}: {error}", sources.display()))?;
-    if has_sources { build(&sources).map(Some) } else { Ok(None) }
-});
+#[test]
+#[ignore = "builds an earlier version of the program: a minute"]
+fn an_earlier_version_and_this_one_share_roles_by_the_log() {
+    share_roles(Elector::Log);
+}
+
+#[test]
+#[ignore = "builds an earlier version of the program: a minute"]
+fn an_earlier_version_and_this_one_share_roles_by_the_group() {
+    share_roles(Elector::Group);
+}
+
+/// Candidates are replaced one by one, as in an upgrade and back. Each time the shares become fair.
+fn share_roles(elector: Elector) {
+    const ROLES: usize = 6;
+    let Some(old) = built(&BUILT_BY_ASSIGNMENT) else { return };
+    let new = Path::new(PROGRAM);
+    let election = TestElection::new(PROGRAM, Kafka::shared(), elector);
+    let start =
+        |program| election.candidate_of(program).option("--roles", ROLES.to_string()).job(["sleep", "1000"]).start();
+    let await_fair = |candidates: &[Running]| {
+        let fair = ROLES / candidates.len();
+        let are_fair = || candidates.iter().all(|candidate| led(candidate).len() == fair);
+        wait::until_true("fair shares", are_fair);
+    };
+    let mut ended = Vec::new();
+    let mut candidates = vec![start(old), start(old), start(old)];
+    await_fair(&candidates);
+    for program in [new, new, new, old, old] {
+        let mut stopped = candidates.remove(0);
+        stopped.signal(Signal::SIGTERM);
+        assert_eq!(stopped.status(), 0);
+        ended.push(stopped);
+        await_fair(&candidates);
+        candidates.push(start(program));
+        await_fair(&candidates);
+    }
+    for candidate in &mut candidates {
+        candidate.signal(Signal::SIGTERM);
+        assert_eq!(candidate.status(), 0);
+    }
+    election.close(ended.into_iter().chain(candidates));
+}
+
+/// The roles that a candidate leads according to its log.
+fn led(candidate: &Running) -> BTreeSet<u64> {
+    let mut led = BTreeSet::new();
+    for event in candidate.history() {
+        match event.name() {
+            "leading" => drop(led.insert(event.number("role"))),
+            "fenced" | "released" | "superseded" => drop(led.remove(&event.number("role"))),
+            _ => {}
+        }
+    }
+    led
+}
+
+/// An earlier program; `None` if its commit is not in this clone.
+type Built = LazyLock<Result<Option<PathBuf>, String>>;
+
+static BUILT_BEFORE_THE_CRATES: Built = LazyLock::new(|| checked_out_and_built(&BEFORE_THE_CRATES));
+static BUILT_BY_ASSIGNMENT: Built = LazyLock::new(|| checked_out_and_built(&BY_ASSIGNMENT));
+
+fn built(earlier: &'static Built) -> Option<&'static Path> {
+    match &**earlier {
+        Ok(Some(program)) => Some(program),
+        Ok(None) => {
+            not_tested("the commit of the earlier version is not in this clone");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn checked_out_and_built(earlier: &Earlier) -> Result<Option<PathBuf>, String> {
+    let sources = Path::new(env!("CARGO_TARGET_TMPDIR")).join(earlier.commit);
+    let has_sources = check_out(&sources, earlier).map_err(|error| format!("{}: {error}", sources.display()))?;
+    if has_sources { build(&sources, earlier).map(Some) } else { Ok(None) }
+}
 
 /// Writes the earlier sources, unless they exist; returns false if git does not know the commit.
-fn check_out(sources: &Path) -> io::Result<bool> {
+fn check_out(sources: &Path, earlier: &Earlier) -> io::Result<bool> {
+    let Earlier { commit, program, codegen_units } = earlier;
     let marker = sources.join("complete");
     if marker.exists() {
         return Ok(true);
     }
     let mut archive = Command::new("git");
-    archive.args(["archive", "--format=tar", EARLIER]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    archive.args(["archive", "--format=tar", commit]).current_dir(env!("CARGO_MANIFEST_DIR"));
     let archive = archive.stdin(Stdio::null()).stderr(Stdio::null()).output()?;
     if !archive.status.success() {
         return Ok(false);
@@ -116,8 +202,8 @@ fn check_out(sources: &Path) -> io::Result<bool> {
     let manifest = sources.join("Cargo.toml");
     let text = fs::read_to_string(&manifest)?;
     let bin = format!(
-        "autobins = false\n\n[[bin]]\nname = \"{EARLIER_PROGRAM}\"\npath = \"src/main.rs\"\n\n[profile.dev.package.neli-run]\n\
-         codegen-units = 254\n\n[features]\n"
+        "autobins = false\n\n[[bin]]\nname = \"{program}\"\npath = \"src/main.rs\"\n\n[profile.dev.package.neli-run]\n\
+         codegen-units = {codegen_units}\n\n[features]\n"
     );
     assert_eq!(text.matches("\n[features]\n").count(), 1);
     fs::write(&manifest, text.replace("\n[features]\n", &format!("\n{bin}")))?;
@@ -125,15 +211,15 @@ fn check_out(sources: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-fn build(sources: &Path) -> Result<PathBuf, String> {
+fn build(sources: &Path, earlier: &Earlier) -> Result<PathBuf, String> {
     let target = sources.ancestors().nth(2).ok_or("the target directory is two above")?;
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--locked", "--bin", EARLIER_PROGRAM]);
+    cargo.args(["build", "--locked", "--bin", earlier.program]);
     // Most dependencies are the same as in the present build, so they are fetched already.
     cargo.current_dir(sources).env("CARGO_TARGET_DIR", target).stdin(Stdio::null());
     let status = cargo.status().map_err(|error| format!("cargo: {error}"))?;
     if status.success() {
-        Ok(target.join("debug").join(EARLIER_PROGRAM))
+        Ok(target.join("debug").join(earlier.program))
     } else {
         Err("the earlier version does not compile".to_owned())
     }

@@ -240,7 +240,11 @@ fn watch() -> Command {
 }
 
 fn broker() -> Command {
-    Command::new("broker").about("Run the broker of --embedded in the foreground")
+    Command::new("broker").about("Run the broker of --embedded in the foreground").arg(value(
+        "idle-timeout",
+        "DURATION",
+        "Exit when no candidate has been connected for this long [default: never]",
+    ))
 }
 
 fn completions() -> Command {

@@ -145,7 +145,7 @@ async fn read_to_end(
                 if ends.len() == place.partitions().len() {
                     let begun = |election: &ElectionId| {
                         let (asked, start, end) = ends.get(&election.partition)?;
-                        let mut journal = Journal::read_from(*start, reading.origin(*start, *start));
+                        let mut journal = Journal::read_from(*start, reading::origin(*start, *start));
                         journal.answered(at.now, *asked, *end);
                         let (history, others) = (History::new(journal).since(from_ms), Others::default());
                         let (election, clock) = (election.clone(), TimestampClock::Brokers);
@@ -163,7 +163,7 @@ async fn read_to_end(
                 here.for_each(|read| read.history.answered(at.now, asked, end));
             }
             Input::Record { partition, record } => {
-                let is_one_machine = reading.embedded().is_some();
+                let is_one_machine = reading.is_embedded();
                 for read in &mut all {
                     read.take_in(at, partition, &record, is_one_machine);
                 }
@@ -193,7 +193,7 @@ async fn listen(reading: &mut Reading, all: &mut [Read], deadline: Time) -> Resu
                 here.for_each(|read| read.history.answered(clock::now(), asked, end));
             }
             Input::Record { partition, record } => {
-                let is_one_machine = reading.embedded().is_some();
+                let is_one_machine = reading.is_embedded();
                 for read in &mut *all {
                     read.take_in(read_at(), partition, &record, is_one_machine);
                 }

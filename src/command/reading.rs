@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::io;
 use std::mem;
-use std::sync::Arc;
 
 use neli::program::{
     Access, Brokers, Client, Elections, IfMissing, KafkaEvent, ReadRecord, Reader, SessionEvent, Source, clock,
@@ -170,9 +169,9 @@ impl Reading {
         })
     }
 
-    /// The embedded broker, if it is read.
-    pub(super) fn embedded(&self) -> Option<&Arc<embedded::Connection>> {
-        self.source.access.embedded.as_ref()
+    /// Whether the embedded broker is read.
+    pub(super) fn is_embedded(&self) -> bool {
+        self.source.access.embedded.is_some()
     }
 
     /// Reads a partition from this offset.
@@ -260,7 +259,7 @@ impl Reading {
             }
             KafkaEvent::Reading { reading, partition, event } if reading == self.number => {
                 let Some(progress) = self.progress.get_mut(&partition) else { return Ok(None) };
-                if let Event::Answered { asked, start, end, .. } = event {
+                if let Event::Answered { asked, start, end } = event {
                     progress.end.get_or_insert(end);
                     let cut = progress.next.map(|next| progress.signs.answered(asked, start..end, next));
                     if cut == Some(Err(HistoryCut)) { Input::Cut } else { Input::Ends { partition, asked, start, end } }
@@ -290,7 +289,7 @@ impl Reading {
 
     fn input_of_process(&mut self, event: SessionEvent) -> Result<Option<Input>, StartupError> {
         Ok(Some(match event {
-            SessionEvent::Down { .. } if self.embedded().is_some() => {
+            SessionEvent::Down { .. } if self.is_embedded() => {
                 return Err(StartupError::new("the embedded broker is gone, and its journal with it"));
             }
             SessionEvent::Down { error } => {
@@ -312,27 +311,24 @@ impl Reading {
             | SessionEvent::Group { .. }
             | SessionEvent::Hello { .. }
             | SessionEvent::HelloDelivered
-            | SessionEvent::Moved(_)
             | SessionEvent::Risks { .. }
             | SessionEvent::Unfit { .. } => return Ok(None),
         }))
-    }
-
-    /// The meaning of an empty log from `from` on, if the log starts at `start`.
-    pub(super) fn origin(&self, from: Offset, start: Offset) -> Origin {
-        match () {
-            () if from > start => Origin::Middle,
-            () if from > 0 => Origin::CutHead,
-            // If the previous broker was killed, its records may have been lost.
-            () if self.embedded().is_some_and(|broker| broker.trusted_from() > clock::now()) => Origin::Middle,
-            () => Origin::Beginning,
-        }
     }
 
     /// The error that the history was cut meanwhile.
     pub(super) fn history_cut(&self) -> StartupError {
         let topic = &self.source.elections.topic;
         StartupError::new(format!("topic {topic}: its history was cut or made anew meanwhile; run the command again"))
+    }
+}
+
+/// The meaning of an empty log from `from` on, if the log starts at `start`.
+pub(super) fn origin(from: Offset, start: Offset) -> Origin {
+    match () {
+        () if from > start => Origin::Middle,
+        () if from > 0 => Origin::CutHead,
+        () => Origin::Beginning,
     }
 }
 

@@ -228,7 +228,7 @@ impl<'a> Show<'a> {
                 WatchFrom::End | WatchFrom::Offset(_) | WatchFrom::Start => 0,
             };
             let from = (*start).max(first - RUN_UP);
-            let mut journal = Journal::read_from(from, reading.origin(from, *start));
+            let mut journal = Journal::read_from(from, reading::origin(from, *start));
             journal.answered(clock::now(), *asked, *end);
             let (shown, is_one_of_many) = (Shown { first, since_ms }, self.place.elections.len() > 1);
             self.accounts.push(Account::new(self.watch.json, election, is_one_of_many, shown, journal));

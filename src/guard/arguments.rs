@@ -63,13 +63,11 @@ mod tests {
     use std::fs::File;
     use std::os::fd::AsRawFd;
 
-    use neli::program::sealed_memfd;
-
     use super::*;
 
     #[test]
     fn arguments_passed_to_the_guard_are_read_back() {
-        let file = sealed_memfd::write(&"configuration").unwrap();
+        let file = sealed_file::write(&"configuration").unwrap();
         for supervisor_pidfd in [None, Some(7)] {
             let arguments = Arguments { supervisor: 1, socket: 5, guard_config: file.as_raw_fd(), supervisor_pidfd };
             assert_eq!(Arguments::parse(arguments.to_command_line()), Some(arguments));

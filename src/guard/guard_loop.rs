@@ -1,6 +1,7 @@
 //! The guard's process: one loop, which blocks only in its own `poll`. It passes events to [`Guard`] and performs its actions
 //! ([`perform`](super::perform)). A second thread watches it ([`spin_watch`]).
 
+use std::fs::File;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,6 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use neli::program::clock;
+use neli::program::embedded::directory::BrokerDirectory;
 use neli_proto::guard::{Answer, Answers, Event, Grant, Guard, Remains, RunPhase};
 use neli_proto::time::Time;
 use neli_proto::window::Span;
@@ -97,6 +99,8 @@ pub(super) struct GuardLoop {
     pub(super) release_queue: ReleaseQueue,
     /// The guard's decision to end, if it was made.
     pub(super) ending: Option<Ending>,
+    /// With `--embedded` no new broker begins while this process holds it. The program that releases has it no more.
+    _broker_lock: Option<File>,
 }
 
 impl GuardLoop {
@@ -116,6 +120,7 @@ impl GuardLoop {
         setup::close_others(&guard_config.inherited, own)?;
         // This must come before any other file is opened, because that file might get the number.
         let slot = Slot::take(lease_number)?;
+        let broker_lock = guard_config.broker.as_deref().map(|path| BrokerDirectory::at(path)?.hold()).transpose()?;
 
         let environment = mem::take(&mut guard_config.environment);
         let image = Image::found_by_path(&mem::take(&mut guard_config.command), &environment)?;
@@ -162,6 +167,7 @@ impl GuardLoop {
             runs: 0,
             release_queue,
             ending: None,
+            _broker_lock: broker_lock,
         };
         guard_loop.prepare_run_cgroup();
         setup::lock_memory();

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use neli::program::{clock, sealed_memfd};
+use neli::program::clock;
 use neli_proto::guard::{Answer, Order};
 use neli_proto::time::Time;
 use nix::errno::Errno;
@@ -22,6 +22,7 @@ use crate::guard::channel::Channel;
 use crate::guard::message::GuardConfig;
 use crate::process::image::Image;
 use crate::process::procfs;
+use crate::process::sealed_file;
 use crate::process::signal_set::Set;
 use crate::process::spawn::{PendingChild, Progress, spawn};
 use crate::process::spawn_spec::{ChildKind, SpawnSpec};
@@ -84,7 +85,7 @@ impl GuardHandle {
 
     fn fork(program: &Path, guard_config: &GuardConfig) -> io::Result<(Self, PendingChild)> {
         let (channel, peer) = Channel::pair()?;
-        let config_file = sealed_memfd::write(guard_config)?;
+        let config_file = sealed_file::write(guard_config)?;
         let supervisor_pidfd = system::open_pidfd(unistd::getpid()).ok();
         let arguments = Arguments {
             supervisor: unistd::getpid().as_raw(),

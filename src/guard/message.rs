@@ -21,6 +21,8 @@ pub(super) const LONGEST: usize = 4096;
 /// secrets.
 #[derive(Clone, Deserialize, Serialize)]
 pub struct GuardConfig {
+    /// `--embedded`: the directory of the broker, whose successor must not begin before the guard has ended.
+    pub broker: Option<PathBuf>,
     /// The directory of the job's control group, as the supervisor's descriptor.
     pub cgroup: Option<RawFd>,
     /// COMMAND and its arguments; never empty.
@@ -91,6 +93,7 @@ mod tests {
     #[test]
     fn the_debug_form_of_a_configuration_shows_no_secret() {
         let guard_config = GuardConfig {
+            broker: None,
             cgroup: None,
             command: vec!["job".into(), "--password=hunter2".into()],
             environment: vec![("TOKEN".into(), "hunter2".into())],

@@ -51,8 +51,6 @@ pub(super) fn raise_priority(of_job: Option<Scheduling>) -> Option<Scheduling> {
 
 /// Locks the guard's memory: a guard whose pages must be read from a disk would be late. Errors are ignored.
 pub(super) fn lock_memory() {
-    // The guard does not use these pages, and locking would keep them in memory.
-    memory::give_back_libraries_but_c();
     // Locking may not be allowed.
     memory::lock();
 }

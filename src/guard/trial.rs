@@ -94,6 +94,7 @@ fn run(guard: &GuardHandle) -> Result<(), String> {
 
 fn guard_config(release_queue: &ReleaseQueue) -> GuardConfig {
     GuardConfig {
+        broker: None,
         cgroup: None,
         // It is there in an image that has nothing else. It has no stdout, so it prints nothing.
         command: vec![PROGRAM.into(), "--version".into()],

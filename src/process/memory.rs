@@ -8,7 +8,7 @@ use nix::sys::mman::{self, MlockAllFlags};
 use nix::sys::resource::{self, Resource};
 
 use crate::process::cgroup::{self, Hierarchy};
-use crate::process::system::libraries;
+use crate::process::system;
 
 /// A limit of a control group's memory.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -50,12 +50,7 @@ fn of_group(group: &Path) -> Option<Limit> {
 /// mainly in libcrypto, and the kernel counts the pages around them too. Pages that are used again, as for TLS, are loaded at once. The
 /// program's own pages are kept: a handover needs them, and they are shared with its guard.
 pub(crate) fn give_back_libraries() {
-    libraries::give_back_libraries(false);
-}
-
-/// Releases the same pages, but not those of the C library: for a process that must never wait for one of its pages.
-pub(crate) fn give_back_libraries_but_c() {
-    libraries::give_back_libraries(true);
+    system::give_back_libraries();
 }
 
 /// Locks the memory that this process uses, and memory that it will use unless that is limited; returns whether that was allowed.

@@ -1,21 +1,41 @@
-//! Reads the arguments of an executed program from a sealed file in memory. They are not in its command line, because other users can read
-//! that.
+//! The arguments of an executed program in a file in memory that can't be changed any more. They are not in its command line, because other
+//! users can read that.
 //!
 //! Such a file also distinguishes a hidden mode of this program from a typed command: a shell can't open one.
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufReader};
-use std::os::fd::{AsRawFd, RawFd};
+use std::io::{self, BufReader, Seek, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 
-use neli::program::sealed_memfd::seals;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
-use nix::fcntl::SealFlag;
+use nix::fcntl::{self, FcntlArg, SealFlag};
+use nix::sys::memfd::{self, MFdFlags};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::process::system;
+
+/// Writes `content` down, as JSON. The descriptor closes at an exec unless it is kept open.
+///
+/// # Errors
+///
+/// No memory, no descriptor to spare, or a kernel before 3.17.
+pub fn write(content: &impl Serialize) -> io::Result<OwnedFd> {
+    let mut file = File::from(memfd::memfd_create(c"neli-run", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?);
+    // As a whole: written token by token, JSON would take a system call for each.
+    file.write_all(&serde_json::to_vec(content)?)?;
+    file.rewind()?;
+    fcntl::fcntl(&file, FcntlArg::F_ADD_SEALS(seals()))?;
+    Ok(file.into())
+}
+
+/// The seals that such a file has.
+fn seals() -> SealFlag {
+    SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_WRITE
+}
 
 /// Reads the file with this descriptor number to its end, and closes it.
 ///
@@ -63,8 +83,6 @@ fn is_sealed(number: RawFd) -> bool {
 #[cfg(test)]
 mod tests {
     use std::os::fd::IntoRawFd;
-
-    use neli::program::sealed_memfd::write;
 
     use super::*;
 

@@ -4,10 +4,11 @@
 #![expect(unsafe_code, reason = "the one module that makes raw system calls")]
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::fs;
 use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::mem;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +21,6 @@ use tokio::io::unix::AsyncFd;
 
 use crate::process::signal_set::{HIGHEST, Set};
 
-pub(crate) mod libraries;
 mod pidfd;
 
 pub(crate) use pidfd::tells_end;
@@ -66,6 +66,34 @@ pub(crate) fn share_heaps(count: c_int) {
     }
     #[cfg(not(target_env = "gnu"))]
     let _ = count;
+}
+
+/// Releases the pages of the shared libraries' read-only mappings, which are read from the files again when they are used.
+pub(crate) fn give_back_libraries() {
+    // Without the list they stay.
+    let mappings = fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+    for pages in unwritten_of_libraries(&mappings) {
+        let first = ptr::with_exposed_provenance_mut(pages.start);
+        // SAFETY: the kernel says that no page was written to, and no page can be: each has the same content when it is loaded again.
+        unsafe { libc::madvise(first, pages.len(), libc::MADV_DONTNEED) };
+    }
+}
+
+/// The read-only mappings of libraries, in the text of `smaps`, of which no page was written to, not even by the loader.
+fn unwritten_of_libraries(mappings: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut library = None;
+    mappings.lines().filter_map(move |line| {
+        let mut words = line.split_whitespace();
+        let (first, second, last) = (words.next()?, words.next()?, words.next_back());
+        if let Some((start, end)) = first.split_once('-') {
+            let address = |text| usize::from_str_radix(text, 16).ok();
+            let is_read_only = !second.contains('w') && last.is_some_and(|path| path.contains(".so"));
+            library = address(start).zip(address(end)).filter(|_| is_read_only);
+        } else if (first, second) == ("Anonymous:", "0") {
+            return library.take().map(|(start, end)| start..end);
+        }
+        None
+    })
 }
 
 /// The effect of a signal on a process that does not handle it.

@@ -17,14 +17,17 @@ use crate::report::log::{Due, Event, spoken, to_the_second};
 use crate::text::{reason, signal_name};
 
 pub(crate) use once::of_next_window;
-pub(crate) use partitions::{UNUSED_PARTITIONS, of_roles_without_group};
 pub(crate) use processes::of_left_behind;
 pub(crate) use service_status::{Trouble, of_roles, of_status, of_trouble};
 
 mod once;
-mod partitions;
 mod processes;
 mod service_status;
+
+/// The topic has more partitions than the group uses.
+pub(crate) const UNUSED_PARTITIONS: &str = "the topic has more partitions than this group uses, and Kafka moves them between members when one joins: the \
+     candidate that the group chooses claims first when nobody leads, and a leader that loses the partition keeps the \
+     lead; to let the group end a lead, use a --topic with one partition";
 
 /// The time of a note, and what the node waited for then.
 #[derive(Clone, Copy, Debug)]

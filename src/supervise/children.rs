@@ -49,9 +49,6 @@ impl MainLoop {
     /// Waits for children that have ended, and returns whether others are left. Brokers that have ended are removed from the list;
     /// [`handle_children`](Self::handle_children) handles the deaths of guards.
     pub(super) fn reap_children(&mut self) -> bool {
-        let brokers = self.brokers_started.clone();
-        // The list is locked, so that a broker that ends at once is on the list before it is waited for.
-        let mut brokers = brokers.lock();
         let reaped = reap::reap_many(REAPS_TOGETHER, |ended| {
             self.nodes.roles.iter().for_each(|role| role.commands.end_group(ended));
         });
@@ -70,15 +67,13 @@ impl MainLoop {
             }
             match change.status {
                 WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
-                    brokers.retain(|child| *child != change.pid);
+                    self.broker.iter_mut().for_each(|broker| broker.started.retain(|child| *child != change.pid));
                     self.job_with_guard(change.pid).into_iter().for_each(GuardedJob::note_guards_death);
                 }
                 // Another process stopped the guard, but the guard must run.
                 WaitStatus::Stopped(_) => self.job_with_guard(change.pid).iter().for_each(|job| drop(job.guard.cont())),
             }
         }
-        // Another thread started it, and has ended. No other code waits for it.
-        brokers.retain(|child| !reap::reap_one(*child));
         reaped.children_left
     }
 
@@ -144,30 +139,26 @@ impl MainLoop {
     }
 
     fn kill_remaining_processes(&mut self, at: usize, orphans: &mut Orphans) -> Left {
-        {
-            // No broker is started between the reading of this list and the search for processes to kill.
-            let brokers = self.brokers_started.lock();
-            orphans.spare(self.children_of_others(at, &brokers));
-            orphans.kill(clock::now());
-        }
+        orphans.spare(self.children_of_others(at));
+        orphans.kill(clock::now());
         // `handle_children` reports the death of a guard that is not known to be dead.
         if !orphans.have_guard() && !self.reap_children() && orphans.are_not_elsewhere() {
             // No process is left.
             return Left::Nothing;
         }
-        // The pid of a broker that was waited for may have been reused for an orphan.
-        let brokers = self.brokers_started.lock();
-        orphans.spare(self.children_of_others(at, &brokers));
+        // The pid of a child that was waited for may have been reused for an orphan.
+        orphans.spare(self.children_of_others(at));
         orphans.left(clock::now())
     }
 
     /// This process's children that don't belong to this role's job and were not waited for: hooks, brokers, and the guards of other roles,
     /// which kill their own jobs.
-    fn children_of_others(&self, at: usize, brokers: &[Pid]) -> Vec<Pid> {
+    fn children_of_others(&self, at: usize) -> Vec<Pid> {
+        let brokers = self.broker.iter().flat_map(|broker| broker.started.iter().copied());
         let hooks = self.nodes.roles.iter().flat_map(|role| role.commands.hook_pids());
         let others = self.nodes.roles.iter().enumerate().filter(|(other, _)| *other != at);
         let guards = others.filter_map(|(_, role)| role.job.as_ref()).map(|job| &job.guard);
         let guards = guards.filter(|guard| !guard.is_dead()).map(GuardHandle::pid);
-        brokers.iter().copied().chain(hooks).chain(guards).chain(procfs::children_of_other_threads()).collect()
+        brokers.chain(hooks).chain(guards).chain(procfs::children_of_other_threads()).collect()
     }
 }

@@ -188,7 +188,7 @@ impl MainLoop {
         start::release_config(&self.config, access, election, self.nodes.hello_after_death().as_ref())
     }
 
-    /// Gives a new guard its configuration: it has no term yet, and gets the present address of the embedded broker.
+    /// Gives a new guard its configuration: it has no term yet.
     pub(super) fn renew_guard(&mut self, at: usize) {
         let release = self.release_config(at);
         if let Some(job) = &mut self.nodes.roles[at].job {

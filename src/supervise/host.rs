@@ -2,23 +2,21 @@
 
 use std::time::Duration;
 
-use neli::program::embedded::FoundBroker;
 use neli::program::{Host, Nodes, SessionEvent, clock, undecodable};
 use neli_proto::broker_death;
-use neli_proto::candidate::{self, Event};
+use neli_proto::candidate::{self, Event, Milestone};
 use neli_proto::kafka::Request;
 use neli_proto::many_roles;
 use neli_proto::node::{self, Action, HookRun, Note, Refusal};
 use neli_proto::precedence::Standing;
 use neli_proto::record::Body;
 use neli_proto::supervisor;
-use neli_proto::time::{Time, millis};
+use neli_proto::time::Time;
 
 use crate::guard::Order;
 use crate::process::tail::Tail;
-use crate::report::log::{Event as LogEvent, timestamp};
+use crate::report::log::Event as LogEvent;
 use crate::report::notes::{self, Moment};
-use crate::supervise::kafka_state::Trust;
 use crate::supervise::main_loop::MainLoop;
 use crate::supervise::role::Role;
 use crate::supervise::translate;
@@ -68,7 +66,20 @@ impl Host for MainLoop {
         self.publisher.iter_mut().for_each(|publisher| publisher.has_changed(at));
     }
 
+    fn hears_kafka(&self) -> bool {
+        !self.broker_has_ended()
+    }
+
     fn begin_request(&mut self, at: usize, request: &Request) {
+        if self.broker_has_ended() {
+            // A release would reach nobody, and is not waited for.
+            if let Request::Send { record } = request
+                && let Body::Release { .. } = record.body
+            {
+                self.forget_journal(at);
+            }
+            return;
+        }
         if let Request::ReadAnew = request {
             self.nodes.roles[at].readings += 1;
         }
@@ -92,7 +103,6 @@ impl Host for MainLoop {
 
     fn show(&mut self, note: many_roles::Note) {
         match note {
-            many_roles::Note::SpreadWithoutGroup { partitions } => self.warn_of_partitions(partitions),
             many_roles::Note::SharesNoRole { warning } => self.logger.warn(warning.into()),
             many_roles::Note::Wait { why, until } => self.warn_of_doubt(&why, until),
         }
@@ -100,9 +110,8 @@ impl Host for MainLoop {
 
     fn look(&mut self, now: Time, at: usize, event: &mut Event) {
         self.note_election_event(at, now, event);
-        if let Event::Answered { trusted, .. } = event {
+        if let Event::Answered { .. } = event {
             self.reserve_of_client.take_back();
-            *trusted = self.log_is_trusted(now);
         }
         if let Some(publisher) = &mut self.publisher {
             publisher.read(at, now, event);
@@ -123,7 +132,6 @@ impl Host for MainLoop {
             SessionEvent::Group { refusal: Some(refusal) } => self.kafka.group.begin(now, refusal),
             SessionEvent::Group { refusal: None } => drop(self.kafka.group.end(now)),
             SessionEvent::HelloDelivered => self.kafka.refused_appends.end(),
-            SessionEvent::Moved(found) => self.move_to(now, &found),
             SessionEvent::Risks { role, risks } => self.warn_of_risks(role as usize, &risks),
             SessionEvent::Up => {
                 if let Some(down) = self.kafka.outage.end(now) {
@@ -141,14 +149,16 @@ impl Host for MainLoop {
 }
 
 impl MainLoop {
-    /// Logs a note; only once if it is about the process and not the role.
+    /// Logs a note; only once if it is about the process and not the role, and not a release that has no journal.
     fn note(&mut self, at: usize, note: Note) {
         self.publisher.iter_mut().for_each(|publisher| publisher.count(at, &note));
-        let is_repeated = match &note {
-            Note::Election(candidate::Note::TopicUnnamed | candidate::Note::UnusedPartitions) => at > 0,
+        let is_left_out = match &note {
+            Note::Election(candidate::Note::TopicUnnamed) => at > 0,
             Note::Refused(Refusal::Said(error)) => {
                 self.nodes.roles.len() > 1 && self.refusal.replace(error.clone()).as_ref() == Some(error)
             }
+            // Nobody is left who would wait for it.
+            Note::Milestone(Milestone::Released { .. }) => self.broker_has_ended(),
             Note::Election(_)
             | Note::HookFailed { .. }
             | Note::Job { .. }
@@ -157,7 +167,7 @@ impl MainLoop {
             | Note::Refused(Refusal::TopicRemade) => false,
         };
         let is_run_again = matches!(note, Note::Job { note: supervisor::Note::Restarting { .. }, .. });
-        if !is_repeated {
+        if !is_left_out {
             let role = &self.nodes.roles[at];
             let guard = role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw());
             let (lease_end, awaits) = (role.node.lease_end(), role.node.awaits());
@@ -188,7 +198,6 @@ impl MainLoop {
             | Event::HelloAsked { .. }
             | Event::HelloReceived(_)
             | Event::HistoryCut
-            | Event::LogTrusted
             | Event::Named { .. }
             | Event::Passed { .. }
             | Event::ReachedEnd { .. }
@@ -203,30 +212,38 @@ impl MainLoop {
         }
     }
 
-    /// Whether an empty log is a new one. An embedded broker that follows a killed one has lost the log; that is warned about once.
-    fn log_is_trusted(&mut self, now: Time) -> bool {
-        let embedded = self.nodes.session.access().embedded.as_ref();
-        let trusted_from = embedded.map_or(Time::ZERO, |broker| broker.trusted_from());
-        let trusted_from = match self.kafka.trust_in_log(now, trusted_from) {
-            Trust::Full => return true,
-            Trust::From { is_known: true, .. } => return false,
-            Trust::From { at, is_known: false } => at,
-        };
-        let left = trusted_from.since(now);
-        let left_ms = millis(left);
-        let until = timestamp(clock::wall_ms().saturating_add(left_ms));
-        self.logger.warn(format!(
-            "the embedded broker before this one was killed, or stopped while or soon after candidates ran, and its journal is lost: a \
-             job may still run under a lease from it, so nobody leads until {until}, in {}s, when the longest lease is over",
-            left.as_secs() + 1
-        ));
-        false
+    // ---- --embedded -------------------------------------------------------------------------------------------------
+
+    pub(super) fn warn_of_trial(&self) {
+        let access = self.nodes.session.access();
+        if access.embedded.is_some() {
+            self.logger.warn(format!(
+                "--embedded is for a trial on this one machine: its broker, at {}, keeps nothing",
+                access.bootstrap
+            ));
+        }
     }
 
-    /// Handles the death of the embedded broker: another one runs, with an empty journal.
-    fn move_to(&mut self, now: Time, found: &FoundBroker) {
-        let alone = self.nodes.are_alone(now);
-        self.nodes.session.move_to(found, &self.config.client.properties, alone);
+    pub(super) fn broker_has_ended(&self) -> bool {
+        self.broker.as_ref().is_some_and(|broker| broker.has_ended)
+    }
+
+    /// Ends the process. A job that runs is stopped in order, as far as its lease permits: until nothing of it is left, this process and the
+    /// guard keep the next broker from starting.
+    pub(super) fn end_with_broker(&mut self) {
+        self.broker.iter_mut().for_each(|broker| broker.has_ended = true);
+        let error = "the embedded broker has ended, and its journal with it, so this candidate ends too; start the candidates again, and the \
+                     first one starts a new broker";
+        self.nodes.tell_all(&node::Event::Refused { error: error.into() });
+        for at in 0..self.nodes.roles.len() {
+            if self.nodes.roles[at].node.leads().is_none() {
+                self.forget_journal(at);
+            }
+        }
+    }
+
+    fn forget_journal(&mut self, at: usize) {
+        self.tell(at, node::Event::Election(Event::HistoryCut));
     }
 
     /// Warns once if the lease is shorter than a broker's death takes.

@@ -7,7 +7,7 @@ use neli_proto::time::Time;
 
 use crate::report::notes::Trouble;
 
-/// Whether Kafka answers this process, and whether an empty log is reliable.
+/// Whether Kafka answers this process.
 #[derive(Default)]
 pub(super) struct KafkaState {
     /// No broker answers.
@@ -16,21 +16,8 @@ pub(super) struct KafkaState {
     pub(super) group: Reminder,
     /// Appends that Kafka refuses, by Kafka's reasons.
     pub(super) refused_appends: Reminders,
-    /// The time from which the empty log of an embedded broker that follows a killed one is reliable; `None` once it is.
-    trusted_from: Option<Time>,
     /// The time without a heartbeat after which a broker counts as dead; set when the lease was compared with it.
     pub(super) broker_session: Option<Duration>,
-}
-
-/// Whether an empty log is a new one.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Trust {
-    Full,
-    /// From this time on; `is_known` if this was the previous answer too.
-    From {
-        at: Time,
-        is_known: bool,
-    },
 }
 
 impl KafkaState {
@@ -50,23 +37,9 @@ impl KafkaState {
         down.or_else(refused).or_else(group)
     }
 
-    /// Whether an empty log is a new one. That of an embedded broker that follows a killed one is not before `trusted_from`.
-    pub(super) fn trust_in_log(&mut self, now: Time, trusted_from: Time) -> Trust {
-        if now >= trusted_from {
-            return Trust::Full;
-        }
-        Trust::From { at: trusted_from, is_known: self.trusted_from.replace(trusted_from) == Some(trusted_from) }
-    }
-
-    /// Whether a log that was not reliable is so from now on; returns true once.
-    pub(super) fn log_becomes_trusted(&mut self, now: Time) -> bool {
-        self.trusted_from.take_if(|from| now >= *from).is_some()
-    }
-
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         let reminders = [&self.outage, &self.group].map(Reminder::poll_timeout);
-        let timeouts = reminders.into_iter().chain([self.refused_appends.poll_timeout(), self.trusted_from]);
-        timeouts.flatten().min()
+        reminders.into_iter().chain([self.refused_appends.poll_timeout()]).flatten().min()
     }
 }
 
@@ -105,25 +78,5 @@ mod tests {
         assert_eq!(state.poll_timeout(), Some(at(31)));
         state.append_was_refused(at(2), REFUSAL.to_owned());
         assert_eq!(state.trouble(), Some((at(2), Trouble::Refused(REFUSAL.to_owned()))));
-    }
-
-    #[test]
-    fn the_log_after_a_killed_broker_is_trusted_from_a_time_on() {
-        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
-        let mut state = KafkaState::default();
-        assert_eq!(state.trust_in_log(at(100), Time::ZERO), Trust::Full);
-        assert!(!state.log_becomes_trusted(at(100)), "it was trusted before");
-        assert_eq!(state.trust_in_log(at(100), at(161)), Trust::From { at: at(161), is_known: false });
-        assert_eq!(
-            state.trust_in_log(at(101), at(161)),
-            Trust::From { at: at(161), is_known: true },
-            "it is logged once"
-        );
-        assert_eq!(state.trust_in_log(at(102), at(162)), Trust::From { at: at(162), is_known: false }, "a new broker");
-        assert_eq!(state.poll_timeout(), Some(at(162)));
-        assert!(!state.log_becomes_trusted(at(161)));
-        assert!(state.log_becomes_trusted(at(162)));
-        assert!(!state.log_becomes_trusted(at(162)), "that is reported once");
-        assert_eq!(state.trust_in_log(at(162), at(162)), Trust::Full);
     }
 }

@@ -1,12 +1,13 @@
 //! The state of the main loop.
 
-use neli::program::{Nodes, embedded};
+use neli::program::Nodes;
 use neli_proto::guard::GuardStarts;
 
 use crate::config::Config;
 use crate::exit::ExitStatus;
 use crate::process::descriptors::Reserve;
 use crate::report::log::Logger;
+use crate::supervise::embedded::EmbeddedBroker;
 use crate::supervise::kafka_state::KafkaState;
 use crate::supervise::listening::Publisher;
 use crate::supervise::role::Role;
@@ -39,8 +40,8 @@ pub(super) struct MainLoop {
     pub(super) reserve: Reserve,
     /// Descriptors for a Kafka client that replaces another one.
     pub(super) reserve_of_client: Reserve,
-    /// The embedded brokers that this process has started: children that are not part of a job.
-    pub(super) brokers_started: embedded::StartedBrokers,
+    /// The broker of `--embedded`.
+    pub(super) broker: Option<EmbeddedBroker>,
     pub(super) has_warned_of_processor_time: bool,
     pub(super) has_warned_of_refused_waits: bool,
     /// Whether there may be more signals, or children that have ended, than one turn handles.

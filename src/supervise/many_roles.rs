@@ -10,7 +10,6 @@ use neli_proto::topic::{self, Risk};
 
 use crate::config::Config;
 use crate::report::log::timestamp;
-use crate::report::notes;
 use crate::supervise::main_loop::MainLoop;
 
 /// The object for a process with many elections; `None` with a single one.
@@ -23,6 +22,7 @@ pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
         pid: Some(std::process::id()),
         version: Some(env!("CARGO_PKG_VERSION").into()),
         elector: Some(config.timings.elector().name().into()),
+        group_refuses: None,
         roles: Some(roles.text.as_str().into()),
         partitions: None,
         priority: config.priority,
@@ -47,11 +47,6 @@ impl MainLoop {
         if at == 0 && self.nodes.roles[at].readings == 1 {
             self.logger.warn(format!("topic {:?}: {}", self.config.election.topic, topic::warning(risks)));
         }
-    }
-
-    pub(super) fn warn_of_partitions(&self, partitions: u32) {
-        let roles = u32::try_from(self.nodes.roles.len()).unwrap_or(u32::MAX);
-        self.logger.warn(notes::of_roles_without_group(&self.config.election.topic, partitions, roles));
     }
 
     pub(super) fn warn_of_doubt(&self, why: &str, until: Time) {

@@ -2,9 +2,10 @@
 //! descriptors.
 
 use std::os::fd::RawFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use neli::program::embedded::BrokerFinder;
+use neli::program::embedded::{BrokerFinder, FoundBroker};
 use neli::program::{Access, Brokers, Client, ElectionId, Session, SessionSettings};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::MemberId;
@@ -37,8 +38,8 @@ use neli::program::random;
 pub(super) struct Prepared {
     pub(super) config: Config,
     pub(super) access: Access,
-    /// The finder for the embedded broker, if it is used and must be found again.
-    pub(super) broker: Option<BrokerFinder>,
+    /// The broker of `--embedded`.
+    pub(super) broker: Option<FoundBroker>,
     pub(super) job_maker: JobMaker,
     /// The guard of a single role, which starts before there are threads. With several roles, a role has a guard only while it is claimed
     /// or led.
@@ -51,6 +52,8 @@ pub(super) struct Prepared {
 /// The constant parameters of guards.
 pub(super) struct JobMaker {
     pub(super) member: MemberId,
+    /// The directory of the embedded broker.
+    broker: Option<PathBuf>,
     inherited: Vec<RawFd>,
     /// The soft limit of open files of the job, if this process has raised its own.
     open_files: Option<u64>,
@@ -70,6 +73,7 @@ impl JobMaker {
         release: serde_json::Value,
     ) -> GuardConfig {
         GuardConfig {
+            broker: self.broker.clone(),
             cgroup: None,
             command: config.command.clone(),
             environment: environment::of_job(config, election, &self.member, std::env::vars_os()),
@@ -120,7 +124,9 @@ impl Prepared {
         let (access, broker) = reach_kafka(&config.client)?;
         let release_queue = ReleaseQueue::new().map_err(cannot("no file in memory for the guards' releases"))?;
         let cgroups = CgroupMaker::default();
-        let mut job_maker = JobMaker { member, inherited, open_files, priority, cgroups, release_queue };
+        let directory = broker.as_ref().map(|found| found.directory.path().to_owned());
+        let mut job_maker =
+            JobMaker { member, broker: directory, inherited, open_files, priority, cgroups, release_queue };
         let job = if config.roles.is_none() {
             let release = release_config(&config, &access, &config.election, None);
             let guard_config = job_maker.guard_config(&config, &config.election, release);
@@ -164,13 +170,13 @@ fn bind(listen: &Listen) -> Result<Bound, StartupError> {
 }
 
 /// The connection to Kafka; an embedded broker is found or started for it.
-fn reach_kafka(client: &Client) -> Result<(Access, Option<BrokerFinder>), StartupError> {
+fn reach_kafka(client: &Client) -> Result<(Access, Option<FoundBroker>), StartupError> {
     match &client.brokers {
         Brokers::At(brokers) => Ok((Access::at(brokers, &client.properties), None)),
         Brokers::Embedded => {
             let finder = BrokerFinder::of_user().map_err(cannot("--embedded"))?;
             let found = finder.find_or_start().map_err(cannot("--embedded"))?;
-            Ok((Access::embedded(&found.connection, &client.properties), Some(finder)))
+            Ok((Access::embedded(&found.connection, &client.properties), Some(found)))
         }
     }
 }

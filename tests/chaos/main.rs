@@ -15,8 +15,8 @@
 //! ```
 //!
 //! With `--roles` every candidate stands for many roles, each with its own witnesses and checks; `resign` is the program's, for one role.
-//! It also checks that the shares are fair at the end: within a minute after the last change, or later by the time for which a role may
-//! be withheld from a candidate (`tests/support/src/judge/shares.rs`).
+//! It also checks that the shares are fair at the end: within a minute after the last change, or later by the time for which a
+//! candidate may get no role (`tests/support/src/judge/shares.rs`).
 //!
 //! With `--overlap` a leader that stops keeps its job running beside its successor's: then two jobs may run at the same time for at most
 //! a lease, and never three (`tests/support/src/judge/overlaps.rs`).

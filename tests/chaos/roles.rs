@@ -130,6 +130,6 @@ impl Run<'_> {
         let roles: Vec<_> = histories
             .map(|(role, history)| RoleHistory { lines: journal(self, role).0, job_runs: &history.job_runs })
             .collect();
-        excuse(from, &roles, &names, self.parameters.elector)
+        excuse(from, &roles, &names)
     }
 }

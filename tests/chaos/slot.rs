@@ -201,9 +201,8 @@ impl Slot {
             candidate = candidate.variable("LD_PRELOAD", library).variable("STEPPED_CLOCK", terms.clock);
         }
         // The idle connections of one candidate are closed after a moment, by the candidate itself and by the clients' time limits. With
-        // the group elector such a member would count as dead every 6 s while it holds a partition, so that roles would never stop moving.
-        let keeps_its_place = self.roles > 1 && terms.elector == Elector::Group;
-        if dice.chance(0.2) && !lives_long && !keeps_its_place {
+        // the group elector such a member counts as dead every 6 s while it holds a partition.
+        if dice.chance(0.2) && !lives_long {
             candidate = candidate.property("connections.max.idle.ms", "150").property("socket.max.fails", "1");
         }
         // It is dropped before the next one is created, because that one has the same name.
@@ -266,9 +265,8 @@ impl Slot {
         let Some(running) = &self.running else { return };
         for event in running.history_from(self.noted) {
             self.noted += 1;
-            let is_spread = ["spread", "revoked"].contains(&event.text("why"));
             match event.name() {
-                "released" if is_spread => self.handed_over += 1,
+                "released" if event.text("why") == "spread" => self.handed_over += 1,
                 "fenced" | "released" => self.lost_at = event.at,
                 _ => {}
             }

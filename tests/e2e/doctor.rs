@@ -292,19 +292,14 @@ fn an_old_hello_that_conflicts_is_said_to_be_old() {
 
 /// A candidate warns of the same at its start.
 #[test]
-fn partitions_that_the_group_can_not_share_out_are_reported() {
+fn partitions_without_a_role_are_reported() {
     let election = election(Elector::Group);
     Kafka::shared().create_partitioned_topic(&election.topic(), 2);
     let ask = |words: &[&str]| {
         Found::of(&[&["--group", &election.group, "--brokers", Kafka::shared().address()], words].concat())
     };
-    let topic = election.topic();
-    let uneven = format!(
-        "topic \"{topic}\" has 2 partitions for 3 roles: the group could not assign each candidate a fair share"
-    );
-    ask(&["--roles", "3"]).assert_finding("group", "warn", &[&uneven, "spread as with --elect log"]);
     ask(&[]).assert_finding("group", "warn", &["the topic has more partitions than this group uses"]);
-    for words in [&["--roles", "2"][..], &["--elect", "log"]] {
+    for words in [&["--roles", "2"][..], &["--roles", "3"], &["--elect", "log"]] {
         assert_eq!(ask(words).texts("group", "warn"), [""; 0], "{words:?}");
     }
 }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector};
 use harness::election::TestElection;
@@ -33,7 +32,20 @@ impl Machine {
         candidate.variable("XDG_RUNTIME_DIR", self.runtime.path()).job(self.election.witness().command())
     }
 
-    /// The broker's process. It is no child of a candidate, so it is found by its environment.
+    /// What `neli-run broker` says where it must not run.
+    fn refused_broker(&self) -> String {
+        let mut broker = Command::new(PROGRAM);
+        // One that does not refuse ends too.
+        let output = broker
+            .args(["broker", "--idle-timeout", "10ms"])
+            .env("XDG_RUNTIME_DIR", self.runtime.path())
+            .output()
+            .expect("it runs");
+        assert_eq!(output.status.code(), Some(125));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    /// The broker's process, found by its environment.
     pub(crate) fn broker(&self) -> Option<Process> {
         Process::with_variable("XDG_RUNTIME_DIR", self.runtime.path()).into_iter().find(|process| is_broker(*process))
     }
@@ -86,59 +98,110 @@ fn two_candidates_share_one_broker_that_ends_with_the_last() {
     assert_eq!(third.status(), 0);
 }
 
-/// A broker that was killed has lost its journal: the empty journal of the next one does not prove a vacancy.
+/// A broker that is killed takes the journal with it. Its candidates end, each with one line, and the next one leads at once.
 #[test]
-fn after_a_broker_s_death_candidates_wait_for_silence() {
+fn candidates_end_with_their_broker_and_the_next_one_leads_at_once() {
     let machine = Machine::new();
-    let mut first = machine.candidate().lease("1s").start();
+    let mut first = machine.candidate().start();
     let term = first.await_lead();
     machine.election.await_witness(term);
-    machine.broker().expect("a broker").signal(Signal::SIGKILL);
-    first.await_event("fenced");
-    machine.election.await_gone(term);
-
-    let mut second = machine.candidate().lease("1s").start();
-    let message = second.await_event("warning");
+    let mut second = machine.candidate().start();
     second.await_event("standby");
-    let message = [vec![message], second.events("warning")].concat();
-    let why = message.iter().map(|event| event.text("message")).find(|text| text.contains("nobody leads until"));
-    let why = why.unwrap_or_else(|| panic!("nothing says how long it waits: {message:?}"));
-    assert!(why.starts_with("the embedded broker before this one was killed"), "{why}");
-    assert!(second.await_event_within("leading", Duration::from_secs(5)).is_none(), "60 s of silence are not over");
-    second.signal(Signal::SIGTERM);
-    assert_eq!(second.status(), 143);
-    machine.election.assert_never_two();
-
-    // Candidates that start later wait until the same time. Those that start after that time do not wait.
-    let elsewhere = |name: &str| machine.candidate().option("--group", name).job(["true"]).start();
-    first.await_event("standby");
-    let mut late = elsewhere("late");
-    let wait = late.await_event_within("claiming", Duration::from_secs(59));
-    assert!(wait.is_some(), "61 s after its start the broker is as good as one that followed an orderly end");
-    assert_eq!(late.status(), 0);
-    let mut later = elsewhere("later");
-    assert!(later.await_event_within("claiming", Duration::from_secs(30)).is_some());
-    assert_eq!(later.status(), 0);
-    machine.election.close([first]);
+    machine.broker().expect("a broker").signal(Signal::SIGKILL);
+    for candidate in [&mut first, &mut second] {
+        assert_eq!(candidate.status(), 125);
+        let errors = candidate.events("error");
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        let why = errors[0].text("message");
+        assert!(
+            why.starts_with("the embedded broker has ended") && why.contains("start the candidates again"),
+            "{why}"
+        );
+    }
+    machine.election.assert_gone(term);
+    assert_eq!(first.count("released"), 0, "there is no journal that could hold a release");
+    // Terms begin again, so this job is not a witness.
+    let mut third = machine.candidate().job(["true"]).start();
+    assert_eq!(third.status(), 0);
 }
 
-/// A guard that dies just after the broker leaves a job that must be killed. The new broker, which the main loop does not know yet, is not
-/// part of that job.
+/// With a key, the fact of a run can't be recorded any more. That is not waited for.
 #[test]
-fn a_new_broker_outlives_a_guard_that_dies_meanwhile() {
+fn a_candidate_with_a_key_ends_with_its_broker_too() {
+    let machine = Machine::new();
+    let mut run = machine.candidate().option("--once", "key").lease("1m").start();
+    let term = run.await_lead();
+    machine.election.await_witness(term);
+    machine.broker().expect("a broker").signal(Signal::SIGKILL);
+    assert_eq!(run.status(), 125);
+    machine.election.assert_gone(term);
+}
+
+/// Candidate and broker are killed together, while the guard hangs and can't kill the job. No new broker begins while the guard lives:
+/// neither one that is started by hand nor one that a candidate would start.
+#[test]
+fn no_broker_begins_while_a_guard_of_the_one_before_it_is_left() {
+    let machine = Machine::new();
+    let mut run = machine.candidate().lease("1m").start();
+    let term = run.await_lead();
+    machine.election.await_witness(term);
+    let guard = run.guard();
+    let hold = guard.hold();
+    machine.broker().expect("a broker").signal(Signal::SIGKILL);
+    run.signal(Signal::SIGKILL);
+    let process = format!("process {}, ", guard.pid);
+    wait::until_true("only the guard is left", || machine.refused_broker().contains(&process));
+    let mut next = machine.candidate().job(["true"]).start();
+    assert_eq!(next.status(), 125);
+    let why = next.strange_lines().concat();
+    assert!(why.contains("--embedded: the last broker has ended") && why.contains(&process), "{why}");
+    let doctor =
+        Command::new(PROGRAM).args(["doctor", "--embedded"]).env("XDG_RUNTIME_DIR", machine.runtime.path()).output();
+    let found = String::from_utf8(doctor.expect("it runs").stdout).expect("it is text");
+    assert!(found.split_whitespace().collect::<Vec<_>>().join(" ").contains(&process), "{found}");
+    drop(hold);
+    machine.election.await_gone(term);
+    let mut next = machine.candidate().job(["true"]).start();
+    assert_eq!(next.status(), 0);
+    machine.election.assert_never_two();
+}
+
+/// The same with a candidate that is stopped when the broker is killed.
+#[test]
+fn no_broker_begins_while_a_candidate_of_the_one_before_it_is_left() {
+    let machine = Machine::new();
+    let mut run = machine.candidate().lease("1m").start();
+    let term = run.await_lead();
+    machine.election.await_witness(term);
+    run.signal(Signal::SIGSTOP);
+    machine.broker().expect("a broker").signal(Signal::SIGKILL);
+    let candidate = format!("process {}, ", run.process().pid);
+    let guard = format!("process {}, ", run.guard().pid);
+    let refused = machine.refused_broker();
+    assert!(refused.contains(&candidate) || refused.contains(&guard), "{refused}");
+    run.signal(Signal::SIGCONT);
+    assert_eq!(run.status(), 125);
+    machine.election.assert_gone(term);
+    let mut next = machine.candidate().job(["true"]).start();
+    assert_eq!(next.status(), 0);
+    machine.election.assert_never_two();
+}
+
+/// A guard that is killed leaves a job to its candidate, which kills it. The broker that the candidate has started is no part of that job.
+#[test]
+fn the_broker_outlives_a_guard_that_dies() {
     let machine = Machine::new();
     let mut run = machine.candidate().start();
     let term = run.await_lead();
     machine.election.await_witness(term);
-    let (guard, old) = (run.guard(), machine.broker().expect("a broker"));
-    old.signal(Signal::SIGKILL);
-    let new = wait::until("another broker", || machine.broker().filter(|broker| *broker != old));
-    // If the main loop was faster, there is a new guard already, and the case is not tested.
-    guard.signal(Signal::SIGKILL);
-    run.await_event("standby");
-    assert!(new.lives());
+    let broker = machine.broker().expect("a broker");
+    run.guard().signal(Signal::SIGKILL);
+    machine.election.await_gone(term);
+    run.await_event("released");
+    assert!(broker.lives());
     run.signal(Signal::SIGTERM);
-    assert_eq!(run.status(), 143);
+    run.status();
+    machine.election.assert_never_two();
 }
 
 /// librdkafka's mock broker waits for a member whose process died before the answer to its join, and makes the other members wait for a

@@ -14,6 +14,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 
 use crate::doctor::Found;
 use crate::listen::{listening, metric, status};
+use crate::roles::{candidate, close, led, numbers};
 use crate::{PROGRAM, election};
 
 /// Another program that consumes with `group.id` of the election, and balances by ranges.
@@ -108,6 +109,25 @@ fn a_group_of_another_program_stops_no_job() {
     });
     assert_undisturbed(&second);
     election.close([second]);
+}
+
+/// They share them by number, as all do. Each says in its hello why the group does not take it.
+#[test]
+fn processes_that_the_group_does_not_take_share_their_roles() {
+    let election = election(Elector::Group);
+    let start = || candidate(&election, "4").property("session.timeout.ms", "1000").start();
+    let mut candidates = vec![start()];
+    wait::until_true("all roles", || led(&candidates[0]).len() == 4);
+    await_refusal(&candidates[0], "the broker does not take this session.timeout.ms");
+    candidates.push(start());
+    wait::until_true("fair shares", || candidates.iter().all(|candidate| led(candidate).len() == 2));
+    for role in numbers(4) {
+        wait::until_true("a hello with the refusal", || {
+            let asked = election.ask("status", &["--role", &role, "--json"]).json();
+            asked["leader"]["hello"]["group_refuses"].is_string()
+        });
+    }
+    close(&election, candidates, &numbers(4));
 }
 
 /// With `--patience never` such a candidate claims nothing, and says so.

@@ -288,6 +288,7 @@ impl Drop for GuardFixture {
 
 pub(crate) fn guard_config(command: Vec<OsString>, pipe: &Path) -> GuardConfig {
     GuardConfig {
+        broker: None,
         cgroup: None,
         command,
         environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("PIPE".into(), pipe.into())],

@@ -121,6 +121,7 @@ impl Candidate {
     #[must_use]
     pub fn one_of_many(mut self) -> Self {
         self.common.is_one_of_many = true;
+        self.common.precedence.one_of_many();
         self
     }
 
@@ -160,8 +161,8 @@ impl Candidate {
         // The end of a lease is handled before the event, because no event can extend a lease that has ended.
         self.step(now, Input::TimePassed);
         match event {
-            Event::Answered { asked, start, end, trusted } => {
-                self.answered(now, LogBounds { asked, start, end, trusted });
+            Event::Answered { asked, start, end } => {
+                self.answered(now, LogBounds { asked, start, end });
             }
             Event::Delivered { seq } => self.delivered(now, seq),
             Event::GroupRefuses { words } => self.common.group_refuses(now, words),
@@ -171,7 +172,6 @@ impl Candidate {
             }
             Event::HelloReceived(hello) => self.common.precedence.received(now, hello),
             Event::HistoryCut => self.history_cut(now),
-            Event::LogTrusted => self.step(now, Input::LogTrusted),
             Event::Named { id } => self.common.named(now, id),
             Event::ReachedEnd { next } => self.common.listener.reached(now, next),
             Event::Read { offset, record, written_ms } => self.read(now, offset, record.as_ref(), written_ms),
@@ -210,7 +210,6 @@ impl Candidate {
             LocalEvent::HandOver { to } => self.hand_over(now, to),
             LocalEvent::JobChanged(job) => self.step(now, Input::JobChanged(job)),
             LocalEvent::NothingLeft(end) => self.step(now, Input::NothingLeft(end)),
-            LocalEvent::HolderMayBeIdle(may_be) => self.common.precedence.set_holder_may_be_idle(may_be),
             LocalEvent::SpreadBy(delay) => self.common.precedence.set_spread_delay(delay),
             LocalEvent::StandDown { why, leaving } => self.stand_down(now, why, leaving),
         }

@@ -12,7 +12,7 @@ use crate::topic::TopicIdentity;
 /// Events in Kafka: in the journal, the topic and the group.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Event {
-    /// The log contains `start..end`, as of `asked`. If `trusted`, an empty log from offset 0 is a new one.
+    /// The log contains `start..end`, as of `asked`.
     Answered {
         /// The time just before the request.
         asked: Time,
@@ -20,8 +20,6 @@ pub enum Event {
         start: Offset,
         /// The offset of the next record.
         end: Offset,
-        /// False if the broker may have lost a log.
-        trusted: bool,
     },
     /// A record of this candidate has been acknowledged.
     Delivered {
@@ -38,8 +36,6 @@ pub enum Event {
     HelloReceived(Hello),
     /// The partition's history was cut, or the partition was created anew.
     HistoryCut,
-    /// From now on an empty log is treated as new, even if [`Answered`](Event::Answered) was not trusted.
-    LogTrusted,
     /// The group's coordinator has given this member the id `id`.
     Named {
         /// The member id.

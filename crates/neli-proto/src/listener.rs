@@ -67,8 +67,6 @@ pub struct Listener {
     cut_is_harmless: bool,
     /// Whether the history was cut or the topic was created again. Then an empty log proves nothing.
     history_cut: bool,
-    /// Whether the log was read from offset 0, and earlier records may have been lost.
-    distrusted: bool,
     /// Whether a batch can't be decoded, so that no record after it can be read.
     undecodable: bool,
     /// `--overlap`.
@@ -124,7 +122,6 @@ impl Listener {
             has_read_other_leader: false,
             cut_is_harmless: false,
             history_cut: false,
-            distrusted: false,
             undecodable: false,
             overlaps: Overlaps::default(),
         }
@@ -299,12 +296,6 @@ impl Listener {
     #[must_use]
     pub(crate) const fn has_read_other_leader(&self) -> bool {
         self.has_read_other_leader
-    }
-
-    /// Whether the leader is unknown only because an empty log was not trusted.
-    #[must_use]
-    pub(crate) fn is_undecided_by_distrust(&self) -> bool {
-        self.distrusted && matches!(self.journal.view(), View::Undecided(_))
     }
 
     /// Whether an `end` at `offset` binds this candidate (R7).

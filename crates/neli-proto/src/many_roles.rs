@@ -5,7 +5,6 @@
 //! known, and no claim is made before the introduction allows it.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 
 use crate::candidate::{self, Elector};
 use crate::introduction::{self, Introduction, Whose};
@@ -15,7 +14,7 @@ use crate::precedence::Standing;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, Hello, MemberId, Offset, Record, Why, is_question};
 use crate::role_set::RoleSet;
-use crate::spread::{self, By, Holding, Spread};
+use crate::spread::{self, Holding, Spread};
 use crate::time::{Time, millis};
 use crate::timings::Patience;
 
@@ -56,11 +55,6 @@ pub enum Action {
 /// A message for users about all roles.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Note {
-    /// The roles are spread by count and not by the group, whose assignment could not give every candidate a fair share.
-    SpreadWithoutGroup {
-        /// The number of partitions of the topic.
-        partitions: u32,
-    },
     /// Another candidate of this group stands for other roles.
     SharesNoRole {
         /// The other candidate and its roles, in one line.
@@ -123,7 +117,6 @@ pub struct ManyRoles {
     undecided_until: Option<Time>,
     /// The roles for which this process no longer stands.
     left: RoleSet,
-    actions: VecDeque<Action>,
 }
 
 /// The data that exist once the number of partitions is known.
@@ -131,7 +124,7 @@ pub struct ManyRoles {
 struct Known {
     introduction: Introduction,
     spread: Spread,
-    by: By,
+    uses_group: bool,
     /// The offset of the last hello that was read.
     last_hello: Option<Offset>,
     /// Whether vacancies may be claimed.
@@ -144,22 +137,12 @@ impl ManyRoles {
     /// The state of a process that has read nothing yet.
     #[must_use]
     pub const fn new(settings: Settings) -> Self {
-        Self {
-            settings,
-            is_fit: false,
-            known: None,
-            undecided_until: None,
-            left: RoleSet::new(),
-            actions: VecDeque::new(),
-        }
+        Self { settings, is_fit: false, known: None, undecided_until: None, left: RoleSet::new() }
     }
 
     /// The next action. The caller must ask until there is none, since a node's reaction to one event may change the input of another node.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
-        if let Some(action) = self.actions.pop_front() {
-            return Some(action);
-        }
         while let Some(action) = self.known.as_mut()?.introduction.poll_action() {
             match action {
                 introduction::Action::Hello { now, joined, asks } => {
@@ -179,7 +162,6 @@ impl ManyRoles {
                 known.introduction.ask(now, Some(member));
                 return self.poll_action();
             }
-            spread::Action::HolderMayBeIdle { role, may_be } => (role, Event::HolderMayBeIdle(may_be)),
             spread::Action::Delay { role, extra } => (role, Event::SpreadBy(extra)),
             spread::Action::HandOver { role, to } => (role, Event::HandOver { to }),
         };
@@ -205,11 +187,11 @@ impl ManyRoles {
         }
     }
 
-    /// Whether the process should be a member of the group. If the assignment can't give every member the same number
-    /// of roles, the roles are spread by count.
+    /// Whether the process should be a member of the group. It is none if the topic has another number of partitions than there are roles, since
+    /// the group could not say of each role which process claims it first. (With `--patience never` only members claim.)
     #[must_use]
     pub fn uses_group(&self) -> bool {
-        self.known.as_ref().is_none_or(|known| known.by == By::Assignment)
+        self.known.as_ref().is_none_or(|known| known.uses_group)
     }
 
     /// Whether the process may claim vacancies: its first hello was read back, and no other candidate has objected in time.
@@ -264,6 +246,9 @@ impl ManyRoles {
 
     /// Handles a change of this member's assignment in a role.
     pub fn stand(&mut self, now: Time, role: usize, standing: Standing) {
+        if standing != Standing::Unknown {
+            self.group_refuses(now, None);
+        }
         self.known.iter_mut().for_each(|known| known.spread.stand(now, role, standing));
     }
 
@@ -273,7 +258,6 @@ impl ManyRoles {
             self.known.iter_mut().for_each(|known| known.introduction.answer(now));
             return None;
         }
-        let own_mapping = self.settings.hello.mapping();
         let (known, hello) = self.known.as_mut().zip(ProcessHello::parse(value))?;
         if known.is_read_again(offset) {
             return None;
@@ -281,12 +265,8 @@ impl ManyRoles {
         let whose = known.introduction.received(now, offset, &hello);
         let (takes_roles, shares_role) = (hello.takes_roles(), known.introduction.shares_role(&hello));
         let without = known.introduction.roles_without(&hello);
-        // A candidate that is there for other roles alone may be a member of the consumer group.
         let (has_left, is_for_others) = (hello.stands_for_no_role(), without.has_first(self.settings.roles));
         let beyond = known.introduction.roles_beyond(&hello);
-        // While roles are added, a process with the longer list may have more roles than partitions, and this one not.
-        let has_other_use = own_mapping.has_partition_for_each() && !hello.mapping().has_partition_for_each();
-        let is_in_group = hello.elector.as_deref() != Some(Elector::Log.name()) && !has_other_use;
         let ProcessHello { member, name, roles, priority, max_roles, asks, leaves, .. } = hello;
         // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in
         // none of these. So neither gets a role.
@@ -307,7 +287,6 @@ impl ManyRoles {
         }
         if may_get_roles && !leaves {
             known.spread.note_priority(now, &member, priority);
-            known.spread.note_elector(now, &member, is_in_group);
             known.spread.roles_left(now, &member, &without);
             known.spread.note_other_roles(now, &member, beyond);
         }
@@ -332,9 +311,6 @@ impl ManyRoles {
     /// Handles an event of a role's election, and passes it to the role's node.
     pub fn tell(&mut self, now: Time, role: usize, node: &mut Node, event: candidate::Event) {
         self.learn(now, role, &event);
-        // With `--spread no` a role is kept even if the group assigns it to another member.
-        let is_kept = event == candidate::Event::Revoked && !self.settings.are_spread;
-        let event = if is_kept { candidate::Event::StandingChanged(Standing::Elsewhere) } else { event };
         let release = ReadRelease::of(&event);
         if let candidate::Event::Read { record: Some(Record { member: Some(by), body, .. }), .. } = &event
             && let (true, true, Some(known)) = (body.lease().is_some(), node.is_caught_up(), self.known.as_mut())
@@ -367,6 +343,8 @@ impl ManyRoles {
     fn learn(&mut self, now: Time, role: usize, event: &candidate::Event) {
         if let candidate::Event::StandingChanged(standing) = event {
             self.stand(now, role, *standing);
+        } else if let candidate::Event::GroupRefuses { words } = event {
+            self.group_refuses(now, words.as_deref());
         } else if *event == candidate::Event::Revoked {
             self.stand(now, role, Standing::Elsewhere);
         } else if matches!(event, candidate::Event::TopicJudged { .. }) {
@@ -379,15 +357,12 @@ impl ManyRoles {
             return;
         }
         let Settings { hello, roles, elector, are_spread } = &mut self.settings;
-        let are_as_many = usize::try_from(partitions).is_ok_and(|partitions| partitions == *roles);
-        let by = match elector {
-            Elector::Group(Patience::Never) => By::Assignment,
-            Elector::Group(Patience::For(_)) if are_as_many => By::Assignment,
+        let uses_group = match elector {
+            Elector::Group(Patience::Never) => true,
             Elector::Group(Patience::For(_)) => {
-                self.actions.push_back(Action::Note(Note::SpreadWithoutGroup { partitions }));
-                By::Count
+                usize::try_from(partitions).is_ok_and(|partitions| partitions == *roles)
             }
-            Elector::Log => By::Count,
+            Elector::Log => false,
         };
         hello.partitions = Some(partitions);
         let typed = hello.roles.as_deref().unwrap_or_default();
@@ -396,10 +371,23 @@ impl ManyRoles {
             introduction.topic_judged(now);
         }
         let (member, max_roles) = (hello.member.clone(), hello.max_roles);
-        let settings = spread::Settings { member: member.clone(), roles: *roles, by, is_on: *are_spread, max_roles };
+        let settings = spread::Settings { member: member.clone(), roles: *roles, is_on: *are_spread, max_roles };
+        if uses_group {
+            // A candidate of an earlier version hands roles over by the group's assignment, unless another one states a limit.
+            hello.max_roles = max_roles.or_else(|| u32::try_from(*roles).ok());
+        }
         let mut spread = Spread::new(now, settings);
         spread.note_priority(now, &member, hello.priority);
-        self.known = Some(Known { introduction, spread, by, last_hello: None, stands: false, spread_due: None });
+        self.known =
+            Some(Known { introduction, spread, uses_group, last_hello: None, stands: false, spread_due: None });
+    }
+
+    /// Notes whether the group takes this process, and says so to the others, who only display it.
+    fn group_refuses(&mut self, now: Time, words: Option<&str>) {
+        if self.settings.hello.group_refuses.as_deref() != words {
+            self.settings.hello.group_refuses = words.map(Box::from);
+            self.known.iter_mut().for_each(|known| known.introduction.answer(now));
+        }
     }
 
     fn hello(&self, now: Time, joined: Option<Offset>) -> ProcessHello {

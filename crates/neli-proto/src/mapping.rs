@@ -178,12 +178,6 @@ impl Mapping {
         self.partitions
     }
 
-    /// Whether there are as many partitions as roles, so that the group's assignment can give each member the same number of roles.
-    #[must_use]
-    pub(crate) fn has_partition_for_each(&self) -> bool {
-        self.count() == self.partitions
-    }
-
     /// The number of roles.
     #[must_use]
     pub fn count(&self) -> u32 {

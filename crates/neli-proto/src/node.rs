@@ -105,7 +105,7 @@ impl Node {
     /// group.
     #[must_use]
     pub fn one_of_many(self) -> Self {
-        Self { candidate: self.candidate.one_of_many(), supervisor: self.supervisor.one_of_many(), ..self }
+        Self { candidate: self.candidate.one_of_many(), ..self }
     }
 
     /// The next action.
@@ -165,9 +165,6 @@ impl Node {
             }
             Event::Refused { error } => self.refuse(now, Refusal::Said(error)),
             Event::Signal { signal } => self.supervisor.handle_signal(now, signal),
-            Event::HolderMayBeIdle(may_be) => {
-                self.candidate.handle_local(now, LocalEvent::HolderMayBeIdle(may_be));
-            }
             Event::SpreadBy(delay) => self.candidate.handle_local(now, LocalEvent::SpreadBy(delay)),
             Event::StandDown { why, leaving } => {
                 self.candidate.handle_local(now, LocalEvent::StandDown { why, leaving });

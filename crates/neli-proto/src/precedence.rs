@@ -76,8 +76,9 @@ pub struct Precedence {
     /// `--priority`.
     priority: u16,
     standing: Standing,
-    /// Whether the member that has the partition is possibly one that does not lead the role.
-    holder_may_be_idle: bool,
+    /// Whether its process stands in other elections too. Then the group assigns the partition to a member that may hold its share of the roles
+    /// already, so another candidate claims after a while even with `--patience never`.
+    is_one_of_many: bool,
     /// The id of this member for the group's coordinator, if it is a member.
     group_member: Option<Box<str>>,
     /// Whether the partition is free, and the group will assign it to this member.
@@ -119,7 +120,7 @@ impl Precedence {
             successor: None,
             priority: 0,
             standing: Standing::Unknown,
-            holder_may_be_idle: false,
+            is_one_of_many: false,
             group_member: None,
             foreseen: false,
             leader: None,
@@ -139,10 +140,9 @@ impl Precedence {
         self.spread_delay = delay;
     }
 
-    /// Sets whether the member that has the partition is possibly one that does not lead the role. Then a candidate with `--patience never` waits
-    /// for the default patience instead.
-    pub(crate) const fn set_holder_may_be_idle(&mut self, may_be: bool) {
-        self.holder_may_be_idle = may_be;
+    /// Notes that its process stands in other elections too.
+    pub(crate) const fn one_of_many(&mut self) {
+        self.is_one_of_many = true;
     }
 
     /// Notes the successor that the last leader named, if any.
@@ -344,18 +344,20 @@ impl Precedence {
     /// If the last release was written for a dead supervisor, the member that holds the partition is probably dead.
     #[must_use]
     pub fn delay(&self, now: Time, predecessor: Predecessor) -> Option<Delay> {
-        let added = self.claim_delay + self.back_off + self.wait_for_higher(now) + self.spread_delay()?;
+        let spread = self.spread_delay()?;
+        let added = self.claim_delay + self.back_off + self.wait_for_higher(now) + spread;
         let foreseen = self.foreseen || (predecessor == Predecessor::Silent && self.is_next_to_leader(now));
         if self.is_named_successor() || foreseen && self.elector != Elector::Group(Patience::Never) {
             // Only one candidate is named, or predicts this, so it needs no random delay.
             return Some(Delay { fixed: added, random: Duration::ZERO });
         }
         let among_others = if self.is_alone(now) { Duration::ZERO } else { RANDOM_DELAY };
-        let (fixed, random) = match (self.elector, self.standing) {
+        // The process that is to have the role waits for the patience. This one, which is not to have it, comes after that.
+        let is_after_another = self.standing == Standing::Assigned && !spread.is_zero();
+        let standing = if is_after_another { Standing::Elsewhere } else { self.standing };
+        let (fixed, random) = match (self.elector, standing) {
             (Elector::Log, _) | (Elector::Group(_), Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
-            (Elector::Group(Patience::Never), Standing::Elsewhere) if self.holder_may_be_idle => {
-                (PATIENCE, Duration::ZERO)
-            }
+            (Elector::Group(Patience::Never), Standing::Elsewhere) if self.is_one_of_many => (PATIENCE, Duration::ZERO),
             (Elector::Group(Patience::Never), Standing::Elsewhere | Standing::Unknown) => return None,
             (Elector::Group(Patience::For(_)), Standing::Unknown) => (Duration::ZERO, among_others),
             (Elector::Group(Patience::For(_)), Standing::Elsewhere) if predecessor == Predecessor::Died => {

@@ -30,6 +30,9 @@ pub struct ProcessHello {
     /// The elector, `group` or `log`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elector: Option<Box<str>>,
+    /// Why the group does not take the writer, in Kafka's words; `None` if it does. Only displayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_refuses: Option<Box<str>>,
     /// `--roles` as typed; `None` if the writer is a candidate of one role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roles: Option<Box<str>>,
@@ -76,6 +79,7 @@ impl ProcessHello {
             pid: fields.number("pid"),
             version: fields.text("version"),
             elector: fields.text("elector"),
+            group_refuses: fields.text("group_refuses"),
             roles: fields.text("roles"),
             partitions: fields.number("partitions"),
             priority: fields.number("priority").unwrap_or_default(),
@@ -95,7 +99,7 @@ impl ProcessHello {
         if line.len() <= MAX_BYTES {
             return line;
         }
-        Self { name: None, host: None, version: None, ..self.clone() }.to_line()
+        Self { name: None, host: None, version: None, group_refuses: None, ..self.clone() }.to_line()
     }
 
     fn to_line(&self) -> Vec<u8> {
@@ -153,6 +157,7 @@ mod tests {
             pid: Some(7),
             version: Some("1".into()),
             elector: Some("log".into()),
+            group_refuses: None,
             roles: Some("ingest,bill".into()),
             partitions: Some(2),
             priority: 0,
@@ -168,6 +173,7 @@ mod tests {
     #[test]
     fn it_is_read_as_it_was_written() {
         let full = ProcessHello {
+            group_refuses: Some("Inconsistent group protocol".into()),
             priority: 10,
             max_roles: Some(3),
             joined: Some(41),
@@ -223,8 +229,20 @@ mod tests {
             let (max_roles, joined, waits_ms) = (Some(u32::MAX), Some(Offset::MAX), Some(60_610));
             let left = left.clone();
             let asks = Some(MemberId::from_random(u128::MAX));
-            let longest =
-                ProcessHello { name, host, roles, partitions, max_roles, joined, asks, waits_ms, left, ..hello() };
+            let group_refuses = Some("w".repeat(200).into());
+            let longest = ProcessHello {
+                name,
+                host,
+                group_refuses,
+                roles,
+                partitions,
+                max_roles,
+                joined,
+                asks,
+                waits_ms,
+                left,
+                ..hello()
+            };
             let read = ProcessHello::parse(&longest.to_bytes()).expect("it is short enough");
             assert_eq!((read.mapping(), read.joined), (longest.mapping(), longest.joined));
             assert_eq!(read.left, RoleSet::parse(&longest.left.text()));

@@ -6,6 +6,9 @@
 //! processes read the same journals and compute the same shares independently. While two processes have read different records, a role may
 //! be led by the second-best process, but never by two, because only the journal decides that. `Spread` has no data about jobs, nor whether
 //! a claim takes effect.
+//!
+//! With the consumer group a process also knows which roles' partitions are assigned to it. Below its share it claims such a role first,
+//! whichever process would have it by the role's number. The assignment never decides which process keeps a role.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -17,7 +20,7 @@ use crate::role_set::RoleSet;
 use crate::time::Time;
 use crate::timings::TAKEN_WITHIN;
 use members::{Member, Members};
-use role::{GivenUp, LastDelay, Role};
+use role::{LastDelay, Role};
 
 pub use crate::timings::PATIENCE;
 
@@ -26,11 +29,6 @@ mod members;
 mod plan;
 mod role;
 mod share;
-mod withheld;
-
-/// After a partition is revoked from a leader, the member that the group has chosen instead knows its assignment
-/// within this time.
-pub const ASSIGNMENT_TAKES: Duration = Duration::from_millis(1_500);
 
 /// Added to the claim delay for each role that this process holds beyond the number held by the candidate with the
 /// fewest.
@@ -52,21 +50,10 @@ pub struct Settings {
     pub member: MemberId,
     /// The number of roles. Roles are numbered from 0.
     pub roles: usize,
-    /// The criterion for the holder of a role.
-    pub by: By,
     /// `--spread`: whether roles are handed over.
     pub is_on: bool,
     /// `--max-roles`: the most roles that this process holds.
     pub max_roles: Option<u32>,
-}
-
-/// The criterion for the holder of a role.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum By {
-    /// The consumer group decides: the member to which the role's partition is assigned.
-    Assignment,
-    /// The number of roles of each candidate decides.
-    Count,
 }
 
 /// The holder of a role, according to its journal and to this process's candidate.
@@ -123,19 +110,12 @@ pub enum Action {
         /// The additional delay; `None` if the role must not be claimed.
         extra: Option<Duration>,
     },
-    /// Note whether the member that has the role's partition is possibly one that does not lead the role.
-    HolderMayBeIdle {
-        /// The role.
-        role: usize,
-        /// Whether it possibly is.
-        may_be: bool,
-    },
     /// Stand down in this role.
     HandOver {
         /// The role.
         role: usize,
-        /// The successor to name; `None` if the group's assignment determines it.
-        to: Option<MemberId>,
+        /// The successor to name.
+        to: MemberId,
     },
 }
 
@@ -143,11 +123,7 @@ pub enum Action {
 #[derive(Clone, Debug)]
 pub struct Spread {
     member: MemberId,
-    by: By,
     is_on: bool,
-    /// Whether only the number of roles of each candidate decides which role is handed over, also with the group. This stays so when the reason
-    /// for it has gone: roles are not where the group has assigned them by then, and all of them would be moved.
-    is_by_number: bool,
     max_roles: Option<u32>,
     roles: Vec<Role>,
     members: Members,
@@ -161,8 +137,6 @@ pub struct Spread {
     not_before: Time,
     /// When a role last changed its holder.
     changed_at: Time,
-    /// When a role last changed its holder, without the roles that this process handed over.
-    changed_otherwise_at: Time,
     /// How many roles this process has taken so far.
     taken: u64,
     /// The time of the last input.
@@ -175,21 +149,19 @@ pub struct Spread {
 #[derive(Clone, Debug)]
 struct HandedOver {
     role: usize,
-    to: Option<MemberId>,
+    to: MemberId,
 }
 
 impl Spread {
     /// A `Spread` without other candidates.
     #[must_use]
     pub fn new(now: Time, settings: Settings) -> Self {
-        let Settings { member, roles, by, is_on, max_roles } = settings;
+        let Settings { member, roles, is_on, max_roles } = settings;
         let role = Role::new(now);
         Self {
             members: Members::of_one(Member::new(member.clone(), None, max_roles)),
             member,
-            by,
             is_on,
-            is_by_number: false,
             max_roles,
             roles: alloc::vec![role; roles],
             candidates: Vec::new(),
@@ -197,7 +169,6 @@ impl Spread {
             chosen: None,
             not_before: now,
             changed_at: now,
-            changed_otherwise_at: now,
             taken: 0,
             now,
             is_planned: false,
@@ -260,14 +231,6 @@ impl Spread {
         }
     }
 
-    /// Notes whether another candidate is a member of the group, by its hello.
-    pub fn note_elector(&mut self, now: Time, member: &MemberId, is_in_group: bool) {
-        if *member != self.member {
-            self.members.known(member).is_outside_group = !is_in_group;
-            self.changed(now);
-        }
-    }
-
     /// Handles that another candidate does not stand for these roles, or no longer, according to its hello. This is final.
     pub fn roles_left(&mut self, now: Time, member: &MemberId, left: &RoleSet) {
         if *member != self.member && !left.is_empty() {
@@ -315,13 +278,7 @@ impl Spread {
     pub fn released(&mut self, now: Time, role: usize, member: &MemberId, why: &str) {
         let (is_own, why) = (*member == self.member, Why::parse(why));
         if let Some(role) = self.roles.get_mut(role) {
-            role.is_handed_on = why == Some(Why::Revoked);
-            let given_up = why.filter(|why| why.lets_another_lead());
-            role.given_up = given_up.map(|why| GivenUp { by: member.clone(), has_stood_down: why != Why::Spread });
-            if !is_own {
-                let is_named = matches!(role.holding, Holding::Vacant { successor: Some(_) });
-                role.withheld.released(now, why, is_named);
-            }
+            role.given_up_by = why.filter(|why| why.lets_another_lead()).map(|_| member.clone());
             if why.is_some_and(Why::leaves_role) {
                 role.note_left(member);
             }
@@ -344,7 +301,6 @@ impl Spread {
     pub fn stand(&mut self, now: Time, role: usize, standing: Standing) {
         if let Some(role) = self.roles.get_mut(role).filter(|role| role.standing != standing) {
             role.standing = standing;
-            role.standing_since = now;
             self.changed(now);
         }
     }
@@ -362,15 +318,9 @@ impl Spread {
         if role.holding == Holding::Leading {
             self.taken += 1;
             role.taken = self.taken;
-            if role.standing != Standing::Assigned {
-                role.withheld.taken(now, silent.is_some());
-            }
         }
         if let Some(silent) = silent.filter(|silent| *silent != self.member) {
             self.members.went_silent(now, &silent);
-        }
-        if self.pending.as_ref().is_none_or(|pending| pending.role != number) {
-            self.changed_otherwise_at = now;
         }
         self.hand_over_seen(now, number);
         self.changed_at = now;

@@ -44,8 +44,6 @@ mod watch;
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Supervisor {
     policy: Policy,
-    /// Its process stands in other elections too. The group shares them by revoking partitions, so a revocation is no loss.
-    is_one_of_many: bool,
     /// The guard must answer this long before a deadline; otherwise it is killed.
     kill_margin: Duration,
     job: Job,
@@ -212,7 +210,6 @@ impl Supervisor {
         Self {
             health: policy.health.clone().map(Health::new),
             policy,
-            is_one_of_many: false,
             kill_margin,
             job: Job::None,
             grant: None,
@@ -230,12 +227,6 @@ impl Supervisor {
             terminal: Terminal::new(),
             actions: VecDeque::new(),
         }
-    }
-
-    /// A supervisor in a process with several roles.
-    #[must_use]
-    pub(crate) fn one_of_many(self) -> Self {
-        Self { is_one_of_many: true, ..self }
     }
 
     /// The next action.

@@ -109,7 +109,7 @@ impl World {
             match action {
                 Action::Kafka(Request::ReadAnew) => {
                     let end = i64::try_from(read).unwrap_or(i64::MAX);
-                    member.candidate.handle(now, Event::Answered { asked: now, start: 0, end, trusted: true });
+                    member.candidate.handle(now, Event::Answered { asked: now, start: 0, end });
                 }
                 Action::Kafka(Request::ReadFrom(from)) => {
                     let from = usize::try_from(from).unwrap_or_default();

@@ -181,7 +181,7 @@ impl World {
             }
             Arrival::Asked(index, asked) => {
                 let end = i64::try_from(self.log.len()).expect("a small number");
-                self.put(at + self.way, Arrival::At(index, Event::Answered { asked, start: 0, end, trusted: true }));
+                self.put(at + self.way, Arrival::At(index, Event::Answered { asked, start: 0, end }));
                 for offset in 0..self.log.len() {
                     let event = self.read_event(offset);
                     self.put(at + self.way, Arrival::At(index, event));

@@ -164,7 +164,6 @@ mod properties;
 mod random;
 mod reason;
 mod roles;
-mod sealed_memfd;
 mod session;
 mod state;
 mod task_guard;
@@ -180,7 +179,6 @@ mod kafka {
     mod advertised_address;
     mod answer_limit;
     mod bootstrap_servers;
-    pub mod broker_watch;
     mod by_broker;
     mod cluster;
     mod context;
@@ -225,7 +223,6 @@ pub mod program {
     pub use crate::kafka::access::{
         Access, HEARTBEAT_INTERVAL, LogCallback, MemberTimings, NoAddress, SESSION_TIMEOUT,
     };
-    pub use crate::kafka::broker_watch;
     pub use crate::kafka::embedded;
     pub use crate::kafka::error_class::Layer;
     pub use crate::kafka::event::{FactsEvent, JournalRecord, KafkaEvent, Key, ReadRecord, SessionEvent};
@@ -272,9 +269,5 @@ pub mod program {
     pub mod random {
         //! Randomness.
         pub use crate::random::bytes;
-    }
-    pub mod sealed_memfd {
-        //! Files in memory that can't be changed any more.
-        pub use crate::sealed_memfd::{seals, write};
     }
 }

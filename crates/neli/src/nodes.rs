@@ -58,6 +58,10 @@ pub trait Host {
     fn begin_actions(&mut self, at: usize);
     /// A role's node has no more actions.
     fn end_actions(&mut self, at: usize);
+    /// Whether Kafka's events still matter, and requests are done. The embedded broker may have ended.
+    fn hears_kafka(&self) -> bool {
+        true
+    }
     /// A request of a role's node is about to be done.
     fn begin_request(&mut self, at: usize, request: &Request);
     /// A request of a role's node was done, or not.
@@ -95,6 +99,9 @@ pub trait Host {
     /// Does in Kafka what a role's node has requested.
     fn request(&mut self, at: usize, request: &Request) {
         self.begin_request(at, request);
+        if !self.hears_kafka() {
+            return;
+        }
         let now = clock::now();
         let done = self.nodes().request(now, at, request);
         let is_done = done.is_ok();
@@ -119,6 +126,9 @@ pub trait Host {
 
     /// Passes an event of the session to the nodes that it concerns.
     fn handle_session_event(&mut self, event: SessionEvent) {
+        if !self.hears_kafka() {
+            return;
+        }
         let now = clock::now();
         if let SessionEvent::Election { role, mut event } = event {
             self.look(now, role as usize, &mut event);

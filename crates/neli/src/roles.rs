@@ -114,6 +114,7 @@ impl RolesBuilder {
             pid,
             version,
             elector,
+            group_refuses: None,
             roles: Some(elections.typed().into()),
             partitions: None,
             priority: 0,

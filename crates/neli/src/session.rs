@@ -27,7 +27,6 @@ use members::Members;
 use readers::KafkaReaders;
 use router::Router;
 
-mod embedded;
 mod facts;
 mod group;
 mod hello;
@@ -119,9 +118,7 @@ impl Session {
         let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
         let (report_sender, reports) = mpsc::channel(REPORTS_WAITING);
         let producer = Producer::start(&access, &settings.elections, settings.timeout, event_sender.clone())?;
-        // Another embedded broker may have made the topic with another number.
-        let keeps_partitions = access.embedded.is_none();
-        let readers = KafkaReaders::new(source(&access, &settings), keeps_partitions, event_sender.clone());
+        let readers = KafkaReaders::new(source(&access, &settings), true, event_sender.clone());
         let router = Router::new(readers, settings.elections.roles.clone());
         Ok(Self {
             access,

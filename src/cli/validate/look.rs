@@ -154,12 +154,24 @@ fn reason(args: &ParsedArgs) -> Result<Option<Box<str>>, StartupError> {
 
 /// `--timeout`.
 pub(super) fn timeout(args: &ParsedArgs, default: Duration) -> Result<Duration, StartupError> {
-    let Some(value) = args.value("timeout") else { return Ok(default) };
-    let timeout = value.duration()?;
-    if timeout.is_zero() || timeout > LONGEST {
+    Ok(limit(args, "timeout")?.unwrap_or(default))
+}
+
+/// `broker --idle-timeout`; `None` without it.
+///
+/// # Errors
+/// The value is no duration, or out of its bounds.
+pub fn idle_timeout(args: &ParsedArgs) -> Result<Option<Duration>, StartupError> {
+    limit(args, "idle-timeout")
+}
+
+fn limit(args: &ParsedArgs, long: &'static str) -> Result<Option<Duration>, StartupError> {
+    let Some(value) = args.value(long) else { return Ok(None) };
+    let limit = value.duration()?;
+    if limit.is_zero() || limit > LONGEST {
         return Err(value.refuse("must be more than 0, and at most 365d"));
     }
-    Ok(timeout)
+    Ok(Some(limit))
 }
 
 /// The configuration of `assert`: `--epoch` from outside, or the variables that a job has.

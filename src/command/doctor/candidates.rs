@@ -201,7 +201,7 @@ struct Clocks {
 async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option<Clocks>, StartupError> {
     let until = clock::now() + timeout.min(TWO_BEATS);
     // Every candidate of an embedded broker is on its machine.
-    let is_one_machine = reading.embedded().is_some();
+    let is_one_machine = reading.is_embedded();
     loop {
         match reading.next(Some(until)).await? {
             Input::Record { record: ReadRecord { written_ms: Some(written_ms), is_brokers_time, .. }, .. }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use neli::program::embedded::BrokerFinder;
 use neli::program::{Access, Brokers, Examination, Layer, MemberTimings, NotAnswered, SESSION_TIMEOUT, Unreachable};
 use neli_proto::broker_death;
 use neli_proto::candidate::{Elector, Patience, Timings};
@@ -27,10 +28,7 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
     let config = &doctor.candidate;
     let access = match (access(&config.client), &config.client.brokers) {
         (Ok(access), _) => access,
-        (Err(_), Brokers::Embedded) => {
-            return findings
-                .ok("brokers", "no embedded broker runs yet: the first candidate with --embedded starts one");
-        }
+        (Err(_), Brokers::Embedded) => return without_embedded_broker(findings),
         (Err(refusal), Brokers::At(_)) => return findings.fail("brokers", refusal.to_string(), None),
     };
     let topic = doctor.has_group.then_some(config.election.topic.as_str());
@@ -73,6 +71,15 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
         }
     }
     candidates::examine(doctor, &access, findings);
+}
+
+fn without_embedded_broker(findings: &mut Findings) {
+    let left = BrokerFinder::of_user().and_then(|finder| finder.directory.holder());
+    if let Ok(Some(left)) = left {
+        findings.fail("brokers", left.to_string(), None);
+    } else {
+        findings.ok("brokers", "no embedded broker runs yet: the first candidate with --embedded starts one");
+    }
 }
 
 /// Reports the layers of the connection that work, up to this one.

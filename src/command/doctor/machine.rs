@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::io;
 
 use neli::program::alarm::Alarm;
-use neli::program::sealed_memfd;
 use nix::unistd::{self, Pid};
 use tokio::runtime::Builder;
 
@@ -14,7 +13,7 @@ use crate::guard;
 use crate::http;
 use crate::process::cgroup::{self, Cgroup};
 use crate::process::memory::Limit;
-use crate::process::{descriptors, limits, memory, priority, procfs, quota, signals, system};
+use crate::process::{descriptors, limits, memory, priority, procfs, quota, sealed_file, signals, system};
 use crate::text::{reason, shown_duration};
 
 /// With less memory than this, candidate and guard (12 MB) leave almost none for a job.
@@ -74,7 +73,7 @@ fn refused_calls() -> Vec<(&'static str, io::Error)> {
     let thread = limits::try_thread()
         .or_else(|error| if error.kind() == io::ErrorKind::WouldBlock { Ok(()) } else { Err(error) });
     let calls = [
-        ("memfd_create", sealed_memfd::write(&()).map(drop)),
+        ("memfd_create", sealed_file::write(&()).map(drop)),
         ("signalfd4", signals::try_take()),
         ("timerfd_create", Alarm::new().map(drop)),
         (THREAD, thread),

@@ -4,7 +4,7 @@ use neli::program::{
     Elections, Examination, FactsSettings, NewTopic, PartitionSeen, Rights, TopicExamination, TopicSeen,
     facts_to_create, journal_to_create,
 };
-use neli_proto::candidate::{Elector, Patience};
+use neli_proto::candidate::Elector;
 use neli_proto::topic::{self, JudgedPartition, Risk, TopicFacts, TopicIdentity};
 
 use super::findings::Findings;
@@ -189,18 +189,8 @@ fn leaders(name: &str, used: &[&PartitionSeen], partitions: usize, findings: &mu
 
 /// Reports what the consumer group can't do with this number of partitions, as a candidate does at its start.
 fn for_group(config: &Config, partitions: usize, findings: &mut Findings) {
-    let Elector::Group(patience) = config.timings.elector() else { return };
-    let partitions = u32::try_from(partitions).unwrap_or(u32::MAX);
-    let roles = config.roles.as_ref().map_or(1, |roles| roles.count);
-    match patience {
-        Patience::For(_) if roles > 1 && partitions != roles => {
-            let text = notes::of_roles_without_group(&config.election.topic, partitions, roles);
-            findings.warn("group", text, None);
-        }
-        Patience::For(_) | Patience::Never if partitions > roles => {
-            findings.warn("group", notes::UNUSED_PARTITIONS, None);
-        }
-        Patience::For(_) | Patience::Never => {}
+    if matches!(config.timings.elector(), Elector::Group(_)) && !config.elections().are_many() && partitions > 1 {
+        findings.warn("group", notes::UNUSED_PARTITIONS, None);
     }
 }
 

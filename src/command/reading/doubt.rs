@@ -29,7 +29,7 @@ pub(in crate::command) fn doubt<'a>(
     });
     // If the timestamps are by this machine's clock, no difference of clocks matters. If candidates write them, those on an embedded broker are.
     let is_sure = |observer: &Observer, is_brokers_time: bool| {
-        (is_brokers_time || reading.embedded().is_some())
+        (is_brokers_time || reading.is_embedded())
             && matches!(observer.leadership(read_at()), Leadership::Overdue { .. } | Leadership::Silent { .. })
             && *is_one_clock
     };

@@ -9,7 +9,7 @@ use neli_proto::journal::Origin;
 use neli_proto::observer::ReadAt;
 use neli_proto::record::Offset;
 
-use super::{Input, Reading, no_answer, read_at};
+use super::{Input, Reading, no_answer, origin, read_at};
 use crate::exit::{ExitStatus, StartupError};
 
 /// Kafka does not answer in time.
@@ -69,7 +69,7 @@ pub(in crate::command) async fn read_last(
         match reading.next(Some(clock::now() + timeout)).await? {
             Input::Ends { partition, start, end, .. } if begin.is_none() => {
                 let from = start.max(end - span);
-                begin = Some(Begin { from, origin: reading.origin(from, start) });
+                begin = Some(Begin { from, origin: origin(from, start) });
                 reading.read_from(partition, from);
             }
             Input::Record { record, .. } => {

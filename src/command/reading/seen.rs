@@ -12,7 +12,7 @@ use neli_proto::record::{JobState, Offset, Record};
 use neli_proto::time::Time;
 
 use super::others::number_in;
-use super::{Input, Others, Place, Reading, doubt, is_hello, read_at};
+use super::{Input, Others, Place, Reading, doubt, is_hello, origin, read_at};
 use crate::command::wording::{self, Told};
 use crate::exit::StartupError;
 use crate::report::log::spoken;
@@ -120,7 +120,7 @@ async fn read_to_end(
                     let begun = |election: &ElectionId| {
                         let (asked, start, end) = ends.get(&election.partition)?;
                         let from = (*start).max(end - span);
-                        let mut journal = Journal::read_from(from, reading.origin(from, *start));
+                        let mut journal = Journal::read_from(from, origin(from, *start));
                         journal.answered(clock::now(), *asked, *end);
                         Some(Seen::new(election.clone(), journal, from, *start))
                     };

@@ -8,7 +8,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "BackOffIgnored",
         breaks: "Back-off: a candidate whose runs failed claims as soon as any other candidate",
         edits: &[edit(
-            "let added = self.claim_delay + ‹self.back_off› + self.wait_for_higher(now) + self.spread_delay()?;",
+            "let added = self.claim_delay + ‹self.back_off› + self.wait_for_higher(now) + spread;",
             "Duration::ZERO",
         )],
         noticed_by: &[Scenarios],

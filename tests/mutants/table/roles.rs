@@ -29,6 +29,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "AssignmentOutOfTurn",
+        breaks: "Roles: a process that holds its share claims before another one that is to have the role, because the group has chosen it",
+        edits: &[edit("self.standing == Standing::Assigned && ‹!spread.is_zero()›", "false")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "ForesightOfMany",
         breaks: "Roles: a member predicts which member the group will choose, although the members hold other partitions too",
         edits: &[edit("id.len() > LONGEST_GROUP_MEMBER || ‹self.is_one_of_many› {", "(self.is_one_of_many && false)")],
@@ -42,6 +48,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "many_roles::nothing_is_claimed_beside_one_that_maps_a_role_elsewhere",
             "claims a role that another looks for in another partition",
         )],
+    },
+    Mutant {
+        name: "RevokedOfMany",
+        breaks: "Roles: a leader stands down when the group takes a role's partition away, although the number of roles decides",
+        edits: &[edit("!self.common.unused_partitions && ‹!self.common.is_one_of_many›", "true")],
+        noticed_by: &[Scenarios],
     },
     Mutant {
         name: "SuccessorIgnored",

@@ -104,7 +104,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RevokedOfUnusedPartitions",
         breaks: "Group: a leader stands down when the group takes its partition away, although the group only balances unused partitions",
-        edits: &[edit("if was_assigned && ‹!self.common.unused_partitions› {", "true")],
+        edits: &[edit("if was_assigned && ‹!self.common.unused_partitions› && !self.common.is_one_of_many {", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {

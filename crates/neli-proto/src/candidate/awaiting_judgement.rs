@@ -53,7 +53,6 @@ impl AwaitingJudgement {
             | Input::GivenUp
             | Input::GuardFenced { .. }
             | Input::JobChanged(_)
-            | Input::LogTrusted
             | Input::MoveOn
             | Input::NamedSuccessor
             | Input::NothingLeft(_)

@@ -91,7 +91,6 @@ impl Claiming {
             | Input::Delivered { .. }
             | Input::GuardFenced { .. }
             | Input::JobChanged(_)
-            | Input::LogTrusted
             | Input::MoveOn
             | Input::NothingLeft(_)
             | Input::ReleaseRead { .. }

@@ -421,7 +421,7 @@ impl Common {
 
     /// Reports the unused partitions once, if a revocation would end a lead otherwise.
     pub(super) fn learn_of_unused_partitions(&mut self) {
-        if self.in_group && !self.unused_partitions {
+        if self.in_group && !self.unused_partitions && !self.is_one_of_many {
             self.unused_partitions = true;
             self.actions.push_back(Action::Note(Note::UnusedPartitions));
         }

@@ -166,7 +166,6 @@ impl Leading {
             | Input::Continued
             | Input::Delivered { .. }
             | Input::GivenUp
-            | Input::LogTrusted
             | Input::MoveOn
             | Input::NamedSuccessor
             | Input::NothingLeft(_)

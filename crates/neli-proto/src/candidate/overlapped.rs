@@ -90,7 +90,6 @@ impl Overlapped {
             | Input::Delivered { .. }
             | Input::GivenUp
             | Input::JobChanged(_)
-            | Input::LogTrusted
             | Input::MoveOn
             | Input::NamedSuccessor
             | Input::NothingLeft(_)

@@ -156,13 +156,13 @@ impl Candidate {
 
     /// Handles a revocation: the partition was given to another member. A leader that never had the partition continues to lead, since it
     /// was not taken from it. If the topic has more partitions than roles, the group moves this one like any other, so a revocation shows
-    /// nothing about the leader.
+    /// nothing about the leader. One of many roles is kept as well: the number of roles decides which process gives one up.
     pub(super) fn revoked(&mut self, now: Time) {
         let was_assigned = self.common.precedence.standing() == Standing::Assigned;
         if self.common.in_group {
             self.common.precedence.set_standing(Standing::Elsewhere);
         }
-        if was_assigned && !self.common.unused_partitions {
+        if was_assigned && !self.common.unused_partitions && !self.common.is_one_of_many {
             self.step(now, Input::Revoked);
         }
     }

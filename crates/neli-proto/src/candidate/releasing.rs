@@ -206,7 +206,6 @@ impl Releasing {
             | Input::Delivered { .. }
             | Input::GuardFenced { .. }
             | Input::JobChanged(_)
-            | Input::LogTrusted
             | Input::MoveOn
             | Input::NamedSuccessor
             | Input::NothingLeft(_)

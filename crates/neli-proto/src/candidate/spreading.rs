@@ -32,9 +32,9 @@ impl Candidate {
     }
 
     /// Stands down in favour of another candidate, if it leads and is not standing down already.
-    pub(super) fn hand_over(&mut self, now: Time, to: Option<MemberId>) {
+    pub(super) fn hand_over(&mut self, now: Time, to: MemberId) {
         if self.holding() == Holding::Leading {
-            self.common.successor = to;
+            self.common.successor = Some(to);
             self.stand_down(now, Why::Spread, false);
         }
     }

@@ -44,12 +44,6 @@ impl StandingBy {
         match input {
             // A claim that was given up took effect late: its lease is over (R5).
             Input::ClaimEffective(claim) => return Releasing::of_expired_claim(common, now, claim),
-            // A candidate that waits for silence only because the log was not trusted reads the log again, because it may be vacant.
-            Input::LogTrusted => {
-                if common.listener.is_undecided_by_distrust() {
-                    common.ask_anew(now);
-                }
-            }
             Input::MoveOn => return self.move_on(common, now),
             // R2: the other candidates leave the vacancy to the named successor, so it needs no delay after an earlier void claim.
             Input::NamedSuccessor => return Self::from(now),

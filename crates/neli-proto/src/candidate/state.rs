@@ -71,8 +71,6 @@ pub(super) enum Input {
     HistoryCut,
     /// The job's state changed.
     JobChanged(JobReport),
-    /// An empty log can be trusted from now on.
-    LogTrusted,
     /// No other input follows at this time: a standby performs what is due now.
     MoveOn,
     /// A release that names this candidate as the successor was read for the first time.

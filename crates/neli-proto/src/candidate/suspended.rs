@@ -45,7 +45,6 @@ impl Suspended {
             | Input::GuardFenced { .. }
             | Input::HistoryCut
             | Input::JobChanged(_)
-            | Input::LogTrusted
             | Input::NamedSuccessor
             | Input::NothingLeft(_)
             | Input::ReleaseRead { .. }

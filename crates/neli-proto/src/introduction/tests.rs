@@ -18,6 +18,7 @@ fn hello(member: &str, typed: &str, partitions: u32) -> ProcessHello {
         pid: None,
         version: None,
         elector: None,
+        group_refuses: None,
         roles: Some(typed.into()),
         partitions: Some(partitions),
         priority: 0,

@@ -23,8 +23,6 @@ pub struct LogBounds {
     pub start: Offset,
     /// The offset of the next record.
     pub end: Offset,
-    /// Whether an empty log from offset 0 is a new one, so that no broker can have lost it.
-    pub trusted: bool,
 }
 
 /// The log's history was cut, or the log was created anew.
@@ -86,7 +84,7 @@ impl Listener {
     ///
     /// The log begins behind the records that were read, or ends before an end that was reported earlier: its history was cut.
     pub fn answered(&mut self, now: Time, bounds: LogBounds) -> Result<Option<Offset>, HistoryCut> {
-        let LogBounds { asked, start, end, trusted } = bounds;
+        let LogBounds { asked, start, end } = bounds;
         if matches!(self.stage, Stage::Asking | Stage::AskingFurtherBack) && asked < self.asking_since {
             return Ok(None);
         }
@@ -133,10 +131,8 @@ impl Listener {
         let origin = match () {
             () if self.history_cut || from > start => Origin::Middle,
             () if start > 0 => Origin::CutHead,
-            () if trusted => Origin::Beginning,
-            () => Origin::Middle,
+            () => Origin::Beginning,
         };
-        self.distrusted = from == 0 && origin == Origin::Middle && !self.history_cut;
         self.journal = self.journal.read_again_from(from, origin);
         self.journal.answered(now, asked, end);
         self.log_start = start;

@@ -25,8 +25,8 @@ pub enum Event {
     Facts(FactsEvent),
     /// Hand over the lead, if it is held: another candidate holds fewer roles than its share.
     HandOver {
-        /// The successor; `None` for the member to which the group has assigned the partition.
-        to: Option<MemberId>,
+        /// The successor.
+        to: MemberId,
     },
     /// A hook has ended.
     HookEnded {
@@ -55,8 +55,6 @@ pub enum Event {
         /// Its number.
         signal: i32,
     },
-    /// Whether the member that has the role's partition is possibly one that does not lead the role.
-    HolderMayBeIdle(bool),
     /// Add this to the claim delay from now on; `None` if nothing may be claimed.
     SpreadBy(Option<Duration>),
     /// Stand down, because the process wants it.

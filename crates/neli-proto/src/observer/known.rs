@@ -135,7 +135,10 @@ pub struct KnownCandidate {
 impl KnownCandidate {
     /// The candidate of a process with many roles.
     pub(super) fn of_process(hello: ProcessHello, received: Receipt) -> Self {
-        let ProcessHello { member, name, host, pid, version, elector, priority, max_roles, waits_ms, .. } = hello;
+        // A limit of as many roles as there are is none.
+        let count = hello.mapping().count();
+        let max_roles = hello.max_roles.filter(|most| *most < count);
+        let ProcessHello { member, name, host, pid, version, elector, group_refuses, priority, waits_ms, .. } = hello;
         Self {
             member,
             name,
@@ -143,7 +146,7 @@ impl KnownCandidate {
             pid,
             version,
             elector,
-            group_refuses: None,
+            group_refuses,
             priority,
             has_many_roles: true,
             max_roles,

@@ -87,14 +87,14 @@ fn without_patience_only_the_groups_choice_claims() {
     assert_eq!(delay(never, Standing::Unknown, Predecessor::Died), None);
     assert_eq!(delay(never, Standing::Elsewhere, Predecessor::Died), None);
     let mut precedence = Precedence::new(never, Duration::ZERO);
-    precedence.set_holder_may_be_idle(true);
+    precedence.one_of_many();
     assert_eq!(precedence.delay(NOW, Predecessor::Gone), None, "it is not known whether the partition is its own");
     precedence.set_standing(Standing::Elsewhere);
     let default = Delay { fixed: PATIENCE, random: Duration::ZERO };
     assert_eq!(
         precedence.delay(NOW, Predecessor::Gone),
         Some(default),
-        "the group's choice may be one that does not lead"
+        "the group's choice may hold its share already"
     );
 }
 

@@ -4,7 +4,7 @@
 use core::time::Duration;
 
 use super::plan::Candidates;
-use super::{Action, By, HandedOver, Holding, Role, Spread, VACANCY_COUNTS};
+use super::{Action, HandedOver, Holding, Role, Spread, VACANCY_COUNTS};
 use crate::precedence::Standing;
 use crate::record::MemberId;
 use crate::time::Time;
@@ -15,14 +15,6 @@ const CANDIDATES_ARE_KNOWN: Duration = Duration::from_secs(1);
 /// A process that holds one role more than others, but not more than the largest share, hands it over only if nothing has changed for this
 /// long, because another process may be about to do the same.
 const COUNTS_ARE_KNOWN: Duration = Duration::from_millis(300);
-
-/// A partition must have been assigned to another member for this long before its role is handed over, because the assignment may be about
-/// to change back.
-const ASSIGNMENT_IS_KNOWN: Duration = Duration::from_secs(1);
-
-/// A role that a candidate gave up is offered to it again only if nothing else has changed for this long, since another change may make the
-/// shares fair.
-const SHARES_ARE_SETTLED: Duration = Duration::from_secs(10);
 
 impl Spread {
     /// Hands over nothing until all other candidates know which candidates are alive.
@@ -36,38 +28,21 @@ impl Spread {
         if !self.is_on || self.pending.is_some() {
             return None;
         }
-        let counts = self.changed_at + COUNTS_ARE_KNOWN;
-        let shares = self.changed_otherwise_at + SHARES_ARE_SETTLED;
-        let assigned = |role: &Role| {
-            let is_elsewhere = role.standing == Standing::Elsewhere && role.holding == Holding::Leading;
-            let known = role.standing_since + ASSIGNMENT_IS_KNOWN;
-            is_elsewhere.then(|| role.withheld.ends().map(|end| end.max(known)))
-        };
-        let assignments = self.roles.iter().filter(|_| self.by == By::Assignment).filter_map(assigned).flatten();
-        [self.not_before, counts, shares].into_iter().chain(assignments).filter(|at| *at > self.now).min()
+        [self.not_before, self.changed_at + COUNTS_ARE_KNOWN].into_iter().filter(|at| *at > self.now).min()
     }
 
     /// Hands over one role if one is due and none is being handed over.
     pub(super) fn hand_over_if_due(&mut self, candidates: &Candidates) {
-        self.note_numbers(candidates);
         if !self.is_on || self.pending.is_some() || self.now < self.not_before {
             return;
         }
-        let next = match self.decided_by(candidates) {
-            Some(By::Assignment) => self.assigned_elsewhere(candidates).map(|role| HandedOver { role, to: None }),
-            Some(By::Count) => self.beyond_share(candidates),
-            None => None,
-        };
-        let Some(HandedOver { role, to }) = next else {
+        let Some(HandedOver { role, to }) = self.beyond_share(candidates) else {
             self.chosen = None;
             self.members.want_none();
             return;
         };
-        if to.as_ref().is_none_or(|to| self.have_shown_themselves(candidates, to)) {
+        if self.have_shown_themselves(candidates, &to) {
             self.chosen = None;
-            if to.is_none() {
-                self.roles[role].withheld.offered();
-            }
             self.actions.push_back(Action::HandOver { role, to: to.clone() });
             self.pending = Some(HandedOver { role, to });
         }
@@ -114,8 +89,8 @@ impl Spread {
                 return None;
             }
             let to = &candidates.ids[receiver];
-            if let Some(role) = self.last_taken_for(candidates, to) {
-                return Some(HandedOver { role, to: Some(to.clone()) });
+            if let Some(role) = self.last_taken_for(to) {
+                return Some(HandedOver { role, to: to.clone() });
             }
             // It stands for none of them. Its share is for others.
             loads.most[receiver] = loads.held[receiver];
@@ -123,57 +98,13 @@ impl Spread {
     }
 
     /// The role to hand over to this candidate, of those for which it stands: the role taken last has done the least
-    /// work. A role that came from the candidate is not sent back while there is another. With the group, a role that is assigned to another
-    /// member comes before one that is assigned to this one.
-    fn last_taken_for(&self, candidates: &Candidates, to: &MemberId) -> Option<usize> {
-        let led = self.roles.iter().enumerate().filter(|(_, role)| self.may_be_handed_over(role, candidates));
+    /// work. A role that came from the candidate is not sent back while there is another. With the group, a role that is assigned to this
+    /// process comes last: it would be the first to claim it when the role is vacant again.
+    fn last_taken_for(&self, to: &MemberId) -> Option<usize> {
+        let led = self.roles.iter().enumerate().filter(|(_, role)| role.holding == Holding::Leading);
         let led = led.filter(|(_, role)| !role.left_by.contains(to));
-        let key = |role: &Role| (role.standing != Standing::Assigned, role.last_other.as_ref() != Some(to), role.taken);
+        let key = |role: &Role| (role.last_other.as_ref() != Some(to), role.standing != Standing::Assigned, role.taken);
         led.max_by_key(|(_, role)| key(role)).map(|(role, _)| role)
-    }
-
-    /// Notes a candidate beside which the group's assignment can't decide which role is handed over: one with a limit (`max_roles`) leaves roles
-    /// that the group has assigned to it to others, and the group assigns nothing to one with `--elect log`.
-    fn note_numbers(&mut self, candidates: &Candidates) {
-        let mut present = self.members.all().iter().filter(|member| candidates.ids.contains(&member.id));
-        self.is_by_number |= present.any(|member| member.max_roles.is_some() || member.is_outside_group);
-    }
-
-    /// What decides which role is handed over; `None` while that is not known.
-    fn decided_by(&self, candidates: &Candidates) -> Option<By> {
-        let mut others = self.members.all().iter().filter(|member| member.id != self.member);
-        if self.by == By::Count || self.is_by_number {
-            Some(By::Count)
-        } else if others.any(|member| member.has_said_nothing() && candidates.ids.contains(&member.id)) {
-            None
-        } else {
-            Some(By::Assignment)
-        }
-    }
-
-    /// A role that this process holds although the group has assigned its partition to another member. A member that does not stand for the
-    /// role any more may be the one that has its partition.
-    fn assigned_elsewhere(&self, candidates: &Candidates) -> Option<usize> {
-        self.roles.iter().position(|role| {
-            role.standing == Standing::Elsewhere
-                && self.may_be_handed_over(role, candidates)
-                && candidates.that_left(role).is_empty()
-        })
-    }
-
-    /// Whether this process leads the role and, with the group, its assignment has been known for long enough.
-    fn may_be_handed_over(&self, role: &Role, candidates: &Candidates) -> bool {
-        let are_settled = self.now >= self.changed_otherwise_at + SHARES_ARE_SETTLED;
-        let are_fair = !are_settled || candidates.loads.is_fair_to_others(candidates.own);
-        let is_known = match (self.by, role.standing) {
-            (By::Count, _) => true,
-            (By::Assignment, Standing::Assigned) => are_settled,
-            (By::Assignment, Standing::Elsewhere) => {
-                self.now >= role.standing_since + ASSIGNMENT_IS_KNOWN && role.withheld.is_over(self.now, are_fair)
-            }
-            (By::Assignment, Standing::Unknown) => false,
-        };
-        role.holding == Holding::Leading && is_known
     }
 
     /// Handles a change of a role's holder: it may be the role that was being handed over.
@@ -207,10 +138,8 @@ impl Spread {
 
     /// Notes which candidate took the role that was handed over.
     fn hand_over_ended(&mut self, now: Time, pending: &HandedOver, taken_by: Option<&MemberId>) {
-        if let Some(to) = &pending.to
-            && let Some(member) = self.members.by_id(to)
-        {
-            if taken_by == Some(to) {
+        if let Some(member) = self.members.by_id(&pending.to) {
+            if taken_by == Some(&pending.to) {
                 member.took();
             } else {
                 member.took_nothing(now);

@@ -63,8 +63,6 @@ pub(super) struct Member {
     unfit_until: Time,
     /// The number of roles for which it stands, and this process does not.
     pub(super) other_roles: u32,
-    /// Whether it is no member of the group, because it has `--elect log`, or more roles than partitions.
-    pub(super) is_outside_group: bool,
     /// Until when it gets no role.
     barred_until: Option<Time>,
 }
@@ -99,7 +97,6 @@ impl Member {
             unfit: 0,
             unfit_until: Time::ZERO,
             other_roles: 0,
-            is_outside_group: false,
             barred_until: None,
         }
     }
@@ -125,11 +122,6 @@ impl Member {
         let is_barred = self.barred_until.is_some_and(|until| now < until);
         let gets_more = !is_barred && !self.is_unresponsive && (is_own || self.is_heard_within(now, LEADER_GETS_ROLES));
         if gets_more { self.max_roles.unwrap_or(u32::MAX).max(held) } else { held }
-    }
-
-    /// Whether no hello of this other candidate was read, so that it is only known by its leads.
-    pub(super) const fn has_said_nothing(&self) -> bool {
-        self.received.is_none()
     }
 
     /// Notes its hello.

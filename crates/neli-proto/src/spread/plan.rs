@@ -5,9 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::share::Loads;
-use super::{
-    ASSIGNMENT_TAKES, Action, By, DELAY_PER_ROLE, GivenUp, Holding, LastDelay, PATIENCE, ROLES_COUNTED, Role, Spread,
-};
+use super::{Action, DELAY_PER_ROLE, Holding, LastDelay, PATIENCE, ROLES_COUNTED, Role, Spread};
 use crate::precedence::Standing;
 use crate::record::MemberId;
 use crate::time::Time;
@@ -61,13 +59,8 @@ impl Spread {
             self.candidates.clone_from(&candidates.ids);
             self.await_others(now);
         }
-        if self.by == By::Count {
-            self.give_vacancies(&mut candidates, now);
-            self.name_successors(&candidates);
-        }
-        if self.by == By::Assignment {
-            self.tell_holders(&candidates);
-        }
+        self.give_vacancies(&mut candidates, now);
+        self.name_successors(&candidates);
         self.tell_delays(&candidates);
         self.hand_over_if_due(&candidates);
     }
@@ -80,7 +73,7 @@ impl Spread {
                 roles[*role].last_delay = LastDelay::Nothing;
                 false
             }
-            Action::Ask { .. } | Action::HandOver { .. } | Action::HolderMayBeIdle { .. } => true,
+            Action::Ask { .. } | Action::HandOver { .. } => true,
         });
     }
 
@@ -137,37 +130,37 @@ impl Spread {
         held
     }
 
-    /// Chooses a successor for each role that is vacant or whose holder has gone. A role keeps its present successor if possible.
+    /// Chooses a successor for each role that is vacant or whose holder has gone. A role keeps its present successor if possible, unless that one
+    /// would get more than its share: several leaders may have named it at once, or the group may have given it others.
     fn give_vacancies(&mut self, candidates: &mut Candidates, now: Time) {
         let is_vacant = |number: &usize| match &self.roles[*number].holding {
             Holding::Held { .. } => candidates.leaders[*number].is_none(),
             Holding::Vacant { .. } => true,
             Holding::Claiming | Holding::Done | Holding::Ending | Holding::Leading | Holding::Unknown => false,
         };
-        let vacant: Vec<usize> = (0..self.roles.len()).filter(is_vacant).collect();
-        let most = candidates.shares().into_iter().max().unwrap_or_default();
+        let vacant = (0..self.roles.len()).filter(is_vacant);
+        let (counted, long_vacant): (Vec<usize>, Vec<usize>) =
+            vacant.partition(|number| self.roles[*number].counts(now));
+        for number in long_vacant {
+            self.roles[number].successor = None;
+        }
+        let shares = candidates.shares();
         let mut without_successor = Vec::new();
-        for number in vacant {
-            let role = &mut self.roles[number];
-            if !role.counts(now) {
-                role.successor = None;
-                continue;
-            }
-            let named = role.successor.as_ref().filter(|successor| role.given_up_by() != Some(successor));
-            let successor = named
+        for number in self.take_assigned(candidates, shares[candidates.own], counted) {
+            let role = &self.roles[number];
+            let present = role.successor.as_ref().filter(|successor| role.given_up_by.as_ref() != Some(successor));
+            let successor = present
                 .and_then(|successor| candidates.index(successor))
-                .filter(|&successor| candidates.loads.has_room(successor))
+                .filter(|&successor| candidates.loads.held[successor] < shares[successor])
                 .filter(|successor| !candidates.that_left(role).contains(successor));
-            // A candidate that several leaders named at once takes no more than its fair share.
-            let is_named = matches!(role.holding, Holding::Vacant { successor: Some(_) });
-            match successor.filter(|&successor| !is_named || candidates.loads.held[successor] < most) {
+            match successor {
                 Some(successor) => candidates.loads.held[successor] += 1,
                 None => without_successor.push(number),
             }
         }
         let shares = candidates.shares();
         for number in without_successor {
-            let given_up_by = self.roles[number].given_up_by().and_then(|member| candidates.index(member));
+            let given_up_by = self.roles[number].given_up_by.as_ref().and_then(|member| candidates.index(member));
             let left_by = candidates.that_left(&self.roles[number]);
             let successor = candidates.loads.successor(number, &shares, &left_by, given_up_by);
             if let Some(successor) = successor {
@@ -175,6 +168,24 @@ impl Spread {
             }
             self.roles[number].successor = successor.map(|successor| candidates.ids[successor].clone());
         }
+    }
+
+    /// Of these vacant roles, chooses this process for those whose partitions the group has assigned to it, up to its share. It has given up none
+    /// of them, and no release names another. Returns the rest.
+    fn take_assigned(&mut self, candidates: &mut Candidates, share: u32, vacant: Vec<usize>) -> Vec<usize> {
+        let own = candidates.own;
+        let mut is_left = |number: &usize| {
+            let role = &mut self.roles[*number];
+            let is_named = matches!(role.holding, Holding::Vacant { successor: Some(_) });
+            let is_assigned = role.standing == Standing::Assigned && role.given_up_by.as_ref() != Some(&self.member);
+            let takes = is_assigned && !is_named && candidates.loads.held[own] < share;
+            if takes {
+                candidates.loads.held[own] += 1;
+                role.successor = Some(self.member.clone());
+            }
+            !takes
+        };
+        vacant.into_iter().filter(|number| is_left(number)).collect()
     }
 
     /// For each role of another candidate, chooses the candidate that should hold it if that one goes.
@@ -198,24 +209,6 @@ impl Spread {
         }
     }
 
-    /// Returns for each role whether the member that has its partition may be one that does not lead it, where that has changed: which member
-    /// has it is not known, and a member that has left the role, has given it up, or leads as many as it takes, keeps the partition.
-    fn tell_holders(&mut self, candidates: &Candidates) {
-        let others = self.members.all().iter().filter(|member| member.id != self.member);
-        let have_limits =
-            others.filter(|member| candidates.index(&member.id).is_some()).any(|member| member.max_roles.is_some());
-        for (number, role) in self.roles.iter_mut().enumerate() {
-            let has_stood_down =
-                |given_up: &GivenUp| given_up.has_stood_down && candidates.index(&given_up.by).is_some();
-            let is_given_up = role.given_up.as_ref().is_some_and(has_stood_down);
-            let may_be = have_limits || is_given_up || !candidates.that_left(role).is_empty();
-            if role.holder_may_be_idle != may_be {
-                role.holder_may_be_idle = may_be;
-                self.actions.push_back(Action::HolderMayBeIdle { role: number, may_be });
-            }
-        }
-    }
-
     /// Returns each claim delay that has changed. The delay of a role that this process holds is not changed, because it has no effect.
     fn tell_delays(&mut self, candidates: &Candidates) {
         let own_held = self.roles.iter().filter(|role| role.holding.is_own()).count();
@@ -225,12 +218,8 @@ impl Spread {
             if role.holding == Holding::Done || role.last_delay != LastDelay::Nothing && role.holding.is_own() {
                 continue;
             }
-            let extra = match self.by {
-                By::Assignment if role.is_handed_on && role.standing != Standing::Assigned => ASSIGNMENT_TAKES,
-                By::Count if role.successor.as_ref() != Some(&self.member) => patience,
-                By::Assignment | By::Count => Duration::ZERO,
-            };
-            let extra = has_room.then_some(extra);
+            let is_own = role.successor.as_ref() == Some(&self.member);
+            let extra = has_room.then_some(if is_own { Duration::ZERO } else { patience });
             if role.last_delay != LastDelay::Extra(extra) {
                 role.last_delay = LastDelay::Extra(extra);
                 self.actions.push_back(Action::Delay { role: number, extra });

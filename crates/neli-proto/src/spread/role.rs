@@ -3,7 +3,6 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::withheld::Withheld;
 use super::{Holding, VACANCY_COUNTS};
 use crate::precedence::Standing;
 use crate::record::MemberId;
@@ -25,22 +24,15 @@ pub(super) struct Role {
     /// The candidate that should claim the role when it becomes vacant.
     pub(super) successor: Option<MemberId>,
     /// A candidate that gave the role up. It claims the role only if no other candidate does so for a long time.
-    pub(super) given_up: Option<GivenUp>,
+    pub(super) given_up_by: Option<MemberId>,
     /// The candidates that do not stand for the role: their lists of roles lack it, their jobs for it have ended, or failed too often, or its
     /// election was ended. The last ones; the others have gone long ago.
     pub(super) left_by: Vec<MemberId>,
     /// The value of the process's counter `taken` when this process took the role.
     pub(super) taken: u64,
     pub(super) standing: Standing,
-    pub(super) standing_since: Time,
-    /// Whether the role is vacant because the group revoked its partition and is assigning it to another member.
-    pub(super) is_handed_on: bool,
-    /// Whether and how long the role is withheld from the member that the group has chosen.
-    pub(super) withheld: Withheld,
     /// The claim delay of the last action.
     pub(super) last_delay: LastDelay,
-    /// Whether the member that has the role's partition is possibly one that does not lead the role, by the last action.
-    pub(super) holder_may_be_idle: bool,
 }
 
 /// The claim delay of the last action for a role.
@@ -48,15 +40,6 @@ pub(super) struct Role {
 pub(super) enum LastDelay {
     Nothing,
     Extra(Option<Duration>),
-}
-
-/// A role's last release, if another candidate shall lead the role first.
-#[derive(Clone, Debug)]
-pub(super) struct GivenUp {
-    /// The candidate that gave the role up.
-    pub(super) by: MemberId,
-    /// Whether it did not hand the role over to the group's choice, but was asked to give it up, or could not do its work.
-    pub(super) has_stood_down: bool,
 }
 
 impl Role {
@@ -68,15 +51,11 @@ impl Role {
             unreleased: None,
             last_other: None,
             successor: None,
-            given_up: None,
+            given_up_by: None,
             left_by: Vec::new(),
             taken: 0,
             standing: Standing::Unknown,
-            standing_since: now,
-            is_handed_on: false,
-            withheld: Withheld::not(now),
             last_delay: LastDelay::Nothing,
-            holder_may_be_idle: false,
         }
     }
 
@@ -89,16 +68,11 @@ impl Role {
         self.left_by.push(by.clone());
     }
 
-    /// The candidate that gave the role up, if another one shall lead it first.
-    pub(super) fn given_up_by(&self) -> Option<&MemberId> {
-        self.given_up.as_ref().map(|given_up| &given_up.by)
-    }
-
     /// Notes the present holder of the role. Returns the previous leader if it was replaced without a release.
     pub(super) fn becomes(&mut self, now: Time, holding: Holding) -> Option<MemberId> {
         let mut silent = None;
         if !matches!(holding, Holding::Vacant { .. }) {
-            (self.is_handed_on, self.given_up) = (false, None);
+            self.given_up_by = None;
         }
         match &holding {
             Holding::Held { by } => {

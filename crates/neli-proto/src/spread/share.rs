@@ -74,11 +74,6 @@ impl Loads {
         self.held[index] < self.most[index]
     }
 
-    /// Whether no candidate with room holds at least two roles fewer than this one.
-    pub(super) fn is_fair_to_others(&self, index: usize) -> bool {
-        (0..self.held.len()).filter(|&other| self.has_room(other)).all(|other| self.held[index] < self.held[other] + 2)
-    }
-
     /// The loads without one candidate, whose roles are to be shared by the others.
     pub(super) fn without(&self, index: usize) -> Self {
         let mut others = self.clone();

@@ -46,8 +46,7 @@ impl Supervisor {
     /// Whether this candidate exits when a term ends for this reason.
     pub(super) fn leaves_after(&self, why: Why) -> bool {
         let by_itself = matches!(why, Why::Exited | Why::RestartLimit);
-        let is_lost = is_loss(why) && !(self.is_one_of_many && why == Why::Revoked);
-        self.stop.is_some() || by_itself || (is_lost && self.policy.on_loss == OnLoss::Exit)
+        self.stop.is_some() || by_itself || (is_loss(why) && self.policy.on_loss == OnLoss::Exit)
     }
 }
 

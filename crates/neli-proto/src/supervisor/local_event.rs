@@ -20,13 +20,11 @@ pub enum LocalEvent {
     GuardIsMissing(bool),
     /// A candidate that leads must hand its term over, because another member holds fewer roles than its share.
     HandOver {
-        /// The member that should lead; `None` for the member to which the group has assigned the partition.
-        to: Option<MemberId>,
+        /// The member that should lead.
+        to: MemberId,
     },
     /// The job's state has changed.
     JobChanged(JobReport),
-    /// Whether the member that has the role's partition is possibly one that does not lead the role.
-    HolderMayBeIdle(bool),
     /// No process of the job is left, and none will be started under this term (R6).
     NothingLeft(JobEnd),
     /// The time to add to the claim delay from now on; with `None`, the candidate claims nothing.

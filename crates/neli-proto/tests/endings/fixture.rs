@@ -130,7 +130,7 @@ impl Fixture {
     /// Reports that the log is empty.
     pub(crate) fn answer(&mut self) {
         let asked = self.now;
-        self.pass_event(candidate::Event::Answered { asked, start: 0, end: 0, trusted: true });
+        self.pass_event(candidate::Event::Answered { asked, start: 0, end: 0 });
     }
 
     /// Reports the candidate's member id in the group. Then the candidate says hello.

@@ -13,8 +13,10 @@ pub(crate) enum WorldFlaw {
     ElsewhereForgotten,
     /// The guard's `seen` still advances when its `term` is no longer current (R6).
     GuardSeesTooMuch,
-    /// Vacancy: the new log of a broker that died counts as the first log.
-    NewLogTrusted,
+    /// `--embedded`: a new broker waits for the candidates of the one before it, and not for their guards.
+    NewBrokerForgetsGuards,
+    /// `--embedded`: a new broker waits for nobody.
+    NewBrokerWaitsForNobody,
     /// The end of file on the guard's socket counts as the guard's death before the guard was waited for. Then the processes that it
     /// leaves can't be found yet (R6).
     ReleaseAtGuardsEnd,

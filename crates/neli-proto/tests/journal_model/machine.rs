@@ -50,7 +50,7 @@ pub(crate) struct Machine {
     pub(crate) is_muted: bool,
     /// The generation of the topic in which it leads or has a job.
     pub(crate) leads_in: Option<u8>,
-    /// Whether its broker has died without its notice. Then all records that it sends are lost.
+    /// Whether its broker has ended. Then all records that it sends are lost, and nothing is answered.
     pub(crate) cut_off: bool,
     /// The time until which its job may run while another candidate's claim overlaps its term, unless the process is stopped meanwhile.
     pub(crate) overlapped_until: Option<Time>,
@@ -309,6 +309,7 @@ impl Machine {
                 actions.skipped |= matches!(ending, Ending::Skipped(_));
                 self.life = Life::Dead;
             }
+            Action::Kafka(Request::Identify | Request::ReadAnew | Request::ReadFrom(_)) if self.cut_off => {}
             Action::Kafka(Request::Identify) => self.identity_asked = Some(now),
             Action::KillGuard => self.kill_silent_guard(now, actions),
             Action::KillHook { id } => self.hooks.retain(|(_, running)| *running != id),
@@ -347,6 +348,12 @@ impl Machine {
                 self.judge_if_prompt(now, setup);
             }
             Action::RunHook(run) => self.hooks.push((run.hook, run.id)),
+            // Nobody is left to whom a release would say something.
+            Action::Kafka(Request::Send { record })
+                if self.knows_that_broker_ended() && matches!(record.body, Body::Release { .. }) =>
+            {
+                self.hear_of_election(now, candidate::Event::HistoryCut);
+            }
             Action::Kafka(Request::Send { record }) => self.send(record, setup, actions),
             Action::StartGuard => {
                 if self.guard.life == Life::Dead {

@@ -239,7 +239,8 @@ fn a_release_for_a_superseded_leader() {
 
 #[test]
 fn a_broker_that_dies() {
-    look_into(worlds::a_broker_that_dies, &[WorldFlaw::NewLogTrusted]);
+    let flaws = [WorldFlaw::NewBrokerForgetsGuards, WorldFlaw::NewBrokerWaitsForNobody];
+    look_into(worlds::a_broker_that_dies, &flaws);
 }
 
 #[test]

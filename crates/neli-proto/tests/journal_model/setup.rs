@@ -172,6 +172,8 @@ pub(crate) struct CandidateSetup {
 pub(crate) struct Faults {
     /// A candidate begins.
     pub(crate) begins: u8,
+    /// The embedded broker ends, and its log with it.
+    pub(crate) broker_ends: u8,
     /// A record is deleted from the middle of the log.
     pub(crate) compactions: u8,
     /// A supervisor gets SIGKILL.
@@ -214,8 +216,6 @@ pub(crate) struct Faults {
     pub(crate) pauses: u8,
     /// The periodic query for the log's end is sent, and its answer is delayed.
     pub(crate) questions: u8,
-    /// The broker dies, and its successor has an empty log.
-    pub(crate) remakes: u8,
     /// The topic is deleted and created again, and readers keep their positions.
     pub(crate) unnoticed_remakes: u8,
     /// An operator asks the leader to resign.
@@ -233,6 +233,7 @@ impl Faults {
     pub(crate) const fn none() -> Self {
         Self {
             begins: 0,
+            broker_ends: 0,
             compactions: 0,
             crashes: 0,
             cuts: 0,
@@ -254,7 +255,6 @@ impl Faults {
             others: 0,
             pauses: 0,
             questions: 0,
-            remakes: 0,
             unnoticed_remakes: 0,
             resigns: 0,
             slow_answers: 0,
@@ -267,6 +267,7 @@ impl Faults {
     pub(crate) const fn plenty() -> Self {
         Self {
             begins: 255,
+            broker_ends: 0,
             compactions: 255,
             crashes: 255,
             cuts: 255,
@@ -288,7 +289,6 @@ impl Faults {
             others: 255,
             pauses: 255,
             questions: 255,
-            remakes: 0,
             unnoticed_remakes: 0,
             resigns: 255,
             slow_answers: 255,

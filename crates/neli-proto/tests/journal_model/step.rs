@@ -23,6 +23,10 @@ pub(crate) enum Step {
     Ask(Who),
     /// A candidate begins.
     Begin(Who),
+    /// A new embedded broker serves, with an empty log.
+    BrokerBegins,
+    /// The embedded broker ends, and its log with it.
+    BrokerEnds,
     /// The broker answers the first query; the answer is delayed.
     Capture(Who),
     /// The process that a job's main process left ends.
@@ -91,8 +95,6 @@ pub(crate) enum Step {
     ReadFacts(Who),
     /// A delayed reader delivers the next entry.
     ReadLate(Who),
-    /// The broker dies, and a new one has an empty log.
-    Remake,
     /// The topic is deleted and created again, and readers keep their positions.
     RemakeUnnoticed,
     /// An operator asks this machine's candidate to resign.
@@ -131,6 +133,8 @@ impl Step {
             | Self::AppendLate(_)
             | Self::Ask(_)
             | Self::Begin(_)
+            | Self::BrokerBegins
+            | Self::BrokerEnds
             | Self::Capture(_)
             | Self::ChildEnds(_)
             | Self::Compact(_)
@@ -157,7 +161,6 @@ impl Step {
             | Self::Pause(_)
             | Self::PauseGuard(_)
             | Self::ReadLate(_)
-            | Self::Remake
             | Self::RemakeUnnoticed
             | Self::Resign(_)
             | Self::Resume(_)
@@ -191,6 +194,7 @@ impl Faults {
         Some(match step {
             Step::Ask(_) => &mut self.questions,
             Step::Begin(_) => &mut self.begins,
+            Step::BrokerEnds => &mut self.broker_ends,
             Step::Capture(_) => &mut self.slow_answers,
             Step::Compact(_) => &mut self.compactions,
             Step::Crash(_) => &mut self.crashes,
@@ -212,7 +216,6 @@ impl Faults {
             Step::Other => &mut self.others,
             Step::Pause(_) => &mut self.pauses,
             Step::PauseGuard(_) => &mut self.guard_pauses,
-            Step::Remake => &mut self.remakes,
             Step::RemakeUnnoticed => &mut self.unnoticed_remakes,
             Step::Resign(_) => &mut self.resigns,
             Step::Stop(_) => &mut self.stops,
@@ -223,6 +226,7 @@ impl Faults {
             | Step::AppendFact(_)
             | Step::AppendFactLate(_)
             | Step::AppendLate(_)
+            | Step::BrokerBegins
             | Step::ChildEnds(_)
             | Step::Fire(_)
             | Step::GuardActs(_)

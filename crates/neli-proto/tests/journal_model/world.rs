@@ -41,8 +41,7 @@ pub(crate) struct World {
     flying: Vec<Flight>,
     facts: FactsTopic,
     faults: Faults,
-    /// Whether the broker with the first log has died. Then the start of its successor's log proves nothing.
-    remade: bool,
+    broker: Broker,
     /// The number of times that the topic was created again without immediate notice, and the time of the last one.
     remakes: u8,
     remade_at: Time,
@@ -55,6 +54,14 @@ pub(crate) struct World {
     breach: Option<Breach>,
     /// One line per step, if a trace is wanted.
     pub(crate) trace: Option<Vec<String>>,
+}
+
+/// The broker of all machines. Only an embedded one ends in a world; its successor's terms begin again.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Broker {
+    First,
+    Dead,
+    Second,
 }
 
 /// A part of the state whose fingerprint is cached.
@@ -90,7 +97,7 @@ impl World {
             flying: Vec::new(),
             facts: FactsTopic::default(),
             faults: Faults::none(),
-            remade: false,
+            broker: Broker::First,
             remakes: 0,
             remade_at: BEGIN,
             end: Time::from_nanos(u64::MAX),
@@ -195,6 +202,8 @@ impl World {
             Step::AppendFact(flight) | Step::AppendFactLate(flight) => self.append_fact(flight),
             Step::Ask(who) => self.ask_late(who),
             Step::Begin(who) => self.begin_machine(who),
+            Step::BrokerBegins => self.broker = Broker::Second,
+            Step::BrokerEnds => self.end_broker(),
             Step::Capture(who) => self.capture(who),
             Step::ChildEnds(who) => self.at(who, |machine, now, (setup, actions)| {
                 machine.guard.child_ends();
@@ -239,7 +248,6 @@ impl World {
             Step::PauseGuard(who) => self.at(who, |machine, _, _| machine.pause_guard()),
             Step::Read(who) | Step::ReadLate(who) => self.read(who),
             Step::ReadFacts(who) => self.read_facts(who),
-            Step::Remake => self.remake(),
             Step::RemakeUnnoticed => self.remake_unnoticed(),
             Step::Resign(who) => self.ask_to_resign(who),
             Step::Resume(who) => self.at(who, |machine, now, (setup, actions)| machine.resume(now, setup, actions)),
@@ -297,7 +305,7 @@ impl World {
             }
             self.flying.push(Flight { from: Some(who), record, delayed: false });
         }
-        if let Some((grant, late)) = actions.released {
+        if let Some((grant, late)) = actions.released.filter(|_| reaches_broker) {
             self.release_for_the_dead(who, grant, late);
         }
         let skip = self.skips_wrongly(who, actions.skipped);
@@ -318,7 +326,7 @@ impl World {
                 breach = breach.or(Some(Breach::RunAfterRelease));
             }
             let is_overlapped = self.is_overlapped(term, self.highest_started);
-            if term < self.highest_started && !is_overlapped && !self.remade && self.remakes == 0 {
+            if term < self.highest_started && !is_overlapped && self.broker == Broker::First && self.remakes == 0 {
                 breach = Some(Breach::TokenFell);
             }
             self.highest_started = self.highest_started.max(term);
@@ -350,7 +358,7 @@ impl Hash for World {
         self.flying.hash(state);
         self.facts.hash(state);
         self.faults.hash(state);
-        self.remade.hash(state);
+        self.broker.hash(state);
         self.remakes.hash(state);
         if self.remakes > 0 {
             self.remade_at.hash(state);

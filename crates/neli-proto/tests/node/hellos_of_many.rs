@@ -9,7 +9,7 @@ use neli_proto::record::{Hello, question};
 use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
 use neli_proto::time::Time;
-use neli_proto::timings::{Elector, PATIENCE, Patience};
+use neli_proto::timings::{Elector, PATIENCE};
 
 use super::many_roles::{
     GROUP, LONG, hello, introduced, is_claimed, let_time_pass, let_time_pass_beside, standing, wanted,
@@ -99,7 +99,7 @@ fn becomes_undecided(many: &mut ManyRoles, now: Time, role: usize) {
     let mut node = Node::new(now, Host::settings(now, &[], true), Random::from_seed(1)).one_of_many();
     let identity = TopicIdentity::Unnamed;
     many.tell(now, role, &mut node, candidate::Event::TopicIdentified { asked: now, identity });
-    many.tell(now, role, &mut node, candidate::Event::Answered { asked: now, start: 5, end: 5, trusted: true });
+    many.tell(now, role, &mut node, candidate::Event::Answered { asked: now, start: 5, end: 5 });
 }
 
 #[test]
@@ -127,29 +127,9 @@ fn roles_are_handed_only_to_candidates_that_take_roles() {
         let actions = let_time_pass_beside(&mut many, now, &[&again]);
         let to_other = |action: &Action| {
             let Action::Tell { event: Event::HandOver { to }, .. } = action else { return false };
-            *to == Some("other".into())
+            *to == "other".into()
         };
         assert_eq!(actions.iter().any(to_other), hands_over, "{actions:?}");
-    }
-}
-
-/// The member may be the one to which the group has assigned the role's partition, and does not stand for the role.
-#[test]
-fn a_role_is_not_handed_to_the_groups_choice_beside_a_candidate_of_other_roles() {
-    for (roles, hands_over) in [("4", true), ("a,b,c,d", false)] {
-        let (mut many, now) = standing(GROUP);
-        (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
-        let other = ProcessHello { joined: Some(20), ..hello("other", roles, Some(4)) };
-        drop(many.received(now, 20, &other.to_bytes()));
-        many.stand(now, 0, Standing::Elsewhere);
-        let mut actions = wanted(&mut many);
-        while let Some(due) = many.poll_timeout().filter(|due| *due < now + Duration::from_secs(60)) {
-            many.handle_timeout(due);
-            actions.extend(wanted(&mut many));
-        }
-        let is_handed_over =
-            |action: &Action| matches!(action, Action::Tell { role: 0, event: Event::HandOver { .. } });
-        assert_eq!(actions.iter().any(is_handed_over), hands_over, "{roles}: {actions:?}");
     }
 }
 
@@ -236,14 +216,40 @@ fn vacant_roles_are_claimed_at_once_by_the_process_of_the_highest_priority_alone
     }
 }
 
-/// A process with a longer list that stands only for roles that this one does not have is still a member of the group.
+/// An operator sees it, as with one role.
 #[test]
-fn the_holder_may_be_a_process_that_stands_only_for_added_roles() {
-    let (mut many, now) = standing(Elector::Group(Patience::Never));
-    let other = ProcessHello { joined: Some(20), left: RoleSet::parse("0-3"), ..hello("other", "6", Some(4)) };
-    drop(many.received(now, 20, &other.to_bytes()));
-    let is_told = |action: &Action| matches!(action, Action::Tell { event: Event::HolderMayBeIdle(true), .. });
-    assert!(wanted(&mut many).iter().any(is_told));
+fn the_hello_says_why_the_group_does_not_take_the_process() {
+    let said = |many: &mut ManyRoles| {
+        let hellos = wanted(many)
+            .into_iter()
+            .filter_map(|action| if let Action::Hello(hello) = action { Some(hello) } else { None });
+        hellos.map(|hello| hello.group_refuses).collect::<Vec<_>>()
+    };
+    let refused: [Option<Box<str>>; 1] = [Some("Group authorization failed".into())];
+    let (mut many, now) = standing(GROUP);
+    drop(wanted(&mut many));
+    let mut nodes: Vec<Node> =
+        (0..2).map(|_| Node::new(now, Host::settings(now, &[], true), Random::from_seed(1)).one_of_many()).collect();
+    for (role, node) in nodes.iter_mut().enumerate() {
+        many.tell(now, role, node, candidate::Event::GroupRefuses { words: refused[0].clone() });
+    }
+    assert_eq!(said(&mut many), refused, "once for all roles");
+    many.tell(now, 0, &mut nodes[0], candidate::Event::GroupRefuses { words: None });
+    assert_eq!(said(&mut many), [None], "it is taken again");
+    many.tell(now, 1, &mut nodes[1], candidate::Event::GroupRefuses { words: refused[0].clone() });
+    assert_eq!(said(&mut many), refused);
+    many.stand(now, 0, Standing::Elsewhere);
+    assert_eq!(said(&mut many), [None], "an assignment shows that it is a member");
+}
+
+/// A candidate of an earlier version hands roles over by the group's assignment, unless another candidate states a limit.
+#[test]
+fn in_the_group_the_hello_states_a_limit() {
+    for (elector, stated) in [(GROUP, Some(4)), (Elector::Log, None)] {
+        let (mut many, now) = standing(elector);
+        let due = many.poll_timeout().filter(|due| *due > now).unwrap();
+        assert_eq!(said_at(&mut many, due).map(|hello| hello.max_roles), Some(stated), "{elector:?}");
+    }
 }
 
 /// A job would be stopped for a candidate that has died since its last hello.

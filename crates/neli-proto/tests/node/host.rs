@@ -150,7 +150,7 @@ impl Host {
     /// Reports that the log holds this many records.
     pub(crate) fn answered_with(&mut self, end: Offset) {
         let asked = self.now;
-        self.elects(candidate::Event::Answered { asked, start: 0, end, trusted: true });
+        self.elects(candidate::Event::Answered { asked, start: 0, end });
     }
 
     pub(crate) fn started(&mut self) {

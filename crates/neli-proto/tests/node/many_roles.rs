@@ -1,12 +1,11 @@
 //! A process with many roles, from its first reading on: when it may claim, and beside which other processes it refuses to stand by.
 
-use neli_proto::many_roles::{Action, ManyRoles, Note, Settings};
+use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{Action as NodeAction, Event};
 use neli_proto::precedence::Standing;
 use neli_proto::process_hello::ProcessHello;
-use neli_proto::record::Record;
 use neli_proto::role_set::RoleSet;
-use neli_proto::spread::{ASSIGNMENT_TAKES, Holding};
+use neli_proto::spread::Holding;
 use neli_proto::time::Time;
 use neli_proto::timings::{Elector, Patience};
 
@@ -24,6 +23,7 @@ pub(super) fn hello(member: &str, typed: &str, partitions: Option<u32>) -> Proce
         pid: None,
         version: None,
         elector: None,
+        group_refuses: None,
         roles: Some(typed.into()),
         partitions,
         priority: 0,
@@ -99,14 +99,6 @@ pub(super) fn standing(elector: Elector) -> (ManyRoles, Time) {
     (many, now + LONG)
 }
 
-/// The last claim delay of a role.
-fn last_delay(actions: &[Action]) -> Option<Duration> {
-    let delay = |action: &Action| {
-        if let Action::Tell { role: 0, event: Event::SpreadBy(extra) } = action { *extra } else { None }
-    };
-    actions.iter().rev().find_map(delay)
-}
-
 #[test]
 fn nothing_is_claimed_before_the_others_could_answer() {
     let (mut many, now) = introduced(Elector::Log);
@@ -147,11 +139,10 @@ fn nothing_is_claimed_before_a_slow_answer_to_the_first_hello() {
 }
 
 #[test]
-fn a_group_that_can_not_give_fair_shares_is_not_used() {
+fn a_group_with_another_number_of_partitions_than_roles_is_not_used() {
     assert!(introduced(GROUP).0.uses_group(), "a partition for each role");
     let mut many = many(GROUP);
     many.listens(Time::from_nanos(1), 0, 0, 5);
-    assert_eq!(wanted(&mut many), [Action::Note(Note::SpreadWithoutGroup { partitions: 5 })]);
     assert!(!many.uses_group());
 }
 
@@ -222,46 +213,17 @@ fn roles_are_handed_over_in_time_where_claim_delays_have_changed_as_well() {
     assert_eq!(handed_over_after, Some(Duration::from_secs(1)), "by then everybody knows who is there");
 }
 
+/// The number of roles decides which process gives one up.
 #[test]
-fn the_groups_new_choice_is_waited_for() {
-    let (mut many, now) = standing(GROUP);
-    let mut host = Host::listening(&[]);
-    host.answered();
-    // It claims nothing itself.
-    host.happens(Event::SpreadBy(None));
-    many.stand(now, 0, Standing::Elsewhere);
-    let mut reads = |many: &mut ManyRoles, record: Record| {
-        let event = candidate::Event::Read { offset: host.end(), record: Some(record.clone()), written_ms: None };
-        host.log.push(record);
-        many.tell(now, 0, &mut host.node, event);
-        last_delay(&wanted(many))
-    };
-    let release = Body::Release {
-        term: 0,
-        seen: 0,
-        why: Some("revoked".into()),
-        exit: None,
-        late_ms: None,
-        group_member: None,
-        once: None,
-        successor: None,
-    };
-    assert_eq!(reads(&mut many, by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None })), None);
-    assert_eq!(reads(&mut many, by("db1", release)), Some(ASSIGNMENT_TAKES));
-    many.stand(now, 0, Standing::Assigned);
-    assert_eq!(last_delay(&wanted(&mut many)), Some(Duration::ZERO), "it is chosen");
-}
-
-#[test]
-fn a_role_that_the_group_gives_to_another_is_kept_where_roles_are_not_spread() {
-    for are_spread in [true, false] {
-        let settings = Settings { hello: hello("me", "4", None), roles: 4, elector: GROUP, are_spread };
-        let mut many = ManyRoles::new(settings);
-        let mut host = Host::in_group().led();
+fn a_role_that_the_group_gives_to_another_is_kept() {
+    for is_one_of_many in [false, true] {
+        let mut host = Host::in_group();
+        host.node = if is_one_of_many { host.node.one_of_many() } else { host.node };
+        let mut host = host.led();
         host.elects(candidate::Event::StandingChanged(Standing::Assigned));
-        many.tell(host.now, 0, &mut host.node, candidate::Event::Revoked);
+        host.elects(candidate::Event::Revoked);
         let is_stop = |action: &NodeAction| matches!(action, NodeAction::Order(Order::Stop { .. }));
-        assert_eq!(host.actions().iter().any(is_stop), are_spread);
+        assert_eq!(host.actions().iter().any(is_stop), !is_one_of_many);
     }
 }
 

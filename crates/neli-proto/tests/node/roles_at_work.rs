@@ -8,7 +8,7 @@ use neli_proto::node::{self, Event, Node};
 use neli_proto::precedence::{HELLO_AFTER_LEAD, Standing};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
-use neli_proto::record::{Hello, MemberId, What};
+use neli_proto::record::{Hello, What};
 use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
 use neli_proto::supervisor::{OnLoss, Policy};
@@ -16,7 +16,7 @@ use neli_proto::time::Time;
 use neli_proto::timings::{Elector, Patience, Timings};
 
 use super::host::{DURATIONS, HEARTBEAT_INTERVAL};
-use super::many_roles::{LONG, hello, introduced, let_time_pass, let_time_pass_beside, standing, wanted};
+use super::many_roles::{GROUP, LONG, hello, introduced, let_time_pass, let_time_pass_beside, standing, wanted};
 use super::*;
 
 /// A candidate without many roles takes part in one election, which may be none of these. A role that was handed to it would have no
@@ -38,26 +38,26 @@ fn nothing_is_handed_to_a_candidate_without_many_roles() {
     }
 }
 
-/// The group assigns nothing to a candidate with `--elect log`, or with more roles than partitions, so a process with the group elector gives it its
-/// share by number.
+/// The group may have assigned all partitions to this process.
 #[test]
-fn a_candidate_outside_the_group_gets_its_share_too() {
-    let given = Some((3, Some("other")));
-    for (elector, typed, expected) in [("group", "4", None), ("log", "4", given), ("group", "5", given)] {
-        let (mut many, now) = standing(Elector::Group(Patience::For(Duration::from_millis(500))));
+fn whatever_the_group_says_the_number_of_roles_decides() {
+    for (standing_of_roles, typed) in
+        [(Standing::Assigned, "4"), (Standing::Elsewhere, "4"), (Standing::Unknown, "4"), (Standing::Assigned, "5")]
+    {
+        let (mut many, now) = standing(GROUP);
         for role in 0..4 {
-            many.stand(now, role, Standing::Assigned);
+            many.stand(now, role, standing_of_roles);
             many.observe(now, role, Holding::Leading);
         }
-        let hello = ProcessHello { joined: Some(13), elector: Some(elector.into()), ..hello("other", typed, Some(4)) };
+        let hello = ProcessHello { joined: Some(13), ..hello("other", typed, Some(4)) };
         drop(many.received(now, 13, &hello.to_bytes()));
         let mut actions = wanted(&mut many);
         actions.extend(let_time_pass_beside(&mut many, now, &[&hello]));
         let handed_over = actions.iter().find_map(|action| {
             let Action::Tell { role, event: Event::HandOver { to } } = action else { return None };
-            Some((*role, to.as_ref().map(MemberId::as_str)))
+            Some((*role, to.clone()))
         });
-        assert_eq!(handed_over, expected, "{elector} {typed}");
+        assert_eq!(handed_over, Some((3, "other".into())), "{standing_of_roles:?} {typed}");
     }
 }
 
@@ -75,9 +75,9 @@ fn a_process_of_a_shorter_list_is_handed_no_role_that_it_does_not_have() {
     actions.extend(let_time_pass_beside(&mut many, now, &[&other]));
     let handed_over = actions.iter().find_map(|action| {
         let Action::Tell { role, event: Event::HandOver { to } } = action else { return None };
-        Some((*role, to.as_ref().map(MemberId::as_str)))
+        Some((*role, to.clone()))
     });
-    assert_eq!(handed_over, Some((1, Some("other"))), "of those that it has, the one that was taken last");
+    assert_eq!(handed_over, Some((1, "other".into())), "of those that it has, the one that was taken last");
 }
 
 /// Beside a process with a longer list, this process does not know who leads the roles that only the other has: they count for the other. Otherwise
@@ -96,7 +96,7 @@ fn a_process_of_a_longer_list_is_handed_no_role_for_those_that_only_it_has() {
         let mut actions = wanted(&mut many);
         actions.extend(let_time_pass_beside(&mut many, now, &[&third, &other]));
         let handed_over = actions.iter().find_map(|action| {
-            if let Action::Tell { event: Event::HandOver { to }, .. } = action { to.clone() } else { None }
+            if let Action::Tell { event: Event::HandOver { to }, .. } = action { Some(to.clone()) } else { None }
         });
         assert_eq!(handed_over, Some(to.into()), "{typed} {other:?}");
     }
@@ -278,21 +278,19 @@ fn a_role_alone_beats_an_interval_after_its_last_beat() {
     assert!(gaps.clone().count() >= 4 && gaps.clone().all(|gap| gap == HEARTBEAT_INTERVAL), "{beats:?}");
 }
 
-/// The group shares the roles in this way. A process that left each role which it hands over would lead none of them again when the other process
-/// has died.
+/// A process that left each role which it hands over would lead none of them again when the other process has died.
 #[test]
-fn with_on_loss_exit_a_process_still_stands_for_a_role_that_the_group_gives_to_another() {
-    for (is_one_of_many, leaves) in [(true, false), (false, true)] {
+fn with_on_loss_exit_a_process_still_stands_for_a_role_that_it_hands_over() {
+    let hand_over = Event::HandOver { to: "other".into() };
+    for (event, leaves) in [(hand_over, false), (Event::Election(candidate::Event::Revoked), true)] {
         let mut host = Host::in_group();
         let settings = Host::settings(host.now, &[], true);
         let job = Policy { on_loss: OnLoss::Exit, ..settings.job };
-        let elector = Elector::Group(Patience::For(Duration::from_millis(500)));
-        let timings = Timings::new(DURATIONS, elector).unwrap();
-        let node = Node::new(host.now, node::Settings { job, timings, ..settings }, Random::from_seed(1));
-        host.node = if is_one_of_many { node.one_of_many() } else { node };
+        let timings = Timings::new(DURATIONS, GROUP).unwrap();
+        host.node = Node::new(host.now, node::Settings { job, timings, ..settings }, Random::from_seed(1));
         let mut host = host.listened().led();
         host.elects(candidate::Event::StandingChanged(Standing::Assigned));
-        host.elects(candidate::Event::Revoked);
+        host.happens(event);
         host.ends(JobStatus::Exited(0));
         host.actions();
         host.reads_what_it_sent();

@@ -116,7 +116,7 @@ fn without_a_wait_kafka_has_five_seconds_to_answer_for_the_facts() {
 fn deleted_older_records_leave_the_leader_unknown() {
     let mut host = Host::listening(&[]);
     let asked = host.now;
-    host.elects(candidate::Event::Answered { asked, start: 3, end: 5, trusted: true });
+    host.elects(candidate::Event::Answered { asked, start: 3, end: 5 });
     // A beat whose writer had not read up to the missing record decides nothing.
     host.elects(candidate::Event::Read { offset: 3, record: Some(beat_of_db2(0, 1)), written_ms: None });
     host.elects(candidate::Event::Read { offset: 4, record: Some(beat_of_db2(0, 1)), written_ms: None });
@@ -153,7 +153,7 @@ fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
 fn where_all_older_records_were_deleted_the_election_is_forgotten() {
     let mut host = Host::listening(&[]);
     let asked = host.now;
-    host.elects(candidate::Event::Answered { asked, start: 3, end: 4, trusted: true });
+    host.elects(candidate::Event::Answered { asked, start: 3, end: 4 });
     let (member, name) = (MemberId::from("db2"), Some("db2-name".into()));
     let hello = Hello { member, group_member: None, name, priority: 0, overlaps: false, leaves: false };
     host.elects(candidate::Event::ReadOther { offset: 3, hello: Some(hello) });

@@ -141,7 +141,7 @@ impl World {
 
     fn answered(&mut self) {
         let (asked, end) = (self.now, self.end());
-        self.elects(candidate::Event::Answered { asked, start: 0, end, trusted: true });
+        self.elects(candidate::Event::Answered { asked, start: 0, end });
     }
 
     fn judged(&mut self) {

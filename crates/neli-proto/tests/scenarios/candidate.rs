@@ -102,7 +102,7 @@ impl Scenario {
             }),
             "guard-is-missing" => LocalEvent::GuardIsMissing(true),
             "guard-lives" => LocalEvent::GuardIsMissing(false),
-            "hand-over" => LocalEvent::HandOver { to: words.value("to").map(member) },
+            "hand-over" => LocalEvent::HandOver { to: member(words.needed("to", words.value("to"))) },
             "spread-by" => LocalEvent::SpreadBy(words.span_of("extra")),
             "stand-down" => LocalEvent::StandDown { why: words.why(), leaving: words.says("leaving") },
             _ => return None,
@@ -120,12 +120,7 @@ impl Scenario {
         match words.verb() {
             "answered" => {
                 let held = words.range(1);
-                Event::Answered {
-                    asked: words.time_of("asked").unwrap_or(self.now),
-                    start: held.start,
-                    end: held.end,
-                    trusted: !words.says("untrusted"),
-                }
+                Event::Answered { asked: words.time_of("asked").unwrap_or(self.now), start: held.start, end: held.end }
             }
             "cut" => Event::HistoryCut,
             "delivered" => Event::Delivered { seq: words.number(1) },
@@ -151,7 +146,6 @@ impl Scenario {
                 "unknown" => Standing::Unknown,
                 other => panic!("{other} is no standing"),
             }),
-            "trusted" => Event::LogTrusted,
             "topic" => Event::TopicIdentified {
                 asked: words.time_of("asked").unwrap_or(self.now),
                 identity: match words.word(1) {
@@ -293,6 +287,7 @@ fn process_hello(words: &Words<'_>) -> ProcessHello {
         pid: None,
         version: None,
         elector: None,
+        group_refuses: None,
         roles: words.value("roles").map(Into::into),
         partitions: words.number_of("partitions"),
         priority: 0,

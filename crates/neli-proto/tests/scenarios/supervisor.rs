@@ -282,7 +282,7 @@ fn shown_event(event: &LocalEvent) -> String {
         LocalEvent::Fenced { why } => format!("fenced, {why}"),
         LocalEvent::GuardIsMissing(true) => "no guard lives".to_owned(),
         LocalEvent::GuardIsMissing(false) => "a guard lives".to_owned(),
-        LocalEvent::HandOver { .. } | LocalEvent::HolderMayBeIdle(_) | LocalEvent::SpreadBy(_) => {
+        LocalEvent::HandOver { .. } | LocalEvent::SpreadBy(_) => {
             panic!("the spread's: {event:?}")
         }
         LocalEvent::JobChanged(JobReport { state, pid, .. }) => {

@@ -20,7 +20,7 @@ fn fails(spread: &mut Spread, now: Time) {
 }
 
 /// The next handover while other processes keep saying hello: the number of seconds until then, the role, and the new process.
-fn next_handed_over(spread: &mut Spread, from: Time, others: &[&str]) -> (u64, usize, Option<MemberId>) {
+fn next_handed_over(spread: &mut Spread, from: Time, others: &[&str]) -> (u64, usize, MemberId) {
     let (mut now, mut hello_due) = (from, from);
     while now <= from + Duration::from_secs(3_600) {
         if now >= hello_due {
@@ -33,7 +33,7 @@ fn next_handed_over(spread: &mut Spread, from: Time, others: &[&str]) -> (u64, u
         while let Some(action) = spread.poll_action() {
             match action {
                 Action::Ask { member, .. } => spread.hello_received(now, &member, None),
-                Action::Delay { .. } | Action::HolderMayBeIdle { .. } => {}
+                Action::Delay { .. } => {}
                 Action::HandOver { role, to } => return (now.since(from).as_secs(), role, to),
             }
         }
@@ -47,7 +47,7 @@ fn each_failure_in_a_row_doubles_the_exclusion() {
     let mut spread = Spread::new(START, settings(6));
     leads(&mut spread, START, 6);
     fails(&mut spread, START);
-    let to = || Some(MemberId::from("m2"));
+    let to = || MemberId::from("m2");
     assert_eq!(next_handed_over(&mut spread, START, &["m2"]), (60, 5, to()));
     let now = START + Duration::from_secs(60);
     // No process takes it.
@@ -72,7 +72,7 @@ fn each_unhealthy_job_in_a_row_doubles_the_exclusion() {
     for seconds in [60, 120, 240] {
         fails(&mut spread, now);
         let (after, role, to) = next_handed_over(&mut spread, now, &["m2"]);
-        assert_eq!((after, to), (seconds, Some("m2".into())));
+        assert_eq!((after, to), (seconds, "m2".into()));
         now = now + Duration::from_secs(seconds);
         spread.observe(now, role, Holding::Ending);
         spread.observe(now, role, held_by("m2"));
@@ -90,12 +90,12 @@ fn each_unhealthy_job_in_a_row_doubles_the_exclusion() {
 fn a_role_that_is_not_taken_for_ten_seconds_is_not_waited_for() {
     let mut spread = Spread::new(START, settings(6));
     leads(&mut spread, START, 6);
-    assert_eq!(next_handed_over(&mut spread, START, &["m2", "m3"]), (1, 5, Some("m2".into())));
+    assert_eq!(next_handed_over(&mut spread, START, &["m2", "m3"]), (1, 5, "m2".into()));
     let now = START + Duration::from_secs(1);
     spread.observe(now, 5, Holding::Ending);
     spread.observe(now, 5, Holding::Vacant { successor: Some("m2".into()) });
     let next = next_handed_over(&mut spread, now, &["m2", "m3"]);
-    assert_eq!(next, (10, 4, Some("m3".into())), "the other did not take what it was given");
+    assert_eq!(next, (10, 4, "m3".into()), "the other did not take what it was given");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use neli_proto::record::MemberId;
 use neli_proto::role_set::RoleSet;
-use neli_proto::spread::By;
+use neli_proto::timings::Elector;
 
 use super::group::SESSION;
 use super::process::{Own, Process, RoleState};
@@ -13,18 +13,17 @@ use super::world::{Entry, Event, Hello, LEASE, World};
 impl World {
     /// Starts a process that has read all journals.
     pub(crate) fn join(&mut self, max_roles: Option<u32>) -> usize {
-        self.join_by(self.by, max_roles)
+        self.join_by(self.elector, max_roles)
     }
 
     /// The same, with another elector than the others have.
-    pub(crate) fn join_by(&mut self, by: By, max_roles: Option<u32>) -> usize {
+    pub(crate) fn join_by(&mut self, elector: Elector, max_roles: Option<u32>) -> usize {
         let process = self.processes.len();
         // The order of the ids must not depend on the order of the starts.
         let bits = self.up_to(Duration::from_secs(1)).as_nanos() << 64;
         let member = MemberId::from_random(bits + process as u128 + 1);
         let list = self.lists.get(&process).copied().unwrap_or(self.journals.len());
-        let mut new = Process::new(self.now, member, list, by, max_roles);
-        new.patience = self.patience;
+        let mut new = Process::new(self.now, member, list, elector, max_roles);
         let lacking = RoleState { own: Own::Done, ..new.role_states[0].clone() };
         new.role_states.resize(self.journals.len(), lacking);
         for (role, journal) in self.journals.iter().enumerate() {
@@ -44,7 +43,7 @@ impl World {
             self.hello_is_read(&writer, hello, process, true);
         }
         self.at(self.now, Event::HelloDue { process, is_first: true });
-        if by == By::Assignment {
+        if elector != Elector::Log {
             self.join_group(process);
         }
         for role in 0..self.journals.len() {
@@ -69,7 +68,7 @@ impl World {
         let (now, all) = (self.now, self.journals.len());
         let own = self.lists.get(&to).copied().unwrap_or(all);
         let Some(it) = self.processes[to].as_mut().filter(|it| it.member != *from) else { return };
-        let Hello { name, is_in_group, roles, max_roles, asks, leaves } = hello;
+        let Hello { name, roles, max_roles, asks, leaves } = hello;
         if leaves {
             it.spread.member_left(now, from);
         } else {
@@ -79,7 +78,6 @@ impl World {
                 it.spread.note_name(now, from, name);
                 it.spread.hello_received(now, from, max_roles);
             }
-            it.spread.note_elector(now, from, is_in_group);
             let mut lacking = RoleSet::new();
             (roles..own).for_each(|role| lacking.insert(role));
             it.spread.roles_left(now, from, &lacking);

@@ -4,26 +4,27 @@ use std::time::Duration;
 
 use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
 use neli_proto::record::MemberId;
-use neli_proto::spread::{Action, By, Holding, Spread};
+use neli_proto::spread::{Action, Holding, Spread};
 use neli_proto::time::Time;
+use neli_proto::timings::Elector;
 
 use crate::rules::{START, actions, handed_over, held_by, leads_all, settings};
-use crate::world::{SHORT_DELAYS, World};
+use crate::world::{GROUP, GROUP_WITHOUT_PATIENCE, LOG, SHORT_DELAYS, World};
 use crate::{MINUTE, is_fair, pick, there};
 
-/// A world of twelve roles. With the group, a candidate with a limit makes the number of roles decide.
-fn a_world(seed: u64, by: By, processes: usize) -> World {
-    let mut world = World::new(seed, by, 12, SHORT_DELAYS);
+/// A world of twelve roles. Half of the worlds have limits that leave room for all of them.
+fn a_world(seed: u64, elector: Elector, processes: usize) -> World {
+    let mut world = World::new(seed, elector, 12, SHORT_DELAYS);
     for _ in 0..processes {
-        world.join((by == By::Assignment).then_some(12));
+        world.join(seed.is_multiple_of(2).then_some(12));
     }
     world.run_for(MINUTE);
     world
 }
 
 /// Most processes die at once, and one is started.
-fn many_deaths(seed: u64, by: By) {
-    let mut world = a_world(seed, by, 5);
+fn many_deaths(seed: u64, elector: Elector) {
+    let mut world = a_world(seed, elector, 5);
     for victim in 0..3 {
         let with_machine = pick(&mut world, 4) > 0;
         world.die(victim, with_machine);
@@ -32,21 +33,22 @@ fn many_deaths(seed: u64, by: By) {
     world.run_for(pause);
     world.join(None);
     world.run_for(MINUTE * 2);
-    assert_eq!(world.handed_to_the_dead, 0, "seed {seed}, {by:?}");
-    assert!(is_fair(&world.held(), 12), "seed {seed}, {by:?}: {:?}", world.held());
+    assert_eq!(world.handed_to_the_dead, 0, "seed {seed}, {elector:?}");
+    assert!(is_fair(&world.held(), 12), "seed {seed}, {elector:?}: {:?}", world.held());
 }
 
 #[test]
 fn nothing_is_handed_to_processes_that_died_at_once() {
-    for seed in 0..100 {
-        many_deaths(seed, By::Assignment);
-        many_deaths(seed, By::Count);
+    for seed in 0..200 {
+        for elector in [LOG, GROUP, GROUP_WITHOUT_PATIENCE] {
+            many_deaths(seed, elector);
+        }
     }
 }
 
 /// A process that dies a few seconds after each of its starts.
-fn a_crash_loop(seed: u64, by: By) {
-    let mut world = a_world(seed, by, 3);
+fn a_crash_loop(seed: u64, elector: Elector) {
+    let mut world = a_world(seed, elector, 3);
     let hand_overs = world.hand_overs;
     for _ in 0..11 {
         let process = world.join(None);
@@ -59,19 +61,20 @@ fn a_crash_loop(seed: u64, by: By) {
         world.run_for(pause);
     }
     world.run_for(MINUTE * 2);
-    assert_eq!(world.handed_to_the_dead, 0, "seed {seed}, {by:?}");
+    assert_eq!(world.handed_to_the_dead, 0, "seed {seed}, {elector:?}");
     // Without the crashes' common name up to 27 are.
     let moved = world.hand_overs - hand_overs;
-    assert!(moved <= 12, "seed {seed}, {by:?}: {moved} roles were handed over");
+    assert!(moved <= 12, "seed {seed}, {elector:?}: {moved} roles were handed over");
     assert_eq!(there(&world).len(), 3);
-    assert!(is_fair(&world.held(), 12), "seed {seed}, {by:?}: {:?}", world.held());
+    assert!(is_fair(&world.held(), 12), "seed {seed}, {elector:?}: {:?}", world.held());
 }
 
 #[test]
 fn nothing_is_handed_to_a_process_that_dies_again_and_again() {
-    for seed in 0..100 {
-        a_crash_loop(seed, By::Assignment);
-        a_crash_loop(seed, By::Count);
+    for seed in 0..200 {
+        for elector in [LOG, GROUP, GROUP_WITHOUT_PATIENCE] {
+            a_crash_loop(seed, elector);
+        }
     }
 }
 
@@ -105,10 +108,10 @@ fn one_that_does_not_answer_gets_nothing_until_it_is_heard() {
     assert_eq!(asked.len(), 1, "{asked:?}");
     let answered = later + Duration::from_secs(1);
     spread.hello_received(answered, &"m3".into(), None);
-    assert_eq!(handed_over(&mut spread, answered, Duration::ZERO), [(3, Some("m3".into()))], "two for each of two");
+    assert_eq!(handed_over(&mut spread, answered, Duration::ZERO), [(3, "m3".into())], "two for each of two");
     spread.observe(answered, 3, held_by("m3"));
     spread.hello_received(answered, &"m2".into(), None);
-    assert_eq!(handed_over(&mut spread, answered, Duration::ZERO), [(2, Some("m2".into()))], "it is there after all");
+    assert_eq!(handed_over(&mut spread, answered, Duration::ZERO), [(2, "m2".into())], "it is there after all");
 }
 
 /// A question of another process is as good as an own one.
@@ -131,7 +134,7 @@ fn a_record_of_a_leader_is_as_good_as_an_answer() {
     spread.heard(START + Duration::from_millis(999), &"m2".into());
     assert_eq!(unanswered(&mut spread, START, chosen).len(), 1);
     spread.heard(chosen, &"m2".into());
-    assert_eq!(handed_over(&mut spread, chosen, Duration::ZERO), [(3, Some("m2".into()))]);
+    assert_eq!(handed_over(&mut spread, chosen, Duration::ZERO), [(3, "m2".into())]);
 }
 
 /// A process reads the hellos of the dead after their releases: those are in another partition.
@@ -169,7 +172,7 @@ fn one_that_dies_shortly_after_its_start_again_and_again_must_stand_for_a_minute
         }
         let then = now + Duration::from_secs(waits);
         spread.handle_timeout(then);
-        assert_eq!(handed_over(&mut spread, then, Duration::ZERO), [(3, Some(id.clone()))], "life {life}");
+        assert_eq!(handed_over(&mut spread, then, Duration::ZERO), [(3, id.clone())], "life {life}");
         spread.observe(then, 3, Holding::Ending);
         spread.observe(then, 3, Holding::Held { by: id.clone() });
         spread.released(then, 3, &id, "supervisor-died");

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use neli_proto::precedence::Standing;
-use neli_proto::record::MemberId;
 
 use super::world::{Event, World};
 
@@ -93,10 +92,9 @@ impl World {
         }
     }
 
-    /// Notifies a process that a partition was revoked. Its lead of that role ends.
+    /// Notifies a process that a partition was revoked. That ends no lead.
     pub(crate) fn revoked(&mut self, process: usize, role: usize) {
         self.stand(process, role, Standing::Elsewhere);
-        self.revokes += usize::from(self.stand_down(process, role, "revoked"));
     }
 
     fn stand(&mut self, process: usize, role: usize, standing: Standing) {
@@ -111,15 +109,5 @@ impl World {
         it.spread.stand(now, role, standing);
         self.perform(process);
         self.await_claim(process, role);
-    }
-
-    /// The number of roles that are led by other members than those assigned.
-    pub(crate) fn misplaced(&self) -> usize {
-        let leaders = self.group.assignment.iter().zip(self.leaders());
-        let is_misplaced = |(owner, leader): &(&Option<usize>, &Option<MemberId>)| {
-            let owner = owner.and_then(|owner| self.processes[owner].as_ref());
-            owner.is_some_and(|owner| Some(&owner.member) != leader.as_ref())
-        };
-        leaders.filter(is_misplaced).count()
     }
 }

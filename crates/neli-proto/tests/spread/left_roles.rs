@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use neli_proto::precedence::Standing;
 use neli_proto::role_set::RoleSet;
-use neli_proto::spread::{Action, By, Holding, PATIENCE, Settings, Spread};
+use neli_proto::spread::{Action, Holding, PATIENCE, Settings, Spread};
 
 use crate::rules::{START, actions, handed_over, held_by, leads_all, settings};
 
@@ -24,62 +23,9 @@ fn leads_all_beside(settings: Settings, left: &str) -> Spread {
 fn a_candidate_is_handed_only_roles_for_which_it_stands() {
     for (left, role) in [("", Some(3)), ("3", Some(2)), ("1-3", Some(0)), ("0-3", None)] {
         let mut spread = leads_all_beside(settings(4), left);
-        let expected: Vec<_> = role.map(|role| (role, Some("m2".into()))).into_iter().collect();
+        let expected: Vec<_> = role.map(|role| (role, "m2".into())).into_iter().collect();
         assert_eq!(handed_over(&mut spread, START, MINUTE), expected, "{left:?}");
     }
-}
-
-/// The group assigns the role's partition to a member, and does not say to which.
-#[test]
-fn a_role_that_a_member_has_left_is_not_handed_to_the_groups_choice() {
-    for (left, expected) in [("", &[(0, None)][..]), ("1", &[(0, None)]), ("0", &[])] {
-        let mut spread = leads_all_beside(Settings { by: By::Assignment, ..settings(2) }, left);
-        spread.stand(START, 0, Standing::Elsewhere);
-        assert_eq!(handed_over(&mut spread, START, MINUTE), expected, "{left:?}");
-    }
-    let mut spread = leads_all_beside(Settings { by: By::Assignment, ..settings(2) }, "0");
-    spread.stand(START, 0, Standing::Elsewhere);
-    spread.member_left(START, &"m2".into());
-    assert_eq!(handed_over(&mut spread, START, MINUTE), [(0, None)], "that member has gone");
-}
-
-/// With `--patience never` nobody else would claim such a role, since that member keeps the partition.
-#[test]
-fn a_member_that_has_left_a_role_may_have_its_partition() {
-    let told = |spread: &mut Spread| -> Vec<(usize, bool)> {
-        let told = |action| match action {
-            Action::HolderMayBeIdle { role, may_be } => Some((role, may_be)),
-            Action::Ask { .. } | Action::Delay { .. } | Action::HandOver { .. } => None,
-        };
-        actions(spread).into_iter().filter_map(told).collect()
-    };
-    for (by, expected) in [(By::Assignment, &[(1, true)][..]), (By::Count, &[])] {
-        let mut spread = Spread::new(START, Settings { by, ..settings(2) });
-        spread.hello_received(START, &"m2".into(), None);
-        assert_eq!(told(&mut spread), []);
-        spread.released(START, 1, &"m2".into(), "exited");
-        assert_eq!(told(&mut spread), expected);
-        spread.member_left(START, &"m2".into());
-        let gone: Vec<_> = expected.iter().map(|(role, _)| (*role, false)).collect();
-        assert_eq!(told(&mut spread), gone, "the group gives its partitions to others");
-    }
-    for (why, expected) in [("resigned", &[(1, true)][..]), ("unhealthy", &[(1, true)]), ("spread", &[])] {
-        let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(2) });
-        spread.hello_received(START, &"m2".into(), None);
-        spread.observe(START, 1, held_by("m2"));
-        assert_eq!(told(&mut spread), []);
-        spread.observe(START, 1, Holding::Vacant { successor: None });
-        spread.released(START, 1, &"m2".into(), why);
-        assert_eq!(told(&mut spread), expected, "{why}");
-        spread.observe(START, 1, held_by("m3"));
-        let led: Vec<_> = expected.iter().map(|(role, _)| (*role, false)).collect();
-        assert_eq!(told(&mut spread), led, "{why}: it is led again");
-    }
-    let mut limited = Spread::new(START, Settings { by: By::Assignment, max_roles: Some(1), ..settings(2) });
-    limited.hello_received(START, &"m2".into(), None);
-    assert_eq!(told(&mut limited), [], "the other has no limit");
-    limited.hello_received(START, &"m2".into(), Some(1));
-    assert_eq!(told(&mut limited), [(0, true), (1, true)]);
 }
 
 #[test]
@@ -122,13 +68,13 @@ fn a_role_is_not_handed_to_a_candidate_that_has_left_it() {
         assert_eq!(handed_over(&mut spread, START, barred), [], "{why}");
         spread.hello_received(START + barred, &"m2".into(), None);
         let handed = handed_over(&mut spread, START + barred, MINUTE);
-        assert_eq!(handed, [(1, Some("m2".into()))], "{why}: the last of those for which it stands");
+        assert_eq!(handed, [(1, "m2".into())], "{why}: the last of those for which it stands");
     }
     let mut spread = after_ends_elsewhere(settings(4), &[0, 1, 2, 3], "exited");
     assert_eq!(handed_over(&mut spread, START, MINUTE), [], "it stands for none");
     // Three of four: a fair share is what it stands for.
     let mut spread = after_ends_elsewhere(settings(4), &[0, 1, 3], "exited");
-    assert_eq!(handed_over(&mut spread, START, MINUTE), [(2, Some("m2".into()))]);
+    assert_eq!(handed_over(&mut spread, START, MINUTE), [(2, "m2".into())]);
     spread.observe(START + MINUTE, 2, Holding::Vacant { successor: Some("m2".into()) });
     spread.observe(START + MINUTE, 2, held_by("m2"));
     assert_eq!(handed_over(&mut spread, START + MINUTE, MINUTE), []);
@@ -138,7 +84,7 @@ fn a_role_is_not_handed_to_a_candidate_that_has_left_it() {
 #[test]
 fn a_process_whose_one_role_was_ended_is_given_others() {
     let mut spread = after_ends_elsewhere(settings(4), &[3], "ended");
-    assert_eq!(handed_over(&mut spread, START, MINUTE), [(2, Some("m2".into()))]);
+    assert_eq!(handed_over(&mut spread, START, MINUTE), [(2, "m2".into())]);
 }
 
 /// A candidate that can be given none of the roles that this process leads keeps no other from its share.
@@ -152,7 +98,7 @@ fn a_role_is_handed_to_the_next_where_the_first_has_left_it() {
         spread.hello_received(START, &"m2".into(), None);
         spread.hello_received(START, &"m4".into(), None);
         let handed = handed_over(&mut spread, START, MINUTE);
-        assert_eq!(handed, [(left.len() - 1, Some("m4".into()))], "{left:?}");
+        assert_eq!(handed, [(left.len() - 1, "m4".into())], "{left:?}");
     }
 }
 
@@ -173,21 +119,6 @@ fn a_candidate_that_has_left_a_role_is_not_its_successor() {
         let at_once = Action::Delay { role: 1, extra: Some(Duration::ZERO) };
         assert_eq!(delays.last() == Some(&at_once), has_left, "{delays:?}");
     }
-}
-
-/// With the group it is not known whether the role is assigned to that candidate, which does not stand for it, or to another.
-#[test]
-fn a_role_that_was_left_is_not_handed_over_for_the_assignment() {
-    let by_group = || Settings { by: By::Assignment, ..settings(4) };
-    let mut spread = after_ends_elsewhere(by_group(), &[2], "exited");
-    for role in [2, 3] {
-        spread.stand(START, role, Standing::Elsewhere);
-    }
-    assert_eq!(handed_over(&mut spread, START, MINUTE), [(3, None)], "another role may be");
-    let mut spread = after_ends_elsewhere(by_group(), &[3], "exited");
-    spread.stand(START, 3, Standing::Elsewhere);
-    spread.member_left(START, &"m2".into());
-    assert_eq!(handed_over(&mut spread, START, MINUTE), [(3, None)], "it has gone");
 }
 
 /// A process does not know who leads the roles for which it does not stand any more: each other that has not left them too may.

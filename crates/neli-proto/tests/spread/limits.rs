@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
-use neli_proto::role_set::RoleSet;
-use neli_proto::spread::{By, Holding, PATIENCE, Settings, Spread};
-use neli_proto::timings::Patience;
+use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
+use neli_proto::spread::{Holding, Spread};
+use neli_proto::timings::Elector;
 
 use crate::rules::{START, handed_over, held_by, settings};
-use crate::world::{SHORT_DELAYS, World};
+use crate::world::{GROUP, GROUP_WITHOUT_PATIENCE, LOG, SHORT_DELAYS, World};
 use crate::{MINUTE, SILENCE, pick, there};
 
 /// A process that leads three roles of four, beside a leader of one.
@@ -25,9 +24,9 @@ fn a_leader_that_says_no_hello_gets_no_other_role() {
     let mut spread = leads_three_of_four();
     assert_eq!(handed_over(&mut spread, START, MINUTE), []);
     spread.hello_received(START + MINUTE, &"m2".into(), None);
-    assert_eq!(handed_over(&mut spread, START + MINUTE, MINUTE), [(2, Some("m2".into()))]);
+    assert_eq!(handed_over(&mut spread, START + MINUTE, MINUTE), [(2, "m2".into())]);
 
-    for (before_end, handed) in [(1, vec![(1, Some("m2".into()))]), (0, vec![])] {
+    for (before_end, handed) in [(1, vec![(1, "m2".into())]), (0, vec![])] {
         let mut spread = leads_three_of_four();
         spread.observe(START, 2, held_by("m2"));
         spread.hello_received(START, &"m2".into(), None);
@@ -36,55 +35,6 @@ fn a_leader_that_says_no_hello_gets_no_other_role() {
         spread.observe(later, 2, Holding::Vacant { successor: None });
         spread.observe(later, 2, Holding::Leading);
         assert_eq!(handed_over(&mut spread, later, Duration::ZERO), handed, "{before_end}");
-    }
-}
-
-/// With the group: a process that leads all of four roles, of which the group has assigned two to it, beside a candidate with this limit.
-fn leads_all_of_four(settings: Settings, limit: Option<u32>) -> Spread {
-    let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings });
-    for role in 0..4 {
-        spread.stand(START, role, if role < 2 { Standing::Assigned } else { Standing::Elsewhere });
-        spread.observe(START, role, Holding::Leading);
-    }
-    spread.hello_received(START, &"m2".into(), limit);
-    spread
-}
-
-/// A candidate with a limit leaves roles to others that the group has assigned to it. So the assignment does not say which of the others is to
-/// have them.
-#[test]
-fn with_the_group_and_a_limit_the_number_of_roles_decides() {
-    for (limit, handed) in [(None, vec![(2, None)]), (Some(4), vec![(3, Some("m2".into()))]), (Some(0), vec![])] {
-        let mut spread = leads_all_of_four(settings(4), limit);
-        assert_eq!(handed_over(&mut spread, START, Duration::from_secs(5)), handed, "{limit:?}");
-    }
-}
-
-/// The group may be about to move it.
-#[test]
-fn a_role_that_is_assigned_to_this_process_is_handed_over_only_if_nothing_has_changed_for_ten_seconds() {
-    let mut spread = leads_all_of_four(settings(4), Some(4));
-    (2..4).for_each(|role| spread.stand(START, role, Standing::Assigned));
-    let (before, just) = (Duration::from_millis(9_999), Duration::from_millis(1));
-    assert_eq!(handed_over(&mut spread, START, before), []);
-    assert_eq!(handed_over(&mut spread, START + before, just), [(3, Some("m2".into()))]);
-}
-
-/// A role that its leader was asked to give up is not handed back to it at once, and one that it handed over to this process was not refused by
-/// the group's choice.
-#[test]
-fn with_a_limit_a_role_that_was_resigned_is_kept_for_half_a_minute() {
-    for (why, successor, seconds) in [("resigned", None, 30), ("spread", None, 30), ("spread", Some("m1".into()), 1)] {
-        let mut spread = leads_all_of_four(settings(4), Some(4));
-        // So that no other role is handed over.
-        spread.roles_left(START, &"m2".into(), &RoleSet::parse("0-2"));
-        spread.observe(START, 3, held_by("m2"));
-        spread.observe(START, 3, Holding::Vacant { successor });
-        spread.released(START, 3, &"m2".into(), why);
-        spread.observe(START, 3, Holding::Leading);
-        let (before, just) = (Duration::from_millis(seconds * 1_000 - 1), Duration::from_millis(1));
-        assert_eq!(handed_over(&mut spread, START, before), [], "{why}");
-        assert_eq!(handed_over(&mut spread, START + before, just), [(3, Some("m2".into()))], "{why}");
     }
 }
 
@@ -106,11 +56,10 @@ fn a_limit(world: &mut World) -> Option<u32> {
 }
 
 /// Ten random changes among up to five processes. A minute after each change the shares are fair, and then nothing moves.
-fn a_life(seed: u64, by: By, patience: Patience, join: fn(&mut World)) {
-    let mut sizes = World::new(seed, by, 1, SHORT_DELAYS);
+fn a_life(seed: u64, elector: Elector, join: fn(&mut World)) {
+    let mut sizes = World::new(seed, elector, 1, SHORT_DELAYS);
     let roles = 1 + pick(&mut sizes, 12);
-    let mut world = World::new(seed, by, roles, SHORT_DELAYS);
-    world.patience = patience;
+    let mut world = World::new(seed, elector, roles, SHORT_DELAYS);
     join(&mut world);
     for _ in 0..10 {
         let there = there(&world);
@@ -135,11 +84,11 @@ fn a_life(seed: u64, by: By, patience: Patience, join: fn(&mut World)) {
             _ => {}
         }
         world.run_for(MINUTE);
-        assert!(is_fair_with_limits(&world), "seed {seed}, {by:?}: {:?}", world.held());
+        assert!(is_fair_with_limits(&world), "seed {seed}, {elector:?}: {:?}", world.held());
         let hand_overs = world.hand_overs;
         world.run_for(MINUTE * 15);
-        assert!(is_fair_with_limits(&world), "seed {seed}, {by:?}: later {:?}", world.held());
-        assert!(world.hand_overs <= hand_overs + 1, "seed {seed}, {by:?}: nothing moves when nothing changes");
+        assert!(is_fair_with_limits(&world), "seed {seed}, {elector:?}: later {:?}", world.held());
+        assert!(world.hand_overs <= hand_overs + 1, "seed {seed}, {elector:?}: nothing moves when nothing changes");
     }
 }
 
@@ -150,9 +99,9 @@ fn with_limits_shares_are_fair_within_a_minute_of_each_change() {
         world.join(most);
     };
     for seed in 0..300 {
-        a_life(seed, By::Count, Patience::For(PATIENCE), join);
-        a_life(seed, By::Assignment, Patience::For(PATIENCE), join);
-        a_life(seed, By::Assignment, Patience::Never, join);
+        for elector in [LOG, GROUP, GROUP_WITHOUT_PATIENCE] {
+            a_life(seed, elector, join);
+        }
     }
 }
 
@@ -160,20 +109,20 @@ fn with_limits_shares_are_fair_within_a_minute_of_each_change() {
 #[test]
 fn with_both_electors_shares_are_fair_within_a_minute_of_each_change() {
     let join = |world: &mut World| {
-        let by = if pick(world, 2) == 0 { By::Count } else { By::Assignment };
-        world.join_by(by, None);
+        let elector = if pick(world, 2) == 0 { LOG } else { world.elector };
+        world.join_by(elector, None);
     };
     for seed in 0..300 {
-        a_life(seed, By::Assignment, Patience::For(PATIENCE), join);
-        a_life(seed, By::Assignment, Patience::Never, join);
+        a_life(seed, GROUP, join);
+        a_life(seed, GROUP_WITHOUT_PATIENCE, join);
     }
 }
 
-/// By then roles are not where the group has assigned them, which is no reason to move them.
+/// With the group roles are not where the group has assigned them by then, which is no reason to move them.
 #[test]
 fn when_the_process_with_a_limit_goes_only_its_roles_move() {
     for seed in 0..60 {
-        let mut world = World::new(seed, By::Assignment, 9, SHORT_DELAYS);
+        let mut world = World::new(seed, if seed % 4 < 2 { GROUP } else { LOG }, 9, SHORT_DELAYS);
         for most in [None, None, Some(1)] {
             world.join(most);
         }

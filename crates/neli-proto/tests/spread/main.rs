@@ -18,10 +18,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use neli_proto::precedence::HELLO_HOLDS;
-use neli_proto::spread::{By, PATIENCE};
-use neli_proto::timings::Patience;
+use neli_proto::timings::Elector;
 use process::Own;
-use world::{Delays, SHORT_DELAYS, World};
+use world::{Delays, GROUP, GROUP_WITHOUT_PATIENCE, LOG, SHORT_DELAYS, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -65,7 +64,7 @@ enum Change {
 
 /// Makes one change, and checks the state a minute later.
 fn change(world: &mut World, roles: usize, change: Change, victim: usize) {
-    let (hand_overs, wins, revokes, misplaced) = (world.hand_overs, world.wins, world.revokes, world.misplaced());
+    let (hand_overs, wins) = (world.hand_overs, world.wins);
     let before: Vec<_> = world.leaders().to_vec();
     let member = world.processes[victim].as_ref().unwrap().member.clone();
     let mut orphans = before.iter().filter(|leader| leader.as_ref() == Some(&member)).count();
@@ -96,22 +95,22 @@ fn change(world: &mut World, roles: usize, change: Change, victim: usize) {
             least = least_moves(&world.held(), roles);
         }
     }
-    // A role that the group assigned to another member than its leader may have to move back.
-    if world.by == By::Assignment {
-        least = misplaced + if matches!(change, Change::Dies { .. } | Change::Resigns) { orphans } else { 0 };
-    }
     world.run_for(MINUTE);
     let held = world.held();
     assert!(is_fair(&held, roles), "{change:?}: {:?}", histogram(&held));
     let moved = world.hand_overs - hand_overs;
-    assert!(moved <= least, "{change:?}: {moved} roles were handed over, and {least} would do: {:?}", histogram(&held));
-    // Each process keeps its roles, except for those that are handed over or revoked. Each role gets a new leader once.
-    let moved = moved + world.revokes - revokes;
+    assert!(
+        moved <= least,
+        "{:?}, {change:?}: {moved} roles were handed over, and {least} would do: {:?}",
+        world.elector,
+        histogram(&held)
+    );
+    // Each process keeps its roles, except for those that are handed over. Each role gets a new leader once.
     assert!(world.wins - wins <= orphans + moved, "{change:?}: {} claims for {orphans} and {moved}", world.wins - wins);
-    let (hand_overs, wins, misplaced) = (world.hand_overs, world.wins, world.misplaced());
+    let before = (world.hand_overs, world.wins);
     world.run_for(MINUTE * 3);
-    let moved = world.hand_overs - hand_overs;
-    assert!(moved <= misplaced && world.wins - wins == moved, "nothing moves when nothing changes");
+    assert_eq!((world.hand_overs, world.wins), before, "nothing moves when nothing changes");
+    assert_eq!(world.handed_to_the_dead, 0, "{change:?}");
 }
 
 fn pick(world: &mut World, count: usize) -> usize {
@@ -124,10 +123,10 @@ fn there(world: &World) -> Vec<usize> {
 }
 
 /// Twelve random changes among up to five processes.
-fn a_life(seed: u64, by: By, delays: Delays) {
-    let mut sizes = World::new(seed, by, 1, delays);
+fn a_life(seed: u64, elector: Elector, delays: Delays) {
+    let mut sizes = World::new(seed, elector, 1, delays);
     let roles = 1 + pick(&mut sizes, 20);
-    let mut world = World::new(seed, by, roles, delays);
+    let mut world = World::new(seed, elector, roles, delays);
     world.join(None);
     world.run_for(MINUTE);
     assert_eq!(world.held(), [roles]);
@@ -150,14 +149,9 @@ fn a_life(seed: u64, by: By, delays: Delays) {
 #[test]
 fn shares_are_fair_within_a_minute_of_each_change() {
     for seed in 0..200 {
-        a_life(seed, By::Count, SHORT_DELAYS);
-    }
-}
-
-#[test]
-fn with_the_group_shares_are_fair_within_a_minute_of_each_change() {
-    for seed in 0..200 {
-        a_life(seed, By::Assignment, SHORT_DELAYS);
+        for elector in [LOG, GROUP, GROUP_WITHOUT_PATIENCE] {
+            a_life(seed, elector, SHORT_DELAYS);
+        }
     }
 }
 
@@ -170,14 +164,14 @@ fn late_and_lost_hellos_cost_no_more_than_their_interval() {
         hello_latency: Duration::from_secs(1),
     };
     for seed in 0..200 {
-        a_life(seed, By::Count, delays);
-        a_life(seed, By::Assignment, delays);
+        a_life(seed, LOG, delays);
+        a_life(seed, GROUP, delays);
     }
 }
 
 /// Changes come faster than the shares can be balanced. A minute after the last one the shares are fair.
-fn a_storm(seed: u64, by: By, with_deaths: bool) {
-    let mut world = World::new(seed, by, 6, SHORT_DELAYS);
+fn a_storm(seed: u64, elector: Elector, with_deaths: bool) {
+    let mut world = World::new(seed, elector, 6, SHORT_DELAYS);
     for _ in 0..4 {
         world.join(None);
     }
@@ -202,25 +196,24 @@ fn a_storm(seed: u64, by: By, with_deaths: bool) {
     // The death of a process that led no role is noticed only when its last hello has expired.
     world.run_for(MINUTE + if with_deaths { HELLO_HOLDS } else { Duration::ZERO });
     let held = world.held();
-    assert!(is_fair(&held, 6), "seed {seed}, {by:?}, {with_deaths}: {held:?}");
+    assert!(is_fair(&held, 6), "seed {seed}, {elector:?}, {with_deaths}: {held:?}");
 }
 
 #[test]
 fn after_a_storm_shares_are_fair_within_a_minute() {
     for seed in 0..100 {
-        for by in [By::Assignment, By::Count] {
-            a_storm(seed, by, false);
-            a_storm(seed, by, true);
+        for elector in [LOG, GROUP, GROUP_WITHOUT_PATIENCE] {
+            a_storm(seed, elector, false);
+            a_storm(seed, elector, true);
         }
     }
 }
 
 /// Jobs end one after the other with `--restart no`: their processes leave these roles, and stand for the others.
-fn a_life_of_jobs_that_end(seed: u64, by: By, patience: Patience) {
-    let mut sizes = World::new(seed, by, 1, SHORT_DELAYS);
+fn a_life_of_jobs_that_end(seed: u64, elector: Elector) {
+    let mut sizes = World::new(seed, elector, 1, SHORT_DELAYS);
     let roles = 1 + pick(&mut sizes, 10);
-    let mut world = World::new(seed, by, roles, SHORT_DELAYS);
-    world.patience = patience;
+    let mut world = World::new(seed, elector, roles, SHORT_DELAYS);
     for _ in 0..3 {
         world.join(None);
     }
@@ -233,11 +226,11 @@ fn a_life_of_jobs_that_end(seed: u64, by: By, patience: Patience) {
         for role in 0..roles {
             let is_led = world.leaders()[role].is_some();
             let is_stood_for = (0..world.processes.len()).any(|process| stands_for(process, role));
-            assert_eq!(is_led, is_stood_for, "seed {seed}, {by:?}: role {role}");
+            assert_eq!(is_led, is_stood_for, "seed {seed}, {elector:?}: role {role}");
         }
         let hand_overs = world.hand_overs;
         world.run_for(MINUTE * 10);
-        assert_eq!(world.hand_overs, hand_overs, "seed {seed}, {by:?}: nothing moves when nothing changes");
+        assert_eq!(world.hand_overs, hand_overs, "seed {seed}, {elector:?}: nothing moves when nothing changes");
         let role = pick(&mut world, roles);
         world.end_job(role);
         if pick(&mut world, 6) == 0 {
@@ -249,12 +242,8 @@ fn a_life_of_jobs_that_end(seed: u64, by: By, patience: Patience) {
 #[test]
 fn roles_are_handed_only_to_those_that_stand_for_them_and_come_to_rest() {
     for seed in 0..60 {
-        for (by, patience) in [
-            (By::Assignment, Patience::For(PATIENCE)),
-            (By::Assignment, Patience::Never),
-            (By::Count, Patience::For(PATIENCE)),
-        ] {
-            a_life_of_jobs_that_end(seed, by, patience);
+        for elector in [LOG, GROUP, GROUP_WITHOUT_PATIENCE] {
+            a_life_of_jobs_that_end(seed, elector);
         }
     }
 }
@@ -262,8 +251,8 @@ fn roles_are_handed_only_to_those_that_stand_for_them_and_come_to_rest() {
 /// The next change does not wait until the roles are spread.
 #[test]
 fn a_rolling_restart_ends_fair() {
-    for seed in 0..20 {
-        let mut world = World::new(seed, By::Count, 20, SHORT_DELAYS);
+    for (seed, elector) in (0..20).flat_map(|seed| [(seed, LOG), (seed, GROUP)]) {
+        let mut world = World::new(seed, elector, 20, SHORT_DELAYS);
         let mut running: Vec<usize> = (0..4).map(|_| world.join(None)).collect();
         world.run_for(MINUTE);
         for process in &mut running {
@@ -281,9 +270,9 @@ fn a_rolling_restart_ends_fair() {
 /// A rolling restart with a longer list of roles. A process does not know who leads the roles that only the others have.
 #[test]
 fn while_roles_are_added_nothing_moves_without_end() {
-    for seed in 0..60 {
+    for (seed, elector) in (0..60).flat_map(|seed| [(seed, LOG), (seed, GROUP)]) {
         let roles = if seed % 2 == 0 { 6 } else { 11 };
-        let mut world = World::new(seed, By::Count, roles, SHORT_DELAYS);
+        let mut world = World::new(seed, elector, roles, SHORT_DELAYS);
         let mut running: Vec<usize> = (0..3).map(|_| world.join_with_list(4)).collect();
         world.run_for(MINUTE);
         for process in &mut running {
@@ -302,8 +291,8 @@ fn while_roles_are_added_nothing_moves_without_end() {
 
 #[test]
 fn no_candidate_exceeds_its_limit() {
-    for seed in 0..20 {
-        let mut world = World::new(seed, By::Count, 9, SHORT_DELAYS);
+    for (seed, elector) in (0..20).flat_map(|seed| [(seed, LOG), (seed, GROUP)]) {
+        let mut world = World::new(seed, elector, 9, SHORT_DELAYS);
         for _ in 0..3 {
             world.join(Some(2));
             world.run_for(MINUTE);
@@ -321,10 +310,17 @@ fn no_candidate_exceeds_its_limit() {
     }
 }
 
-/// A role that is handed to a process which does not take it goes to another, and is not handed over repeatedly.
+/// A role that is handed to a process which does not take it goes to another, and is not handed over repeatedly. The group does not notice that
+/// the process takes nothing.
 #[test]
 fn a_candidate_that_takes_nothing_is_soon_excluded() {
-    let mut world = World::new(7, By::Count, 12, SHORT_DELAYS);
+    for elector in [LOG, GROUP, GROUP_WITHOUT_PATIENCE] {
+        takes_nothing(elector);
+    }
+}
+
+fn takes_nothing(elector: Elector) {
+    let mut world = World::new(7, elector, 12, SHORT_DELAYS);
     world.join(None);
     world.join(None);
     world.run_for(MINUTE);
@@ -340,26 +336,10 @@ fn a_candidate_that_takes_nothing_is_soon_excluded() {
     assert_eq!(world.held(), [4, 4, 4], "it is tried again in the end");
 }
 
-/// The same with the group elector, whose group does not notice that the process takes nothing.
-#[test]
-fn a_role_that_the_groups_choice_does_not_take_is_offered_less_and_less_often() {
-    let mut world = World::new(7, By::Assignment, 12, SHORT_DELAYS);
-    let broken = world.join(None);
-    world.processes[broken].as_mut().unwrap().is_broken = true;
-    world.join(None);
-    world.join(None);
-    world.run_for(MINUTE * 30);
-    assert!((4..=60).contains(&world.hand_overs), "{} of its four roles in half an hour", world.hand_overs);
-    assert_eq!(world.held().iter().sum::<usize>(), 12);
-    world.processes[broken].as_mut().unwrap().is_broken = false;
-    world.run_for(MINUTE * 11);
-    assert_eq!(world.held(), [4, 4, 4]);
-}
-
 #[test]
 fn a_thousand_roles_on_three_candidates() {
     const ROLES: usize = 1_000;
-    let mut world = World::new(1, By::Count, ROLES, SHORT_DELAYS);
+    let mut world = World::new(1, LOG, ROLES, SHORT_DELAYS);
     world.join(None);
     world.run_for(MINUTE);
     for next in [

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use neli_proto::precedence::{RANDOM_DELAY, Standing};
 use neli_proto::record::MemberId;
-use neli_proto::spread::{By, Holding, PATIENCE, Settings, Spread};
+use neli_proto::spread::{Holding, PATIENCE, Settings, Spread};
 use neli_proto::time::Time;
-use neli_proto::timings::Patience;
+use neli_proto::timings::{Elector, Patience};
 
 /// The state of a process in one role.
 #[derive(Clone, Debug)]
@@ -23,8 +23,6 @@ pub(crate) struct RoleState {
     pub(crate) why: &'static str,
     /// The group's information about its partition.
     pub(crate) standing: Standing,
-    /// Whether the member that has the partition is possibly one that does not lead the role.
-    pub(crate) holder_may_be_idle: bool,
     /// The time since which it may claim, apart from its claim delay.
     pub(crate) open_since: Option<Time>,
     pub(crate) own: Own,
@@ -52,9 +50,7 @@ pub(crate) struct Process {
     pub(crate) spread: Spread,
     pub(crate) role_states: Vec<RoleState>,
     pub(crate) max_roles: Option<u32>,
-    /// What decides which process should hold a role.
-    pub(crate) by: By,
-    pub(crate) patience: Patience,
+    pub(crate) elector: Elector,
     /// Whether it says hello but never claims.
     pub(crate) is_broken: bool,
     /// Its timeout.
@@ -66,8 +62,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn new(now: Time, member: MemberId, roles: usize, by: By, max_roles: Option<u32>) -> Self {
-        let settings = Settings { member: member.clone(), roles, by, is_on: true, max_roles };
+    pub(crate) fn new(now: Time, member: MemberId, roles: usize, elector: Elector, max_roles: Option<u32>) -> Self {
+        let settings = Settings { member: member.clone(), roles, is_on: true, max_roles };
         let state = RoleState {
             read: 0,
             leader: None,
@@ -75,7 +71,6 @@ impl Process {
             leader_died: false,
             why: "stopped",
             standing: Standing::Unknown,
-            holder_may_be_idle: false,
             open_since: None,
             own: Own::Nothing,
             extra: None,
@@ -87,8 +82,7 @@ impl Process {
             member,
             name: None,
             max_roles,
-            by,
-            patience: Patience::For(PATIENCE),
+            elector,
             is_broken: false,
             alarm: None,
             is_leaving: false,
@@ -118,21 +112,26 @@ impl Process {
         let state = &self.role_states[role];
         let is_free = state.own == Own::Nothing && state.cools_off.is_none() && !self.is_leaving && !self.is_broken;
         let since = state.open_since.filter(|_| is_free)?;
-        let extra = match &state.successor {
+        let spread = match &state.successor {
             None => state.extra?,
             Some(successor) if *successor == self.member => state.extra.map(|_| Duration::ZERO)?,
             Some(_) => state.extra?.max(PATIENCE),
         };
         let is_named = state.successor.as_ref() == Some(&self.member);
-        let is_never = self.patience == Patience::Never;
-        let (fixed, random) = match (self.by, state.standing) {
+        let is_after_another = state.standing == Standing::Assigned && !spread.is_zero();
+        let standing = if is_after_another { Standing::Elsewhere } else { state.standing };
+        let (fixed, random) = match (self.elector, standing) {
             _ if is_named => (Duration::ZERO, Duration::ZERO),
-            (By::Count, _) | (By::Assignment, Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
-            (By::Assignment, Standing::Elsewhere) if is_never && state.holder_may_be_idle => (PATIENCE, Duration::ZERO),
-            (By::Assignment, Standing::Elsewhere | Standing::Unknown) if is_never => return None,
-            (By::Assignment, Standing::Elsewhere) if !state.leader_died => (PATIENCE, Duration::ZERO),
-            (By::Assignment, Standing::Elsewhere | Standing::Unknown) => (Duration::ZERO, RANDOM_DELAY),
+            (Elector::Log, _) | (Elector::Group(_), Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
+            (Elector::Group(Patience::Never), Standing::Elsewhere) => (PATIENCE, Duration::ZERO),
+            (Elector::Group(Patience::Never), Standing::Unknown) => return None,
+            (Elector::Group(Patience::For(patience)), Standing::Elsewhere) if !state.leader_died => {
+                (patience, Duration::ZERO)
+            }
+            (Elector::Group(Patience::For(_)), Standing::Elsewhere | Standing::Unknown) => {
+                (Duration::ZERO, RANDOM_DELAY)
+            }
         };
-        Some((since, fixed + extra, random))
+        Some((since, fixed + spread, random))
     }
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
 use neli_proto::record::MemberId;
-use neli_proto::spread::{ASSIGNMENT_TAKES, Action, By, Holding, PATIENCE, Settings, Spread};
+use neli_proto::spread::{Action, Holding, PATIENCE, Settings, Spread};
 use neli_proto::time::Time;
 
 pub(crate) const START: Time = Time::from_nanos(1_000_000_000_000);
 
 pub(crate) fn settings(roles: usize) -> Settings {
-    Settings { member: "m1".into(), roles, by: By::Count, is_on: true, max_roles: None }
+    Settings { member: "m1".into(), roles, is_on: true, max_roles: None }
 }
 
 pub(crate) fn actions(spread: &mut Spread) -> Vec<Action> {
@@ -22,14 +22,14 @@ pub(crate) fn held_by(id: &str) -> Holding {
 }
 
 /// The roles that are handed over, and to which member, if no event comes for this time but the answer of the one that is asked.
-pub(crate) fn handed_over(spread: &mut Spread, from: Time, span: Duration) -> Vec<(usize, Option<MemberId>)> {
+pub(crate) fn handed_over(spread: &mut Spread, from: Time, span: Duration) -> Vec<(usize, MemberId)> {
     let mut handed = Vec::new();
     let mut now = from;
     loop {
         while let Some(action) = spread.poll_action() {
             match action {
                 Action::Ask { member, .. } => spread.hello_received(now, &member, None),
-                Action::Delay { .. } | Action::HolderMayBeIdle { .. } => {}
+                Action::Delay { .. } => {}
                 Action::HandOver { role, to } => handed.push((role, to)),
             }
         }
@@ -92,7 +92,7 @@ fn a_holder_of_more_roles_waits_longer() {
     spread.observe(START, 7, held_by("m2"));
     let mut extras = actions(&mut spread).into_iter().filter_map(|action| match action {
         Action::Delay { role: 7, extra } => Some(extra),
-        Action::Ask { .. } | Action::Delay { .. } | Action::HandOver { .. } | Action::HolderMayBeIdle { .. } => None,
+        Action::Ask { .. } | Action::Delay { .. } | Action::HandOver { .. } => None,
     });
     assert_eq!(extras.next_back(), Some(Some(Duration::from_millis(700))), "four more than the one that is to have it");
 }
@@ -100,13 +100,13 @@ fn a_holder_of_more_roles_waits_longer() {
 #[test]
 fn one_role_at_a_time_is_handed_over() {
     let mut spread = leads_all(settings(4));
-    assert_eq!(handed_over(&mut spread, START, Duration::from_secs(60)), [(3, Some("m2".into()))]);
+    assert_eq!(handed_over(&mut spread, START, Duration::from_secs(60)), [(3, "m2".into())]);
     let later = START + Duration::from_secs(60);
     spread.observe(later, 3, Holding::Ending);
     assert_eq!(handed_over(&mut spread, later, Duration::from_secs(9)), [], "its job takes long to stop");
     spread.observe(later, 3, Holding::Vacant { successor: Some("m2".into()) });
     spread.observe(later, 3, held_by("m2"));
-    assert_eq!(handed_over(&mut spread, later, Duration::from_secs(9)), [(2, Some("m2".into()))]);
+    assert_eq!(handed_over(&mut spread, later, Duration::from_secs(9)), [(2, "m2".into())]);
 }
 
 #[test]
@@ -141,88 +141,13 @@ fn no_more_roles_are_claimed_than_there_is_room_for() {
     assert_eq!(actions(&mut spread), [Action::Delay { role: 1, extra: None }], "what was to be told is told no more");
 }
 
-/// A process is notified of a revocation before it gets the new assignment. Until then the others wait for the new member.
-#[test]
-fn after_a_revoke_the_groups_new_choice_is_waited_for() {
-    for member in ["m1", "m2"] {
-        let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(1) });
-        spread.stand(START, 0, Standing::Elsewhere);
-        spread.observe(START, 0, if member == "m1" { Holding::Ending } else { held_by("m2") });
-        drop(actions(&mut spread));
-        spread.observe(START, 0, Holding::Vacant { successor: None });
-        spread.released(START, 0, &member.into(), "revoked");
-        let events = actions(&mut spread);
-        assert_eq!(events.last(), Some(&Action::Delay { role: 0, extra: Some(ASSIGNMENT_TAKES) }), "{member}");
-        spread.stand(START, 0, Standing::Assigned);
-        assert_eq!(actions(&mut spread), [Action::Delay { role: 0, extra: Some(Duration::ZERO) }]);
-    }
-}
-
-/// A role that its leader could not run, or was asked to give up, does not go back to that leader because the group assigns it.
-#[test]
-fn a_role_that_was_given_up_is_withheld_from_the_groups_choice() {
-    for (why, kept) in [("resigned", true), ("unhealthy", true), ("exited", true), ("spread", false)] {
-        let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(1) });
-        spread.hello_received(START, &"m2".into(), None);
-        spread.stand(START, 0, Standing::Elsewhere);
-        spread.observe(START, 0, held_by("m2"));
-        spread.released(START, 0, &"m2".into(), why);
-        spread.hello_received(START, &"m2".into(), None);
-        spread.observe(START, 0, Holding::Vacant { successor: None });
-        spread.observe(START, 0, Holding::Leading);
-        let expected: &[_] = if kept { &[] } else { &[(0, None)] };
-        assert_eq!(handed_over(&mut spread, START, Duration::from_secs(60)), expected, "{why}");
-    }
-}
-
-/// The time for which a role is withheld depends on how the last lead ended, and on whether another process holds two roles fewer.
-#[test]
-fn a_withheld_role_is_handed_over_in_the_end() {
-    let kept = [
-        ("stopped", 1, 1),
-        ("supervisor-died", 1, 20),
-        ("spread", 1, 30),
-        ("resigned", 1, 600),
-        ("resigned", 2, 30),
-        ("unhealthy", 2, 600),
-    ];
-    for (why, roles, seconds) in kept {
-        let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(roles) });
-        spread.hello_received(START, &"m2".into(), None);
-        spread.stand(START, 0, Standing::Elsewhere);
-        spread.observe(START, 0, held_by("m2"));
-        spread.observe(START, 0, Holding::Vacant { successor: None });
-        spread.released(START, 0, &"m2".into(), why);
-        (0..roles).for_each(|role| spread.observe(START, role, Holding::Leading));
-        let (before, just) = (Duration::from_millis(seconds * 1_000 - 1), Duration::from_millis(1));
-        assert_eq!(handed_over(&mut spread, START, before), [], "{why}, {roles}");
-        assert_eq!(handed_over(&mut spread, START + before, just), [(0, None)], "{why}, {roles}");
-    }
-}
-
-/// The group has assigned a role's partition to another member, but this process leads the role.
-#[test]
-fn with_the_group_the_assignment_decides() {
-    let mut spread = leads_all(Settings { by: By::Assignment, ..settings(4) });
-    assert_eq!(handed_over(&mut spread, START, Duration::from_secs(60)), [], "no assignment is known");
-    for (role, standing) in [(0, Standing::Assigned), (1, Standing::Elsewhere), (2, Standing::Elsewhere)] {
-        spread.stand(START, role, standing);
-    }
-    assert_eq!(handed_over(&mut spread, START, Duration::from_secs(60)), [(1, None)]);
-    let later = START + Duration::from_secs(60);
-    spread.observe(later, 1, Holding::Ending);
-    spread.observe(later, 1, Holding::Vacant { successor: None });
-    spread.observe(later, 1, Holding::Leading);
-    assert_eq!(handed_over(&mut spread, later, Duration::from_secs(60)), [(2, None)], "what nobody took is kept");
-}
-
 /// The process of an old hello may have left. A process that is present says another hello within the interval, or slightly later.
 #[test]
 fn a_hello_from_before_the_reading_holds_until_the_next_one_is_overdue() {
     let holds = HELLO_INTERVAL + Duration::from_secs(5);
     assert!(holds < HELLO_HOLDS);
     let just_before = holds.saturating_sub(Duration::from_millis(1));
-    for (after, handed) in [(just_before, vec![(3, Some("m2".into()))]), (holds, vec![])] {
+    for (after, handed) in [(just_before, vec![(3, "m2".into())]), (holds, vec![])] {
         let mut spread = Spread::new(START, settings(4));
         spread.received_earlier(START, &"m2".into(), None);
         drop(actions(&mut spread));
@@ -241,33 +166,7 @@ fn a_role_without_a_leader_for_ten_seconds_counts_in_no_share() {
     (3..6).for_each(|role| spread.observe(later, role, Holding::Leading));
     let (before, just) = (Duration::from_millis(4_999), Duration::from_millis(1));
     assert_eq!(handed_over(&mut spread, later, before), [], "three of six each, with the vacant ones");
-    assert_eq!(handed_over(&mut spread, later + before, just), [(5, Some("m2".into()))], "two of four each");
-}
-
-/// A resigned role goes back to the member chosen by the group only after ten seconds without a change, because another change may make
-/// the shares fair.
-#[test]
-fn a_hand_over_by_this_process_is_no_change_that_is_waited_for() {
-    for (is_another, seconds) in [(false, 30), (true, 35)] {
-        let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(5) });
-        spread.hello_received(START, &"m2".into(), None);
-        (0..2).for_each(|role| spread.stand(START, role, Standing::Elsewhere));
-        spread.observe(START, 0, held_by("m2"));
-        spread.observe(START, 0, Holding::Vacant { successor: None });
-        spread.released(START, 0, &"m2".into(), "resigned");
-        (0..4).for_each(|role| spread.observe(START, role, Holding::Leading));
-        assert_eq!(handed_over(&mut spread, START, Duration::from_secs(24)), [(1, None)]);
-        let later = START + Duration::from_secs(25);
-        if is_another {
-            spread.hello_received(later, &"m3".into(), None);
-            spread.observe(later, 4, held_by("m3"));
-        }
-        spread.observe(later, 1, Holding::Vacant { successor: None });
-        spread.observe(later, 1, held_by("m2"));
-        let (before, just) = (Duration::from_millis((seconds - 25) * 1_000 - 1), Duration::from_millis(1));
-        assert_eq!(handed_over(&mut spread, later, before), [], "{is_another}");
-        assert_eq!(handed_over(&mut spread, later + before, just), [(0, None)], "{is_another}");
-    }
+    assert_eq!(handed_over(&mut spread, later + before, just), [(5, "m2".into())], "two of four each");
 }
 
 #[test]
@@ -278,4 +177,83 @@ fn where_nothing_is_moved_nothing_is_due() {
     spread.handle_timeout(START);
     let handed = actions(&mut spread).iter().any(|action| matches!(action, Action::HandOver { .. }));
     assert_eq!((handed, spread.poll_timeout()), (false, None));
+}
+
+/// Two of four roles are vacant, of which each of two processes is to have one.
+fn beside_two_vacancies(standing: [Standing; 2]) -> Spread {
+    let mut spread = Spread::new(START, settings(4));
+    spread.hello_received(START, &"m2".into(), None);
+    spread.observe(START, 2, Holding::Leading);
+    spread.observe(START, 3, held_by("m2"));
+    for (role, standing) in (0..).zip(standing) {
+        spread.stand(START, role, standing);
+        spread.observe(START, role, Holding::Vacant { successor: None });
+    }
+    spread
+}
+
+/// By its number alone role 0 is this process's, and role 1 the other's.
+#[test]
+fn below_its_share_a_process_claims_first_what_the_group_has_assigned_to_it() {
+    use Standing::{Assigned, Elsewhere, Unknown};
+    let patience = PATIENCE;
+    for (standing, extras) in [
+        ([Unknown, Unknown], [Duration::ZERO, patience]),
+        ([Assigned, Elsewhere], [Duration::ZERO, patience]),
+        ([Elsewhere, Assigned], [patience, Duration::ZERO]),
+        // Its share is two.
+        ([Assigned, Assigned], [Duration::ZERO, patience]),
+    ] {
+        let mut spread = beside_two_vacancies(standing);
+        let delays: Vec<_> = actions(&mut spread);
+        for (role, extra) in (0..).zip(extras) {
+            let delay = Action::Delay { role, extra: Some(extra) };
+            assert!(delays.contains(&delay), "{standing:?}: {delays:?}");
+        }
+    }
+}
+
+/// The leader named it, or has given the role up itself.
+#[test]
+fn an_assignment_counts_for_nothing_beside_a_named_successor_or_after_giving_the_role_up() {
+    let delay = |spread: &mut Spread| {
+        let extra = |action| if let Action::Delay { role: 0, extra } = action { extra } else { None };
+        actions(spread).into_iter().filter_map(extra).next_back()
+    };
+    let patience = Some(PATIENCE);
+    for (successor, gives_up, expected) in [(Some("m2"), false, patience), (None, true, patience), (None, false, None)]
+    {
+        let mut spread = beside_two_vacancies([Standing::Assigned, Standing::Unknown]);
+        spread.observe(START, 0, Holding::Vacant { successor: successor.map(Into::into) });
+        if gives_up {
+            spread.released(START, 0, &"m1".into(), "resigned");
+        }
+        assert_eq!(delay(&mut spread), Some(expected.unwrap_or_default()), "{successor:?} {gives_up}");
+    }
+}
+
+/// The group never decides which process keeps a role, only which of several goes.
+#[test]
+fn of_several_roles_one_that_is_assigned_to_another_goes_first() {
+    for (elsewhere, expected) in [(vec![], 3), (vec![1], 1), (vec![0, 2], 2), (vec![0, 1, 2, 3], 3)] {
+        let mut spread = leads_all(settings(4));
+        for role in 0..4 {
+            let standing = if elsewhere.contains(&role) { Standing::Elsewhere } else { Standing::Assigned };
+            spread.stand(START, role, standing);
+        }
+        let handed = handed_over(&mut spread, START, Duration::from_secs(60));
+        assert_eq!(handed, [(expected, "m2".into())], "{elsewhere:?}");
+    }
+}
+
+/// Whatever the group says, a process that holds its share keeps its roles.
+#[test]
+fn a_role_that_is_assigned_to_another_is_kept() {
+    let mut spread = Spread::new(START, settings(4));
+    spread.hello_received(START, &"m2".into(), None);
+    for role in 0..4 {
+        spread.stand(START, role, Standing::Elsewhere);
+        spread.observe(START, role, if role < 2 { Holding::Leading } else { held_by("m2") });
+    }
+    assert_eq!(handed_over(&mut spread, START, Duration::from_secs(3_600)), []);
 }

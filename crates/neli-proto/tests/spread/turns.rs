@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use neli_proto::precedence::Standing;
 use neli_proto::record::MemberId;
-use neli_proto::spread::{Action, By, Holding, PATIENCE, Settings, Spread};
+use neli_proto::spread::{Action, Holding, PATIENCE, Spread};
 
 use crate::rules::{START, actions, handed_over, held_by, settings};
 
@@ -72,7 +71,7 @@ fn a_holder_of_one_more_waits_before_it_hands_over() {
         if !wait.is_zero() {
             assert_eq!(handed_over(&mut spread, later, before), []);
         }
-        assert_eq!(handed_over(&mut spread, later + before, MILLISECOND), [(last, Some("m2".into()))], "{roles}");
+        assert_eq!(handed_over(&mut spread, later + before, MILLISECOND), [(last, "m2".into())], "{roles}");
     }
 }
 
@@ -88,54 +87,6 @@ fn a_role_is_not_handed_back_while_another_can_be() {
         (0..4).for_each(|role| spread.observe(START, role, Holding::Leading));
         // Otherwise it hands over the role that it took last.
         let first = handed_over(&mut spread, START, Duration::from_secs(2));
-        assert_eq!(first, [(handed, Some(MemberId::from("m2")))], "{from}");
+        assert_eq!(first, [(handed, MemberId::from("m2"))], "{from}");
     }
-}
-
-/// With the group: a role that its leader left without a release is withheld until the group has noticed the leader's death, even if
-/// that is not fair.
-#[test]
-fn a_role_taken_after_a_silence_is_withheld_until_the_death_is_known() {
-    for roles in [1, 3] {
-        let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(roles) });
-        spread.hello_received(START, &"m3".into(), None);
-        spread.stand(START, 0, Standing::Elsewhere);
-        spread.observe(START, 0, held_by("m2"));
-        (0..roles).for_each(|role| spread.observe(START, role, Holding::Leading));
-        let before = Duration::from_millis(19_999);
-        assert_eq!(handed_over(&mut spread, START, before), [], "{roles}");
-        assert_eq!(handed_over(&mut spread, START + before, MILLISECOND), [(0, None)], "{roles}");
-    }
-}
-
-/// A role that the group's member did not take is withheld for twice as long at each repetition. The count starts again after twenty
-/// minutes.
-#[test]
-fn a_refusal_of_long_ago_no_longer_counts() {
-    let in_a_row = Duration::from_secs(20 * 60);
-    for (after, seconds) in [(in_a_row.saturating_sub(MILLISECOND), 60), (in_a_row, 30)] {
-        let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(1) });
-        spread.stand(START, 0, Standing::Elsewhere);
-        for now in [START, START + after] {
-            spread.observe(now, 0, held_by("m2"));
-            spread.observe(now, 0, Holding::Vacant { successor: None });
-            spread.released(now, 0, &"m2".into(), "spread");
-            spread.observe(now, 0, Holding::Leading);
-        }
-        let (later, before) = (START + after, Duration::from_millis(seconds * 1_000 - 1));
-        assert_eq!(handed_over(&mut spread, later, before), [], "{after:?}");
-        assert_eq!(handed_over(&mut spread, later + before, MILLISECOND), [(0, None)], "{after:?}");
-    }
-}
-
-#[test]
-fn a_role_that_this_process_leads_by_assignment_needs_no_timer() {
-    let mut spread = Spread::new(START, Settings { by: By::Assignment, ..settings(1) });
-    spread.stand(START, 0, Standing::Assigned);
-    spread.observe(START, 0, Holding::Leading);
-    assert_eq!(handed_over(&mut spread, START, Duration::from_secs(60)), []);
-    let later = START + Duration::from_secs(60);
-    spread.stand(later, 0, Standing::Unknown);
-    drop(actions(&mut spread));
-    assert_eq!(spread.poll_timeout(), None);
 }

@@ -6,12 +6,16 @@ use std::time::Duration;
 
 use neli_proto::random::Random;
 use neli_proto::record::MemberId;
-use neli_proto::spread::{Action, By, Holding, PATIENCE};
+use neli_proto::spread::{Action, Holding, PATIENCE};
 use neli_proto::time::Time;
-use neli_proto::timings::Patience;
+use neli_proto::timings::{Elector, Patience};
 
 use super::group::Group;
 use super::process::{Own, Process};
+
+pub(crate) const LOG: Elector = Elector::Log;
+pub(crate) const GROUP: Elector = Elector::Group(Patience::For(PATIENCE));
+pub(crate) const GROUP_WITHOUT_PATIENCE: Elector = Elector::Group(Patience::Never);
 
 pub(crate) const LEASE: Duration = Duration::from_secs(20);
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
@@ -53,7 +57,6 @@ pub(crate) enum Entry {
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Hello {
     pub(crate) name: Option<&'static str>,
-    pub(crate) is_in_group: bool,
     /// The number of roles in its list.
     pub(crate) roles: usize,
     pub(crate) max_roles: Option<u32>,
@@ -125,8 +128,7 @@ pub(crate) enum Event {
 
 pub(crate) struct World {
     pub(crate) now: Time,
-    pub(crate) by: By,
-    pub(crate) patience: Patience,
+    pub(crate) elector: Elector,
     pub(crate) delays: Delays,
     random: Random,
     pub(crate) journals: Vec<Vec<Entry>>,
@@ -139,8 +141,6 @@ pub(crate) struct World {
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     count: u64,
     pub(crate) hand_overs: usize,
-    /// The number of leaders that were stopped because the group revoked their partition.
-    pub(crate) revokes: usize,
     /// The number of claims that took effect.
     pub(crate) wins: usize,
     /// The last hello of each process.
@@ -152,11 +152,10 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, by: By, roles: usize, delays: Delays) -> Self {
+    pub(crate) fn new(seed: u64, elector: Elector, roles: usize, delays: Delays) -> Self {
         Self {
             now: Time::from_nanos(1_000_000_000_000),
-            by,
-            patience: Patience::For(PATIENCE),
+            elector,
             delays,
             group: Group::of(roles),
             random: Random::from_seed(seed),
@@ -167,7 +166,6 @@ impl World {
             events: BinaryHeap::new(),
             count: 0,
             hand_overs: 0,
-            revokes: 0,
             wins: 0,
             last_hellos: BTreeMap::new(),
             deaths: BTreeMap::new(),
@@ -295,14 +293,7 @@ impl World {
 
     pub(crate) fn hello_of(&self, process: usize, it: &Process) -> Hello {
         let roles = self.lists.get(&process).copied().unwrap_or(self.journals.len());
-        Hello {
-            name: it.name,
-            is_in_group: it.by == By::Assignment,
-            roles,
-            max_roles: it.max_roles,
-            asks: None,
-            leaves: false,
-        }
+        Hello { name: it.name, roles, max_roles: it.max_roles, asks: None, leaves: false }
     }
 
     fn append(&mut self, role: usize, entry: Entry) {
@@ -431,20 +422,16 @@ impl World {
                     let late = self.up_to(HEARTBEAT_INTERVAL);
                     self.at(self.now + late, Event::Beats { member });
                 }
-                Action::HolderMayBeIdle { role, may_be } => {
-                    it.role_states[role].holder_may_be_idle = may_be;
-                    self.await_claim(process, role);
-                }
                 Action::HandOver { role, to } => {
                     assert_eq!(it.role_states[role].own, Own::Leading, "what is handed over is held");
-                    it.role_states[role].successor.clone_from(&to);
+                    it.role_states[role].successor = Some(to.clone());
                     let stands_for_it = |other: &Process| other.role_states[role].own != Own::Done;
                     let mut others = self.processes.iter().flatten();
-                    let given = others.find(|other| Some(&other.member) == to.as_ref());
+                    let given = others.find(|other| other.member == to);
                     assert!(given.is_none_or(stands_for_it), "what is handed over is given to a candidate of the role");
                     self.hand_overs += 1;
                     let latency = self.delays.latency.max(self.delays.hello_latency);
-                    let died = to.as_ref().and_then(|to| self.deaths.get(to));
+                    let died = self.deaths.get(&to);
                     self.handed_to_the_dead += usize::from(died.is_some_and(|at| *at + latency < self.now));
                     self.stand_down(process, role, "spread");
                 }

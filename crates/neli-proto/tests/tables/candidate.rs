@@ -230,7 +230,7 @@ impl Fixture {
 
     fn answered(&mut self) {
         let (asked, end) = (self.now, self.end);
-        self.handle(Event::Answered { asked, start: 0, end, trusted: true });
+        self.handle(Event::Answered { asked, start: 0, end });
     }
 
     fn identified(&mut self, low: i64) {

@@ -216,7 +216,7 @@ fn shown(action: Action) -> Option<String> {
             LocalEvent::Fenced { .. } => "tell: fenced".to_owned(),
             LocalEvent::GuardIsMissing(true) => "tell: no guard".to_owned(),
             LocalEvent::GuardIsMissing(false) => "tell: a guard".to_owned(),
-            LocalEvent::HandOver { .. } | LocalEvent::HolderMayBeIdle(_) | LocalEvent::SpreadBy(_) => {
+            LocalEvent::HandOver { .. } | LocalEvent::SpreadBy(_) => {
                 panic!("the spread's: {event:?}")
             }
             LocalEvent::JobChanged(job) => match job.state {

@@ -75,11 +75,6 @@ impl Host for Driver {
     fn show(&mut self, note: many_roles::Note) {
         use many_roles::Note;
         match note {
-            Note::SpreadWithoutGroup { partitions } => self.warn(&format!(
-                "the topic has {partitions} partitions for {} roles: the group could not assign each candidate a fair share, so \
-                 the roles are spread as with the elector Log",
-                self.nodes.roles.len()
-            )),
             Note::SharesNoRole { warning } => self.warn(&warning),
             Note::Wait { why, until } => self.warn(&format!(
                 "{why}; that candidate may have left: this process claims nothing for {} s, unless it learns \
@@ -116,7 +111,6 @@ impl Host for Driver {
             | SessionEvent::Election { .. }
             | SessionEvent::Facts { .. }
             | SessionEvent::Hello { .. }
-            | SessionEvent::Moved(_)
             | SessionEvent::Refused { .. }
             | SessionEvent::Risks { .. }
             | SessionEvent::Unfit { .. } => {}

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use neli_proto::candidate;
@@ -22,7 +21,6 @@ use crate::clock;
 use crate::election::Elections;
 use crate::error::Error;
 use crate::event::{Event, Leader};
-use crate::kafka::embedded::Connection;
 use crate::kafka::event::{KafkaEvent, SessionEvent};
 use crate::kafka::source::Source;
 use crate::leadership::{Heard, Leadership};
@@ -40,8 +38,6 @@ const STUCK_AFTER: Duration = Duration::from_secs(20);
 /// The journals, as they are read.
 pub(super) struct Reading {
     elections: Elections,
-    /// The embedded broker. Its log may be empty because the broker before it died, which shows no vacancy.
-    embedded: Option<Arc<Connection>>,
     router: Router<KafkaReaders>,
     /// By how many partitions the candidates map roles to partitions; `None` with a single role, which is always in partition 0.
     mapping: Option<FollowedMapping>,
@@ -84,7 +80,6 @@ impl Reading {
             mapping: elections.are_many().then(|| FollowedMapping::new(&elections.typed())),
             counted: None,
             elections: elections.clone(),
-            embedded: source.access.embedded.clone(),
             // A topic that was created again may have another number of partitions, so each reader finds it by itself.
             router: Router::new(KafkaReaders::new(source, false, event_sender), roles),
             touched: (0..states.len()).collect(),
@@ -240,7 +235,6 @@ impl Reading {
             | SessionEvent::Group { .. }
             | SessionEvent::Hello { .. }
             | SessionEvent::HelloDelivered
-            | SessionEvent::Moved(_)
             | SessionEvent::Risks { .. }
             | SessionEvent::Unfit { .. } => {}
         }
@@ -276,9 +270,8 @@ impl Reading {
         self.touched.insert(at);
         let role = &mut self.roles[at];
         match event {
-            candidate::Event::Answered { asked, start, end, .. } => {
-                let trusted = self.embedded.as_ref().is_none_or(|broker| now >= broker.trusted_from());
-                match role.listener.answered(now, LogBounds { asked, start, end, trusted }) {
+            candidate::Event::Answered { asked, start, end } => {
+                match role.listener.answered(now, LogBounds { asked, start, end }) {
                     Ok(Some(from)) => self.router.read_from(now, number, from),
                     Ok(None) => {}
                     Err(_) => self.read_anew(now, number),
@@ -306,7 +299,6 @@ impl Reading {
             candidate::Event::Delivered { .. }
             | candidate::Event::GroupRefuses { .. }
             | candidate::Event::HelloReceived(_)
-            | candidate::Event::LogTrusted
             | candidate::Event::Named { .. }
             | candidate::Event::Revoked
             | candidate::Event::StandingChanged(_)

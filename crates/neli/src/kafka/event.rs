@@ -9,8 +9,6 @@ use neli_proto::kafka::Event;
 use neli_proto::time::Time;
 use neli_proto::topic::{Risk, TopicFacts, TopicIdentity};
 
-use crate::kafka::embedded::FoundBroker;
-
 /// An event that one of the threads of a client sends, except those of the consumer group ([`GroupEvent`](crate::kafka::group::GroupEvent)).
 /// The threads wait while the channel is full; the caller's thread never sends one.
 #[derive(Debug)]
@@ -151,9 +149,6 @@ pub enum SessionEvent {
     },
     /// A hello of this process with several roles is in the log.
     HelloDelivered,
-    /// The embedded broker has died, and another one runs at another address with an empty journal. To be passed to
-    /// [`Session::move_to`](crate::program::Session::move_to).
-    Moved(FoundBroker),
     /// Kafka or librdkafka refuses for good: one line with the cause, its value and the right value.
     Refused {
         /// The line.

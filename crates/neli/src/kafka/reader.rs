@@ -277,7 +277,7 @@ impl Asker {
             return ASK_INTERVAL;
         }
         self.reading.up();
-        self.reading.send_own(partition, Event::Answered { asked, start, end, trusted: true });
+        self.reading.send_own(partition, Event::Answered { asked, start, end });
         self.found = true;
         self.reaches_leaders_first = false;
         self.leaders = None;

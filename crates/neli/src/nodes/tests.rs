@@ -87,7 +87,7 @@ async fn what_others_wrote_is_passed_to_a_node_before_whatever_happens_to_it() {
     let mut nodes = nodes();
     perform_all(&mut nodes);
     happens(&mut nodes, KafkaEvent::Partitions(1));
-    let ends = candidate::Event::Answered { asked: clock::now(), start: 0, end: 0, trusted: true };
+    let ends = candidate::Event::Answered { asked: clock::now(), start: 0, end: 0 };
     happens(&mut nodes, KafkaEvent::Reading { reading: 1, partition: 0, event: ends });
     // A node that reads to the end is told at once, which shows it that it is there.
     another_writes(&mut nodes, 0);
@@ -168,7 +168,7 @@ async fn a_process_that_is_refused_for_its_mapping_waits_for_its_claims() {
     for event in [
         candidate::Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed },
         candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true },
-        candidate::Event::Answered { asked: now, start: 0, end: 0, trusted: true },
+        candidate::Event::Answered { asked: now, start: 0, end: 0 },
     ] {
         nodes.roles[0].node.handle(now, Event::Election(event));
     }

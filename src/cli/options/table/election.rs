@@ -60,8 +60,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Value("500ms"),
         section: Section::Election,
         help: "Time for which the group's choice alone may claim",
-        more: "never: the others never claim (not with --claim-delay or --priority; with --roles they do, after 500ms, \
-               while a process is there that may have the role's partition and does not lead it). Not with --elect log.",
+        more: "never: the others never claim (not with --claim-delay or --priority; with --roles they do, after 500ms). Not \
+               with --elect log.",
     },
     Opt {
         long: "claim-delay",

@@ -119,7 +119,6 @@ pub(super) const OPTIONS: &[Opt] = &[
         help: "Stand by again, or exit, when the lead is lost",
         more: "A lead is lost if it is revoked, resigned, superseded or fenced, if the job is unhealthy, if the guard \
                dies, or if <topic>.once can't be read or written. With exit, the status is 80, 81 or 82. With --roles, \
-               a revoked role is not lost, since the group shares the roles in this way; exit ends only the role that is \
-               lost.",
+               exit ends only the role that is lost, and none is revoked.",
     },
 ];

@@ -4,10 +4,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{JobRun, nanos};
-use crate::candidate::Elector;
 
-/// The time within which shares are fair after the last change (docs/protocol.md, Many roles in one process), if no role is withheld and no candidate is
-/// barred.
+/// The time within which shares are fair after the last change (docs/protocol.md, Many roles in one process), if no candidate is barred.
 pub const FAIR_WITHIN: Duration = Duration::from_mins(1);
 
 /// Shares that were fair for this time count as stable.
@@ -15,13 +13,6 @@ const STAYS_FAIR: Duration = Duration::from_secs(2);
 
 /// A candidate that did not take a role gets none from the one that handed it over for this time, doubled at each repetition.
 const BARRED: Duration = Duration::from_mins(1);
-
-/// A role that the group's member did not take is withheld from it for this time, doubled at each repetition, up to the limit above.
-const KEPT: Duration = Duration::from_secs(30);
-const KEPT_AT_MOST: Duration = Duration::from_mins(10);
-
-/// A role that was resigned is handed over only when nothing else has changed for this time, one role after another.
-const SETTLED: Duration = Duration::from_secs(10);
 
 /// The result of the check for fair shares.
 #[derive(Clone, Debug)]
@@ -124,55 +115,38 @@ pub struct RoleHistory<'a> {
     pub job_runs: &'a [JobRun],
 }
 
-/// How long after `from` a role may be withheld from a candidate, or a candidate may get none, according to the journals of the
-/// candidates that are present, which have these names.
+/// How long after `from` a candidate may get no role, according to the journals of the candidates that are present, which have these names.
 #[must_use]
-pub fn excuse(from: u64, roles: &[RoleHistory<'_>], names: &[String], elector: Elector) -> Duration {
+pub fn excuse(from: u64, roles: &[RoleHistory<'_>], names: &[String]) -> Duration {
     let mut bars: HashMap<(String, String), (u32, u64)> = HashMap::new();
-    let mut until = from;
-    let mut resigned = 0;
     for RoleHistory { lines, job_runs } in roles {
         let mut release = Value::Null;
-        let mut refusals: HashMap<String, u32> = HashMap::new();
-        let mut last = (None, String::new());
         for line in lines.iter().filter(|line| line["verdict"] == "effective") {
             let record = &line["record"];
-            let text = |field: &str| record[field].as_str().unwrap_or_default().to_owned();
             if record["kind"] == "release" {
                 release = record.clone();
             }
             if record["kind"] != "claim" {
                 continue;
             }
-            let (why, successor) = (release["why"].take(), release["successor"].take());
+            let Value::Object(mut release) = release.take() else { continue };
+            let mut taken = |field: &str| match release.remove(field) {
+                Some(Value::String(text)) => text,
+                _ => String::new(),
+            };
+            let (why, to, giver) = (taken("why"), taken("successor"), taken("name"));
+            if why != "spread" {
+                continue;
+            }
             let led = job_runs.iter().rev().find(|job_run| Some(job_run.term) == line["offset"].as_u64());
             let at = led.map_or(0, |job_run| job_run.span.0);
-            let name = text("name");
-            let mut kept = None;
-            if why == "spread"
-                && let (Elector::Log, Some(to)) = (elector, successor.as_str())
-            {
-                let giver = release["name"].as_str().unwrap_or_default().to_owned();
-                let bar = bars.entry((giver, to.to_owned())).or_default();
-                *bar = if to == text("member") { (0, 0) } else { (bar.0 + 1, at + nanos(twice(BARRED, bar.0))) };
-            } else if why == "spread" {
-                let count = refusals.entry(name.clone()).or_default();
-                kept = Some(at + nanos(twice(KEPT, *count).min(KEPT_AT_MOST)));
-                *count += 1;
-            } else if why == "resigned" {
-                kept = Some(at + nanos(KEPT));
-            }
-            last = (kept, name);
-            resigned += u32::from(why == "resigned");
-        }
-        if let Some(kept) = last.0.filter(|_| names.contains(&last.1)) {
-            until = until.max(kept);
+            let is_taken = record["member"] == *to;
+            let bar = bars.entry((giver, to)).or_default();
+            *bar = if is_taken { (0, 0) } else { (bar.0 + 1, at + nanos(twice(BARRED, bar.0))) };
         }
     }
     let barred = bars.iter().filter(|((giver, _), _)| names.contains(giver)).map(|(_, (_, until))| *until);
-    let until = barred.max().unwrap_or_default().max(until);
-    let most = u32::try_from(roles.len()).expect("a small number");
-    Duration::from_nanos(until - from) + SETTLED * resigned.min(most) * u32::from(elector == Elector::Group)
+    Duration::from_nanos(barred.max().unwrap_or_default().max(from) - from)
 }
 
 /// How many releases for a fair share name a successor that wrote no claim and no beat after that, in any role: it was dead by then. The lines
@@ -186,7 +160,6 @@ pub fn handed_to_the_dead<'a>(lines: impl Iterator<Item = &'a Value> + Clone) ->
         *newest = text(&line["ts"]).max(std::mem::take(newest));
     }
     let named = lines.filter(|line| line["verdict"] == "effective" && line["record"]["why"] == "spread");
-    let named = named.filter(|line| line["record"]["successor"].is_string());
     named.filter(|line| last.get(&text(&line["record"]["successor"])).is_none_or(|at| *at < text(&line["ts"]))).count()
 }
 

@@ -1,6 +1,7 @@
 //! The reader of a machine.
 
 use neli_proto::candidate;
+use neli_proto::node;
 use neli_proto::record::{Body, Offset, Record};
 use neli_proto::time::Time;
 
@@ -57,10 +58,8 @@ impl Machine {
                 self.reader.next = Some(next);
                 candidate::Event::ReachedEnd { next }
             }
-            Some(Reading::OutOfRange) => {
-                self.cut_off = false;
-                candidate::Event::HistoryCut
-            }
+            Some(Reading::OutOfRange) if self.cut_off => return self.learn_that_broker_ended(now, setup, actions),
+            Some(Reading::OutOfRange) => candidate::Event::HistoryCut,
             Some(Reading::Record(offset, slot)) => {
                 (self.reader.next, self.reader.waits) = (Some(offset + 1), false);
                 let record = match slot {
@@ -84,11 +83,25 @@ impl Machine {
         }
     }
 
-    /// Handles the broker's death. Its successor has another address, and none of the records.
+    /// Handles the end of the embedded broker, which the supervisor learns of by its next reading.
     pub(crate) fn lose_broker(&mut self) {
-        self.reader.answer = None;
-        self.late_answer = None;
-        self.reader.next = self.reader.next.map(|_| -1);
-        self.cut_off = self.reader.next.is_some();
+        self.reader = Reader { next: Some(-1), lags: self.reader.lags, ..Reader::default() };
+        (self.late_answer, self.identity_asked) = (None, None);
+        self.cut_off = true;
+    }
+
+    /// Lets the supervisor learn that the broker has ended: the process ends too. A job that runs is stopped in order.
+    fn learn_that_broker_ended(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
+        self.reader = Reader::default();
+        self.node.handle(now, node::Event::Refused { error: "the broker has ended".into() });
+        if self.node.leads().is_none() {
+            self.hear_of_election(now, candidate::Event::HistoryCut);
+        }
+        self.perform(now, setup, actions);
+    }
+
+    /// Whether the supervisor knows that the broker has ended.
+    pub(super) fn knows_that_broker_ended(&self) -> bool {
+        self.cut_off && self.reader.next.is_none()
     }
 }

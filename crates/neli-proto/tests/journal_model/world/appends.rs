@@ -17,7 +17,7 @@ use crate::setup::{NAMES, Who};
 
 impl World {
     pub(super) fn answer(&mut self, who: Who) {
-        let (now_bounds, trusted) = (self.bounds(), !self.remade);
+        let now_bounds = self.bounds();
         self.at(who, |machine, now, (setup, actions)| {
             let (asked, (start, end)) = match machine.reader.asked.take() {
                 Some(asked) => (asked, machine.reader.answer.take().unwrap_or(now_bounds)),
@@ -26,7 +26,7 @@ impl World {
                     None => return,
                 },
             };
-            machine.tell(now, candidate::Event::Answered { asked, start, end, trusted }, setup, actions);
+            machine.tell(now, candidate::Event::Answered { asked, start, end }, setup, actions);
         });
     }
 

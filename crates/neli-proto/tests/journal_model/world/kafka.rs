@@ -5,9 +5,11 @@ use std::rc::Rc;
 use neli_proto::record::What;
 
 use crate::flaws::{WorldFlaw, is_flawed};
+use crate::guard::Life;
 use crate::kafka::Log;
+use crate::machine::Machine;
 use crate::setup::Who;
-use crate::world::{Known, World};
+use crate::world::{Broker, Known, World};
 
 impl World {
     /// Appends a record under way to the log.
@@ -50,14 +52,24 @@ impl World {
         self.at(who, |machine, now, (setup, actions)| machine.read(now, &log.part, setup, actions));
     }
 
-    /// Replaces the broker by one with an empty log.
-    pub(super) fn remake(&mut self) {
-        self.remade = !is_flawed(WorldFlaw::NewLogTrusted);
+    /// Ends the embedded broker, and its log with it.
+    pub(super) fn end_broker(&mut self) {
+        self.broker = Broker::Dead;
         self.flying.clear();
         self.log = Known::new(Log::with_others(0, self.now));
         for who in 0..self.machines.len() {
             self.at(who, |machine, _, _| machine.lose_broker());
         }
+    }
+
+    /// Whether a new embedded broker serves: no process of the one before it is left that could have a job.
+    pub(super) fn may_have_new_broker(&self) -> bool {
+        let is_gone = |machine: &Machine| match () {
+            () if is_flawed(WorldFlaw::NewBrokerWaitsForNobody) => true,
+            () if is_flawed(WorldFlaw::NewBrokerForgetsGuards) => machine.life == Life::Dead,
+            () => machine.is_gone(),
+        };
+        self.broker == Broker::Dead && (0..self.machines.len()).filter_map(|who| self.machine(who)).all(is_gone)
     }
 
     /// Lets an operator ask the leader to resign.

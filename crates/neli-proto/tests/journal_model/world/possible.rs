@@ -7,7 +7,7 @@ use crate::guard::Life;
 use crate::machine::Machine;
 use crate::setup::Who;
 use crate::step::Step;
-use crate::world::World;
+use crate::world::{Broker, World};
 
 impl World {
     /// All possible next steps.
@@ -23,7 +23,7 @@ impl World {
                         steps.push(Step::Begin(who));
                     }
                 }
-                None if self.faults.begins > 0 => steps.push(Step::Begin(who)),
+                None if self.faults.begins > 0 && self.broker != Broker::Dead => steps.push(Step::Begin(who)),
                 None => {}
             }
         }
@@ -214,8 +214,11 @@ impl World {
         if faults.others > 0 {
             steps.push(Step::Other);
         }
-        if faults.remakes > 0 {
-            steps.push(Step::Remake);
+        if faults.broker_ends > 0 {
+            steps.push(Step::BrokerEnds);
+        }
+        if self.may_have_new_broker() {
+            steps.push(Step::BrokerBegins);
         }
         if faults.unnoticed_remakes > 0 {
             steps.push(Step::RemakeUnnoticed);

@@ -29,6 +29,8 @@ impl World {
                 format!("{} asks where the log ends; the answer {:?} is under way", NAMES[who], self.bounds())
             }
             Step::Begin(who) => format!("{} begins", NAMES[who]),
+            Step::BrokerBegins => "a new embedded broker serves, with an empty log".to_owned(),
+            Step::BrokerEnds => "the embedded broker ends, and its log with it".to_owned(),
             Step::Capture(who) => format!("the answer {:?} to {} is under way", self.bounds(), NAMES[who]),
             Step::ChildEnds(who) => format!("what {}'s job left ends", NAMES[who]),
             Step::Compact(offset) => format!("[{offset}] is deleted"),
@@ -75,7 +77,6 @@ impl World {
                     None => format!("{} reads nothing", NAMES[who]),
                 }
             }
-            Step::Remake => "the broker dies, and a new one begins with an empty log".to_owned(),
             Step::RemakeUnnoticed => "the topic is deleted and made again".to_owned(),
             Step::Resign(who) => format!("[{end}] {} is asked to resign", NAMES[who]),
             Step::Resume(who) => format!("{}'s supervisor goes on", NAMES[who]),

@@ -33,7 +33,7 @@ fn leadership_after(passed: Duration, trouble: Option<&str>, end: i64, records: 
     let began = clock::now();
     role.set_trouble(trouble);
     let mut tell = |event| role.node.handle(began, node::Event::Election(event));
-    tell(candidate::Event::Answered { asked: began, start: 0, end, trusted: true });
+    tell(candidate::Event::Answered { asked: began, start: 0, end });
     for (offset, (written_ms, text)) in (0..).zip(records) {
         let record = Record::parse(text.as_bytes());
         tell(candidate::Event::Read { offset, record, written_ms: Some(*written_ms) });
@@ -104,7 +104,7 @@ fn a_batch_that_can_not_be_decoded_is_a_warning_and_a_trouble() {
     let (commands, _) = mpsc::unbounded_channel();
     let shared = Shared { commands: Commands::new(0, commands), state: state.clone(), events };
     assert!(matches!(Election::joining(shared).leadership(), Leadership::Unknown { trouble: Some(_) }));
-    role.note(now, &candidate::Event::Answered { asked: now, start: 8, end: 8, trusted: true });
+    role.note(now, &candidate::Event::Answered { asked: now, start: 8, end: 8 });
     role.publish(true);
     assert_eq!(state.borrow().undecodable, None, "it was deleted");
 }

@@ -51,7 +51,7 @@ fn leadership(end: i64, records: &[(u64, u64, &str)], shown: u64) -> Leadership 
     let Fixture { reading, follower, .. } = &mut fixture;
     let began = clock::now();
     let after = |ms| began + Duration::from_millis(ms);
-    reading.handle_role_event(began, 0, candidate::Event::Answered { asked: began, start: 0, end, trusted: true });
+    reading.handle_role_event(began, 0, candidate::Event::Answered { asked: began, start: 0, end });
     for (offset, (read, written_ms, value)) in (0..).zip(records) {
         let record = candidate::Event::of_record(offset, Some(value.as_bytes()), Some(*written_ms));
         reading.handle_role_event(after(*read), 0, record);
@@ -106,7 +106,7 @@ fn a_record_of_one_role_costs_no_look_at_the_others() {
     let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings);
     let began = clock::now();
     reading.publish(began);
-    reading.handle_role_event(began, 1, candidate::Event::Answered { asked: began, start: 0, end: 0, trusted: true });
+    reading.handle_role_event(began, 1, candidate::Event::Answered { asked: began, start: 0, end: 0 });
     reading.handle_role_event(began, 1, candidate::Event::of_record(0, Some(CLAIM.as_bytes()), None));
     assert_eq!(reading.touched, BTreeSet::from([1]));
     let (overdue, lease_end) = (began + Duration::from_millis(3_200), began + Duration::from_secs(5));
@@ -140,11 +140,7 @@ fn a_role_without_records_is_vacant_once_the_candidates_partitions_are_known() {
         let began = clock::now();
         reading.handle(KafkaEvent::Partitions(3)).unwrap();
         for (role, end) in [(0, END), (1, 0)] {
-            reading.handle_role_event(
-                began,
-                role,
-                candidate::Event::Answered { asked: began, start: 0, end, trusted: true },
-            );
+            reading.handle_role_event(began, role, candidate::Event::Answered { asked: began, start: 0, end });
         }
         reading.handle_role_event(began, 0, candidate::Event::Passed { first: END - FIRST_SPAN, last: END - 2 });
         let claim = CLAIM.replace("-1", &(END - 2).to_string());
@@ -175,11 +171,7 @@ fn a_release_far_back_in_the_log_is_found() {
     let began = clock::now();
     // From where the log is read is the listener's business: this answers each question, and hands over all that there is from there on.
     for from in [20_000, 10_000, 0] {
-        reading.handle_role_event(
-            began,
-            0,
-            candidate::Event::Answered { asked: began, start: 0, end: END, trusted: true },
-        );
+        reading.handle_role_event(began, 0, candidate::Event::Answered { asked: began, start: 0, end: END });
         if from == 0 {
             for (offset, text) in [(0, CLAIM), (1, RELEASE)] {
                 let read = candidate::Event::of_record(offset, Some(text.as_bytes()), None);
@@ -200,7 +192,7 @@ fn a_reader_that_hands_over_nothing_is_replaced() {
     let reading = &mut fixture.reading;
     reading.start().unwrap();
     let began = clock::now();
-    reading.handle_role_event(began, 0, candidate::Event::Answered { asked: began, start: 0, end: 10, trusted: true });
+    reading.handle_role_event(began, 0, candidate::Event::Answered { asked: began, start: 0, end: 10 });
     let due = reading.publish(began).unwrap();
     reading.replace_stuck_readers(began + STUCK_AFTER / 2).unwrap();
     assert!(reading.router.has(1));
@@ -217,7 +209,7 @@ fn a_reader_that_hands_over_records_of_other_elections_is_not_replaced() {
     reading.start().unwrap();
     let read = |offset, record| KafkaEvent::Read { reading: 1, partition: 0, offset, record };
     let ends = |end| {
-        let event = candidate::Event::Answered { asked: clock::now(), start: 0, end, trusted: true };
+        let event = candidate::Event::Answered { asked: clock::now(), start: 0, end };
         KafkaEvent::Reading { reading: 1, partition: 0, event }
     };
     let claim = JournalRecord::Role(0, candidate::Event::of_record(0, Some(CLAIM.as_bytes()), None));

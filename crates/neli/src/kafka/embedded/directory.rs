@@ -1,11 +1,15 @@
-//! The directory by which the candidates of a user on a machine find the embedded broker.
+//! The directory by which the candidates of a user on a machine find the embedded broker, and the lock that tells a new broker whether a
+//! process of an earlier one is left.
 
-use std::ffi::OsStr;
-use std::fs::{self, DirBuilder};
+use std::ffi::{OsStr, c_int};
+use std::fmt;
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
 use nix::unistd::geteuid;
 
 /// The longest path of a socket, in bytes (`sockaddr_un` without the zero at its end).
@@ -18,15 +22,14 @@ pub struct BrokerDirectory {
 }
 
 impl BrokerDirectory {
-    /// The directory of this process's user: `$XDG_RUNTIME_DIR/neli-run`, else `/run/user/<uid>/neli-run`, else `/tmp/neli-run-<uid>`. It
-    /// is created if it is missing.
+    /// The directory of this process's user: `neli-run` below `runtime` (`XDG_RUNTIME_DIR`), else `/run/user/<uid>/neli-run`, else
+    /// `/tmp/neli-run-<uid>`. It is created if it is missing.
     ///
     /// # Errors
     ///
     /// It can't be created, or another user could enter it.
-    pub fn of_user() -> io::Result<Self> {
-        let variable = std::env::var_os("XDG_RUNTIME_DIR");
-        Self::at(&choose(variable.as_deref(), geteuid().as_raw(), Path::is_dir))
+    pub fn below(runtime: Option<&OsStr>) -> io::Result<Self> {
+        Self::at(&choose(runtime, geteuid().as_raw(), Path::is_dir))
     }
 
     /// This directory. It is created if it is missing.
@@ -72,11 +75,65 @@ impl BrokerDirectory {
         self.path.join("broker.lock")
     }
 
-    /// A file that exists from before the broker accepts its first candidate until it ends in order. A broker that finds it knows that the
-    /// previous one was killed, and that its own empty journal is not vacant yet.
-    #[must_use]
-    pub fn marker(&self) -> PathBuf {
-        self.path.join("broker.open")
+    /// Holds the lock of the candidates, beside others, until the file is closed: a candidate does so from before it reads the journal until
+    /// it ends, and a guard from before it starts a job. The lock belongs to this process alone (fcntl(2), `F_SETLK`): no process that it
+    /// starts has it. It is lost if the process closes the file by another descriptor, so nothing else in the process may open it.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be opened or locked.
+    pub fn hold(&self) -> io::Result<File> {
+        let file = self.candidates()?;
+        fcntl(&file, FcntlArg::F_SETLK(&whole_file(libc::F_RDLCK)))?;
+        Ok(file)
+    }
+
+    /// Another process that holds that lock. This process must not hold it, or loses it.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be opened, or the kernel can't be asked.
+    pub fn holder(&self) -> io::Result<Option<Left>> {
+        let mut lock = whole_file(libc::F_WRLCK);
+        fcntl(&self.candidates()?, FcntlArg::F_GETLK(&mut lock))?;
+        Ok((c_int::from(lock.l_type) != libc::F_UNLCK).then_some(Left { pid: lock.l_pid }))
+    }
+
+    fn candidates(&self) -> io::Result<File> {
+        File::options().create(true).truncate(false).read(true).write(true).open(self.path.join("candidates.lock"))
+    }
+}
+
+/// A process that an ended broker has left: a candidate or a guard.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Left {
+    /// 0 in another PID namespace.
+    pid: libc::pid_t,
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let process = match self.pid {
+            0 => "a process in another PID namespace".to_owned(),
+            pid => format!("process {pid}"),
+        };
+        write!(
+            f,
+            "the last broker has ended, and its journal with it, but {process}, which is a candidate of it or a guard, still runs, and so \
+             may its job; end it, or wait until it has ended"
+        )
+    }
+}
+
+/// A lock of this kind on a whole file.
+fn whole_file(kind: c_int) -> libc::flock {
+    libc::flock {
+        // The kinds are small numbers.
+        l_type: kind.try_into().unwrap_or_default(),
+        l_whence: libc::SEEK_SET.try_into().unwrap_or_default(),
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
     }
 }
 

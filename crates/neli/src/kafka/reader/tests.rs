@@ -226,7 +226,7 @@ fn an_answer_that_contradicts_what_was_read_is_passed_on_and_followed_by_another
     // The next offset to be read is 5.
     for (log, next_time) in [(0..5, ASK_INTERVAL), (0..3, RETRY), (6..9, RETRY), (5..9, ASK_INTERVAL)] {
         assert_eq!(asker.answered(0, Some(5), now, log.clone()), next_time, "{log:?}");
-        let answer = Event::Answered { asked: now, start: log.start, end: log.end, trusted: true };
+        let answer = Event::Answered { asked: now, start: log.start, end: log.end };
         let of_log = std::iter::from_fn(|| events.try_recv().ok())
             .filter_map(|event| if let KafkaEvent::Reading { event, .. } = event { Some(event) } else { None });
         assert_eq!(of_log.collect::<Vec<_>>(), [answer]);

@@ -65,7 +65,7 @@ impl Fixture {
     }
 
     fn ends(&mut self, reading: u32, partition: i32, end: i64) {
-        self.0.handle(NOW, reading, partition, &Event::Answered { asked: NOW, start: 0, end, trusted: true });
+        self.0.handle(NOW, reading, partition, &Event::Answered { asked: NOW, start: 0, end });
     }
 
     /// A record of this role.

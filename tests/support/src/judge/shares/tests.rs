@@ -100,25 +100,25 @@ fn run(term: u64, second: u64) -> JobRun {
     JobRun { span: (from, from + SECOND), ..JobRun::of_file(Path::new(&format!("0.0.{term}"))) }
 }
 
-fn seconds(elector: Elector, roles: &[(Vec<Value>, Vec<JobRun>)]) -> u64 {
+fn seconds(roles: &[(Vec<Value>, Vec<JobRun>)]) -> u64 {
     let roles: Vec<_> = roles.iter().map(|(lines, job_runs)| RoleHistory { lines: lines.clone(), job_runs }).collect();
     let names = ["a", "b"].map(str::to_owned);
-    excuse(BEGAN, &roles, &names, elector).as_secs()
+    excuse(BEGAN, &roles, &names).as_secs()
 }
 
 #[test]
 fn an_ordinary_journal_excuses_nothing() {
-    for elector in [Elector::Group, Elector::Log] {
-        let lines = vec![claim(1, "a"), release("stopped", "a", None), claim(3, "b")];
-        assert_eq!(seconds(elector, &[(lines, vec![run(1, 0), run(3, 10)])]), 0);
+    for why in ["stopped", "resigned"] {
+        let lines = vec![claim(1, "a"), release(why, "a", None), claim(3, "b")];
+        assert_eq!(seconds(&[(lines, vec![run(1, 0), run(3, 10)])]), 0, "{why}");
     }
 }
 
-/// With `log` a candidate that did not take the role that was handed to it gets none from that giver for a minute, then for two.
+/// A candidate that did not take the role that was handed to it gets none from that giver for a minute, then for two.
 #[test]
 fn a_candidate_that_took_no_role_is_barred() {
     let refused = |giver: &str| vec![claim(1, giver), release("spread", giver, Some("b")), claim(3, "c")];
-    let of = |lines: Vec<Value>| seconds(Elector::Log, &[(lines, vec![run(3, 10), run(5, 20)])]);
+    let of = |lines: Vec<Value>| seconds(&[(lines, vec![run(3, 10), run(5, 20)])]);
     assert_eq!(of(refused("a")), 70);
     assert_eq!(of(refused("gone")), 0, "that giver gives nothing any more");
     let twice = || [refused("a"), vec![release("spread", "a", Some("b"))]].concat();
@@ -126,35 +126,12 @@ fn a_candidate_that_took_no_role_is_barred() {
     assert_eq!(of([twice(), vec![claim(5, "b")]].concat()), 0, "it took the next");
 }
 
-/// With `group` a role is withheld from the member that did not take it for half a minute, then for a minute.
-#[test]
-fn a_role_that_was_not_taken_is_withheld() {
-    let spread = |to: &str, offset| vec![release("spread", "a", None), claim(offset, to)];
-    let of = |lines: Vec<Value>| seconds(Elector::Group, &[(lines, vec![run(3, 10), run(5, 20)])]);
-    assert_eq!(of(spread("b", 3)), 40);
-    assert_eq!(of(spread("gone", 3)), 0);
-    assert_eq!(of([spread("b", 3), spread("b", 5)].concat()), 20 + 60);
-    assert_eq!(of([spread("b", 3), vec![claim(5, "a")]].concat()), 0, "another has it");
-}
-
-/// With `group` roles that were resigned are handed over one after the other, each ten seconds after the last change.
-#[test]
-fn a_role_that_was_resigned_is_withheld() {
-    let resigned = || (vec![release("resigned", "a", None), claim(3, "b")], vec![run(3, 10)]);
-    assert_eq!(seconds(Elector::Log, &[resigned()]), 40);
-    assert_eq!(seconds(Elector::Group, &[resigned()]), 40 + 10);
-    assert_eq!(seconds(Elector::Group, &[resigned(), resigned()]), 40 + 20);
-    let (lines, runs) = resigned();
-    let often = (0..5).flat_map(|_| lines.clone()).collect();
-    assert_eq!(seconds(Elector::Group, &[(often, runs)]), 40 + 10, "no more than the roles");
-}
-
 #[test]
 fn a_record_without_effect_excuses_nothing() {
     let mut of_another = claim(3, "c");
     of_another["verdict"] = json!("void");
     let lines = vec![release("spread", "a", Some("b")), of_another];
-    assert_eq!(seconds(Elector::Log, &[(lines, vec![run(3, 10)])]), 0);
+    assert_eq!(seconds(&[(lines, vec![run(3, 10)])]), 0);
 }
 
 /// A record at this second, in any role's journal.
