@@ -20,8 +20,8 @@ use crate::process::descriptors::Reserve;
 use crate::process::ready::Ready;
 use crate::process::signals::Signals;
 use crate::process::timer::Timer;
-use crate::report::log::{Event as LogEvent, From, Logger};
-use crate::report::notes::{self, KnownLeader};
+use crate::report::events::{self, KnownLeader};
+use crate::report::log::{Event as LogEvent, Logger};
 use crate::report::notify::Notifier;
 use crate::supervise::embedded::EmbeddedBroker;
 use crate::supervise::job::GuardedJob;
@@ -80,11 +80,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, StartupError
     runtime.block_on(async move {
         let (mut main_loop, signals) = MainLoop::new(prepared, logger, time, has_terminal)?;
         let status = main_loop.run(signals).await;
-        main_loop.logger.event(&LogEvent::Exiting {
-            status: status.code(),
-            from: if status.is_jobs_own() { From::Job } else { From::NeliRun },
-            why: notes::of_exit(status, &main_loop.config, &main_loop.known_leader()),
-        });
+        main_loop.logger.event(&events::exiting(status, &main_loop.config, &main_loop.known_leader()));
         main_loop.logger.finish();
         main_loop.stderr.finish();
         main_loop.shell.die_of_signal();
@@ -96,7 +92,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, StartupError
 fn log_panics(logger: Logger) {
     panic::set_hook(Box::new(move |panic| {
         let message = format!("neli-run has a bug and ends: {panic}");
-        logger.event(&LogEvent::Error { message });
+        logger.event(&LogEvent::error(message));
         logger.finish();
     }));
 }
@@ -124,14 +120,7 @@ impl MainLoop {
         let Prepared { config, access, broker, job_maker, job, signals, bound } = prepared;
         let writes_to_file_alone = config.log.file.is_some() && config.commands.health.is_some();
         let stderr = if writes_to_file_alone { logger.on_stderr()? } else { logger.clone() };
-        logger.event(&LogEvent::Started {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            name: config.name.clone(),
-            member: job_maker.member.to_string(),
-            topic: config.election.topic.clone(),
-            elect: config.timings.elector().name().to_owned(),
-            lease: config.timings.lease(),
-        });
+        logger.event(&events::started(&config, &job_maker.member));
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
         for message in config.warnings.iter().cloned().chain(warning.map(|error| error.to_string())) {
             logger.warn(message);
@@ -289,19 +278,19 @@ impl MainLoop {
             self.tell_window(at, now, false);
             self.read_unread_facts(at, now);
             if let Some((message, _)) = self.nodes.roles[at].undecodable.poll(now) {
-                self.nodes.roles[at].logger.event(&LogEvent::Error { message });
+                self.nodes.roles[at].logger.event(&LogEvent::error(message));
             }
         }
         self.nodes.handle_timeout_of_many(now);
         self.settling.handle_timeout(now);
         if let Some((error, down)) = self.kafka.outage.poll(now) {
-            self.logger.event(&notes::of_outage(error, down));
+            self.logger.event(&events::broker_down(&error, down));
         }
         if let Some((error, _)) = self.kafka.group.poll(now) {
-            self.logger.warn(notes::of_group_refusal(self.config.timings.elector(), &error));
+            self.logger.event(&events::group_refuses(self.config.timings.elector(), &error));
         }
         while let Some((error, _)) = self.kafka.refused_appends.poll(now) {
-            self.logger.warn(notes::of_refused_append(&self.config.election.topic, &error));
+            self.logger.event(&events::append_refused(&self.config.election.topic, &error));
         }
     }
 
@@ -332,7 +321,7 @@ impl MainLoop {
 
     /// Ends the process with a refusal.
     fn refuse(&mut self, message: String) -> ExitStatus {
-        self.logger.event(&LogEvent::Error { message });
+        self.logger.event(&LogEvent::error(message));
         *self.ending.get_or_insert(ExitStatus::Refused)
     }
 }

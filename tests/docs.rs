@@ -57,8 +57,7 @@ fn the_tables_of_the_options_match_the_program() {
 
 #[test]
 fn the_page_about_json_lists_every_event_of_the_log() {
-    let page = fs::read_to_string(root("docs/json.md")).unwrap();
-    keep("docs/json.md", &with_block(&page, "log-events", &log_events::table()));
+    log_events::compare();
 }
 
 /// A page names the tests that show a claim: a file, and then, in the same paragraph or row, tests in that file.

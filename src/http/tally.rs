@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use neli_proto::candidate::Milestone;
-use neli_proto::node::Note;
-use neli_proto::supervisor::{self, JobStatus};
+use neli_proto::note::Note;
+use neli_proto::supervisor::JobStatus;
 use neli_proto::time::Time;
 
 /// The counters of one election since this process started.
@@ -25,11 +24,11 @@ pub(super) const RESULTS: [&str; 3] = ["success", "failure", "signal"];
 impl Tally {
     /// Counts a note.
     pub(crate) const fn note(&mut self, note: &Note) {
-        if let Note::Milestone(Milestone::Fenced { .. }) = note {
+        if let Note::Fenced { .. } = note {
             self.fences += 1;
-        } else if let Note::Job { note: supervisor::Note::Restarting { .. }, .. } = note {
+        } else if let Note::Restarting { .. } = note {
             self.restarts += 1;
-        } else if let Note::Job { note: supervisor::Note::JobExited { status, .. }, .. } = note {
+        } else if let Note::JobExited { status, .. } = note {
             let result = match status {
                 JobStatus::Exited(0) => 0,
                 JobStatus::Exited(_) => 1,

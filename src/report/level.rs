@@ -12,3 +12,16 @@ pub enum Level {
     /// A user should act.
     Error,
 }
+
+impl Level {
+    /// Its name in the log.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Error => "error",
+            Self::Info => "info",
+            Self::Warning => "warning",
+        }
+    }
+}

@@ -26,13 +26,12 @@ use crate::report::log::sink::Sink;
 use crate::text::reason;
 
 mod event;
-mod kind;
 mod line;
 mod sentence;
 mod sink;
 
-pub use event::{Event, From};
-pub use line::{Due, time_of_day, timestamp, to_the_second};
+pub use event::Event;
+pub use line::{time_of_day, timestamp, to_the_second};
 pub use sentence::{because, spoken};
 
 use line::{LineSource, Role};
@@ -122,8 +121,8 @@ impl Logger {
     }
 
     /// Logs a warning, and returns at once.
-    pub fn warn(&self, message: String) {
-        self.event(&Event::Warning { message, dropped: None });
+    pub fn warn(&self, message: impl Into<String>) {
+        self.event(&Event::warning(message));
     }
 
     /// Passes on a line of another process unchanged, and returns at once. It counts as a line of level `Debug`.
@@ -154,7 +153,7 @@ impl Form {
 
     fn dropped(&self, count: u64) -> Vec<u8> {
         let message = format!("{count} lines of this log were lost here, because they could not be written in time");
-        self.line(&Event::Warning { message, dropped: Some(count) }).into_bytes()
+        self.line(&Event::warning(message).with("dropped", count)).into_bytes()
     }
 }
 

@@ -1,38 +1,39 @@
-//! The log events for a node's notes.
+//! The notes of a node as events of the log: what happened comes first, then why, then the numbers.
 
+use std::ffi::OsStr;
 use std::io;
 use std::time::Duration;
 
-use neli_proto::candidate::{self, Elector, Loss, Milestone, Patience, StandbyReason, Timings, Waiting};
+use neli_proto::candidate::{StandbyReason, Timings, Waiting};
 use neli_proto::command::CommandEnd;
+use neli_proto::fact::{Fact, Outcome};
 use neli_proto::health::Failure;
-use neli_proto::node::{Awaited, Awaits, Note, Refusal};
+use neli_proto::node::{Awaited, Awaits};
+use neli_proto::note::{Loss, Note, Refusal, SkipReason};
 use neli_proto::record::{Offset, Why};
-use neli_proto::supervisor::{self, JobStatus};
-use neli_proto::time::{Time, millis};
+use neli_proto::supervisor::JobStatus;
+use neli_proto::time::{Time, millis, millis_rounded_up};
 
-use crate::config::{Config, Occasion};
-use crate::exit::ExitStatus;
-use crate::report::log::{Due, Event, spoken, to_the_second};
+use crate::report::events;
+use crate::report::level::Level;
+use crate::report::log::{Event, because, spoken, time_of_day, timestamp, to_the_second};
 use crate::text::{reason, signal_name};
 
-pub(crate) use once::of_next_window;
-pub(crate) use processes::of_left_behind;
-pub(crate) use service_status::{Trouble, of_roles, of_status, of_trouble};
+pub(crate) use service_status::{Trouble, of_next_window, of_roles, of_status, of_trouble};
 
-mod once;
-mod processes;
 mod service_status;
 
-/// The topic has more partitions than the group uses.
-pub(crate) const UNUSED_PARTITIONS: &str = "the topic has more partitions than this group uses, and Kafka moves them between members when one joins: the \
-     candidate that the group chooses claims first when nobody leads, and a leader that loses the partition keeps the \
-     lead; to let the group end a lead, use a --topic with one partition";
-
-/// The time of a note, and what the node waited for then.
+/// What is known beside a note.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
-    /// Now.
+pub(crate) struct Moment<'a> {
+    /// The journal's topic.
+    pub(crate) topic: &'a str,
+    /// COMMAND, without its arguments.
+    pub(crate) command: &'a OsStr,
+    pub(crate) stop_signal: Option<i32>,
+    pub(crate) timings: &'a Timings,
+    /// The guard's process id.
+    pub(crate) guard: i32,
     pub(crate) now: Time,
     /// The same time by the wall clock, in milliseconds since 1970.
     pub(crate) wall_ms: u64,
@@ -42,161 +43,381 @@ pub(crate) struct Moment {
     pub(crate) awaits: Option<Awaits>,
 }
 
-impl Moment {
-    /// When the node claims, unless a record of another candidate comes before.
-    fn claim(&self) -> Option<Due> {
+impl Moment<'_> {
+    /// The time until the node claims, unless a record of another candidate comes before; and that time by the wall clock.
+    fn claim(&self) -> Option<(Duration, u64)> {
         let Awaits { what, until } = self.awaits?;
         let left = until?.since(self.now);
-        let wall_ms = self.wall_ms.saturating_add(millis(left));
-        matches!(what, Awaited::ClaimDelay | Awaited::CoolOff | Awaited::Silence).then_some(Due { wall_ms, left })
+        let is_claim = matches!(what, Awaited::ClaimDelay | Awaited::CoolOff | Awaited::Silence);
+        is_claim.then(|| (left, self.wall_ms.saturating_add(millis(left))))
     }
 }
 
-/// The log event for a note of a node whose guard has this pid.
-pub(crate) fn of_node(note: Note, moment: Moment, config: &Config, guard: i32) -> Event {
+/// The event for a note of a node.
+#[expect(clippy::too_many_lines, reason = "one arm for each note, and what is longer has a function")]
+pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
+    let guard = moment.guard;
     match note {
-        Note::Election(note) => of_candidate(note),
-        Note::HookFailed { hook, end } => Event::HookFailed { hook: hook.event().to_owned(), reason: how(&end) },
-        Note::Job { term, note } => of_supervisor(note, term, moment, config, guard),
-        Note::Milestone(milestone) => of_milestone(milestone, moment.claim()),
-        Note::Once(note) => once::of_once(note),
-        Note::Refused(Refusal::Said(error)) => Event::Error { message: error.into() },
-        Note::Refused(Refusal::TopicRemade) => {
-            let name = &config.election.topic;
-            Event::Error {
-                message: format!(
-                    "topic {name:?}: it was deleted and made again, and --no-create-topic does not accept the new \
-                     one: check that it is the right one, and start neli-run again"
-                ),
-            }
+        Note::Claiming { after } => claiming(*after),
+        Note::Ended { by, reason } => {
+            let (by, reason) = (somebody(by.as_deref()), reason.as_deref().unwrap_or_default());
+            let sentence = format!("the election was ended by {by}{}", with_reason(reason));
+            Event::info("ended", sentence).with("by", by).with("reason", reason)
         }
-    }
-}
-
-fn of_candidate(note: candidate::Note) -> Event {
-    use candidate::Note;
-    match note {
-        Note::Claiming { after } => Event::Claiming { after },
-        Note::Ended { by, reason } => Event::Ended { by: somebody(by), reason: text(reason) },
-        Note::FenceWarning { term, left, silent, unconfirmed } => {
-            Event::FenceWarning { term, left, silent, unconfirmed }
+        Note::FactsLost { key } => Event::warning(format!(
+            "the topic of facts was missing and is created again, although the journal names a run of {key}: its \
+             facts are lost, and a key or window that was done may run again"
+        )),
+        Note::FactsUnavailable { error } => Event::warning(format!(
+            "the facts of the key can't be read or written, so the job is not run here: {error}"
+        )),
+        Note::Fenced { term, why, loss, left, late } => {
+            let why = if *loss == Loss::HistoryCut { "history-cut" } else { why.as_str() };
+            fenced(*term, why, *left, *late)
         }
-        Note::LeaseUnconfirmed { term, unconfirmed } => Event::Warning {
-            message: format!(
-                "heartbeats come back from Kafka, but no broker has confirmed for {} that the topic is still the same: the lease is over \
-                 (term {term})",
-                spoken(unconfirmed)
-            ),
-            dropped: None,
-        },
-        Note::Preempting { term, priority, own } => Event::Preempting { term, priority, own },
-        Note::ReaderStuck { end, silent } => Event::Warning {
-            message: format!(
-                "the journal's reader has delivered no record for {}, although the log has records up to offset \
-                 {end}: a new reader replaces it",
-                spoken(silent)
-            ),
-            dropped: None,
-        },
-        Note::Resigned { term, by, reason } => Event::Resigned { term, by: somebody(by), reason: text(reason) },
-        Note::Yielding { term, why, patience } => Event::Yielding { term, why: why.to_string(), patience },
-        Note::TopicUnnamed => Event::Debug {
-            message:
-                "this broker has no ids for topics (Kafka before 2.8): a topic that is deleted and made again under a \
-                      leader may go unnoticed"
-                    .to_owned(),
-        },
-        Note::UnusedPartitions => warning(UNUSED_PARTITIONS),
-    }
-}
-
-fn of_milestone(milestone: Milestone, claim: Option<Due>) -> Event {
-    match milestone {
-        Milestone::Fenced { term, why, loss, left, late } => {
-            let why = match loss {
-                Loss::HistoryCut => "history-cut".to_owned(),
-                Loss::LeaseOver | Loss::Superseded => why.to_string(),
-            };
-            Event::Fenced { term, why, left, late }
+        Note::FenceWarning { term, left, silent, unconfirmed } => fence_warning(*term, *left, *silent, *unconfirmed),
+        Note::GuardHangs => Event::error(format!(
+            "the guard (pid {guard}) does not answer: it is killed, and the job with it; the term is released when the guard \
+             has ended; see what holds it (/proc/{guard}/stack, TracerPid in /proc/{guard}/status, a frozen control group)"
+        )),
+        Note::GuardLost => {
+            let sentence = format!("the guard (pid {guard}) died: no job runs without one, and another is started");
+            Event::new(Level::Error, "guard_lost", sentence).with("pid", guard)
         }
-        Milestone::Leading { term, .. } => Event::Leading { term },
-        Milestone::Overlapped { term, by_term, by, within } => {
-            Event::Overlapped { term, by_term, leader: somebody(by), within }
+        Note::GuardStuck { pids, are_all } => Event::error(stuck_guard(guard, pids, *are_all)),
+        Note::HealthFailed { failure: Failure { count, end, last_line }, most } => Event::warning(format!(
+            "the health command {} ({count} of {most} in a row){}",
+            how(end),
+            with_reason(last_line)
+        )),
+        Note::HookFailed { hook, end } => {
+            let (hook, reason) = (hook.event(), how(end));
+            Event::new(Level::Warning, "hook_failed", format!("the hook --on-{hook} {reason}"))
+                .with("hook", hook)
+                .with("reason", reason)
         }
-        Milestone::Released { term, why, delivered } => Event::Released { term, why: why.to_string(), delivered },
-        Milestone::Standby(standby) => of_standby(Some(standby), claim),
-        Milestone::Superseded { term, by_term, by } => Event::Superseded { term, by_term, leader: somebody(by) },
-        Milestone::TopicRemade => warning(
-            "the topic was deleted and made again: records of the old topic no longer count, its leader is fenced, \
-             and fencing tokens may start from 0 again",
+        Note::JobContinued => Event::warning(
+            "the job stopped itself (SIGTSTP), and no shell can continue it: neli-run continued it at once",
         ),
-    }
-}
-
-/// The event for a supervisor's note about the job of `term`.
-fn of_supervisor(note: supervisor::Note, term: Offset, moment: Moment, config: &Config, guard: i32) -> Event {
-    use supervisor::Note;
-    match note {
-        Note::GuardHangs => Event::Error {
-            message: format!(
-                "the guard (pid {guard}) does not answer: it is killed, and the job with it; the term is released when the guard \
-                 has ended; see what holds it (/proc/{guard}/stack, TracerPid in /proc/{guard}/status, a frozen control group)"
-            ),
-        },
-        Note::GuardLost => Event::GuardLost { pid: guard },
-        Note::HealthFailed(failure, most) => {
-            let Failure { count, end, last_line } = failure;
-            let line = if last_line.is_empty() { String::new() } else { format!(": {last_line}") };
-            let message = format!("the health command {} ({count} of {most} in a row){line}", how(&end));
-            Event::Warning { message, dropped: None }
-        }
-        Note::JobContinued => {
-            warning("the job stopped itself (SIGTSTP), and no shell can continue it: neli-run continued it at once")
-        }
-        Note::JobInBackground => warning(
+        Note::JobExited { term, status, ran, by_itself } => job_exited(*term, *status, *ran, *by_itself),
+        Note::JobInBackground => Event::warning(
             "the job is stopped, because it used the terminal in the background; this candidate keeps the lead, and \
              the job continues when neli-run is brought to the foreground (fg)",
         ),
-        Note::JobExited { status, ran, by_itself } => {
-            let signal = match status {
-                JobStatus::Exited(_) => None,
-                JobStatus::Signaled(signal) => Some(signal),
-            };
-            Event::JobExited { term, status: status.code(), signal, ran, by_itself }
+        Note::JobKilled { term, why } => {
+            let sentence = format!("killed all that was left of the job: {} (term {term})", because(why.as_str()));
+            Event::new(Level::Warning, "job_killed", sentence).with("term", *term).with("why", why.as_str())
         }
-        Note::JobKilled { why } => Event::JobKilled { term, why: why.to_string() },
-        Note::JobStarted { pid, attempt, window } => {
-            let window = window.map(|window| to_the_second(window.from_ms));
-            Event::JobStarted { term, pid, attempt, window }
+        Note::JobStarted { term, pid, attempt, window } => {
+            job_started(*term, *pid, *attempt, window.map(|window| to_the_second(window.from_ms)))
         }
+        Note::Leading { term, .. } => Event::info("leading", format!("leading, term {term}")).with("term", *term),
+        Note::LeaseUnconfirmed { term, unconfirmed } => Event::warning(format!(
+            "heartbeats come back from Kafka, but no broker has confirmed for {} that the topic is still the same: the lease is over \
+             (term {term})",
+            spoken(*unconfirmed)
+        )),
+        Note::NotBelieved(fact) => Event::warning(format!(
+            "the newest window that is recorded, {}, by {}, lies more than a window ahead of this machine's \
+             clock, and is ignored: check which machine's clock is wrong",
+            fact.key,
+            somebody(fact.name.as_deref())
+        )),
+        Note::NotRecorded { error } => Event::warning(format!(
+            "the run's outcome is not recorded yet ({error}): this candidate keeps the lead until it is, and \
+             writes the outcome into its release as well"
+        )),
         Note::NotStarted { errno } => {
-            let command = config.command.first().map(|command| command.to_string_lossy()).unwrap_or_default();
-            let error = io::Error::from_raw_os_error(errno);
-            Event::Error { message: format!("{command}: can't be started: {}", reason(&error)) }
+            let command = moment.command.to_string_lossy();
+            let error = io::Error::from_raw_os_error(*errno);
+            Event::error(format!("{command}: can't be started: {}", reason(&error)))
         }
-        Note::Restarting { attempt, delay } => Event::Restarting { term, attempt, delay },
-        Note::Settling { delay } => Event::Settling { term, delay },
-        Note::StartedUnseen => Event::Error {
-            message: "the job was started and then killed, because no descriptor was left to watch it (ulimit -n); \
-                this counts as a failed run"
-                .to_owned(),
-        },
-        Note::Stopping { why, timeout } => stopping(term, why, timeout, moment, config),
-        Note::GuardStuck { pids, are_all } => {
-            Event::Error { message: processes::of_stuck_guard(guard, &pids, are_all) }
+        Note::OnceSkipped { key, fact } => once_skipped(key, fact),
+        Note::Overlapped { term, by_term, by, within } => {
+            let leader = somebody(by.as_deref());
+            let sentence = format!(
+                "{leader} leads with term {by_term}: the job of term {term} runs on beside its job for {} at most (--overlap)",
+                spoken(*within)
+            );
+            Event::info("overlapped", sentence)
+                .with("term", *term)
+                .with("by_term", *by_term)
+                .with("leader", leader)
+                .with("within_ms", millis(*within))
         }
-        Note::Stuck { pids } => Event::Error { message: processes::of_stuck(&pids) },
-        Note::Unhealthy(Failure { count, end, last_line }) => {
-            Event::Unhealthy { term, failures: count, reason: how(&end), line: last_line.into() }
+        Note::Preempting { term, priority, own } => {
+            let sentence = format!(
+                "asking the leader to stand down: its priority is {priority}, and this candidate's is {own} (term {term})"
+            );
+            Event::info("preempting", sentence).with("term", *term).with("priority", *priority).with("own", *own)
+        }
+        Note::ReaderStuck { end, silent } => Event::warning(format!(
+            "the journal's reader has delivered no record for {}, although the log has records up to offset \
+             {end}: a new reader replaces it",
+            spoken(*silent)
+        )),
+        Note::Refused(Refusal::Said(error)) => Event::error(error.as_ref()),
+        Note::Refused(Refusal::TopicRemade) => Event::error(format!(
+            "topic {:?}: it was deleted and made again, and --no-create-topic does not accept the new \
+             one: check that it is the right one, and start neli-run again",
+            moment.topic
+        )),
+        Note::Released { term, why, delivered } => released(*term, *why, *delivered),
+        Note::Resigned { term, by, reason } => {
+            let (by, reason) = (somebody(by.as_deref()), reason.as_deref().unwrap_or_default());
+            let sentence = format!("asked to stand down by {by}{} (term {term})", with_reason(reason));
+            Event::info("resigned", sentence).with("term", *term).with("by", by).with("reason", reason)
+        }
+        Note::Restarting { term, attempt, delay } => {
+            let sentence = if *attempt == 1 {
+                format!("the job's next run begins in {} (term {term})", spoken(*delay))
+            } else {
+                format!("running the job again in {} (term {term}, attempt {attempt})", spoken(*delay))
+            };
+            Event::info("restarting", sentence)
+                .with("term", *term)
+                .with("attempt", *attempt)
+                .with("delay_ms", millis(*delay))
+        }
+        Note::SetBack { until_ms } => Event::warning(format!(
+            "this machine's clock was set back to a time whose windows are over: nothing is run until it shows {}",
+            to_the_second(*until_ms)
+        )),
+        Note::Settling { term, delay } => {
+            let delay_shown = spoken(*delay);
+            let sentence =
+                format!("the job starts in {delay_shown} (--settle), and the lead is kept meanwhile (term {term})");
+            Event::info("settling", sentence).with("term", *term).with("delay_ms", millis(*delay))
+        }
+        Note::SkipNotRecorded { error } => Event::warning(format!(
+            "the skip of this window is not recorded yet ({error}): it is tried again each second, and until then \
+             another leader would run the window"
+        )),
+        Note::Standby(StandbyReason { leader, term, why }) => {
+            let why = why.and_then(waiting);
+            let claim = moment.claim().filter(|_| why.is_some());
+            Event::info("standby", standing_by(leader.as_deref(), *term, why, claim))
+                .with_some("leader", leader.as_deref())
+                .with_some("term", *term)
+                .with_some("why", why)
+                .with_some("claim_at", claim.map(|(_, wall_ms)| timestamp(wall_ms)))
+        }
+        Note::StartedUnseen => Event::error(
+            "the job was started and then killed, because no descriptor was left to watch it (ulimit -n); \
+             this counts as a failed run",
+        ),
+        Note::Stopping { term, why, timeout } => {
+            let lease_left = moment.lease_end.map(|end| end.since(moment.now));
+            let (timeout, at_lease_end) = sigkill_in(*why, *timeout, lease_left, moment.timings);
+            stopping(*term, *why, moment.stop_signal, timeout, at_lease_end)
+        }
+        Note::Stuck { pids } => Event::error(stuck(pids)),
+        Note::Superseded { term, by_term, by } => {
+            let leader = somebody(by.as_deref());
+            let with_term = by_term.map_or_else(String::new, |term| format!(" with term {term}"));
+            let sentence = format!(
+                "superseded: {leader} leads{with_term}, though term {term} was not over here: killing the job; check whether \
+                 a machine's clock ran at a wrong rate, or a machine was paused"
+            );
+            Event::new(Level::Error, "superseded", sentence)
+                .with("term", *term)
+                .with_some("by_term", *by_term)
+                .with("leader", leader)
+        }
+        Note::TopicRemade => Event::warning(
+            "the topic was deleted and made again: records of the old topic no longer count, its leader is fenced, \
+             and fencing tokens may start from 0 again",
+        ),
+        Note::TopicUnnamed => Event::debug(
+            "this broker has no ids for topics (Kafka before 2.8): a topic that is deleted and made again under a \
+             leader may go unnoticed",
+        ),
+        Note::Unfinished(fact) => {
+            let (from_ms, until_ms) = fact.window.map_or((0, 0), |window| (window.from_ms, window.until_ms));
+            let (from, until, by) = (to_the_second(from_ms), to_the_second(until_ms), somebody(fact.name.as_deref()));
+            let sentence = format!(
+                "the run of {by} for the time from {from} to {until} was not finished, and is not begun again: that time is over"
+            );
+            window_skipped(sentence, from, until, "unfinished", Some(by))
+        }
+        Note::Unhealthy { term, failure } => unhealthy(*term, failure),
+        Note::UnusedPartitions => Event::warning(events::UNUSED_PARTITIONS),
+        Note::WindowAwaited { next_ms } => {
+            let next = to_the_second(*next_ms);
+            Event::info("window_awaited", format!("the next window begins at {next}")).with("next", next)
+        }
+        Note::WindowsSkipped { span, why } => {
+            let (from, until) = (to_the_second(span.from_ms), to_the_second(span.until_ms));
+            let why = match why {
+                SkipReason::ClockSet => "clock-set",
+                SkipReason::NobodyLed => "nobody-led",
+                SkipReason::Overrun => "overrun",
+            };
+            let sentence = format!("nothing is run for the time from {from} to {until}: {}", because(why));
+            window_skipped(sentence, from, until, why, None)
+        }
+        Note::Yielding { term, why, patience } => {
+            let sentence = format!(
+                "{}: the job runs on until another has claimed, for {} at most (--overlap, term {term})",
+                because(why.as_str()),
+                spoken(*patience)
+            );
+            Event::info("yielding", sentence)
+                .with("term", *term)
+                .with("why", why.as_str())
+                .with("patience_ms", millis(*patience))
         }
     }
 }
 
-/// The event for a stop of the job.
-fn stopping(term: Offset, why: Why, timeout: Duration, moment: Moment, config: &Config) -> Event {
-    let lease_left = moment.lease_end.map(|end| end.since(moment.now));
-    let (timeout, at_lease_end) = sigkill_in(why, timeout, lease_left, &config.timings);
-    Event::Stopping { term, why: why.to_string(), signal: config.stop_signal, timeout, at_lease_end }
+fn claiming(after: Offset) -> Event {
+    let read = if after < 0 { "journal empty".to_owned() } else { format!("journal read up to offset {after}") };
+    Event::info("claiming", format!("claiming the lead ({read})")).with("after", after)
+}
+
+fn fence_warning(term: Offset, left: Duration, silent: Duration, unconfirmed: Option<Duration>) -> Event {
+    let what = match unconfirmed {
+        Some(time) => format!(
+            "heartbeats come back from Kafka, but no broker has confirmed for {} that the topic is still the same",
+            spoken(time)
+        ),
+        None => format!("no heartbeat has come back from Kafka for {}", spoken(silent)),
+    };
+    let sentence = format!("{what}: the lease ends in {} unless one does (term {term})", spoken(left));
+    Event::new(Level::Warning, "fence_warning", sentence)
+        .with("term", term)
+        .with("left_ms", millis(left))
+        .with("silent_ms", millis(silent))
+        .with_some("unconfirmed_ms", unconfirmed.map(millis_rounded_up))
+}
+
+fn fenced(term: Offset, why: &str, left: Duration, late: Option<Duration>) -> Event {
+    let shown = because(why);
+    let sentence = match late {
+        None => {
+            let left = spoken(left);
+            format!("fenced, {shown}: nothing of the job is left, {left} before the lease's end (term {term})")
+        }
+        Some(late) => format!(
+            "fenced too late, {shown}: a process of the job may have been alive until {} after the lease's end, and \
+             another candidate's job may have run beside it (term {term}); check what they wrote, and find out why \
+             this machine killed too late",
+            spoken(late.max(Duration::from_millis(1)))
+        ),
+    };
+    Event::new(Level::Error, "fenced", sentence)
+        .with("term", term)
+        .with("why", why)
+        .with("left_ms", millis(left))
+        .with_some("late_ms", late.map(millis_rounded_up))
+}
+
+fn released(term: Offset, why: Why, delivered: bool) -> Event {
+    let shown = because(why.as_str());
+    let (level, rest) = if delivered {
+        (Level::Info, "")
+    } else {
+        (Level::Warning, "; Kafka has not confirmed it, so the others may have to wait out the lease")
+    };
+    Event::new(level, "released", format!("released term {term}: {shown}{rest}"))
+        .with("term", term)
+        .with("why", why.as_str())
+        .with("delivered", delivered)
+}
+
+/// The sentence of a standby, also for the service manager. `claim`: from now until it claims, and when that is by the wall clock.
+fn standing_by(
+    leader: Option<&str>,
+    term: Option<Offset>,
+    why: Option<&str>,
+    claim: Option<(Duration, u64)>,
+) -> String {
+    let leader = leader.map_or_else(String::new, |leader| format!(": {leader} leads"));
+    let term = term.map_or_else(String::new, |term| format!(" (term {term})"));
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
+    let claim = claim.map_or_else(String::new, |(left, wall_ms)| {
+        let left = Duration::from_secs(left.as_secs() + u64::from(left.subsec_nanos() > 0));
+        let (at, left) = (time_of_day(wall_ms), spoken(left));
+        format!("; claiming at {at} (in {left}) unless another leader's record comes before")
+    });
+    format!("standing by{leader}{term}{why}{claim}")
+}
+
+const fn waiting(why: Waiting) -> Option<&'static str> {
+    Some(match why {
+        Waiting::Answer => "nobody leads; a candidate of this group has --roles, and may refuse this one",
+        Waiting::BackingOff => "nobody leads; its last runs failed, so others may claim first",
+        Waiting::CoolingOff => "it has stood down, and lets another lead first",
+        Waiting::Cut => "leader unknown, because the topic's records were cut, or it was made anew",
+        Waiting::Led => return None,
+        Waiting::NoGuard => "nobody leads; no guard lives here, so this candidate claims nothing until one does",
+        Waiting::Precedence => "nobody leads; others may claim first",
+        Waiting::Undecided => "leader unknown",
+    })
+}
+
+// ---- the job ----------------------------------------------------------------------------------------------------------
+
+fn job_started(term: Offset, pid: u32, attempt: u32, window: Option<String>) -> Event {
+    let shown = window.as_ref().map_or_else(String::new, |window| format!(", window {window}"));
+    let sentence = if attempt == 1 {
+        format!("the job runs, pid {pid} (term {term}{shown})")
+    } else {
+        format!("the job runs again, pid {pid} (term {term}, attempt {attempt}{shown})")
+    };
+    Event::info("job_started", sentence)
+        .with("term", term)
+        .with("pid", pid)
+        .with("attempt", attempt)
+        .with_some("window", window)
+}
+
+fn job_exited(term: Offset, status: JobStatus, ran: Duration, by_itself: bool) -> Event {
+    let (code, shown) = (status.code(), spoken(ran));
+    let (signal, sentence) = match status {
+        JobStatus::Exited(_) => (None, format!("the job exited with status {code} after {shown}")),
+        JobStatus::Signaled(signal) => {
+            (Some(signal), format!("the job was ended by {} after {shown} (status {code})", signal_name(signal)))
+        }
+    };
+    let level = if by_itself && code != 0 { Level::Warning } else { Level::Info };
+    Event::new(level, "job_exited", sentence)
+        .with("term", term)
+        .with("status", code)
+        .with("signal", signal)
+        .with("ran_ms", millis(ran))
+}
+
+fn unhealthy(term: Offset, Failure { count, end, last_line }: &Failure) -> Event {
+    let checks = if *count == 1 { "1 check".to_owned() } else { format!("{count} checks in a row") };
+    let (how, line) = (how(end), with_reason(last_line));
+    let sentence = format!("job unhealthy: {checks} failed (last: the health command {how}{line}; term {term})");
+    Event::new(Level::Warning, "unhealthy", sentence)
+        .with("term", term)
+        .with("failures", *count)
+        .with("reason", how)
+        .with("line", last_line.as_ref())
+}
+
+fn stopping(term: Offset, why: Why, signal: Option<i32>, timeout: Duration, at_lease_end: bool) -> Event {
+    let end = match (at_lease_end, why) {
+        (true, Why::Fenced) => ", at the lease's end",
+        (true, _) => ", at the lease's end, unless a heartbeat comes back from Kafka",
+        (false, _) => "",
+    };
+    let shown =
+        if at_lease_end && why == Why::Fenced { "no heartbeat extends the lease" } else { because(why.as_str()) };
+    let kill_in = spoken(timeout);
+    let sentence = match signal {
+        _ if timeout.is_zero() => format!("killing the job: {}", because(why.as_str())),
+        Some(signal) => format!("stopping the job: {shown}; {} now, SIGKILL in {kill_in}{end}", signal_name(signal)),
+        None => format!("letting the job's run finish (--stop-signal none): {shown}; SIGKILL in {kill_in}{end}"),
+    };
+    Event::info("stopping", sentence)
+        .with("term", term)
+        .with("why", why.as_str())
+        .with("signal", signal)
+        .with("timeout_ms", millis(timeout))
 }
 
 /// The time until SIGKILL for a job that is asked to stop, and whether the reason is the end of the lease. While heartbeats are read
@@ -211,6 +432,84 @@ fn sigkill_in(why: Why, timeout: Duration, lease_left: Option<Duration>, timings
     at_lease_end.map_or((timeout, false), |left| (left, true))
 }
 
+/// The error about processes that are still alive a lease after SIGKILL. `pids` is empty if `/proc` can't be read.
+fn stuck(pids: &[u32]) -> String {
+    let named: Vec<String> = pids.iter().map(ToString::to_string).collect();
+    let what = match pids {
+        [] => {
+            return "whether a process of the job is left is unknown (/proc can't be read): the term is not released, and ends with its \
+                    lease; check that files can be opened (ulimit -n), that there is memory, and which processes of \
+                    the job still run"
+                .to_owned();
+        }
+        [_] => "a process",
+        _ => "processes",
+    };
+    format!(
+        "{what} of the job can't be killed (pid {}): the term is not released, and ends with its lease; see what holds them \
+         (/proc/PID/stack, TracerPid in /proc/PID/status), or restart the machine",
+        named.join(", ")
+    )
+}
+
+/// The error about a guard that was killed, and has not ended a lease later. It is no process of the job; the job's processes are named if
+/// any can be seen.
+fn stuck_guard(guard: i32, pids: &[u32], are_all: bool) -> String {
+    let named: Vec<String> = pids.iter().map(ToString::to_string).collect();
+    let of_job = match pids {
+        [] if are_all => {
+            "no process of the job is seen any more, but only the guard's end can show that none is left".to_owned()
+        }
+        [] => "whether a process of the job is left is unknown (/proc can't be read)".to_owned(),
+        [_] => format!("a process of the job is left too (pid {})", named.join(", ")),
+        _ => format!("processes of the job are left too (pid {})", named.join(", ")),
+    };
+    format!(
+        "the guard (pid {guard}) can't be killed; {of_job}: the term is not released, and ends with its lease; see what holds the guard \
+         (/proc/{guard}/stack, TracerPid in /proc/{guard}/status, a frozen control group), or restart the machine"
+    )
+}
+
+// ---- keys and windows -------------------------------------------------------------------------------------------------
+
+fn once_skipped(key: &str, fact: &Fact) -> Event {
+    let Fact { key: found, outcome, term, name, exit, ran_ms, at_ms, window, .. } = fact;
+    let (done, newer) = (*outcome != Outcome::Failed, (**found != *key).then_some(found.as_ref()));
+    let (by, at, exit) = (somebody(name.as_deref()), at_ms.map(timestamp), exit.unwrap_or_default());
+    let (how, end) = match (done, window) {
+        (true, _) => ("was done by", ""),
+        (false, Some(_)) => {
+            ("failed, run by", "; no retries are left; neli-run forget --newest-window makes it run again")
+        }
+        (false, None) => ("failed, run by", "; no retries are left; neli-run forget --once makes it run again"),
+    };
+    let run = newer.map_or_else(|| key.to_owned(), |newer| format!("{key} is over: {newer}"));
+    let at_shown = at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
+    let ran = ran_ms.map_or_else(String::new, |ran| format!(" after {}", spoken(Duration::from_millis(ran))));
+    let sentence = format!("{run} {how} {by}{at_shown} (term {term}, exit {exit}{ran}){end}");
+    // With the status of a run that failed elsewhere, this line says which run that was.
+    let level = if done { Level::Info } else { Level::Warning };
+    Event::new(level, "once_skipped", sentence)
+        .with("key", key)
+        .with_some("newer", newer)
+        .with("by", by)
+        .with("term", *term)
+        .with_some("at", at)
+        .with("exit", exit)
+        .with_some("ran_ms", *ran_ms)
+        .with("done", done)
+}
+
+fn window_skipped(sentence: String, from: String, until: String, why: &str, by: Option<&str>) -> Event {
+    Event::new(Level::Warning, "window_skipped", sentence)
+        .with("from", from)
+        .with("until", until)
+        .with("why", why)
+        .with_some("by", by)
+}
+
+// ---- parts of sentences -----------------------------------------------------------------------------------------------
+
 /// How a command ended, as the continuation of a sentence.
 fn how(end: &CommandEnd) -> String {
     match end {
@@ -224,161 +523,13 @@ fn how(end: &CommandEnd) -> String {
     }
 }
 
-/// The event for brokers that do not answer.
-pub(crate) fn of_outage(error: String, down: Duration) -> Event {
-    Event::BrokerDown { error, down }
+fn somebody(name: Option<&str>) -> &str {
+    name.unwrap_or("somebody")
 }
 
-/// The leader, as far as it is known.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum KnownLeader {
-    Named(Box<str>),
-    /// It has missed three heartbeats.
-    Silent(Box<str>),
-    /// Kafka does not answer.
-    NoAnswer,
-    /// The journal was not read to its end.
-    Unread,
-    None,
-}
-
-/// Why the process exits with this status; `None` if it is the job's.
-pub(crate) fn of_exit(status: ExitStatus, config: &Config, leader: &KnownLeader) -> Option<String> {
-    let why = match status {
-        ExitStatus::Answer(_) | ExitStatus::Job(_) | ExitStatus::Success => return None,
-        ExitStatus::CannotRun | ExitStatus::NotFound => "the job can't be started".to_owned(),
-        ExitStatus::Ended => "the election was ended".to_owned(),
-        ExitStatus::Fenced => "fenced: the job was killed, since its right to run was over (--on-loss exit)".to_owned(),
-        ExitStatus::LostKilled => {
-            "the lead was lost, and the job killed at the stop timeout (--on-loss exit)".to_owned()
-        }
-        ExitStatus::LostStopped => "the lead was lost, and the job has stopped (--on-loss exit)".to_owned(),
-        ExitStatus::NotElected => {
-            let wait = spoken(config.wait.unwrap_or_default());
-            let known = match leader {
-                KnownLeader::Named(name) => format!("leader is {name}"),
-                KnownLeader::Silent(name) => format!("{name} led, and is silent"),
-                KnownLeader::NoAnswer => "Kafka does not answer".to_owned(),
-                KnownLeader::Unread => "Kafka has not given the journal up to its end in that time".to_owned(),
-                KnownLeader::None => "no leader is known".to_owned(),
-            };
-            format!("not elected within --wait {wait}; {known}")
-        }
-        ExitStatus::NotLeader => "not the leader".to_owned(),
-        ExitStatus::Refused => "neli-run can't stand for election; the line above says why".to_owned(),
-        ExitStatus::RestartLimit => "the job failed more often than --restart-limit allows".to_owned(),
-        // A key that has failed keeps the status of its last run, which is not 0.
-        ExitStatus::Skipped(status) => {
-            let is_done = status == 0 || config.once.as_ref().is_some_and(|once| once.done_status == status);
-            let key = if is_done { "the key is done" } else { "the key has failed, and no retries are left" };
-            format!("{key} (--once, --window)")
-        }
-        ExitStatus::Stopped(signal) => {
-            let signal = signal_name(signal.into());
-            // With several roles the highest status counts: a job of another role may have run.
-            if config.roles.is_some() {
-                format!("stopped by {signal} while at least one role had no job here")
-            } else if config.once.as_ref().is_some_and(|once| !matches!(once.occasion, Occasion::Schedule(..))) {
-                // A job that was asked to stop may have ended with 0, and that status would mean that the key is done.
-                format!("stopped by {signal} before the key was known to be done (--once, --window)")
-            } else {
-                format!("stopped by {signal} while no job ran")
-            }
-        }
-        ExitStatus::Unkillable => {
-            "a process of the job, or its guard, can't be killed; the term was not released".to_owned()
-        }
-    };
-    Some(why)
-}
-
-/// The warning about a job that is run again although its end may have been the container's stop.
-pub(crate) fn of_container_signal(signal: i32) -> String {
-    let (name, option) = (signal_name(signal), signal_name(signal).replacen("SIG", "", 1));
-    format!(
-        "the job has ended after {name}, which process 1 of this container got and passed on, and it is run again; if the container was to \
-         stop (STOPSIGNAL {name} of its image), neli-run is killed with the job soon: set --stop-signal {option}"
-    )
-}
-
-/// The warning about an append that Kafka refuses.
-pub(crate) fn of_group_refusal(elector: Elector, error: &str) -> String {
-    let meanwhile = match elector {
-        Elector::Group(Patience::Never) => "this candidate claims nothing (--patience never); if it leads, it leads on",
-        Elector::Group(Patience::For(_)) | Elector::Log => {
-            "this candidate goes on without precedence: it claims and leads as with --elect log"
-        }
-    };
-    format!("{error}; until the group takes it, {meanwhile}")
-}
-
-/// The warning about records that Kafka does not append.
-pub(crate) fn of_refused_append(topic: &str, error: &str) -> String {
-    format!(
-        "topic {topic:?}: Kafka does not append this candidate's records, so it can't lead; it tries again until \
-         Kafka does: {error}"
-    )
-}
-
-fn warning(message: &str) -> Event {
-    Event::Warning { message: message.to_owned(), dropped: None }
-}
-
-/// The event for a standby. `claim` is when the candidate claims, if that is known and worth reporting.
-fn of_standby(standby: Option<StandbyReason>, claim: Option<Due>) -> Event {
-    let Some(StandbyReason { leader, term, why }) = standby else {
-        return Event::Standby { leader: None, term: None, why: None, claim: None };
-    };
-    let shown = why.and_then(|why| match why {
-        Waiting::Answer => Some("nobody leads; a candidate of this group has --roles, and may refuse this one"),
-        Waiting::BackingOff => Some("nobody leads; its last runs failed, so others may claim first"),
-        Waiting::CoolingOff => Some("it has stood down, and lets another lead first"),
-        Waiting::Led => None,
-        Waiting::NoGuard => Some("nobody leads; no guard lives here, so this candidate claims nothing until one does"),
-        Waiting::Precedence => Some("nobody leads; others may claim first"),
-        Waiting::Cut => Some("leader unknown, because the topic's records were cut, or it was made anew"),
-        Waiting::Undecided => Some("leader unknown"),
-    });
-    let claim = claim.filter(|_| shown.is_some());
-    Event::Standby { leader: leader.map(Into::into), term, why: shown.map(str::to_owned), claim }
-}
-
-fn somebody(name: Option<Box<str>>) -> String {
-    name.map_or_else(|| "somebody".to_owned(), Into::into)
-}
-
-fn text(text: Option<Box<str>>) -> String {
-    text.map_or_else(String::new, Into::into)
+fn with_reason(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
 #[cfg(test)]
-mod tests {
-    use neli_proto::candidate::{Durations, Elector};
-
-    use super::*;
-
-    #[test]
-    fn the_lease_s_end_is_the_reason_for_sigkill_only_if_a_heartbeat_is_overdue() {
-        let ms = Duration::from_millis;
-        let durations = Durations {
-            lease: ms(5_000),
-            heartbeat_interval: ms(1_000),
-            kill_margin: ms(100),
-            fence_warning: ms(1_500),
-            claim_delay: Duration::ZERO,
-            preempt_after: None,
-            overlap: None,
-        };
-        let timings = Timings::new(durations, Elector::Log).unwrap();
-        let shown = |why, timeout, left| sigkill_in(why, ms(timeout), Some(ms(left)), &timings);
-        for why in [Why::Stopped, Why::Resigned, Why::Unhealthy] {
-            assert_eq!(shown(why, 8_000, 1_450), (ms(1_350), true), "{why}");
-            assert_eq!(shown(why, 8_000, 2_999), (ms(2_899), true), "{why}");
-            assert_eq!(shown(why, 8_000, 3_000), (ms(8_000), false), "{why}: heartbeats come back");
-            assert_eq!(shown(why, 1_350, 1_450), (ms(1_350), false), "{why}: the stop timeout is over first");
-            assert_eq!(shown(why, 8_000, 50), (ms(0), true), "{why}");
-        }
-        assert_eq!(shown(Why::Fenced, 8_000, 4_000), (ms(3_900), true));
-        assert_eq!(sigkill_in(Why::Fenced, ms(8_000), None, &timings), (ms(8_000), false));
-    }
-}
+mod tests;

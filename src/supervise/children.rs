@@ -56,8 +56,7 @@ impl MainLoop {
         if reaped.is_refused && !mem::replace(&mut self.has_warned_of_refused_waits, true) {
             self.logger.warn(
                 "neli-run may not wait for its children (wait4 or waitid is denied, as a sandbox's filter does): they stay as zombies, and \
-                 each hook counts as timed out after 10s; allow both calls"
-                    .into(),
+                 each hook counts as timed out after 10s; allow both calls",
             );
         }
         for change in &reaped.changes {

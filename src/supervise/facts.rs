@@ -6,7 +6,7 @@ use neli_proto::node::{Event, FactsEvent};
 use neli_proto::time::Time;
 use neli_proto::topic::{self, TopicFacts};
 
-use crate::report::log::Event as LogEvent;
+use crate::report::events;
 use crate::supervise::main_loop::MainLoop;
 use crate::text::reason;
 
@@ -74,7 +74,7 @@ impl MainLoop {
             }
             KafkaFacts::Created { replicas, brokers } => {
                 let topic = self.nodes.roles[at].facts.as_ref().map(|facts| facts.name.clone()).unwrap_or_default();
-                self.logger.event(&LogEvent::TopicCreated { topic, replicas, brokers });
+                self.logger.event(&events::topic_created(&topic, replicas, brokers));
                 FactsEvent::Created
             }
             KafkaFacts::NotAppended { error } => FactsEvent::NotAppended { id, error: error.into() },

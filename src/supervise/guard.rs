@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 
 use crate::config::Config;
 use crate::guard::{Answer, CommandKind, GuardConfig, GuardHandle, Order, ReceivedAnswer};
-use crate::report::notes;
+use crate::report::events;
 use crate::supervise::job::{GuardedJob, PreparedJob};
 use crate::supervise::main_loop::MainLoop;
 use crate::supervise::main_process::MainProcess;
@@ -106,7 +106,7 @@ impl MainLoop {
             }
         }
         if let Answer::LeftBehind { processes, count, killed } = &answer {
-            self.nodes.roles[at].logger.event(&notes::of_left_behind(processes, *count, *killed));
+            self.nodes.roles[at].logger.event(&events::left_behind(processes, *count, *killed));
         }
         let event = if let Answer::CommandEnded { kind: CommandKind::Health, id, end } = answer {
             self.nodes.roles[at].commands.health_ended(id, end, |line| self.stderr.pass_on(line))

@@ -1,13 +1,15 @@
 //! What the main loop does with the nodes' actions and the session's events, besides what every host does.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use neli::program::{Host, Nodes, SessionEvent, clock, undecodable};
 use neli_proto::broker_death;
-use neli_proto::candidate::{self, Event, Milestone};
+use neli_proto::candidate::Event;
 use neli_proto::kafka::Request;
 use neli_proto::many_roles;
-use neli_proto::node::{self, Action, HookRun, Note, Refusal};
+use neli_proto::node::{self, Action, HookRun};
+use neli_proto::note::{Note, Refusal};
 use neli_proto::precedence::Standing;
 use neli_proto::record::Body;
 use neli_proto::supervisor;
@@ -15,6 +17,7 @@ use neli_proto::time::Time;
 
 use crate::guard::Order;
 use crate::process::tail::Tail;
+use crate::report::events;
 use crate::report::log::Event as LogEvent;
 use crate::report::notes::{self, Moment};
 use crate::supervise::main_loop::MainLoop;
@@ -44,7 +47,7 @@ impl Host for MainLoop {
                 let event = supervisor::Event::ForegroundSeen(self.shell.terminal.foreground());
                 self.tell(at, node::Event::Job(event));
             }
-            Action::Note(note) => self.note(at, note),
+            Action::Note(note) => self.note(at, &note),
             Action::Order(order) => self.order(at, &order),
             Action::ReadFacts { id } => self.read_facts(at, id),
             Action::RenewGuard => self.renew_guard(at),
@@ -103,7 +106,7 @@ impl Host for MainLoop {
 
     fn show(&mut self, note: many_roles::Note) {
         match note {
-            many_roles::Note::SharesNoRole { warning } => self.logger.warn(warning.into()),
+            many_roles::Note::SharesNoRole { warning } => self.logger.warn(warning),
             many_roles::Note::Wait { why, until } => self.warn_of_doubt(&why, until),
         }
     }
@@ -123,10 +126,9 @@ impl Host for MainLoop {
             SessionEvent::AppendRefused { error } => self.kafka.append_was_refused(now, error),
             SessionEvent::BrokerSession(session) => self.judge_lease(session),
             SessionEvent::Created { replicas, brokers } => {
-                let topic = self.config.election.topic.clone();
-                self.logger.event(&LogEvent::TopicCreated { topic, replicas, brokers });
+                self.logger.event(&events::topic_created(&self.config.election.topic, replicas, brokers));
             }
-            SessionEvent::Debug(message) => self.logger.event(&LogEvent::Debug { message }),
+            SessionEvent::Debug(message) => self.logger.event(&LogEvent::debug(message)),
             SessionEvent::Down { error } => self.kafka.outage.begin(now, error),
             SessionEvent::Facts { id, event } => self.handle_facts(ROLE_WITH_KEY, now, id, event),
             SessionEvent::Group { refusal: Some(refusal) } => self.kafka.group.begin(now, refusal),
@@ -135,7 +137,7 @@ impl Host for MainLoop {
             SessionEvent::Risks { role, risks } => self.warn_of_risks(role as usize, &risks),
             SessionEvent::Up => {
                 if let Some(down) = self.kafka.outage.end(now) {
-                    self.logger.event(&LogEvent::BrokerUp { down });
+                    self.logger.event(&events::broker_up(down));
                 }
             }
             SessionEvent::Warning(message) => self.logger.warn(message),
@@ -150,32 +152,35 @@ impl Host for MainLoop {
 
 impl MainLoop {
     /// Logs a note; only once if it is about the process and not the role, and not a release that has no journal.
-    fn note(&mut self, at: usize, note: Note) {
-        self.publisher.iter_mut().for_each(|publisher| publisher.count(at, &note));
-        let is_left_out = match &note {
-            Note::Election(candidate::Note::TopicUnnamed) => at > 0,
-            Note::Refused(Refusal::Said(error)) => {
-                self.nodes.roles.len() > 1 && self.refusal.replace(error.clone()).as_ref() == Some(error)
-            }
-            // Nobody is left who would wait for it.
-            Note::Milestone(Milestone::Released { .. }) => self.broker_has_ended(),
-            Note::Election(_)
-            | Note::HookFailed { .. }
-            | Note::Job { .. }
-            | Note::Milestone(_)
-            | Note::Once(_)
-            | Note::Refused(Refusal::TopicRemade) => false,
+    fn note(&mut self, at: usize, note: &Note) {
+        self.publisher.iter_mut().for_each(|publisher| publisher.count(at, note));
+        let is_left_out = if *note == Note::TopicUnnamed {
+            at > 0
+        } else if let Note::Refused(Refusal::Said(error)) = note {
+            self.nodes.roles.len() > 1 && self.refusal.replace(error.clone()).as_ref() == Some(error)
+        } else {
+            // Nobody is left who would wait for such a release.
+            matches!(note, Note::Released { .. }) && self.broker_has_ended()
         };
-        let is_run_again = matches!(note, Note::Job { note: supervisor::Note::Restarting { .. }, .. });
         if !is_left_out {
-            let role = &self.nodes.roles[at];
-            let guard = role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw());
-            let (lease_end, awaits) = (role.node.lease_end(), role.node.awaits());
-            let moment = Moment { now: clock::now(), wall_ms: clock::wall_ms(), lease_end, awaits };
-            role.logger.event(&notes::of_node(note, moment, &self.config, guard));
+            let (config, role) = (&self.config, &self.nodes.roles[at]);
+            let moment = Moment {
+                topic: &config.election.topic,
+                command: config.command.first().map(OsString::as_os_str).unwrap_or_default(),
+                stop_signal: config.stop_signal,
+                timings: &config.timings,
+                guard: role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw()),
+                now: clock::now(),
+                wall_ms: clock::wall_ms(),
+                lease_end: role.node.lease_end(),
+                awaits: role.node.awaits(),
+            };
+            role.logger.event(&notes::event(note, moment));
         }
-        if is_run_again && let Some(signal) = self.shell.take_container_signal() {
-            self.nodes.roles[at].logger.warn(notes::of_container_signal(signal));
+        if let Note::Restarting { .. } = note
+            && let Some(signal) = self.shell.take_container_signal()
+        {
+            self.nodes.roles[at].logger.event(&events::container_signal(signal));
         }
     }
 
@@ -185,12 +190,12 @@ impl MainLoop {
         match event {
             Event::Answered { .. } => drop(role.undecodable.end(now)),
             Event::Delivered { .. } => self.kafka.refused_appends.end(),
-            Event::Revoked => role.logger.event(&LogEvent::Revoked { lost: false }),
+            Event::Revoked => role.logger.event(&events::revoked(false)),
             Event::StandingChanged(Standing::Assigned) => {
                 let leads = role.node.leads().is_some();
-                role.logger.event(&LogEvent::Assigned { partition: role.election.partition, leads });
+                role.logger.event(&events::assigned(role.election.partition, leads));
             }
-            Event::StandingChanged(Standing::Unknown) => role.logger.event(&LogEvent::Revoked { lost: true }),
+            Event::StandingChanged(Standing::Unknown) => role.logger.event(&events::revoked(true)),
             Event::Undecodable { offset, error } => {
                 role.undecodable.begin(now, undecodable(&self.config.election.topic, *offset, error));
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use neli::program::clock;
 use neli_proto::candidate::Event;
-use neli_proto::node::Note;
+use neli_proto::note::Note;
 use neli_proto::record::{Body, MemberId, Offset, Record};
 use neli_proto::time::Time;
 use nix::unistd::Pid;
@@ -14,7 +14,8 @@ use nix::unistd::Pid;
 use crate::config::Config;
 use crate::exit::{StartupError, cannot};
 use crate::http::{self, About, Board, Bound, Broker, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
-use crate::report::log::{Event as LogEvent, Logger};
+use crate::report::events;
+use crate::report::log::Logger;
 use crate::report::notes;
 use crate::supervise::kafka_state::KafkaState;
 use crate::supervise::role::Role;
@@ -78,7 +79,7 @@ impl Publisher {
         let of_job = job_maker.priority.of_job;
         let begin = move || of_job.iter().for_each(|of_job| drop(of_job.set_for(Pid::from_raw(0))));
         http::serve(bound, Arc::clone(&board), begin).map_err(cannot("--listen: HTTP can't be served"))?;
-        logger.event(&LogEvent::Listening { address });
+        logger.event(&events::listening(&address));
         let counted = roles.iter().map(|_| Counted::default()).collect();
         let changed = (0..roles.len()).collect();
         let member = job_maker.member.clone();

@@ -28,7 +28,8 @@ use crate::process::signals::{self, Signals};
 use crate::process::spin_watch;
 use crate::process::terminal::may_be_handed_on;
 use crate::release;
-use crate::report::log::{Event as LogEvent, Logger};
+use crate::report::events;
+use crate::report::log::Logger;
 use crate::supervise::environment;
 use crate::supervise::job::{PROGRAM, PreparedJob};
 use crate::text::reason;
@@ -209,7 +210,7 @@ pub(super) fn release_config(
 pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) -> Result<Session, StartupError> {
     let logger = logger.clone();
     let log_callback = Arc::new(move |message: &str| {
-        logger.event(&LogEvent::Librdkafka { facility: "client".to_owned(), message: message.to_owned() });
+        logger.event(&events::librdkafka("client", message));
     });
     let access = Access { log_callback: Some(log_callback), ..access };
     let settings = SessionSettings {

@@ -79,8 +79,7 @@ impl MainLoop {
         if !mem::replace(&mut self.has_warned_of_processor_time, true) {
             self.logger.warn(
                 "neli-run itself has used up its processor time (ulimit -t, LimitCPU=): at the hard limit the kernel kills it, the job is \
-                 killed too, and another candidate leads; raise the limit, and set one for the job alone (prlimit --cpu=)"
-                    .into(),
+                 killed too, and another candidate leads; raise the limit, and set one for the job alone (prlimit --cpu=)",
             );
         }
     }

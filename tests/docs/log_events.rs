@@ -1,98 +1,82 @@
-//! The table of log events. It is made from the comments and attributes of `src/report/log/event.rs`, so that no event or field is
-//! missing.
+//! The table of log events in docs/json.md has each event and each field that the sources name, in their order.
 
-use std::fmt::Write;
+use std::collections::BTreeMap;
 use std::fs;
 
 use super::root;
 
-/// A field or an event while its lines are being read.
-#[derive(Default)]
-struct Item {
-    comment: String,
-    attributes: String,
-}
+/// The sources in which events are made.
+const SOURCES: [&str; 4] =
+    ["src/report/events.rs", "src/report/log.rs", "src/report/log/event.rs", "src/report/notes.rs"];
+/// The names of the events that are only a message.
+const MESSAGES: [&str; 3] = ["debug", "error", "warning"];
 
-impl Item {
-    /// Whether an attribute continues on the next line.
-    fn is_in_attribute(&self) -> bool {
-        !self.attributes.is_empty() && !self.attributes.ends_with(']')
-    }
+/// The fields of each event, and whether they may be missing.
+type Events = BTreeMap<String, Vec<(String, bool)>>;
 
-    fn is_skipped(&self) -> bool {
-        self.attributes.contains("#[serde(skip)]")
-    }
-
-    /// The name of the event or field in the JSON.
-    fn name<'a>(&'a self, name: &'a str) -> &'a str {
-        let renamed = self.attributes.split_once("rename = \"").and_then(|(_, rest)| rest.split('"').next());
-        renamed.unwrap_or(name)
-    }
-
-    fn is_optional(&self) -> bool {
-        self.attributes.contains("skip_serializing_if")
+/// Compares the table with the sources.
+pub(super) fn compare() {
+    let (documented, made) = (documented(), made());
+    assert!(made.len() >= 36, "{} events were found in the sources", made.len());
+    let names = |events: &Events| events.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&documented), names(&made), "docs/json.md has not the events of the sources");
+    for (name, fields) in made {
+        assert_eq!(documented[&name], fields, "docs/json.md: {name}");
     }
 }
 
-/// The rows of the table: each event, with its fields below it.
-pub(super) fn table() -> String {
-    let source = fs::read_to_string(root("src/report/log/event.rs")).unwrap();
-    let (_, body) = source.split_once("pub enum Event {\n").unwrap();
-    let body = body.split("\n}\n").next().unwrap();
-    let mut table = "| event, and its fields | type | meaning |\n|---|---|---|\n".to_owned();
-    let (mut item, mut events) = (Item::default(), 0);
-    for line in body.lines().map(str::trim) {
-        if item.is_in_attribute() || line.starts_with("#[") {
-            item.attributes += line;
-        } else if let Some(comment) = line.strip_prefix("/// ") {
-            item.comment += if item.comment.is_empty() { "" } else { " " };
-            item.comment += comment;
-        } else if let Some(event) = line.strip_suffix(" {") {
-            writeln!(table, "| `{}` | event | {} |", snake(event), meaning(&item.comment)).unwrap();
-            (item, events) = (Item::default(), events + 1);
-        } else if let Some((name, kind)) = line.strip_suffix(',').and_then(|line| line.split_once(": ")) {
-            if !item.is_skipped() {
-                let missing = if item.is_optional() { ", or not there" } else { "" };
-                let name = item.name(name);
-                writeln!(table, "| … `{name}` | {}{missing} | {} |", json(kind), meaning(&item.comment)).unwrap();
-            }
-            item = Item::default();
+/// The events in the documentation.
+fn documented() -> Events {
+    let page = fs::read_to_string(root("docs/json.md")).unwrap();
+    let (_, table) = page.split_once("| event, and its fields | type | meaning |").unwrap();
+    let mut events = Events::new();
+    let mut current = String::new();
+    for row in table.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let name = row.split('`').nth(1).unwrap().to_owned();
+        if cells[1].starts_with('…') {
+            events.get_mut(&current).unwrap().push((name, cells[2].ends_with("or not there")));
+        } else {
+            assert!(cells[2] == "event" && !cells[3].is_empty(), "{row}");
+            current.clone_from(&name);
+            events.insert(name, Vec::new());
         }
     }
-    let names = fs::read_to_string(root("src/report/log/kind.rs")).unwrap();
-    for event in table.lines().filter(|row| row.contains("| event |")) {
-        let name = event.split('`').nth(1).unwrap();
-        assert!(names.contains(&format!("=> \"{name}\",")), "the log calls no event {name}");
+    events
+}
+
+/// The events that the sources make.
+fn made() -> Events {
+    let mut made: BTreeMap<String, Vec<Vec<(String, bool)>>> = BTreeMap::new();
+    for name in MESSAGES {
+        made.insert(name.to_owned(), vec![vec![("message".to_owned(), false)]]);
     }
-    assert_eq!(events, names.matches("} => \"").count(), "an event is missing");
-    table
-}
-
-fn meaning(comment: &str) -> String {
-    comment.trim_end_matches('.').replace('|', "\\|")
-}
-
-/// A name such as `JobExited` in snake case, as in the log.
-fn snake(name: &str) -> String {
-    let mut snake = String::new();
-    for c in name.chars() {
-        if c.is_ascii_uppercase() && !snake.is_empty() {
-            snake.push('_');
+    for source in SOURCES {
+        let source = fs::read_to_string(root(source)).unwrap();
+        let source = source.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        for event in source.split("Event::").skip(1) {
+            let message = MESSAGES.iter().find(|name| event.starts_with(&format!("{name}(")));
+            let named =
+                (event.starts_with("info(") || event.starts_with("new(")).then(|| event.split('"').nth(1).unwrap());
+            let Some(name) = message.copied().or(named) else { continue };
+            let first = message.map(|_| ("message".to_owned(), false));
+            let fields = event.split(".with").skip(1).filter_map(|with| {
+                let (is_optional, rest) = with
+                    .strip_prefix("_some(\"")
+                    .map_or_else(|| Some((false, with.strip_prefix("(\"")?)), |rest| Some((true, rest)))?;
+                Some((rest.split('"').next().unwrap().to_owned(), is_optional))
+            });
+            made.entry(name.to_owned()).or_default().push(first.into_iter().chain(fields).collect());
         }
-        snake.push(c.to_ascii_lowercase());
     }
-    snake
+    made.into_iter().map(|(name, made)| (name, joined(&made))).collect()
 }
 
-/// The JSON type of a Rust type.
-fn json(kind: &str) -> &'static str {
-    match kind {
-        "bool" => "flag",
-        "Option<Due>" => "time",
-        "String" | "Option<String>" | "From" => "text",
-        "Option<i32>" => "number or null",
-        _ if kind.contains("Duration") => "number",
-        "i32" | "i64" | "u8" | "u16" | "u32" | "usize" | "Option<i64>" | "Option<u64>" => "number",
-        _ => panic!("what is {kind} as JSON?"),
+/// The fields of one event that is made in several places. One that only some of them have may be missing.
+fn joined(made: &[Vec<(String, bool)>]) -> Vec<(String, bool)> {
+    let mut fields = made.iter().max_by_key(|fields| fields.len()).cloned().unwrap_or_default();
+    for (name, is_optional) in &mut fields {
+        *is_optional |= made.iter().any(|fields| fields.iter().all(|(other, _)| other != name));
     }
+    fields
 }

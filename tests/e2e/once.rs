@@ -353,8 +353,8 @@ fn a_standby_goes_with_the_status_of_the_run_that_failed() {
     second.await_event("standby");
     election.create_go_file();
     assert_eq!(runner.status(), 3);
+    // If its first reading of the facts has ended just before the outcome was recorded, it claims, and reads them again before it would run.
     assert_skipped(&mut second, "a", (3, 3));
-    assert!(second.events("claiming").is_empty(), "{second:?}");
     assert_eq!(runs(&election), 1);
 }
 

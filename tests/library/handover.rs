@@ -74,31 +74,6 @@ with_both_electors! {
         });
     }
 
-    /// The events of a leader that resigns come in order, and they name the next leader.
-    fn events_report_a_lead_and_the_next_leader(elector) {
-        let test_election = test_election(elector);
-        run(async {
-            let first = candidate(&test_election).name("first").join().await.expect("the candidate joins");
-            let mut events = first.events();
-            let lead = first.lead().await.expect("the candidate leads");
-            let term = lead.lease().token();
-            let second = candidate(&test_election).name("second").join().await.expect("the candidate joins");
-            lead.resign().await;
-            let next = soon("the next lead", PATIENCE, second.lead()).await.expect("the candidate leads");
-            let (mut seen, last) = (Vec::new(), Event::Standby { leader: Some("second".to_owned()) });
-            await_event(&mut events, |event| {
-                let tells = !matches!(event, Event::Standby { leader: None } | Event::Warning { .. });
-                seen.extend(tells.then(|| event.clone()));
-                (*event == last).then_some(())
-            })
-            .await;
-            let reason = Reason::Resigned;
-            let released = Event::Released { term, reason, delivered: true };
-            assert_eq!(seen, [Event::Acquired { term }, Event::Revoked { term, reason }, released, last]);
-            drop(next);
-        });
-    }
-
     /// The library and the program share one journal.
     fn a_library_election_and_neli_run_elect_each_other(elector) {
         let test_election = test_election(elector);
@@ -199,6 +174,32 @@ with_both_electors! {
             assert_eq!(soon("the end", PATIENCE, election.lead()).await.map(drop), Err(Error::Ended));
         });
     }
+}
+
+/// The events of a leader that resigns come in order, and they name the next leader.
+#[test]
+fn events_report_a_lead_and_the_next_leader() {
+    let test_election = test_election(Elector::Log);
+    run(async {
+        let first = candidate(&test_election).name("first").join().await.expect("the candidate joins");
+        let mut events = first.events();
+        let lead = first.lead().await.expect("the candidate leads");
+        let term = lead.lease().token();
+        let second = candidate(&test_election).name("second").join().await.expect("the candidate joins");
+        lead.resign().await;
+        let next = soon("the next lead", PATIENCE, second.lead()).await.expect("the candidate leads");
+        let (mut seen, last) = (Vec::new(), Event::Standby { leader: Some("second".to_owned()) });
+        await_event(&mut events, |event| {
+            let tells = !matches!(event, Event::Standby { leader: None } | Event::Warning { .. });
+            seen.extend(tells.then(|| event.clone()));
+            (*event == last).then_some(())
+        })
+        .await;
+        let reason = Reason::Resigned;
+        let released = Event::Released { term, reason, delivered: true };
+        assert_eq!(seen, [Event::Acquired { term }, Event::Revoked { term, reason }, released, last]);
+        drop(next);
+    });
 }
 /// A candidate whose user does not call `lead` resigns, so that it does not keep others from leading, and says so.
 #[test]

@@ -14,80 +14,81 @@ use neli::{Error, Event, Reason};
 use nix::sys::signal::Signal;
 
 use crate::worker::Worker;
-use crate::{PROGRAM, candidate, candidate_at, run, soon, test_election, with_both_electors};
+use crate::{PROGRAM, candidate, candidate_at, run, soon, test_election};
 
 /// A lease that does not end on a busy machine, which stalls for up to a second.
 const LEASE: Duration = Duration::from_secs(2);
 
-with_both_electors! {
-    /// A task can't extend its lease: the lease is over before another candidate leads, and the task is dropped.
-    fn a_cut_network_ends_the_lease_before_another_leads(elector) {
-        let test_election = test_election(elector);
-        run(async {
-            let cluster = Cluster::start(1, 1);
-            let far = cluster.kafka_of(0);
-            let builder = candidate_at(&test_election, far.address()).lease(LEASE).fence_warning(Duration::ZERO);
-            let election = builder.join().await.expect("the candidate joins");
-            let mut events = election.events();
-            let mut lead = election.lead().await.expect("the candidate leads");
-            let (lease, term) = (lead.lease(), lead.lease().token());
-            let near = cluster.kafka();
-            let program = Candidate::new(Path::new(PROGRAM))
-                .option("--group", &test_election.group)
-                .option("--brokers", near.address())
-                .option("--elect", elector.name())
-                .lease("2s")
-                .job(test_election.witness().command());
-            let mut program = program.start();
-            program.await_event("standby");
-
-            let (sender, receiver) = mpsc::channel();
-            std::thread::spawn(move || {
-                // This thread checks the lease without any await.
-                let mut last = 0;
-                loop {
-                    let now = wait::now();
-                    if !lease.is_valid() {
-                        return sender.send(last);
-                    }
-                    last = now;
-                    std::thread::yield_now();
-                }
-            });
-            cluster.wire(0, 0).set(LinkConditions { there: Flow::Lost, back: Flow::Lost, ..LinkConditions::default() });
-            let lost = soon("the end of the lease", PATIENCE, lead.run(|_| std::future::pending::<()>())).await;
-            assert_eq!(lost.map_err(|lost| (lost.term, lost.reason)), Err((term, Reason::Expired)));
-            let fenced = async { while events.next().await.expect("the candidate still stands") != (Event::Fenced { term }) {} };
-            soon("the event Fenced", PATIENCE, fenced).await;
-            let last_valid = receiver.recv_timeout(PATIENCE).expect("the lease ends");
-            let next = program.await_lead();
-            test_election.await_witness(next);
-            let first = test_election.first_instruction(next);
-            assert!(last_valid < first, "valid {} us after another's job began", last_valid.saturating_sub(first) / 1000);
-            drop((lead, election));
-            test_election.close([program]);
-        });
-    }
-
-    /// A process that was stopped for longer than its lease sees that the lease is over as soon as it continues.
-    fn a_stopped_process_does_not_act_after_its_lease(elector) {
-        let test_election = test_election(elector);
-        let worker = Worker::start(&test_election, Kafka::shared().address(), LEASE);
-        let term = worker.await_lead(&test_election, None);
-        let mut program = test_election.candidate().lease("2s").start();
+/// A task can't extend its lease: the lease is over before another candidate leads, and the task is dropped.
+#[test]
+fn a_cut_network_ends_the_lease_before_another_leads() {
+    let test_election = test_election(Elector::Log);
+    run(async {
+        let cluster = Cluster::start(1, 1);
+        let far = cluster.kafka_of(0);
+        let builder = candidate_at(&test_election, far.address()).lease(LEASE).fence_warning(Duration::ZERO);
+        let election = builder.join().await.expect("the candidate joins");
+        let mut events = election.events();
+        let mut lead = election.lead().await.expect("the candidate leads");
+        let (lease, term) = (lead.lease(), lead.lease().token());
+        let near = cluster.kafka();
+        let program = Candidate::new(Path::new(PROGRAM))
+            .option("--group", &test_election.group)
+            .option("--brokers", near.address())
+            .option("--elect", Elector::Log.name())
+            .lease("2s")
+            .job(test_election.witness().command());
+        let mut program = program.start();
         program.await_event("standby");
-        worker.process().signal(Signal::SIGSTOP);
+
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            // This thread checks the lease without any await.
+            let mut last = 0;
+            loop {
+                let now = wait::now();
+                if !lease.is_valid() {
+                    return sender.send(last);
+                }
+                last = now;
+                std::thread::yield_now();
+            }
+        });
+        cluster.wire(0, 0).set(LinkConditions { there: Flow::Lost, back: Flow::Lost, ..LinkConditions::default() });
+        let lost = soon("the end of the lease", PATIENCE, lead.run(|_| std::future::pending::<()>())).await;
+        assert_eq!(lost.map_err(|lost| (lost.term, lost.reason)), Err((term, Reason::Expired)));
+        let fenced =
+            async { while events.next().await.expect("the candidate still stands") != (Event::Fenced { term }) {} };
+        soon("the event Fenced", PATIENCE, fenced).await;
+        let last_valid = receiver.recv_timeout(PATIENCE).expect("the lease ends");
         let next = program.await_lead();
         test_election.await_witness(next);
-        worker.process().signal(Signal::SIGCONT);
-        // The worker stands by, and leads when the program has ended.
-        program.signal(Signal::SIGTERM);
-        assert_eq!(program.status(), 0);
-        let later = worker.await_lead(&test_election, Some(next));
-        assert!(later > next && next > term);
-        drop(worker);
-        test_election.assert_never_two();
-    }
+        let first = test_election.first_instruction(next);
+        assert!(last_valid < first, "valid {} us after another's job began", last_valid.saturating_sub(first) / 1000);
+        drop((lead, election));
+        test_election.close([program]);
+    });
+}
+
+/// A process that was stopped for longer than its lease sees that the lease is over as soon as it continues.
+#[test]
+fn a_stopped_process_does_not_act_after_its_lease() {
+    let test_election = test_election(Elector::Group);
+    let worker = Worker::start(&test_election, Kafka::shared().address(), LEASE);
+    let term = worker.await_lead(&test_election, None);
+    let mut program = test_election.candidate().lease("2s").start();
+    program.await_event("standby");
+    worker.process().signal(Signal::SIGSTOP);
+    let next = program.await_lead();
+    test_election.await_witness(next);
+    worker.process().signal(Signal::SIGCONT);
+    // The worker stands by, and leads when the program has ended.
+    program.signal(Signal::SIGTERM);
+    assert_eq!(program.status(), 0);
+    let later = worker.await_lead(&test_election, Some(next));
+    assert!(later > next && next > term);
+    drop(worker);
+    test_election.assert_never_two();
 }
 /// A task that never reaches an await can't be dropped. Then the term is not released, and the candidate no longer stands by.
 #[test]

@@ -21,9 +21,10 @@ use standing_by::StandingBy;
 use state::{Input, State};
 
 pub use crate::kafka::{Event, Request};
+pub use crate::note::{StandbyReason, Waiting};
 pub use crate::supervisor::{Departure, JobEnd, JobReport, LocalEvent, Loss};
 pub use crate::timings::{Durations, Elector, Patience, Timings};
-pub use action::{Action, Milestone, Note, StandbyReason, Waiting};
+pub use action::Action;
 pub use position::Position;
 
 mod action;

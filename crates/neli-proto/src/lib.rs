@@ -30,6 +30,7 @@ pub mod listener;
 pub mod many_roles;
 pub mod mapping;
 pub mod node;
+pub mod note;
 pub mod observer;
 pub mod once;
 pub mod precedence;

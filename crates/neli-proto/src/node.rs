@@ -11,6 +11,7 @@ use core::time::Duration;
 use crate::candidate::{self, Candidate, Identity, LocalEvent, Timings};
 use crate::guard::{Answer, CommandKind};
 use crate::hooks::{self, Hook, Hooks};
+use crate::note::Refusal;
 use crate::once::{self, Once};
 use crate::random::Random;
 use crate::record::Offset;
@@ -25,7 +26,7 @@ mod status;
 mod wiring;
 
 pub use crate::status::{Awaited, Awaits, Counts, Known, Leader, OtherCandidate, Vacancy};
-pub use action::{Action, HookRun, Note, Refusal};
+pub use action::{Action, HookRun};
 pub use event::{Event, FactsEvent};
 pub use status::Status;
 

@@ -9,6 +9,7 @@ use core::time::Duration;
 
 use crate::candidate;
 use crate::fact::{self, Account, Fact, Facts, Outcome};
+use crate::note::Note;
 use crate::record::{Body, KeyedRun, MemberId, Offset, Why};
 use crate::supervisor::RunEnd;
 use crate::time::{Time, millis};
@@ -17,7 +18,7 @@ use crate::window::{Span, Window};
 use history::History;
 use scheduled::Scheduled;
 
-pub use action::{Action, Note, Policy, Skip};
+pub use action::{Action, Policy};
 
 mod action;
 mod appending;
@@ -205,7 +206,7 @@ impl Once {
         let is_new = self.trouble.as_ref() != Some(&error);
         self.trouble = Some(error.clone());
         if is_new && matches!(self.phase, Phase::Asking { .. }) {
-            self.actions.push_back(Action::Note(Note::Unavailable(error)));
+            self.actions.push_back(Action::Note(Note::FactsUnavailable { error }));
         }
     }
 
@@ -242,7 +243,7 @@ impl Once {
             Phase::Recording { id: awaited, again_at, .. } if *awaited == id => {
                 *again_at = Some(now + RETRY);
                 self.look_after_topic(now);
-                self.note_if_not_recorded(now, Note::NotRecorded(error));
+                self.note_if_not_recorded(now, Note::NotRecorded { error });
             }
             Phase::Waiting { .. } => self.skip_not_recorded(now, id, error),
             Phase::Announcing { .. }
@@ -361,15 +362,16 @@ impl Once {
 
     fn give_up(&mut self) {
         let why = self.trouble.clone().unwrap_or_else(|| "Kafka has not answered".into());
-        self.actions.push_back(Action::Note(Note::Unavailable(why)));
+        self.actions.push_back(Action::Note(Note::FactsUnavailable { error: why }));
         self.actions.push_back(Action::StandDown);
         self.phase = Phase::StandingBy;
     }
 
     fn skip_if_settled(&mut self) -> bool {
-        let Some(skip) = self.skip() else { return false };
+        let Some((fact, _)) = self.skip() else { return false };
+        let note = Note::OnceSkipped { key: self.policy.key.clone(), fact: fact.clone().into() };
         self.phase = Phase::Leaving;
-        self.actions.push_back(Action::Note(Note::Skipped(skip)));
+        self.actions.push_back(Action::Note(note));
         self.actions.push_back(Action::Skip);
         true
     }

@@ -4,6 +4,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use crate::note::{Note, SkipReason};
 use crate::window::{Span, Window};
 
 /// The most spans that are kept. Each except the first begins where the clock was set forward.
@@ -21,7 +22,7 @@ pub enum CatchUp {
 /// An action of the schedule.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
-    /// Log this note.
+    /// Tell users.
     Note(Note),
     /// Record that this window and those before it are over without a run.
     RecordSkip(Window),
@@ -32,34 +33,6 @@ pub enum Action {
         /// The start of that window, in milliseconds since 1970, unless the clock is set.
         until_ms: u64,
     },
-}
-
-/// A message for the log.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Note {
-    /// The wall clock was set back into windows that are over (S4).
-    SetBack {
-        /// When the clock shows this time again, the next window may run.
-        until_ms: u64,
-    },
-    /// Windows are not run.
-    Skipped {
-        /// From the first window's start to the last one's end.
-        span: Span,
-        /// The reason.
-        why: SkipReason,
-    },
-}
-
-/// Why windows are not run.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum SkipReason {
-    /// The wall clock was set forward over them, or it was not read then because the process was stopped.
-    ClockSet,
-    /// There was no leader in that time.
-    NobodyLed,
-    /// The previous run continued into them (S3).
-    Overrun,
 }
 
 /// The windows of a candidate while it leads.
@@ -168,7 +141,7 @@ impl Schedule {
             CatchUp::None => {
                 let from_ms = self.newest.map_or(shown.span.from_ms, |newest| newest.until_ms);
                 let span = Span { from_ms, ..shown.span };
-                self.note(Note::Skipped { span, why: SkipReason::NobodyLed });
+                self.note(Note::WindowsSkipped { span, why: SkipReason::NobodyLed });
                 self.skip(shown);
             }
         }
@@ -181,7 +154,7 @@ impl Schedule {
             return self.wait(self.next_edge(shown.span));
         }
         let span = Span { from_ms: run.until_ms, ..shown.span };
-        self.note(Note::Skipped { span, why: SkipReason::Overrun });
+        self.note(Note::WindowsSkipped { span, why: SkipReason::Overrun });
         self.mark_over(span);
         self.skip(shown);
     }
@@ -224,7 +197,7 @@ impl Schedule {
         let over = self.over.iter().find(|over| over.until_ms == to.from_ms);
         let span = Span { from_ms: newest.until_ms, until_ms: over.map_or(to.from_ms, |over| over.from_ms) };
         if span.from_ms < span.until_ms {
-            self.note(Note::Skipped { span, why });
+            self.note(Note::WindowsSkipped { span, why });
         }
     }
 

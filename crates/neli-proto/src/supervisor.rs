@@ -9,6 +9,7 @@ use core::time::Duration;
 use crate::failed_runs::FailedRuns;
 use crate::guard::{Grant, Order};
 use crate::health::Health;
+use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
 use crate::restart::Backoff;
 use crate::status::{Awaited, Awaits};
@@ -19,9 +20,10 @@ use terminal::Terminal;
 use watch::Watch;
 
 pub use crate::job::JobStatus;
+pub use crate::note::Loss;
 pub use crate::terminal::Foreground;
-pub use action::{Action, Ending, Lost, Note};
-pub use event::{Departure, Event, LeadEvent, Loss};
+pub use action::{Action, Ending, Lost};
+pub use event::{Departure, Event, LeadEvent};
 pub use local_event::{JobEnd, JobReport, LocalEvent};
 pub use policy::{OnLoss, Policy, StopPolicy};
 pub use running::{NothingLeft, RunEnd};
@@ -315,6 +317,11 @@ impl Supervisor {
     /// The term of the job that is alive, or was last; `None` before the first job.
     pub(crate) fn term(&self) -> Option<Offset> {
         self.grant.map(|grant| grant.term)
+    }
+
+    /// The term in notes about the job, of which there is none before the first term.
+    fn noted_term(&self) -> Offset {
+        self.term().unwrap_or(-1)
     }
 
     /// Whether a claim would be in vain, because there is no guard, or one that may fail as the last one did.

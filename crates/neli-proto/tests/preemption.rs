@@ -136,7 +136,6 @@ impl World {
                 | Action::ForgetTerms
                 | Action::Kafka(_)
                 | Action::Note(_)
-                | Action::Reached(_)
                 | Action::Refuse { .. }
                 | Action::StopJobWithin { .. }
                 | Action::Suspend => {}

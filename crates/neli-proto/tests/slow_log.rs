@@ -138,7 +138,6 @@ impl World {
                 | Action::Kafka(_)
                 | Action::Kill(_)
                 | Action::Note(_)
-                | Action::Reached(_)
                 | Action::Refuse { .. }
                 | Action::StopJob(_)
                 | Action::StopJobWithin { .. }

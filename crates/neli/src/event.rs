@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
-use neli_proto::candidate::{Milestone, StandbyReason};
-use neli_proto::node::{self, Note};
-use neli_proto::{candidate, supervisor};
+use neli_proto::node;
+use neli_proto::note::{Note, StandbyReason};
 
 use crate::clock;
 use crate::reason::Reason;
@@ -118,32 +117,24 @@ pub enum Event {
 
 impl Event {
     /// The event for a note of the node; `None` if users get none for it.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most notes are about the job of neli-run")]
     pub(crate) fn of(note: &Note) -> Option<Self> {
         Some(match note {
-            Note::Milestone(Milestone::Fenced { term, .. }) => Self::Fenced { term: *term },
-            Note::Milestone(Milestone::Released { term, why, delivered }) => {
+            Note::Fenced { term, .. } => Self::Fenced { term: *term },
+            Note::Released { term, why, delivered } => {
                 Self::Released { term: *term, reason: Reason::of(*why), delivered: *delivered }
             }
-            Note::Milestone(Milestone::Standby(StandbyReason { leader, .. })) => {
-                Self::Standby { leader: leader.as_deref().map(Into::into) }
-            }
-            Note::Milestone(Milestone::TopicRemade) => Self::warning(
+            Note::Standby(StandbyReason { leader, .. }) => Self::Standby { leader: leader.as_deref().map(Into::into) },
+            Note::Stopping { term, why, .. } => Self::Revoked { term: *term, reason: Reason::of(*why) },
+            Note::TopicRemade => Self::warning(
                 "the topic was deleted and made again: records of the old topic no longer count, and fencing tokens \
                  may start from 0 again",
             ),
-            Note::Job { term, note: supervisor::Note::Stopping { why, .. } } => {
-                Self::Revoked { term: *term, reason: Reason::of(*why) }
-            }
-            Note::Election(candidate::Note::UnusedPartitions) => Self::warning(
+            Note::UnusedPartitions => Self::warning(
                 "the topic has more partitions than this group uses, and Kafka moves them between members when one \
                  joins: use a topic with one partition",
             ),
-            Note::Election(_)
-            | Note::HookFailed { .. }
-            | Note::Job { .. }
-            | Note::Milestone(_)
-            | Note::Once(_)
-            | Note::Refused(_) => return None,
+            _ => return None,
         })
     }
 

@@ -11,7 +11,7 @@ use super::findings::Findings;
 use super::fixes::{Fixes, Resource};
 use crate::command::wording::counted;
 use crate::config::Config;
-use crate::report::notes;
+use crate::report::events;
 
 /// The largest record, including Kafka's own overhead.
 const LONGEST_RECORD: u64 = 4_096;
@@ -190,7 +190,7 @@ fn leaders(name: &str, used: &[&PartitionSeen], partitions: usize, findings: &mu
 /// Reports what the consumer group can't do with this number of partitions, as a candidate does at its start.
 fn for_group(config: &Config, partitions: usize, findings: &mut Findings) {
     if matches!(config.timings.elector(), Elector::Group(_)) && !config.elections().are_many() && partitions > 1 {
-        findings.warn("group", notes::UNUSED_PARTITIONS, None);
+        findings.warn("group", events::UNUSED_PARTITIONS, None);
     }
 }
 

@@ -9,7 +9,6 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::config::LogFormat;
-use crate::report::level::Level;
 use crate::report::log::event::Event;
 use crate::text::{cut, json, one_line};
 
@@ -17,8 +16,8 @@ use crate::text::{cut, json, one_line};
 const LONGEST_LINE: usize = 4_096;
 /// The longest sentence, which leaves room for the line's beginning.
 const LONGEST_SENTENCE: usize = 3_500;
-/// The longest field, since JSON may escape its characters.
-pub(super) const LONGEST_FIELD: usize = 1_000;
+/// The lengths of each text that are tried in a line that is too long.
+const SHORTENED: [usize; 4] = [1_000, 300, 100, 30];
 
 #[derive(Serialize)]
 struct Json<'a> {
@@ -29,7 +28,15 @@ struct Json<'a> {
     role: &'a Role,
     name: &'a str,
     #[serde(flatten)]
-    fields: &'a Event,
+    fields: Fields<'a>,
+}
+
+struct Fields<'a>(&'a [(&'static str, Value)]);
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
 }
 
 /// Milliseconds since 1970 as UTC in RFC 3339. A record in the topic may contain a later time than the year 9999: it is shown as the last
@@ -95,22 +102,18 @@ impl fmt::Display for Role {
 /// The line, with its newline, of at most [`LONGEST_LINE`] bytes; `wall_ms` is milliseconds since 1970.
 pub(super) fn line(format: LogFormat, wall_ms: u64, source: &LineSource, event: &Event) -> String {
     let ts = timestamp(wall_ms);
-    let level = match event.level_in(format) {
-        Level::Debug => "debug",
-        Level::Error => "error",
-        Level::Info => "info",
-        Level::Warning => "warning",
-    };
+    let level = event.level_in(format).name();
     match format {
         LogFormat::Json => {
             let LineSource { name, group, role, .. } = source;
             let role = role.as_ref().unwrap_or(&Role::Number(0));
-            let mut line = json_line(&Json { ts, level, event: event.name(), group, role, name, fields: event });
+            let fields = Fields(&event.fields);
+            let mut line = json_line(&Json { ts, level, event: event.name, group, role, name, fields });
             line.push('\n');
             line
         }
         LogFormat::Text => {
-            let sentence = one_line(&event.sentence());
+            let sentence = one_line(&event.sentence);
             let sentence = cut(&sentence, LONGEST_SENTENCE);
             let role = source.role.as_ref().map_or_else(String::new, |role| format!("/{role}"));
             format!("{ts} neli-run[{}] {}{role}: {level}: {sentence}\n", source.pid, one_line(&source.group))
@@ -125,26 +128,11 @@ fn json_line(whole: &Json<'_>) -> String {
         return line;
     }
     let Ok(Value::Object(fields)) = serde_json::to_value(whole) else { return line };
-    let shortened = [LONGEST_FIELD, 300, 100, 30].into_iter().map(|longest| {
+    let shortened = SHORTENED.into_iter().map(|longest| {
         let texts = fields
             .iter()
             .map(|(key, value)| (key, value.as_str().map_or_else(|| value.clone(), |text| cut(text, longest).into())));
         json(&texts.collect::<BTreeMap<_, Value>>())
     });
     shortened.into_iter().find(|line| line.len() < LONGEST_LINE).unwrap_or_default()
-}
-
-/// A future time: by this machine's wall clock, and from now.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Due {
-    /// Milliseconds since 1970.
-    pub wall_ms: u64,
-    /// The time from now until then.
-    pub left: Duration,
-}
-
-impl Serialize for Due {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&timestamp(self.wall_ms))
-    }
 }

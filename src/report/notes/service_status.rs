@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{JobReport, Position};
+use neli_proto::candidate::{JobReport, Position, StandbyReason};
 use neli_proto::node::{Awaited, Known, Leader, Status, Vacancy};
 use neli_proto::record::{JobState, Why};
 use neli_proto::time::{Time, millis};
 
-use super::of_standby;
-use crate::report::log::{because, time_of_day, timestamp};
+use super::{standing_by, waiting};
+use crate::report::log::{because, time_of_day, timestamp, to_the_second};
 
 /// A lasting problem with Kafka.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -42,7 +42,10 @@ pub(crate) fn of_status(status: &Status, known: Known, (now, wall_ms): (Time, u6
             (Known::Nothing, None) if status.vacancy.as_ref().is_some_and(|vacancy| *vacancy != Vacancy::Unknown) => {
                 "standing by: leader unknown".to_owned()
             }
-            _ => of_standby(standby.clone(), None).sentence(),
+            _ => {
+                let StandbyReason { leader, term, why } = standby.clone().unwrap_or_default();
+                standing_by(leader.as_deref(), term, why.and_then(waiting), None)
+            }
         },
         Position::Suspended => "suspended".to_owned(),
     }
@@ -82,6 +85,11 @@ pub(crate) fn of_trouble(lasted: Duration, trouble: &Trouble, wall_ms: u64) -> S
     }
 }
 
+/// With a schedule: when the next window begins, if the leader waits for it. Appended to the node's state.
+pub(crate) fn of_next_window(next_ms: Option<u64>) -> String {
+    next_ms.map_or_else(String::new, |next_ms| format!("; next window at {}", to_the_second(next_ms)))
+}
+
 fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
     let pid = job.pid.map_or_else(String::new, |pid| format!(" {pid}"));
     let attempt = if job.attempt > 1 { format!(" (attempt {})", job.attempt) } else { String::new() };
@@ -97,10 +105,16 @@ fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use neli_proto::candidate::{StandbyReason, Waiting};
+    use neli_proto::candidate::Waiting;
     use neli_proto::node::Counts;
 
     use super::*;
+
+    #[test]
+    fn the_next_window_is_shown_while_it_is_awaited() {
+        assert_eq!(of_next_window(Some(1_769_825_400_000)), "; next window at 2026-01-31T02:10:00Z");
+        assert_eq!(of_next_window(None), "");
+    }
 
     #[test]
     fn the_status_describes_the_node_s_state() {

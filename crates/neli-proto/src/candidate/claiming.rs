@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::action::{Action, Note};
+use super::action::Action;
 use super::awaiting_judgement::AwaitingJudgement;
 use super::leading::Leading;
 use super::reading::OwnClaim;
@@ -10,6 +10,7 @@ use super::releasing::Releasing;
 use super::standing_by::StandingBy;
 use super::state::{Input, State};
 use super::{Common, Judgement};
+use crate::note::Note;
 use crate::precedence::RANDOM_DELAY;
 use crate::record::{Body, Why};
 use crate::time::Time;

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::action::{Action, Note, StandbyReason};
+use super::action::Action;
 use super::beside_roles::BesideRoles;
 use super::identifying::KnownTopic;
 use super::preempting::Preemption;
@@ -16,6 +16,7 @@ use crate::journal::{Term, Verdict, View};
 use crate::kafka::Request;
 use crate::late_beat::Punctuality;
 use crate::listener::{Listener, Received};
+use crate::note::{Note, StandbyReason};
 use crate::precedence::{HELLO_AFTER_LEAD, HELLO_INTERVAL, Precedence, Standing};
 use crate::random::Random;
 use crate::record::{Body, MemberId, Offset, Record, Why};

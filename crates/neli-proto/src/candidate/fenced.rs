@@ -1,9 +1,10 @@
 //! The lease is over, but processes of the job may be left. No record is written until they are gone.
 
 use super::Common;
-use super::action::{Action, Milestone};
+use super::action::Action;
 use super::releasing::{JobTerm, Releasing};
 use super::state::{Input, State};
+use crate::note::Note;
 use crate::record::{Offset, Why};
 use crate::supervisor::{JobEnd, Loss};
 use crate::time::Time;
@@ -72,7 +73,7 @@ impl Fenced {
         let late = end.gone_at.map(|gone_at| gone_at.since(lease_end)).filter(|late| !late.is_zero());
         if loss != Loss::Superseded {
             let left = lease_end.since(end.gone_at.unwrap_or(now));
-            common.actions.push_back(Action::Reached(Milestone::Fenced { term, why, loss, left, late }));
+            common.actions.push_back(Action::Note(Note::Fenced { term, why, loss, left, late }));
         }
         let is_cut = loss == Loss::HistoryCut;
         let term = JobTerm { why, stood_down, held_until: lease_end, late, is_cut, overlapped_by };

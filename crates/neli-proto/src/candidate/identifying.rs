@@ -7,9 +7,10 @@
 
 use core::time::Duration;
 
-use super::action::{Action, Milestone, Note};
+use super::action::Action;
 use super::{Candidate, Common};
 use crate::kafka::Request;
+use crate::note::Note;
 use crate::time::Time;
 use crate::topic::{TopicId, TopicIdentity};
 
@@ -113,7 +114,7 @@ impl Candidate {
             TopicChange::Gone => self.history_cut(now),
             TopicChange::None => {}
             TopicChange::Remade => {
-                self.common.actions.push_back(Action::Reached(Milestone::TopicRemade));
+                self.common.actions.push_back(Action::Note(Note::TopicRemade));
                 self.history_cut(now);
                 self.common.topic.before = None;
             }
@@ -144,7 +145,7 @@ impl Common {
             (TopicIdentity::Id(id), TopicName::Unknown | TopicName::Unnamed) => {
                 (topic.name, topic.confirmed) = (TopicName::Id(id), Some(asked));
                 if topic.before.take().is_some_and(|before| before != id) {
-                    self.actions.push_back(Action::Reached(Milestone::TopicRemade));
+                    self.actions.push_back(Action::Note(Note::TopicRemade));
                 }
             }
             (TopicIdentity::Unnamed, TopicName::Unknown) => {

@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::Common;
-use super::action::{Action, Milestone, Note};
+use super::action::Action;
 use super::fenced::Fenced;
 use super::overlapped::Overlapped;
 use super::reading::OwnClaim;
@@ -12,6 +12,7 @@ use super::reasons::{lets_job_run_on, rank};
 use super::releasing::{JobTerm, Releasing};
 use super::state::{Input, State};
 use crate::guard::Grant;
+use crate::note::Note;
 use crate::record::{Body, JobState, Offset, Why};
 use crate::supervisor::{JobEnd, JobReport, Loss};
 use crate::time::{Time, millis};
@@ -76,7 +77,7 @@ impl Leading {
         let lease_end = sent + common.timings.lease();
         let grant = common.grant(term, lease_end);
         common.actions.push_back(Action::Lead(grant));
-        common.actions.push_back(Action::Reached(Milestone::Leading { term, until: lease_end }));
+        common.actions.push_back(Action::Note(Note::Leading { term, until: lease_end }));
         State::Leading(Self {
             term,
             lease_end,
@@ -151,7 +152,7 @@ impl Leading {
                 }
                 if let Some(by) = common.superseded(self.term) {
                     let (term, by_term, by) = (self.term, by.term, by.name);
-                    common.actions.push_back(Action::Reached(Milestone::Superseded { term, by_term, by }));
+                    common.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
                     // Another candidate leads, so there is no reason to stand down any more.
                     (self.stopping, self.yielding) = (None, None);
                     return self.lose(common, Why::Fenced, Loss::Superseded);

@@ -1,11 +1,12 @@
 //! `--overlap`: another candidate has claimed. The job that runs here must stop within the overlap, or with the lease (O3).
 
 use super::Common;
-use super::action::{Action, Milestone};
+use super::action::Action;
 use super::fenced::Fenced;
 use super::reasons::rank;
 use super::releasing::{JobTerm, Releasing};
 use super::state::{Input, State};
+use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
 use crate::supervisor::{JobEnd, Loss};
 use crate::time::Time;
@@ -38,7 +39,7 @@ impl Overlapped {
     ) -> Self {
         let within = common.timings.overlap().unwrap_or_default();
         let by = common.leader_name();
-        common.actions.push_back(Action::Reached(Milestone::Overlapped { term, by_term, by, within }));
+        common.actions.push_back(Action::Note(Note::Overlapped { term, by_term, by, within }));
         Self { term, by_term, why, lease_end, asks_at: Some(now + within / 2), kill_at: now + within }
     }
 
@@ -118,7 +119,7 @@ impl Overlapped {
             // superseded.
             Some(term) if term.offset > self.by_term => {
                 let (by_term, by) = (Some(term.offset), term.name.clone());
-                common.actions.push_back(Action::Reached(Milestone::Superseded { term: self.term, by_term, by }));
+                common.actions.push_back(Action::Note(Note::Superseded { term: self.term, by_term, by }));
                 self.lose(common, Why::Fenced, Loss::Superseded)
             }
             Some(_) | None => State::Overlapped(self),

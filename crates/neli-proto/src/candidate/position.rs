@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use super::action::StandbyReason;
 use super::state::State;
 use super::{Candidate, Judgement};
 use crate::journal::View;
+use crate::note::StandbyReason;
 use crate::record::{Offset, Why};
 use crate::status::{Awaited, Awaits, Counts, Leader, OtherCandidate, Vacancy};
 use crate::supervisor::JobReport;

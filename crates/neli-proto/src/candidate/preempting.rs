@@ -7,10 +7,11 @@
 use alloc::format;
 use core::time::Duration;
 
-use super::action::{Action, Note};
+use super::action::Action;
 use super::{Common, Judgement};
 use crate::journal::View;
 use crate::listener::Predecessor;
+use crate::note::Note;
 use crate::record::{Body, Offset, What};
 use crate::time::Time;
 

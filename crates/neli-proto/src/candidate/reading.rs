@@ -3,11 +3,12 @@
 use alloc::boxed::Box;
 
 use super::Candidate;
-use super::action::{Action, Note};
+use super::action::Action;
 use super::state::Input;
 use crate::journal::Verdict;
 use crate::kafka::Request;
 use crate::listener::{HistoryCut, LogBounds};
+use crate::note::Note;
 use crate::precedence::Standing;
 use crate::record::{Body, Hello, Offset, Record, What, Why};
 use crate::time::Time;

@@ -3,11 +3,12 @@
 use core::time::Duration;
 
 use super::Common;
-use super::action::{Action, Milestone};
+use super::action::Action;
 use super::reading::OwnClaim;
 use super::reasons::is_lost;
 use super::standing_by::StandingBy;
 use super::state::{Input, State};
+use crate::note::Note;
 use crate::precedence::RANDOM_DELAY;
 use crate::record::{Body, KeyedRun, Offset, Why};
 use crate::supervisor::{JobEnd, NothingLeft};
@@ -238,7 +239,7 @@ impl Releasing {
 
     fn over(self, common: &mut Common, now: Time, delivered: bool) -> State {
         let Self { term, why, reads_anew, .. } = self;
-        common.actions.push_back(Action::Reached(Milestone::Released { term, why, delivered }));
+        common.actions.push_back(Action::Note(Note::Released { term, why, delivered }));
         // R2: a claim that was read back late may have voided another candidate's, which retries at the same pace as ours.
         let not_before = if why == Why::ClaimExpired { now + common.random.up_to(RANDOM_DELAY) } else { now };
         (common.standing_by, common.successor) = (None, None);

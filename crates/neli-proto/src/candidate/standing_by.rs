@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::action::{Action, Milestone, Note, StandbyReason, Waiting};
+use super::action::Action;
 use super::claiming::Claiming;
 use super::releasing::Releasing;
 use super::state::{Input, State};
@@ -11,6 +11,7 @@ use super::{Common, Judgement};
 use crate::journal::View;
 use crate::kafka::Request;
 use crate::listener::Predecessor;
+use crate::note::{Note, StandbyReason, Waiting};
 use crate::precedence::{Delay, RANDOM_DELAY};
 use crate::supervisor::Departure;
 use crate::time::Time;
@@ -152,7 +153,7 @@ impl StandingBy {
         let standby = StandbyReason { leader, term, why };
         if common.standing_by.as_ref() != Some(&standby) {
             common.standing_by = Some(standby.clone());
-            common.actions.push_back(Action::Reached(Milestone::Standby(standby)));
+            common.actions.push_back(Action::Note(Note::Standby(standby)));
         }
     }
 }

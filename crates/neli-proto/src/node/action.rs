@@ -1,16 +1,12 @@
-//! The actions of a node, and its reports.
+//! The actions of a node.
 
-use alloc::boxed::Box;
-
-use crate::candidate::{self, Milestone};
-use crate::command::CommandEnd;
 use crate::fact::Fact;
 use crate::guard::Order;
 use crate::hooks::Hook;
 use crate::kafka::Request;
-use crate::once;
+use crate::note::Note;
 use crate::record::Offset;
-use crate::supervisor::{self, Ending};
+use crate::supervisor::Ending;
 use crate::time::Time;
 
 /// An action that the node's owner must perform.
@@ -42,11 +38,11 @@ pub enum Action {
         /// Its number.
         id: u32,
     },
-    /// Kill the processes that the dead guard left, and report [`supervisor::Event::OrphansGone`] when none is left.
+    /// Kill the processes that the dead guard left, and report [`OrphansGone`](crate::supervisor::Event::OrphansGone) when none is left.
     KillOrphans,
-    /// Report which group has the terminal's foreground: [`supervisor::Event::ForegroundSeen`].
+    /// Report which group has the terminal's foreground: [`ForegroundSeen`](crate::supervisor::Event::ForegroundSeen).
     LookAtForeground,
-    /// A note for the log. No decision depends on it.
+    /// Tell users.
     Note(Note),
     /// Send this order to the guard. A health command is sent with a descriptor for its output.
     Order(Order),
@@ -82,41 +78,4 @@ pub struct HookRun {
     pub attempt: u32,
     /// When to kill it.
     pub kill_at: Time,
-}
-
-/// A note for the log.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Note {
-    /// A note of the candidate.
-    Election(candidate::Note),
-    /// A hook has failed.
-    HookFailed {
-        /// The hook.
-        hook: Hook,
-        /// How it failed.
-        end: CommandEnd,
-    },
-    /// A note about the job.
-    Job {
-        /// The term of the present or the last run.
-        term: Offset,
-        /// The note.
-        note: supervisor::Note,
-    },
-    /// A milestone of the election.
-    Milestone(Milestone),
-    /// A note about the key for which the job succeeds once.
-    Once(once::Note),
-    /// The node exits for good, because it was refused.
-    Refused(Refusal),
-}
-
-/// Why a node was refused.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Refusal {
-    /// It was refused by Kafka, by R0, by a candidate whose options differ, or by this machine, which can't start a guard. The line
-    /// contains the reason.
-    Said(Box<str>),
-    /// The topic was deleted and created again, which the configuration does not accept.
-    TopicRemade,
 }

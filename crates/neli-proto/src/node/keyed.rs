@@ -1,6 +1,6 @@
 //! A node whose job succeeds once for a key: connects the key's facts, the candidate and the supervisor.
 
-use super::{Action, Awaited, Awaits, FactsEvent, Node, Note};
+use super::{Action, Awaited, Awaits, FactsEvent, Node};
 use crate::candidate::{self, LocalEvent};
 use crate::kafka::Request;
 use crate::once::{self, Once};
@@ -52,7 +52,7 @@ impl Node {
                 self.supervisor.handle_lead(now, LeadEvent::StoppedFor(why));
             }
             From::HoldClaims(are_held) => self.candidate.hold_claims(now, are_held),
-            From::Note(note) => self.actions.push_back(Action::Note(Note::Once(note))),
+            From::Note(note) => self.actions.push_back(Action::Note(note)),
             From::Read { id } => self.actions.push_back(Action::ReadFacts { id }),
             From::RenewProducer => self.actions.push_back(Action::Kafka(Request::RenewProducer)),
             From::Run { window, attempt } => self.supervisor.handle_lead(now, LeadEvent::MayRun { window, attempt }),

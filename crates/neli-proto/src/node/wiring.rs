@@ -1,9 +1,10 @@
 //! Passes messages between the candidate, the supervisor, the hooks and the keyed runs of a node.
 
-use super::{Action, HookRun, Node, Note, Refusal};
-use crate::candidate::{self, LocalEvent, Milestone};
+use super::{Action, HookRun, Node};
+use crate::candidate::{self, LocalEvent};
 use crate::guard::{CommandKind, Order};
 use crate::hooks::{self, Hook};
+use crate::note::{Note, Refusal};
 use crate::once::Once;
 use crate::record::{Offset, Why};
 use crate::supervisor::{self, Ending, LeadEvent};
@@ -58,8 +59,7 @@ impl Node {
             From::KillGuard => Action::KillGuard,
             From::KillOrphans => Action::KillOrphans,
             From::LookAtForeground => Action::LookAtForeground,
-            // Before the first term, only the end of a guard is noted, and its message names no term.
-            From::Note(note) => Action::Note(Note::Job { term: self.supervisor.term().unwrap_or(-1), note }),
+            From::Note(note) => Action::Note(note),
             From::Order(order) => return self.order(now, order),
             From::RunEnded(end) => {
                 self.once.iter_mut().for_each(|once| once.run_ended(now, end));
@@ -99,8 +99,7 @@ impl Node {
                 return;
             }
             From::Kafka(request) => return self.actions.push_back(Action::Kafka(request)),
-            From::Note(note) => return self.actions.push_back(Action::Note(Note::Election(note))),
-            From::Reached(milestone) => return self.reached(now, milestone),
+            From::Note(note) => return self.take_note(now, note),
             From::Refuse { why } => return self.refuse(now, Refusal::Said(why)),
             // A process that is stopped could not end a hook in time.
             From::Suspend => {
@@ -119,33 +118,31 @@ impl Node {
         }
     }
 
-    /// Handles a milestone for the guard and the hooks.
-    fn reached(&mut self, now: Time, milestone: Milestone) {
-        let event = match &milestone {
-            Milestone::Fenced { why, .. } => hooks::Event::Fenced(*why),
-            Milestone::Released { term, why, delivered } => {
-                if *delivered {
-                    self.nothing_to_release(*term);
-                }
-                hooks::Event::Released(*why)
-            }
-            Milestone::Standby(_) => hooks::Event::StoodBy,
-            Milestone::Superseded { term, .. } => {
+    /// Passes on a note of the candidate, also to the guard and the hooks.
+    fn take_note(&mut self, now: Time, note: Note) {
+        // For a new leader the `--on-lead` hook starts when the job is started, and for an overlapped one its release reports the end.
+        let event = if let Note::Fenced { why, .. } = &note {
+            Some(hooks::Event::Fenced(*why))
+        } else if let Note::Released { term, why, delivered } = &note {
+            if *delivered {
                 self.nothing_to_release(*term);
-                hooks::Event::Superseded
             }
-            // No hook starts here: the `--on-lead` hook starts when the job is started, and for an overlapped leader its release reports
-            // the end.
-            Milestone::Leading { .. } | Milestone::Overlapped { .. } => {
-                return self.actions.push_back(Action::Note(Note::Milestone(milestone)));
-            }
-            Milestone::TopicRemade if self.accepts_remade_topic => {
-                return self.actions.push_back(Action::Note(Note::Milestone(milestone)));
-            }
-            Milestone::TopicRemade => return self.refuse(now, Refusal::TopicRemade),
+            Some(hooks::Event::Released(*why))
+        } else if let Note::Standby(_) = &note {
+            Some(hooks::Event::StoodBy)
+        } else if let Note::Superseded { term, .. } = &note {
+            self.nothing_to_release(*term);
+            Some(hooks::Event::Superseded)
+        } else {
+            None
         };
-        self.hooks.handle(now, event);
-        self.actions.push_back(Action::Note(Note::Milestone(milestone)));
+        if note == Note::TopicRemade && !self.accepts_remade_topic {
+            return self.refuse(now, Refusal::TopicRemade);
+        }
+        if let Some(event) = event {
+            self.hooks.handle(now, event);
+        }
+        self.actions.push_back(Action::Note(note));
     }
 
     fn nothing_to_release(&mut self, term: Offset) {

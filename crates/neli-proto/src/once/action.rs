@@ -3,8 +3,9 @@
 use alloc::boxed::Box;
 
 use crate::fact::Fact;
+use crate::note::Note;
 use crate::record::Why;
-use crate::schedule::{self, CatchUp};
+use crate::schedule::CatchUp;
 use crate::window::Span;
 
 /// The key or window for which the job succeeds once, and the policy of the candidate.
@@ -29,17 +30,6 @@ impl Policy {
     }
 }
 
-/// Why the job is not run.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Skip {
-    /// The key, which needs no run.
-    pub key: Box<str>,
-    /// The fact that was found; for windows it may be about a newer one.
-    pub fact: Fact,
-    /// The exit status.
-    pub status: u8,
-}
-
 /// An action for the node.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Action {
@@ -57,7 +47,7 @@ pub enum Action {
         /// Whether another run of the key may follow.
         again: bool,
     },
-    /// Log this note.
+    /// Tell users.
     Note(Note),
     /// Read the key's facts up to an end that is asked for from now on; drop facts that were read for an earlier number.
     Read {
@@ -81,30 +71,4 @@ pub enum Action {
     Stop(Why),
     /// `--schedule`: keep the lead and run no job before the next window.
     Wait,
-}
-
-/// A message for the log.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Note {
-    /// The job is not run, for this reason.
-    Skipped(Skip),
-    /// The topic of facts was missing, but the journal contains a release with a run of this key, which was recorded there.
-    FactsLost(Box<str>),
-    /// The recorded fact is about a window that is more than one window ahead of the wall clock, so it does not count (S2).
-    NotBelieved(Fact),
-    /// The facts can't be read or written, so no job runs.
-    Unavailable(Box<str>),
-    /// `--schedule`: these windows are not run, for this reason.
-    Schedule(schedule::Note),
-    /// `--schedule`: the next run is due at this time of the wall clock, in milliseconds since 1970.
-    Waiting {
-        /// That time.
-        until_ms: u64,
-    },
-    /// `--schedule`: the fact that a window is over without a run is not recorded yet.
-    SkipNotRecorded(Box<str>),
-    /// `--schedule`: an earlier leader's run of this window began and did not finish, and the window is over.
-    Unfinished(Fact),
-    /// The run's outcome is not recorded yet.
-    NotRecorded(Box<str>),
 }

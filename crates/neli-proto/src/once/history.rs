@@ -2,8 +2,9 @@
 
 use alloc::boxed::Box;
 
-use super::{Action, Note, Once};
+use super::{Action, Once};
 use crate::candidate;
+use crate::note::Note;
 use crate::record::{Body, Offset};
 
 /// The journal's contents from before this candidate began.
@@ -44,7 +45,7 @@ impl Once {
         }
         if let Some(key) = self.history.named.take() {
             self.history.facts_are_new = false;
-            self.actions.push_back(Action::Note(Note::FactsLost(key)));
+            self.actions.push_back(Action::Note(Note::FactsLost { key }));
         }
     }
 }

@@ -2,28 +2,29 @@
 
 use alloc::boxed::Box;
 
-use super::{Action, Note, Once, Phase, Skip};
+use super::{Action, Once, Phase};
 use crate::fact::{Fact, Facts, Outcome, Place};
+use crate::note::Note;
 use crate::record::Offset;
 use crate::reminder::INTERVAL;
 use crate::time::Time;
 
 impl Once {
-    /// Why the job must not be run, by all known facts.
-    pub(super) fn skip(&self) -> Option<Skip> {
+    /// The fact because of which the job must not be run, and the exit status for that.
+    pub(super) fn skip(&self) -> Option<(&Fact, u8)> {
         let runs = || self.known.runs().filter(|fact| self.covers(fact));
         if let Some(fact) = runs().find(|fact| fact.place() == Place::Done) {
             // A candidate that ran the job exits with the job's status.
             let is_own = fact.member.as_ref() == Some(&self.member);
-            return Some(self.skip_for(fact, if is_own { 0 } else { self.policy.done_status }));
+            return Some((fact, if is_own { 0 } else { self.policy.done_status }));
         }
         let failed = runs().find(|fact| fact.outcome == Outcome::Failed && fact.attempt > self.policy.retries)?;
-        Some(self.skip_for(failed, failed.exit.unwrap_or(1)))
+        Some((failed, failed.exit.unwrap_or(1)))
     }
 
     /// The exit status of a candidate that exits because the job must not be run.
     pub(crate) fn skipped(&self) -> Option<u8> {
-        if self.phase == Phase::Leaving { self.skip().map(|skip| skip.status) } else { None }
+        if self.phase == Phase::Leaving { self.skip().map(|(_, status)| status) } else { None }
     }
 
     /// Whether nothing may be claimed before the facts were read (K1).
@@ -39,10 +40,6 @@ impl Once {
     /// Whether its key, or its window, needs no run any more. Then each of its candidates exits.
     pub(crate) fn is_settled(&self) -> bool {
         self.scheduled.is_none() && self.skip().is_some()
-    }
-
-    fn skip_for(&self, fact: &Fact, status: u8) -> Skip {
-        Skip { key: self.policy.key.clone(), fact: fact.clone(), status }
     }
 
     /// Whether the fact is about the wanted run: about its key, or about its window or a newer one. A window is over when a newer one has
@@ -91,7 +88,7 @@ impl Once {
     pub(super) fn note_disbelieved_facts(&mut self) {
         let known = [&self.known.done, &self.known.attempt].into_iter().flatten();
         if let Some(fact) = known.filter(|fact| !self.believes(fact)).max_by_key(|fact| fact.term) {
-            self.actions.push_back(Action::Note(Note::NotBelieved(fact.clone())));
+            self.actions.push_back(Action::Note(Note::NotBelieved(fact.clone().into())));
         }
     }
 

@@ -2,8 +2,9 @@
 
 use alloc::boxed::Box;
 
-use super::{Action, Note, Once, Phase, RETRY};
+use super::{Action, Once, Phase, RETRY};
 use crate::fact::{Account, Fact, Outcome, Place};
+use crate::note::Note;
 use crate::record::{Offset, Why};
 use crate::schedule::{self, CatchUp, Recorded, Schedule};
 use crate::time::Time;
@@ -68,7 +69,7 @@ impl Once {
     /// Handles that the claim took effect, and the facts were read (S1).
     pub(super) fn begin_schedule(&mut self, now: Time) {
         let (unfinished, recorded) = (self.unfinished().cloned(), self.recorded());
-        self.actions.extend(unfinished.map(|fact| Action::Note(Note::Unfinished(fact))));
+        self.actions.extend(unfinished.map(|fact| Action::Note(Note::Unfinished(fact.into()))));
         let forgotten = self.known.forgotten.as_ref().and_then(|forgotten| forgotten.window);
         let Some(scheduled) = &mut self.scheduled else { return };
         (scheduled.skip, scheduled.stop, scheduled.waits_until) = (None, None, None);
@@ -95,7 +96,7 @@ impl Once {
         while let Some(action) = self.scheduled.as_mut().and_then(|scheduled| scheduled.schedule.poll_action()) {
             let Phase::Waiting { term } = self.phase else { continue };
             match action {
-                schedule::Action::Note(note) => self.actions.push_back(Action::Note(Note::Schedule(note))),
+                schedule::Action::Note(note) => self.actions.push_back(Action::Note(note)),
                 schedule::Action::RecordSkip(window) => self.record_skip(term, window),
                 schedule::Action::Run(window) => {
                     (self.policy.key, self.policy.window) = (window.key, Some(window.span));
@@ -158,7 +159,7 @@ impl Once {
     fn note_waiting(&mut self) {
         let Some(scheduled) = self.scheduled.as_mut().filter(|scheduled| scheduled.skip.is_none()) else { return };
         if let Some(until_ms) = scheduled.waits_until.take() {
-            self.actions.push_back(Action::Note(Note::Waiting { until_ms }));
+            self.actions.push_back(Action::Note(Note::WindowAwaited { next_ms: until_ms }));
         }
     }
 
@@ -167,7 +168,7 @@ impl Once {
         if let Some(skip) = skip.filter(|skip| skip.id == id) {
             skip.again_at = Some(now + RETRY);
             self.look_after_topic(now);
-            self.note_if_not_recorded(now, Note::SkipNotRecorded(error));
+            self.note_if_not_recorded(now, Note::SkipNotRecorded { error });
         }
     }
 

@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use crate::command::CommandEnd;
 use crate::guard::Grant;
+use crate::note::Loss;
 use crate::record::Why;
 use crate::terminal::Foreground;
 use crate::window::Span;
@@ -99,17 +100,6 @@ pub enum LeadEvent {
     },
     /// A job that waits must not run before the next window.
     Waits,
-}
-
-/// The reason for which a lead ends at once, without a barrier.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Loss {
-    /// The history was cut: this candidate's records in the journal don't count any more.
-    HistoryCut,
-    /// The lease is over, by this process's clock or by the guard's answer.
-    LeaseOver,
-    /// Another candidate's claim took effect.
-    Superseded,
 }
 
 /// Why a candidate exits.

@@ -4,8 +4,9 @@ use super::{Job, Supervisor};
 use crate::command::CommandEnd;
 use crate::guard::{CommandKind, Order};
 use crate::health::{Action as HealthAction, Event};
+use crate::note::Note;
 use crate::record::Why;
-use crate::supervisor::{LocalEvent, Note};
+use crate::supervisor::LocalEvent;
 use crate::time::Time;
 use alloc::boxed::Box;
 
@@ -40,12 +41,14 @@ impl Supervisor {
         health.handle_timeout(now);
         while let Some(action) = health.poll_action() {
             match action {
-                HealthAction::NoteFailure(failure) => self.note(Note::HealthFailed(failure, health.most_failures())),
+                HealthAction::NoteFailure(failure) => {
+                    self.note(Note::HealthFailed { failure, most: health.most_failures() });
+                }
                 HealthAction::Run { id, kill_at } => {
                     self.order(Order::Command { kind: CommandKind::Health, id, kill_at });
                 }
                 HealthAction::StandDown(failure) => {
-                    self.note(Note::Unhealthy(failure));
+                    self.note(Note::Unhealthy { term: self.noted_term(), failure });
                     self.tell(LocalEvent::StandDown { why: Why::Unhealthy, leaving: false });
                 }
             }

@@ -4,9 +4,10 @@ use super::answers::TreeEnd;
 use super::watch::Watch;
 use super::{Job, Killed, NextGuard, Run, Supervisor};
 use crate::guard::{Order, Step};
+use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
 use crate::restart::RestartDecision;
-use crate::supervisor::{Action, Ending, JobEnd, JobStatus, LocalEvent, Note};
+use crate::supervisor::{Action, Ending, JobEnd, JobStatus, LocalEvent};
 use crate::time::Time;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -57,7 +58,7 @@ impl NothingLeft {
 impl Supervisor {
     pub(super) fn started(&mut self, now: Time, pid: u32) {
         self.run.started = true;
-        self.note(Note::JobStarted { pid, attempt: self.run.attempt, window: self.window });
+        self.note(Note::JobStarted { term: self.noted_term(), pid, attempt: self.run.attempt, window: self.window });
         match &mut self.job {
             Job::Ordered => {
                 self.job = Job::Running { pid, since: now };
@@ -132,7 +133,7 @@ impl Supervisor {
         };
         // Ctrl-C in the job's terminal counts as a stop.
         let by_itself = !was_stopped && !self.terminal.has_interrupted();
-        self.note(Note::JobExited { status, ran: self.run.ran, by_itself });
+        self.note(Note::JobExited { term: self.noted_term(), status, ran: self.run.ran, by_itself });
         match &mut self.job {
             Job::Stopping { main, kill_at, .. } => {
                 *main = None;
@@ -195,7 +196,7 @@ impl Supervisor {
         match self.backoff.judge(now, self.policy.restart, status, self.run.ran) {
             RestartDecision::Again(delay) => {
                 self.next_attempt = if status == JobStatus::Exited(0) { 1 } else { self.run.attempt.saturating_add(1) };
-                self.note(Note::Restarting { attempt: self.next_attempt, delay });
+                self.note(Note::Restarting { term: self.noted_term(), attempt: self.next_attempt, delay });
                 self.job = Job::Restarting { at: now + delay, end };
                 // The run is over: later kills don't change its result.
                 self.run.killed = Killed::No;
@@ -251,7 +252,7 @@ impl Supervisor {
         if let Job::Stopping { why, kill_at, .. } = &mut self.job {
             *kill_at = None;
             let why = *why;
-            self.note(Note::JobKilled { why });
+            self.note(Note::JobKilled { term: self.noted_term(), why });
         }
     }
 

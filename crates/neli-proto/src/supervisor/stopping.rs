@@ -4,8 +4,9 @@ use core::time::Duration;
 
 use super::{Job, Killed, Supervisor};
 use crate::guard::{Grant, Order};
+use crate::note::Note;
 use crate::record::{JobState, Why};
-use crate::supervisor::{Note, StopPolicy};
+use crate::supervisor::StopPolicy;
 use crate::time::Time;
 use crate::window::Span;
 
@@ -24,7 +25,7 @@ impl Supervisor {
             (self.window, self.next_attempt) = (window, attempt);
             self.job = Job::Restarting { at: now + delay, end };
             if !delay.is_zero() {
-                self.note(Note::Settling { delay });
+                self.note(Note::Settling { term: self.noted_term(), delay });
             }
             self.start_run_if_due(now);
         }
@@ -42,7 +43,7 @@ impl Supervisor {
         if settle.is_zero() {
             return self.start_run_if_due(now);
         }
-        self.note(Note::Settling { delay: settle });
+        self.note(Note::Settling { term: self.noted_term(), delay: settle });
         // The guard must get the term at once, since it must release it if this process dies.
         self.extended(now, grant);
     }
@@ -100,7 +101,7 @@ impl Supervisor {
     }
 
     fn begin_to_stop(&mut self, now: Time, why: Why, main: Option<(u32, Time)>, timeout: Duration) {
-        self.note(Note::Stopping { why, timeout });
+        self.note(Note::Stopping { term: self.noted_term(), why, timeout });
         let kill_at = now + timeout;
         self.order_stop_by(kill_at);
         self.job = Job::Stopping { why, main, kill_at: Some(kill_at) };

@@ -6,8 +6,9 @@ use core::time::Duration;
 use super::signals::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 use super::{Job, Supervisor};
 use crate::guard::{Order, Target};
+use crate::note::Note;
 use crate::record::Why;
-use crate::supervisor::{Action, Ending, Foreground, JobStatus, LocalEvent, Note};
+use crate::supervisor::{Action, Ending, Foreground, JobStatus, LocalEvent};
 use crate::time::Time;
 
 /// The time between two checks of the foreground while a stopped job waits for it. No signal reports it, and some shells' `fg` does not

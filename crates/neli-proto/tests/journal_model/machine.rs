@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use neli_proto::candidate::{self, Identity, Milestone};
+use neli_proto::candidate::{self, Identity};
 use neli_proto::command::CommandEnd;
 use neli_proto::fact::Fact;
 use neli_proto::guard::{Answer, Answers, Grant};
 use neli_proto::hooks::Hook;
 use neli_proto::kafka::Request;
 use neli_proto::node::{self, Action, FactsEvent, Node, Settings};
+use neli_proto::note::Note;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Offset, Record};
 use neli_proto::supervisor::{Ending, Event, Policy, StopPolicy};
@@ -320,7 +321,7 @@ impl Machine {
                 self.hear_of_job(now, Event::OrphansGone);
             }
             Action::Note(note) => {
-                if let node::Note::Milestone(Milestone::Overlapped { within, .. }) = note {
+                if let Note::Overlapped { within, .. } = note {
                     self.overlapped_until = (self.guard.life == Life::Awake).then_some(now + within);
                 }
                 actions.logged.push(format!("{note:?}"));

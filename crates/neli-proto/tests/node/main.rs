@@ -22,14 +22,13 @@ mod windows;
 
 use std::time::Duration;
 
-use neli_proto::candidate::{self, JobReport, Milestone, Position, StandbyReason, Waiting};
+use neli_proto::candidate::{self, JobReport, Position};
 use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Answer, Order};
 use neli_proto::hooks::Hook;
 use neli_proto::kafka::Request;
-use neli_proto::node::{
-    Action, Awaited, Counts, Event, HookRun, Known, Leader, Note, OtherCandidate, Refusal, Vacancy,
-};
+use neli_proto::node::{Action, Awaited, Counts, Event, HookRun, Known, Leader, OtherCandidate, Vacancy};
+use neli_proto::note::{Note, Refusal, StandbyReason, Waiting};
 use neli_proto::record::{Body, JobState, MemberId, Offset, Why};
 use neli_proto::supervisor::{self, Ending, JobStatus};
 use neli_proto::topic::{TopicId, TopicIdentity};
@@ -278,7 +277,7 @@ fn a_topic_that_was_created_again_is_refused_if_the_settings_require_it() {
         let actions = host.actions();
         let is_renewed = actions.contains(&Action::RenewGuard);
         if accepts {
-            assert!(actions.contains(&Action::Note(Note::Milestone(Milestone::TopicRemade))), "{actions:?}");
+            assert!(actions.contains(&Action::Note(Note::TopicRemade)), "{actions:?}");
             assert!(is_renewed && exits(&actions).is_empty());
         } else {
             assert_eq!((refusals(&actions), exits(&actions)), (vec![Refusal::TopicRemade], vec![Ending::Refused]));
@@ -323,9 +322,9 @@ fn the_guard_is_informed_of_delivered_releases_only() {
         }
         let actions = host.actions();
         assert_eq!(actions.contains(&Action::Order(Order::Released { term })), delivered, "{actions:?}");
-        let is_noted = actions.iter().any(|action| {
-            matches!(action, Action::Note(Note::Milestone(Milestone::Released { delivered: so, .. })) if *so == delivered)
-        });
+        let is_noted = actions
+            .iter()
+            .any(|action| matches!(action, Action::Note(Note::Released { delivered: so, .. }) if *so == delivered));
         assert!(is_noted, "{actions:?}");
     }
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use neli_proto::guard::Order;
-use neli_proto::node::{Action, Event, Note, Refusal};
+use neli_proto::node::{Action, Event};
+use neli_proto::note::{Note, Refusal};
 use neli_proto::supervisor::{self, Ending};
 
 use crate::host::{Host, exits, refusals, sends};
@@ -40,7 +41,7 @@ fn the_end_of_a_guard_before_the_first_term_names_no_term() {
     let mut host = Host::listening(&[]);
     host.actions();
     host.job(supervisor::Event::GuardDied);
-    let lost = Action::Note(Note::Job { term: -1, note: supervisor::Note::GuardLost });
+    let lost = Action::Note(Note::GuardLost);
     assert!(host.actions().contains(&lost));
 }
 

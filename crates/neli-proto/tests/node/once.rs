@@ -7,8 +7,9 @@ use neli_proto::fact::{Account, Fact, Facts, Outcome};
 use neli_proto::guard::{Answer, Order};
 use neli_proto::hooks::Hook;
 use neli_proto::kafka::Request;
-use neli_proto::node::{Action, Event, FactsEvent, Node, Note};
-use neli_proto::once::{self, Policy};
+use neli_proto::node::{Action, Event, FactsEvent, Node};
+use neli_proto::note::Note;
+use neli_proto::once::Policy;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, KeyedRun, MemberId, Offset, Record};
 use neli_proto::supervisor::{Ending, JobStatus};
@@ -134,8 +135,8 @@ pub(crate) fn running(retries: u32, facts_of_key: Facts) -> (Host, Fact) {
 
 fn skipped(actions: &[Action]) -> Vec<(Outcome, Offset)> {
     let skip = |action: &Action| {
-        let Action::Note(Note::Once(once::Note::Skipped(skip))) = action else { return None };
-        Some((skip.fact.outcome, skip.fact.term))
+        let Action::Note(Note::OnceSkipped { fact, .. }) = action else { return None };
+        Some((fact.outcome, fact.term))
     };
     actions.iter().filter_map(skip).collect()
 }
@@ -328,7 +329,7 @@ fn a_failed_runner_stands_by_again_while_retries_are_left() {
 #[test]
 fn facts_that_can_not_be_read_or_written_are_no_reason_to_run() {
     let unavailable = |actions: &[Action]| {
-        let is_noted = |action: &Action| matches!(action, Action::Note(Note::Once(once::Note::Unavailable(_))));
+        let is_noted = |action: &Action| matches!(action, Action::Note(Note::FactsUnavailable { .. }));
         actions.iter().any(is_noted)
     };
     let (host, id) = leading(0);

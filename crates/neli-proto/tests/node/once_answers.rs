@@ -6,8 +6,8 @@ use neli_proto::candidate::{Durations, Elector, Timings};
 use neli_proto::fact::{Fact, Facts, Outcome};
 use neli_proto::guard::Answer;
 use neli_proto::kafka::Request;
-use neli_proto::node::{Action, Event, FactsEvent, Node, Note};
-use neli_proto::once;
+use neli_proto::node::{Action, Event, FactsEvent, Node};
+use neli_proto::note::Note;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, KeyedRun, Why};
 use neli_proto::supervisor::{Ending, JobStatus};
@@ -41,7 +41,7 @@ fn a_leader_that_has_not_read_all_facts_in_time_logs_its_progress() {
         host.reads_what_it_sent();
         host.pass_until_due();
     };
-    assert!(notes.contains(&Action::Note(Note::Once(once::Note::Unavailable("5 of 9".into())))), "{notes:?}");
+    assert!(notes.contains(&Action::Note(Note::FactsUnavailable { error: "5 of 9".into() })), "{notes:?}");
 }
 
 /// A candidate that exits waits for its release only: a run that it announced then would never be.
@@ -67,7 +67,7 @@ fn a_standby_that_can_not_read_logs_each_reason_once() {
         facts(host, FactsEvent::Unread { error: error.into() });
         host.actions()
     };
-    let unavailable = |why: &str| Action::Note(Note::Once(once::Note::Unavailable(why.into())));
+    let unavailable = |why: &str| Action::Note(Note::FactsUnavailable { error: why.into() });
     let mut host = listening(0);
     host.actions();
     assert_eq!(notes(&mut host, "no"), [unavailable("no")]);
@@ -191,7 +191,7 @@ fn lost_facts_are_reported() {
         if !is_made_first {
             facts(&mut host, FactsEvent::Created);
         }
-        let is_lost = |action: &Action| matches!(action, Action::Note(Note::Once(once::Note::FactsLost(_))));
+        let is_lost = |action: &Action| matches!(action, Action::Note(Note::FactsLost { .. }));
         host.actions().iter().filter(|action| is_lost(action)).count()
     };
     for is_made_first in [true, false] {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use neli_proto::candidate::Position;
 use neli_proto::guard::Order;
 use neli_proto::kafka::Request;
-use neli_proto::node::{Action, Event, Refusal};
+use neli_proto::node::{Action, Event};
+use neli_proto::note::Refusal;
 use neli_proto::record::{Body, JobState, Offset, Overlap, What};
 use neli_proto::supervisor::{Ending, JobStatus};
 

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use neli_proto::fact::{Fact, Facts, Outcome};
 use neli_proto::guard::{Answer, Order};
-use neli_proto::node::{Action, Awaited, Event, FactsEvent, Note};
-use neli_proto::once::{self, Policy};
+use neli_proto::node::{Action, Awaited, Event, FactsEvent};
+use neli_proto::note::{Note, SkipReason};
+use neli_proto::once::Policy;
 use neli_proto::record::{Body, KeyedRun, Record};
-use neli_proto::schedule::{self, CatchUp, SkipReason};
+use neli_proto::schedule::CatchUp;
 use neli_proto::supervisor::{Ending, JobStatus};
 
 use crate::host::{Host, LEASE, TERM, exits};
@@ -85,7 +86,7 @@ fn awaits_window(host: &Host) -> bool {
 
 /// The note that it waits for the window with this number.
 fn waiting(number: u64) -> Action {
-    Action::Note(Note::Once(once::Note::Waiting { until_ms: span(number).from_ms }))
+    Action::Note(Note::WindowAwaited { next_ms: span(number).from_ms })
 }
 
 #[test]
@@ -142,8 +143,7 @@ fn a_skip_that_is_not_recorded_is_logged_at_once_and_every_30_s() {
         facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
         loop {
             let asked = asked(&mut host);
-            let is_noted =
-                |action: &&Action| matches!(action, Action::Note(Note::Once(once::Note::SkipNotRecorded(_))));
+            let is_noted = |action: &&Action| matches!(action, Action::Note(Note::SkipNotRecorded { .. }));
             notes += asked.actions.iter().filter(is_noted).count();
             if let Some((next, _)) = asked.appended {
                 id = next;
@@ -167,14 +167,14 @@ fn an_unfinished_run_is_reported_with_its_runner() {
         .actions
         .iter()
         .filter_map(|action| {
-            if let Action::Note(Note::Once(once::Note::Unfinished(fact))) = action {
+            if let Action::Note(Note::Unfinished(fact)) = action {
                 return Some(format!("{} by {:?}", fact.key, fact.name));
             }
-            let Action::Note(Note::Once(once::Note::Schedule(note))) = action else { return None };
+            let Action::Note(note @ Note::WindowsSkipped { .. }) = action else { return None };
             Some(format!("{note:?}"))
         })
         .collect();
-    let nobody_led = schedule::Note::Skipped { span: span(6), why: SkipReason::NobodyLed };
+    let nobody_led = Note::WindowsSkipped { span: span(6), why: SkipReason::NobodyLed };
     assert_eq!(notes, ["window 5 by Some(\"db2-name\")".to_owned(), format!("{nobody_led:?}")]);
     starts(&mut host, first, 7);
 }
@@ -185,7 +185,7 @@ fn a_run_that_is_unfinished_when_the_next_window_begins_is_reported() {
     let mut found = done(4);
     found.attempt = attempted(5, Outcome::Running, 1).attempt;
     let (mut host, first) = leads(6, found);
-    let is_unfinished = |action: &&Action| matches!(action, Action::Note(Note::Once(once::Note::Unfinished(_))));
+    let is_unfinished = |action: &&Action| matches!(action, Action::Note(Note::Unfinished(_)));
     assert_eq!(first.actions.iter().filter(is_unfinished).count(), 1);
     starts(&mut host, first, 6);
 }
@@ -198,7 +198,7 @@ fn a_run_that_ended_is_not_reported_as_unfinished() {
     succeeded.attempt = attempted(5, Outcome::Running, 1).attempt;
     for found in [failed, succeeded] {
         let (_, first) = leads(7, found);
-        let is_unfinished = |action: &&Action| matches!(action, Action::Note(Note::Once(once::Note::Unfinished(_))));
+        let is_unfinished = |action: &&Action| matches!(action, Action::Note(Note::Unfinished(_)));
         assert_eq!(first.actions.iter().find(is_unfinished), None);
     }
 }
@@ -213,7 +213,7 @@ fn windows_during_a_run_are_skipped_and_recorded_as_over() {
     let skipped = ends(&mut host, 0);
     let (_, fact) = skipped.appended.unwrap();
     assert_eq!((fact.outcome, fact.window), (Outcome::Skipped, Some(span(7))));
-    let is_noted = |action: &Action| matches!(action, Action::Note(Note::Once(once::Note::Schedule(_))));
+    let is_noted = |action: &Action| matches!(action, Action::Note(Note::WindowsSkipped { .. }));
     assert_eq!(skipped.actions.iter().filter(|action| is_noted(action)).count(), 1);
 }
 

@@ -1,8 +1,9 @@
 //! `--window`: the newest window of an election is recorded, with clocks that differ.
 
 use neli_proto::fact::{Account, Fact, Facts, Outcome, Place};
-use neli_proto::node::{Action, Event, FactsEvent, Note};
-use neli_proto::once::{self, Policy};
+use neli_proto::node::{Action, Event, FactsEvent};
+use neli_proto::note::Note;
+use neli_proto::once::Policy;
 use neli_proto::record::{Body, KeyedRun, MemberId, Offset, Record};
 use neli_proto::supervisor::{Ending, JobStatus};
 use neli_proto::window::{Span, Window};
@@ -85,7 +86,7 @@ fn runs_as((_, asked): &(Host, Asked)) -> u32 {
 }
 
 fn is_warned((_, asked): &(Host, Asked)) -> bool {
-    asked.actions.iter().any(|action| matches!(action, Action::Note(Note::Once(once::Note::NotBelieved(_)))))
+    asked.actions.iter().any(|action| matches!(action, Action::Note(Note::NotBelieved(_))))
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Scenarios of a schedule. Its windows are numbered, and each lasts a second.
 
-use neli_proto::schedule::{Action, CatchUp, Note, Recorded, Schedule, SkipReason};
+use neli_proto::note::{Note, SkipReason};
+use neli_proto::schedule::{Action, CatchUp, Recorded, Schedule};
 use neli_proto::time::Time;
 use neli_proto::window::{Span, Window};
 
@@ -75,7 +76,7 @@ fn span(number: u64) -> Span {
 fn shown_action(action: Action) -> String {
     match action {
         Action::Note(Note::SetBack { until_ms }) => format!("says: set back, until {}", until_ms / 1_000),
-        Action::Note(Note::Skipped { span, why }) => {
+        Action::Note(Note::WindowsSkipped { span, why }) => {
             let why = match why {
                 SkipReason::ClockSet => "the clock was set",
                 SkipReason::NobodyLed => "nobody led",
@@ -83,6 +84,7 @@ fn shown_action(action: Action) -> String {
             };
             format!("says: {} to {} skipped, {why}", span.from_ms / 1_000, span.until_ms / 1_000 - 1)
         }
+        Action::Note(note) => panic!("{note:?} is no note of a schedule"),
         Action::RecordSkip(window) => format!("records that {} is over", window.key),
         Action::Run(window) => format!("runs {}", window.key),
         Action::Wait { until_ms } => format!("waits for {}", until_ms / 1_000),

@@ -6,10 +6,11 @@ use neli_proto::candidate::{Departure, JobEnd, JobReport, LocalEvent, Loss};
 use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
 use neli_proto::health::HealthPolicy;
+use neli_proto::note::Note;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 use neli_proto::supervisor::Supervisor;
 use neli_proto::supervisor::{
-    Action, Ending, Event, Foreground, JobStatus, LeadEvent, Lost, Note, OnLoss, Policy, RunEnd, StopPolicy,
+    Action, Ending, Event, Foreground, JobStatus, LeadEvent, Lost, OnLoss, Policy, RunEnd, StopPolicy,
 };
 use neli_proto::time::Time;
 use neli_proto::window::Span;
@@ -302,6 +303,7 @@ fn shown_event(event: &LocalEvent) -> String {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are notes of other objects")]
 fn shown_note(note: Note) -> String {
     let status = |status| match status {
         JobStatus::Exited(code) => format!("with {code}"),
@@ -310,7 +312,7 @@ fn shown_note(note: Note) -> String {
     match note {
         Note::GuardHangs => "says: the guard does not answer".to_owned(),
         Note::GuardLost => "says: the guard is lost".to_owned(),
-        Note::HealthFailed(failure, most) => {
+        Note::HealthFailed { failure, most } => {
             format!(
                 "says: the health command failed, {} of {most}: {:?} {:?}",
                 failure.count, failure.end, failure.last_line
@@ -321,19 +323,20 @@ fn shown_note(note: Note) -> String {
         Note::JobExited { status: how, ran, .. } => {
             format!("says: the job ended {}, after {}", status(how), shown(ran))
         }
-        Note::JobKilled { why } => format!("says: the job had to be killed, {why}"),
+        Note::JobKilled { why, .. } => format!("says: the job had to be killed, {why}"),
         Note::JobStarted { pid, attempt, .. } => format!("says: the job runs, pid {pid}, attempt {attempt}"),
         Note::NotStarted { errno } => format!("says: the job could not be started, errno {errno}"),
-        Note::Restarting { attempt, delay } => format!("says: attempt {attempt} follows in {}", shown(delay)),
-        Note::Settling { delay } => format!("says: the job starts in {}", shown(delay)),
+        Note::Restarting { attempt, delay, .. } => format!("says: attempt {attempt} follows in {}", shown(delay)),
+        Note::Settling { delay, .. } => format!("says: the job starts in {}", shown(delay)),
         Note::StartedUnseen => "says: the job runs, and no descriptor is left to watch it by".to_owned(),
         Note::Stopping { why, .. } => format!("says: stopping, {why}"),
         Note::GuardStuck { pids, are_all: _ } => {
             format!("says: the guard does not end, and of the job there is: {pids:?}")
         }
         Note::Stuck { pids } => format!("says: can't be killed: {pids:?}"),
-        Note::Unhealthy(failure) => {
+        Note::Unhealthy { failure, .. } => {
             format!("says: unhealthy, {} failures: {:?} {:?}", failure.count, failure.end, failure.last_line)
         }
+        note => panic!("{note:?} is no note of a supervisor"),
     }
 }

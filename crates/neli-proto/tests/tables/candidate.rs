@@ -326,7 +326,7 @@ impl Fixture {
             }
             Action::Kafka(Request::LeaveGroup) => "leave the group",
             Action::Kafka(Request::LookForEnd) => "ask where the log ends",
-            Action::Note(_) | Action::Reached(_) => return None,
+            Action::Note(_) => return None,
             Action::Kafka(Request::ReadFrom(_)) => "read",
             Action::Refuse { .. } => "refuse",
             Action::Kafka(Request::RenewProducer) => "new producer",

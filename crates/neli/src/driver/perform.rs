@@ -7,9 +7,9 @@ use neli_proto::candidate;
 use neli_proto::guard::Answer;
 use neli_proto::kafka::Request;
 use neli_proto::many_roles;
-use neli_proto::node::{Action, Event as NodeEvent, Note, Refusal};
+use neli_proto::node::{Action, Event as NodeEvent};
+use neli_proto::note::{Note, Refusal};
 use neli_proto::record::Offset;
-use neli_proto::supervisor;
 use neli_proto::time::Time;
 
 use super::Driver;
@@ -124,23 +124,24 @@ impl Driver {
         if let Some(event) = Event::of(&note) {
             role.tell(event);
         }
-        match note {
-            Note::Job { note: supervisor::Note::Stopping { why, timeout }, .. } => {
-                // The guard gets the order to stop right after this note.
-                if let Some(held) = &mut role.held {
-                    held.tenure.stop(Reason::of(why));
-                    let within = self.stop_timeout.min(timeout);
-                    held.drop_at = self.before_release.is_some().then(|| clock::now() + within);
-                }
+        if let Note::Stopping { why, timeout, .. } = note {
+            // The guard gets the order to stop right after this note.
+            if let Some(held) = &mut role.held {
+                held.tenure.stop(Reason::of(why));
+                let within = self.stop_timeout.min(timeout);
+                held.drop_at = self.before_release.is_some().then(|| clock::now() + within);
             }
+        } else if let Note::Refused(refusal) = note {
             // The node stops the tasks in order before it ends.
-            Note::Refused(Refusal::Said(error)) => role.refusal = error.into(),
-            Note::Refused(Refusal::TopicRemade) => {
-                "the topic was deleted and made again, and the new one is not accepted if create_topic is false"
-                    .clone_into(&mut role.refusal);
-            }
-            Note::Election(candidate::Note::Ended { .. }) => role.is_election_over = true,
-            Note::Election(_) | Note::HookFailed { .. } | Note::Job { .. } | Note::Milestone(_) | Note::Once(_) => {}
+            role.refusal = match refusal {
+                Refusal::Said(error) => error.into(),
+                Refusal::TopicRemade => {
+                    "the topic was deleted and made again, and the new one is not accepted if create_topic is false"
+                        .to_owned()
+                }
+            };
+        } else if let Note::Ended { .. } = note {
+            role.is_election_over = true;
         }
     }
 

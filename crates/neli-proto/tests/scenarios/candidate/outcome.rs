@@ -1,8 +1,9 @@
 //! A candidate's actions in the words of the scenarios.
 
-use neli_proto::candidate::{Action, Milestone, Note, StandbyReason};
+use neli_proto::candidate::Action;
 use neli_proto::guard::Grant;
 use neli_proto::kafka::Request;
+use neli_proto::note::{Note, StandbyReason};
 use neli_proto::record::{Body, Overlap};
 
 use crate::words::{shown, shown_time, span};
@@ -31,7 +32,6 @@ pub(super) fn shown_action(action: Action) -> String {
         Action::Kafka(Request::LeaveGroup) => "leaves the group".to_owned(),
         Action::Kafka(Request::LookForEnd) => "asks soon where the log ends".to_owned(),
         Action::Note(note) => shown_note(note),
-        Action::Reached(milestone) => shown_milestone(milestone),
         Action::Kafka(Request::ReadFrom(offset)) => format!("reads from {offset}"),
         Action::Refuse { why } => format!("refuses: {why}"),
         Action::Kafka(Request::RenewProducer) => "makes a new producer".to_owned(),
@@ -86,6 +86,7 @@ fn shown_body(body: &Body) -> String {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are notes of other objects")]
 fn shown_note(note: Note) -> String {
     match note {
         Note::Claiming { after } => format!("says: claiming, after {after}"),
@@ -110,30 +111,26 @@ fn shown_note(note: Note) -> String {
         Note::Yielding { term, why, patience } => {
             format!("says: term {term} yields for {} at most, {why}", shown(patience))
         }
-    }
-}
-
-fn shown_milestone(milestone: Milestone) -> String {
-    match milestone {
-        Milestone::Fenced { term, why, loss, left, late } => {
+        Note::Fenced { term, why, loss, left, late } => {
             let late = late.map(|late| format!(", {} late", shown(late))).unwrap_or_default();
             format!("says: fenced, term {term}, {why}, {loss:?}, {} left{late}", shown(left))
         }
-        Milestone::Leading { term, until } => format!("says: leading, term {term}, until {}", shown_time(until)),
-        Milestone::Overlapped { term, by_term, by, within } => {
+        Note::Leading { term, until } => format!("says: leading, term {term}, until {}", shown_time(until)),
+        Note::Overlapped { term, by_term, by, within } => {
             format!("says: term {term} is overlapped by {}, term {by_term}, for {}", named(by), shown(within))
         }
-        Milestone::Released { term, why, delivered } => {
+        Note::Released { term, why, delivered } => {
             format!("says: released, term {term}, {why}, delivered: {delivered}")
         }
-        Milestone::Standby(StandbyReason { leader, term, why }) => {
+        Note::Standby(StandbyReason { leader, term, why }) => {
             let leader = leader.map(|leader| format!(", {leader} leads")).unwrap_or_default();
             let term = term.map(|term| format!(", term {term}")).unwrap_or_default();
             let why = why.map(|why| format!(", {why:?}").to_lowercase()).unwrap_or_default();
             format!("says: standby{leader}{term}{why}")
         }
-        Milestone::Superseded { term, by, .. } => format!("says: term {term} is superseded by {}", named(by)),
-        Milestone::TopicRemade => "says: the topic was deleted and made again".to_owned(),
+        Note::Superseded { term, by, .. } => format!("says: term {term} is superseded by {}", named(by)),
+        Note::TopicRemade => "says: the topic was deleted and made again".to_owned(),
+        note => panic!("{note:?} is no note of a candidate"),
     }
 }
 

@@ -1,0 +1,225 @@
+//! What users are told of an election: each object returns notes among its actions. A note is one event of the log, with its facts; the program
+//! and the library each say it in their own words. Inside a node some notes also start hooks, and tell the guard that a term is released.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::command::CommandEnd;
+use crate::fact::Fact;
+use crate::health::Failure;
+use crate::hooks::Hook;
+use crate::job::JobStatus;
+use crate::record::{Offset, Why};
+use crate::time::Time;
+use crate::window::Span;
+
+/// An event of which users are told. A `term` is the offset of the claim that won it; `by` is the name of another candidate or of an operator,
+/// if it is known.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "each variant says what happened, and a field with an unclear meaning has a comment")]
+pub enum Note {
+    // ---- the election -----------------------------------------------------------------------------------------------
+    /// A claim was sent. All records up to `after` were judged.
+    Claiming { after: Offset },
+    /// An operator ended the election.
+    Ended { by: Option<Box<str>>, reason: Option<Box<str>> },
+    /// The lease ran out or another candidate took the lead, and no process of the job is left.
+    Fenced {
+        term: Offset,
+        /// `fenced` or `guard-died`.
+        why: Why,
+        loss: Loss,
+        /// The time that was left of the lease.
+        left: Duration,
+        /// How long after the lease's end a process of the job was still alive; if it is set, the guarantee was broken.
+        late: Option<Duration>,
+    },
+    /// Heartbeats are not read back, or do not extend the lease.
+    FenceWarning {
+        term: Offset,
+        /// The time that is left of the lease.
+        left: Duration,
+        /// No heartbeat sent within this time has extended the lease.
+        silent: Duration,
+        /// For how long no broker has confirmed the topic's id, if that is why heartbeats that were read back did not extend the lease.
+        unconfirmed: Option<Duration>,
+    },
+    /// The lead was won, until this time if no heartbeat is read back.
+    Leading { term: Offset, until: Time },
+    /// The lease is over without a fence warning. Heartbeats were read back, but for this long no broker has confirmed the topic's id.
+    LeaseUnconfirmed { term: Offset, unconfirmed: Duration },
+    /// `--overlap`: another candidate's claim took effect, and this job runs beside the other's for `within` at most.
+    Overlapped { term: Offset, by_term: Offset, by: Option<Box<str>>, within: Duration },
+    /// `--preempt`: a leader of lower priority was asked to resign.
+    Preempting { term: Offset, priority: u16, own: u16 },
+    /// The reader has delivered no record for this long although the log grows up to `end`. It is replaced.
+    ReaderStuck { end: Offset, silent: Duration },
+    /// The node exits for good.
+    Refused(Refusal),
+    /// A term was released. If Kafka has not acknowledged it, the others may not know.
+    Released { term: Offset, why: Why, delivered: bool },
+    /// An operator asked the leader to resign.
+    Resigned { term: Offset, by: Option<Box<str>>, reason: Option<Box<str>> },
+    /// The candidate stands by.
+    Standby(StandbyReason),
+    /// Another candidate's claim took effect while this one led.
+    Superseded { term: Offset, by_term: Option<Offset>, by: Option<Box<str>> },
+    /// The topic's id has changed: the topic was deleted and created again.
+    TopicRemade,
+    /// The broker has no ids for topics, so the candidate may not notice that the topic was deleted and created again.
+    TopicUnnamed,
+    /// The topic has more partitions than roles.
+    UnusedPartitions,
+    /// `--overlap`: the job continues until another candidate has claimed, for `patience` at most.
+    Yielding { term: Offset, why: Why, patience: Duration },
+
+    // ---- the job ----------------------------------------------------------------------------------------------------
+    /// The guard does not answer, and is killed with the job.
+    GuardHangs,
+    /// The guard died, or was killed because it did not answer.
+    GuardLost,
+    /// The guard does not end although it was sent SIGKILL.
+    GuardStuck {
+        /// The processes of its job that are alive, as far as they can be seen.
+        pids: Vec<u32>,
+        /// Whether all processes could be looked at.
+        are_all: bool,
+    },
+    /// The health command failed, and the failure counts; `most` in a row make the job unhealthy.
+    HealthFailed { failure: Failure, most: u32 },
+    /// A hook has failed.
+    HookFailed { hook: Hook, end: CommandEnd },
+    /// The job stopped itself, no process could continue it, and it was continued. Logged once.
+    JobContinued,
+    /// The main process ended.
+    JobExited {
+        term: Offset,
+        status: JobStatus,
+        ran: Duration,
+        /// Whether it ended without a stop signal.
+        by_itself: bool,
+    },
+    /// The job was stopped because it uses the terminal, which `neli-run` does not have. Logged once.
+    JobInBackground,
+    /// SIGKILL was needed for a stop with this reason.
+    JobKilled { term: Offset, why: Why },
+    /// The main process runs.
+    JobStarted {
+        term: Offset,
+        pid: u32,
+        /// 1, and 1 more for each failed run before it: of its key or window, else since the last success in this term.
+        attempt: u32,
+        window: Option<Span>,
+    },
+    /// COMMAND could not be started.
+    NotStarted { errno: i32 },
+    /// The run is over, and another one follows.
+    Restarting {
+        term: Offset,
+        /// That of the next run.
+        attempt: u32,
+        /// From the end of the old tree on.
+        delay: Duration,
+    },
+    /// The lead was won, and the first run waits.
+    Settling { term: Offset, delay: Duration },
+    /// The main process runs, but there is no free descriptor to watch it.
+    StartedUnseen,
+    /// The barrier began. SIGKILL follows after the timeout.
+    Stopping { term: Offset, why: Why, timeout: Duration },
+    /// These processes can't be killed.
+    Stuck { pids: Vec<u32> },
+    /// The failures in a row, because of which another machine should try.
+    Unhealthy { term: Offset, failure: Failure },
+
+    // ---- keys and windows -------------------------------------------------------------------------------------------
+    /// The topic of facts was missing, but the journal contains a release with a run of this key, which was recorded there.
+    FactsLost { key: Box<str> },
+    /// The facts can't be read or written, so no job runs.
+    FactsUnavailable { error: Box<str> },
+    /// The recorded fact is about a window that is more than one window ahead of the wall clock, so it does not count (S2).
+    NotBelieved(Box<Fact>),
+    /// The run's outcome is not recorded yet.
+    NotRecorded { error: Box<str> },
+    /// The key needs no run.
+    OnceSkipped {
+        key: Box<str>,
+        /// The fact that was found; for windows it may be about a newer one.
+        fact: Box<Fact>,
+    },
+    /// The wall clock was set back into windows that are over (S4). Windows may run when it shows this time again, in milliseconds since 1970.
+    SetBack { until_ms: u64 },
+    /// The fact that a window is over without a run is not recorded yet.
+    SkipNotRecorded { error: Box<str> },
+    /// An earlier leader's run of this window began and did not finish, and the window is over.
+    Unfinished(Box<Fact>),
+    /// The next window begins at this time of the wall clock, in milliseconds since 1970.
+    WindowAwaited { next_ms: u64 },
+    /// The windows from the first one's start to the last one's end are not run.
+    WindowsSkipped { span: Span, why: SkipReason },
+}
+
+/// The reason for which a lead ends at once, without a barrier.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Loss {
+    /// The history was cut: this candidate's records in the journal don't count any more.
+    HistoryCut,
+    /// The lease is over, by this process's clock or by the guard's answer.
+    LeaseOver,
+    /// Another candidate's claim took effect.
+    Superseded,
+}
+
+/// Why a node was refused.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Refusal {
+    /// It was refused by Kafka, by R0, by a candidate whose options differ, or by this machine, which can't start a guard. The line
+    /// contains the reason.
+    Said(Box<str>),
+    /// The topic was deleted and created again, which the configuration does not accept.
+    TopicRemade,
+}
+
+/// Why windows are not run.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum SkipReason {
+    /// The wall clock was set forward over them, or it was not read then because the process was stopped.
+    ClockSet,
+    /// There was no leader in that time.
+    NobodyLed,
+    /// The previous run continued into them (S3).
+    Overrun,
+}
+
+/// The reason why a standby waits.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct StandbyReason {
+    /// The leader, as far as it is known.
+    pub leader: Option<Box<str>>,
+    /// The leader's term.
+    pub term: Option<Offset>,
+    /// Why the candidate may not claim yet.
+    pub why: Option<Waiting>,
+}
+
+/// Why a standby may not claim yet.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Waiting {
+    /// Processes with roles may stand in this group, and have time to answer its hello.
+    Answer,
+    /// Its last runs failed, so the other candidates claim first.
+    BackingOff,
+    /// The history was cut, or the topic was created again, and the records that were read since don't show who leads.
+    Cut,
+    /// The records that were read don't show who leads.
+    Undecided,
+    /// Another candidate leads.
+    Led,
+    /// There is no leader, and this machine lacks a guard, so that no job could run.
+    NoGuard,
+    /// It stood down, and another candidate must lead first.
+    CoolingOff,
+    /// There is no leader, and this candidate's claim delay is running, in which others may claim.
+    Precedence,
+}

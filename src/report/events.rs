@@ -1,0 +1,244 @@
+//! The events of the log that concern this process and Kafka. Those of an election are in [`notes`](super::notes).
+
+use std::time::Duration;
+
+use neli_proto::candidate::{Elector, Patience};
+use neli_proto::guard::Named;
+use neli_proto::record::MemberId;
+use neli_proto::time::millis;
+
+use crate::config::{Config, Occasion};
+use crate::exit::ExitStatus;
+use crate::report::level::Level;
+use crate::report::log::{Event, spoken};
+use crate::text::signal_name;
+
+/// The first line.
+pub(crate) fn started(config: &Config, member: &MemberId) -> Event {
+    let (version, topic) = (env!("CARGO_PKG_VERSION"), config.election.topic.as_str());
+    let (elect, lease) = (config.timings.elector().name(), config.timings.lease());
+    let sentence = format!(
+        "standing for election as {} (version {version}, topic {topic}, --elect {elect}, lease {})",
+        config.name,
+        spoken(lease)
+    );
+    Event::info("started", sentence)
+        .with("version", version)
+        .with("member", member.to_string())
+        .with("topic", topic)
+        .with("elect", elect)
+        .with("lease_ms", millis(lease))
+}
+
+/// The server of `--listen` is ready.
+pub(crate) fn listening(address: &str) -> Event {
+    Event::info("listening", format!("serving HTTP at http://{address}/")).with("address", address)
+}
+
+/// A message of librdkafka.
+pub(crate) fn librdkafka(facility: &str, message: &str) -> Event {
+    Event::new(Level::Debug, "librdkafka", format!("librdkafka: {facility}: {message}"))
+        .with("facility", facility)
+        .with("message", message)
+}
+
+/// The group assigns the partition, and with it precedence, to this candidate. If it leads already, nothing changes.
+pub(crate) fn assigned(partition: i32, leads: bool) -> Event {
+    let sentence = format!("preferred successor (partition {partition} assigned)");
+    Event::info("assigned", sentence).with("partition", partition).detail_in_text(leads)
+}
+
+/// The group took the partition away. `lost`: the session expired or the coordinator can't be reached; otherwise another member has it.
+pub(crate) fn revoked(lost: bool) -> Event {
+    let sentence = if lost {
+        "no longer in the consumer group (session expired, or its coordinator is out of reach); a leader keeps the \
+         lead, because the journal decides"
+    } else {
+        "the consumer group has chosen another candidate"
+    };
+    Event::info("revoked", sentence).with("lost", lost)
+}
+
+/// Kafka does not answer. Logged at once, then every 30 s.
+pub(crate) fn broker_down(error: &str, down: Duration) -> Event {
+    let sentence = if down < Duration::from_secs(1) {
+        format!("Kafka does not answer: {error}; waiting")
+    } else {
+        format!("Kafka has not answered for {}: {error}; waiting", spoken(down))
+    };
+    Event::new(Level::Warning, "broker_down", sentence).with("error", error).with("down_ms", millis(down))
+}
+
+/// Kafka answers again.
+pub(crate) fn broker_up(down: Duration) -> Event {
+    Event::info("broker_up", format!("Kafka answers again, after {}", spoken(down))).with("down_ms", millis(down))
+}
+
+/// The topic was missing, and this candidate created it. Brokers that are added later do not change its number of replicas.
+pub(crate) fn topic_created(topic: &str, replicas: usize, brokers: usize) -> Event {
+    let few = if replicas < 3 {
+        "; brokers that are added later get no replica, and a warning at the next start then says how to add one"
+    } else {
+        ""
+    };
+    let (of_topic, up) = (counted(replicas, "replica", "replicas"), counted(brokers, "broker", "brokers"));
+    Event::info("topic_created", format!("created the topic {topic:?} with {of_topic} ({up} up){few}"))
+        .with("topic", topic)
+        .with("replicas", replicas)
+        .with("brokers", brokers)
+}
+
+/// A number with its noun.
+fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
+/// Processes that the job's main process has left behind.
+pub(crate) fn left_behind(processes: &[Named], count: usize, killed: bool) -> Event {
+    let named: Vec<String> = processes.iter().map(Named::to_string).collect();
+    let others = if count > named.len() { format!(" and {} more", count - named.len()) } else { String::new() };
+    let noun = if count == 1 { "process" } else { "processes" };
+    let what = if killed { "still there, and killed" } else { "asked to stop" };
+    Event::warning(format!(
+        "the job's main process has ended and left {count} {noun} behind, {what}: {}{others}",
+        named.join(", ")
+    ))
+}
+
+/// A job is run again although its end may have been the container's stop.
+pub(crate) fn container_signal(signal: i32) -> Event {
+    let (name, option) = (signal_name(signal), signal_name(signal).replacen("SIG", "", 1));
+    Event::warning(format!(
+        "the job has ended after {name}, which process 1 of this container got and passed on, and it is run again; if the container was to \
+         stop (STOPSIGNAL {name} of its image), neli-run is killed with the job soon: set --stop-signal {option}"
+    ))
+}
+
+/// The group does not take this process's member.
+pub(crate) fn group_refuses(elector: Elector, error: &str) -> Event {
+    let meanwhile = match elector {
+        Elector::Group(Patience::Never) => "this candidate claims nothing (--patience never); if it leads, it leads on",
+        Elector::Group(Patience::For(_)) | Elector::Log => {
+            "this candidate goes on without precedence: it claims and leads as with --elect log"
+        }
+    };
+    Event::warning(format!("{error}; until the group takes it, {meanwhile}"))
+}
+
+/// Kafka does not append this candidate's records.
+pub(crate) fn append_refused(topic: &str, error: &str) -> Event {
+    Event::warning(format!(
+        "topic {topic:?}: Kafka does not append this candidate's records, so it can't lead; it tries again until \
+         Kafka does: {error}"
+    ))
+}
+
+/// What the group can't do if the topic has more partitions than it uses.
+pub(crate) const UNUSED_PARTITIONS: &str = "the topic has more partitions than this group uses, and Kafka moves them between members when one joins: the \
+     candidate that the group chooses claims first when nobody leads, and a leader that loses the partition keeps the \
+     lead; to let the group end a lead, use a --topic with one partition";
+
+/// The leader, as far as it is known.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum KnownLeader {
+    Named(Box<str>),
+    /// It has missed three heartbeats.
+    Silent(Box<str>),
+    /// Kafka does not answer.
+    NoAnswer,
+    /// The journal was not read to its end.
+    Unread,
+    None,
+}
+
+/// The last line.
+pub(crate) fn exiting(status: ExitStatus, config: &Config, leader: &KnownLeader) -> Event {
+    let (code, why) = (status.code(), why_exiting(status, config, leader));
+    let (from, shown) = if status.is_jobs_own() {
+        ("job", ": the job's status".to_owned())
+    } else {
+        ("neli-run", why.as_ref().map_or_else(String::new, |why| format!(": {why}")))
+    };
+    // This is also shown with `-q`, because it contains the reason for a status that is not the job's.
+    let level = if code == 0 || status.is_jobs_own() { Level::Info } else { Level::Warning };
+    Event::new(level, "exiting", format!("exiting {code}{shown}"))
+        .with("status", code)
+        .with("from", from)
+        .with_some("why", why)
+}
+
+/// Why the process exits with this status; `None` if it is the job's.
+fn why_exiting(status: ExitStatus, config: &Config, leader: &KnownLeader) -> Option<String> {
+    let why = match status {
+        ExitStatus::Answer(_) | ExitStatus::Job(_) | ExitStatus::Success => return None,
+        ExitStatus::CannotRun | ExitStatus::NotFound => "the job can't be started".to_owned(),
+        ExitStatus::Ended => "the election was ended".to_owned(),
+        ExitStatus::Fenced => "fenced: the job was killed, since its right to run was over (--on-loss exit)".to_owned(),
+        ExitStatus::LostKilled => {
+            "the lead was lost, and the job killed at the stop timeout (--on-loss exit)".to_owned()
+        }
+        ExitStatus::LostStopped => "the lead was lost, and the job has stopped (--on-loss exit)".to_owned(),
+        ExitStatus::NotElected => {
+            let wait = spoken(config.wait.unwrap_or_default());
+            let known = match leader {
+                KnownLeader::Named(name) => format!("leader is {name}"),
+                KnownLeader::Silent(name) => format!("{name} led, and is silent"),
+                KnownLeader::NoAnswer => "Kafka does not answer".to_owned(),
+                KnownLeader::Unread => "Kafka has not given the journal up to its end in that time".to_owned(),
+                KnownLeader::None => "no leader is known".to_owned(),
+            };
+            format!("not elected within --wait {wait}; {known}")
+        }
+        ExitStatus::NotLeader => "not the leader".to_owned(),
+        ExitStatus::Refused => "neli-run can't stand for election; the line above says why".to_owned(),
+        ExitStatus::RestartLimit => "the job failed more often than --restart-limit allows".to_owned(),
+        // A key that has failed keeps the status of its last run, which is not 0.
+        ExitStatus::Skipped(status) => {
+            let is_done = status == 0 || config.once.as_ref().is_some_and(|once| once.done_status == status);
+            let key = if is_done { "the key is done" } else { "the key has failed, and no retries are left" };
+            format!("{key} (--once, --window)")
+        }
+        ExitStatus::Stopped(signal) => {
+            let signal = signal_name(signal.into());
+            // With several roles the highest status counts: a job of another role may have run.
+            if config.roles.is_some() {
+                format!("stopped by {signal} while at least one role had no job here")
+            } else if config.once.as_ref().is_some_and(|once| !matches!(once.occasion, Occasion::Schedule(..))) {
+                // A job that was asked to stop may have ended with 0, and that status would mean that the key is done.
+                format!("stopped by {signal} before the key was known to be done (--once, --window)")
+            } else {
+                format!("stopped by {signal} while no job ran")
+            }
+        }
+        ExitStatus::Unkillable => {
+            "a process of the job, or its guard, can't be killed; the term was not released".to_owned()
+        }
+    };
+    Some(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_about_kafka_names_the_numbers() {
+        let seconds = Duration::from_secs;
+        let events = [
+            assigned(0, false),
+            broker_down("kafka:9092: connection refused", seconds(30)),
+            topic_created("g.neli", 1, 1),
+            topic_created("g.neli", 3, 4),
+        ];
+        assert_eq!(
+            events.map(|event| event.sentence().to_owned()),
+            [
+                "preferred successor (partition 0 assigned)",
+                "Kafka has not answered for 30s: kafka:9092: connection refused; waiting",
+                "created the topic \"g.neli\" with 1 replica (1 broker up); brokers that are added later get no replica, and a warning \
+                 at the next start then says how to add one",
+                "created the topic \"g.neli\" with 3 replicas (4 brokers up)",
+            ]
+        );
+    }
+}
