@@ -274,7 +274,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s q -l quiet 
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l print-topic -d 'Only print the command that makes the topic'
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l json -d 'Print one JSON object for each finding'
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c neli-run -n "__fish_neli_run_using_subcommand broker" -l idle-timeout -d 'Exit when no candidate has been connected for this long [default: never]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand broker" -l idle-timeout -d 'Exit when unused for this long [default: none]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand broker" -s h -l help -d 'Print help'
 complete -c neli-run -n "__fish_neli_run_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c neli-run -n "__fish_neli_run_using_subcommand man" -s h -l help -d 'Print help'

@@ -212,7 +212,11 @@ impl MainLoop {
             };
             match input {
                 Input::BrokerEnded => self.end_with_broker(),
-                Input::Guard(at) => self.handle_answers(at),
+                Input::Guard(at) => {
+                    self.handle_answers(at);
+                    // Answers may come faster than they are handled.
+                    self.handle_session_events();
+                }
                 Input::GuardHasRoom(at) => self.send_queued_orders(at),
                 Input::Hangup => self.handle_hangup(),
                 Input::HealthOutput(at) => self.nodes.roles[at].commands.pass_on_health_output(&self.stderr),
@@ -225,7 +229,7 @@ impl MainLoop {
                 Input::Timeout => {}
                 Input::Unfinished => {
                     self.is_unfinished = false;
-                    self.handle_children();
+                    self.handle_pending(&(0..self.nodes.roles.len()).collect());
                     self.handle_signals(&signals);
                 }
             }

@@ -32,9 +32,41 @@ const CLOCK: &str = "crates/neli/src/clock.rs";
 /// the deciding objects and perform their actions, so they may use both.)
 const EFFECTS: [&str; 3] = ["crates/neli/src/kafka", "src/guard", "src/process"];
 
+/// Where the main loops get events from outside.
+const SOURCES: [&str; 6] =
+    ["read_signal()", "session.poll()", ".receive()", "reports.try_recv()", "events.try_recv()", "signals.read()"];
+
+/// The main loops, with what they call.
+const MAIN_LOOPS: [&str; 4] =
+    ["crates/neli/src/driver", "crates/neli/src/session", "src/guard/guard_loop", "src/supervise"];
+
 /// The crates that parse and describe the command line, and the modules that may use them. All other modules must not depend on how the
 /// program was configured.
 const COMMAND_LINE: (&[&str], &[&str]) = (&["clap", "clap_complete", "clap_mangen"], &["cli", "command"]);
+
+/// Records, answers and signals may come without end. A turn of a main loop takes a limited number of them and comes back.
+#[test]
+fn main_loops_take_a_limited_number_of_events_in_a_turn() {
+    let indent = |code: &str| code.len() - code.trim_start().len();
+    let loops_of = MAIN_LOOPS.iter().flat_map(|path| {
+        let file = root().join(format!("{path}.rs"));
+        let below = if root().join(path).is_dir() { sources(path) } else { Vec::new() };
+        let shipped = std::iter::once(file).chain(below).filter(|file| !file.ends_with("tests.rs"));
+        shipped.map(|file| code_of(&file)).collect::<Vec<_>>()
+    });
+    for lines in loops_of {
+        let shipped: Vec<Line> = lines.into_iter().take_while(|line| !line.code.contains("#[cfg(test)]")).collect();
+        let begins = |line: &Line| line.code.trim_start().starts_with("while ") || line.code.trim() == "loop {";
+        for (at, head) in shipped.iter().enumerate().filter(|(_, line)| begins(line)) {
+            let body = shipped[at + 1..]
+                .iter()
+                .take_while(|line| line.code.trim().is_empty() || indent(&line.code) > indent(&head.code));
+            let mut block = std::iter::once(head).chain(body.filter(|_| !head.code.trim_end().ends_with('}')));
+            let drain = block.find(|line| SOURCES.iter().any(|source| line.code.contains(source)));
+            assert!(drain.is_none(), "{}: this goes on for as long as something comes", drain.unwrap());
+        }
+    }
+}
 
 /// `extern crate std` would defeat `no_std`.
 #[test]

@@ -243,7 +243,7 @@ fn broker() -> Command {
     Command::new("broker").about("Run the broker of --embedded in the foreground").arg(value(
         "idle-timeout",
         "DURATION",
-        "Exit when no candidate has been connected for this long [default: never]",
+        "Exit when unused for this long [default: none]",
     ))
 }
 

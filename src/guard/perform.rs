@@ -24,7 +24,6 @@ use crate::process::spawn::spawn;
 use crate::process::spawn_spec::{ChildKind, SpawnSpec};
 use crate::process::system;
 use crate::process::terminal::ForegroundHandover;
-use crate::process::tree::KillRound;
 use crate::report::log::to_the_second;
 
 /// How many pids fit into an answer.
@@ -59,9 +58,9 @@ impl GuardLoop {
                         // The next step may take long, or stall. The flush reports to the supervisor before it that the step has begun.
                         self.flush();
                     }
-                    let KillRound { has_seen_all, none_lived_at } = self.tree.kill(methods);
-                    self.keeps_ended |= none_lived_at.is_some();
-                    self.guard.handle(clock::now(), Event::Killed { has_seen_all, none_lived_at });
+                    let seen = self.tree.kill(methods);
+                    self.keeps_ended |= seen.none_lived_at.is_some();
+                    self.guard.handle(clock::now(), Event::Killed(seen));
                 }
                 Action::KillCommand(kind) => self.commands.kill(kind),
                 Action::KillMainGroup => self.job.iter().for_each(Job::kill_group),

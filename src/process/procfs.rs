@@ -114,10 +114,16 @@ pub(crate) fn has_ended(child: Pid) -> bool {
 /// The status of this child, as `waitpid` would report it, if it has ended and was not waited for; `None` also if the kernel hides it.
 #[must_use]
 pub(crate) fn status_of_ended(child: Pid) -> Option<i32> {
-    if !has_ended(child) {
-        return None;
+    let stat = || watched(|| fs::read(format!("/proc/{child}/stat"))).ok();
+    let first = stat()?;
+    let process = parsed(child, &first)?;
+    match process.threads {
+        _ if process.lives => None,
+        1 => exit_code(&first),
+        // The status is that of the thread that has ended last.
+        _ if Procfs::mounted(child).has_living_thread(child) => None,
+        _ => exit_code(&stat()?),
     }
-    exit_code(&watched(|| fs::read(format!("/proc/{child}/stat"))).ok()?)
 }
 
 /// A process as `/proc` shows it.
@@ -226,6 +232,13 @@ impl Procfs {
                 limits.is_some_and(|limits| limit_of_locks_in(&limits) == Some(mark.0))
             }
         }
+    }
+
+    /// Whether another process traces this one, which may then have ended although nothing but its state shows it.
+    pub(crate) fn is_traced(&self, pid: Pid) -> bool {
+        let status = watched(|| fs::read_to_string(self.mount.join(format!("{pid}/status")))).unwrap_or_default();
+        let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+        tracer.is_some_and(|tracer| tracer.trim() != "0")
     }
 
     fn is_complete(&self) -> bool {

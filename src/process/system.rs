@@ -245,10 +245,19 @@ pub(crate) fn set_scheduler(thread: Pid, policy: c_int, priority: c_int) -> io::
 /// The next child that `waitid` finds with these flags, with its `si_code`; the child is not waited for. `None` if there are children,
 /// but nothing has happened to any.
 pub(crate) fn find_waitable_child(flags: c_int) -> nix::Result<Option<(Pid, c_int)>> {
+    waitid(libc::P_ALL, 0, flags)
+}
+
+/// Whether this child, which was not waited for, has ended; false if another process traces it. This opens no file.
+pub(crate) fn has_ended(child: Pid) -> bool {
+    waitid(libc::P_PID, child.as_raw().cast_unsigned(), libc::WEXITED | libc::WNOHANG | libc::__WALL) != Ok(None)
+}
+
+fn waitid(kind: libc::idtype_t, id: libc::id_t, flags: c_int) -> nix::Result<Option<(Pid, c_int)>> {
     // SAFETY: a zeroed siginfo is a valid one, and it is ours, so the call may write to it. If no child is found, the number stays 0.
     let (pid, code) = unsafe {
         let mut info: libc::siginfo_t = mem::zeroed();
-        Errno::result(libc::waitid(libc::P_ALL, 0, &raw mut info, flags | libc::WNOWAIT))?;
+        Errno::result(libc::waitid(kind, id, &raw mut info, flags | libc::WNOWAIT))?;
         (info.si_pid(), info.si_code)
     };
     Ok((pid > 0).then_some((Pid::from_raw(pid), code)))

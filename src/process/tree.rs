@@ -19,8 +19,6 @@ use crate::process::scheduling::Scheduling;
 use own_children::OwnChildren;
 use pidfds::Pidfds;
 
-pub use kill::KillRound;
-
 mod kill;
 mod marked;
 mod own_children;
@@ -144,6 +142,12 @@ impl Tree {
     #[must_use]
     pub fn has_seen_all(&self) -> bool {
         self.procfs.has_seen_all()
+    }
+
+    /// Whether another process traces this one: then a descriptor may not tell of its end.
+    #[must_use]
+    pub fn is_traced(&self, pid: Pid) -> bool {
+        self.procfs.is_traced(pid)
     }
 
     /// The processes that are found before `end`. [`Procfs::has_seen_all`] shows whether they are all.

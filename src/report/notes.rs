@@ -294,6 +294,8 @@ fn fence_warning(term: Offset, left: Duration, silent: Duration, unconfirmed: Op
 fn fenced(term: Offset, why: &str, left: Duration, late: Option<Duration>) -> Event {
     let shown = because(why);
     let sentence = match late {
+        // When the last process ended is not known, because this process or its guard came late.
+        None if left.is_zero() => format!("fenced, {shown}: nothing of the job is left (term {term})"),
         None => {
             let left = spoken(left);
             format!("fenced, {shown}: nothing of the job is left, {left} before the lease's end (term {term})")

@@ -111,10 +111,11 @@ impl MainLoop {
         self.reserve.take_back();
         match left {
             Left::Nothing => {
+                let end = orphans.end(clock::now());
                 drop(orphans);
                 self.reserve.regain(ORPHANS_DESCRIPTORS);
                 self.shell.terminal.take_back();
-                self.job_event(at, Event::OrphansGone);
+                self.job_event(at, Event::OrphansGone(end));
             }
             Left::Something => self.keep_orphans(at, orphans),
             Left::Stuck(pids) => {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::{io, mem, thread};
 
-use neli::program::{Host, clock};
+use neli::program::{EVENTS_TOGETHER, Host, clock};
 use neli_proto::guard::{AwaitedGuard, GuardStarts, Wait};
 use neli_proto::node;
 use neli_proto::supervisor::Event;
@@ -63,8 +63,9 @@ impl MainLoop {
         self.nodes.touch(at);
     }
 
+    /// Handles the answers of a role's guard that have come: more than its socket contains, but not without end.
     pub(super) fn handle_answers(&mut self, at: usize) {
-        loop {
+        for _ in 0..EVENTS_TOGETHER {
             let Some(job) = &mut self.nodes.roles[at].job else { return };
             // The answer to a start contains the job's descriptor, which must not be lost at the limit of open files.
             self.reserve.lend();
@@ -81,6 +82,7 @@ impl MainLoop {
                 Err(_) => return,
             }
         }
+        self.is_unfinished = true;
     }
 
     fn handle_answer(&mut self, at: usize, ReceivedAnswer { answer, descriptor, is_descriptor_lost }: ReceivedAnswer) {

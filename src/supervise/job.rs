@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use neli::program::clock;
+use neli_proto::time::Time;
 
 use crate::guard::{GuardConfig, GuardHandle, Order};
 use crate::process::cgroup::{Cgroup, CgroupMaker};
@@ -56,6 +57,8 @@ pub(super) struct GuardedJob {
     pub(super) main: Option<Rc<MainProcess>>,
     /// The processes that a dead guard left, or one that hangs or dies, until all are gone.
     pub(super) orphans: Option<Orphans>,
+    /// When a process of the job was last seen alive, while its guard was being killed.
+    lived_at: Option<Time>,
     /// The job's control group, if one could be created.
     cgroup: Option<Rc<Cgroup>>,
 }
@@ -73,6 +76,7 @@ impl GuardedJob {
             is_death_unreported: false,
             main: None,
             orphans: None,
+            lived_at: None,
             cgroup,
         })
     }
@@ -139,12 +143,14 @@ impl GuardedJob {
 
     /// Handles the guard's death: determines again which processes of its job are left, and the guard itself no longer counts as stuck.
     pub(super) fn guard_is_dead(&mut self) {
-        self.orphans.take_if(|orphans| orphans.have_guard());
+        let now = clock::now();
+        self.lived_at =
+            self.orphans.take_if(|orphans| orphans.have_guard()).and_then(|orphans| orphans.end(now).lived_at);
     }
 
     /// Takes over the processes of a dead guard's job: this process is a subreaper, and must kill them.
     pub(super) fn inherit_orphans(&mut self, lease: Duration) {
         let orphans = Orphans::new(None, clock::now(), self.main.take(), self.cgroup.clone(), lease);
-        self.orphans = Some(orphans.marked_with(self.config.mark));
+        self.orphans = Some(orphans.marked_with(self.config.mark).last_seen_alive(self.lived_at.take()));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::program::{Host, SessionEvent, clock};
+use neli::program::{EVENTS_TOGETHER, Host, SessionEvent, clock};
 
 use crate::process::ready::Ready;
 use crate::process::signals::Signals;
@@ -73,9 +73,11 @@ impl MainLoop {
         }
     }
 
-    /// Handles the last events of the session, because a process that exits runs the loop no more.
+    /// Handles the last events of the session, because a process that exits runs the loop no more. Records may come without end, but the exit
+    /// waits for a limited time.
     fn handle_last_session_events(&mut self) {
-        while let Some(event) = self.nodes.session.poll() {
+        for _ in 0..EVENTS_TOGETHER {
+            let Some(event) = self.nodes.session.poll() else { return };
             if let SessionEvent::Warning(message) = event {
                 self.logger.warn(message);
             }

@@ -44,7 +44,7 @@ pub(super) struct MainLoop {
     pub(super) broker: Option<EmbeddedBroker>,
     pub(super) has_warned_of_processor_time: bool,
     pub(super) has_warned_of_refused_waits: bool,
-    /// Whether there may be more signals, or children that have ended, than one turn handles.
+    /// Whether there may be more signals, answers of guards, or children that have ended, than one turn handles.
     pub(super) is_unfinished: bool,
     /// The exit status, once the process is ending.
     pub(super) ending: Option<ExitStatus>,

@@ -3,16 +3,18 @@
 //! It begins while the guard hangs or dies. So each round looks below this process, where the job's processes are before the guard's death
 //! (as those of its child) and after it: whoever traces a dead guard keeps this process from waiting for it, and not from inheriting them.
 
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Duration;
 
 use neli::program::clock;
-use neli_proto::guard::Killing;
+use neli_proto::guard::{Killing, SeenEnd};
 use neli_proto::time::Time;
 use nix::unistd::Pid;
 
 use crate::process::cgroup::Cgroup;
 use crate::process::mark::Mark;
+use crate::process::system;
 use crate::process::tree::Tree;
 use crate::supervise::main_process::MainProcess;
 
@@ -73,6 +75,18 @@ impl Orphans {
         self
     }
 
+    /// Sets when a process of the job was last seen alive, if one was.
+    #[must_use]
+    pub(crate) fn last_seen_alive(mut self, at: Option<Time>) -> Self {
+        self.killing.seen_alive(at);
+        self
+    }
+
+    /// The end of the processes, none of which is left at `now`.
+    pub(crate) fn end(&self, now: Time) -> SeenEnd {
+        self.killing.end(now)
+    }
+
     /// Excludes children of this process that don't belong to the job, with their descendants. None of them was waited for.
     pub(crate) fn spare(&mut self, spared: Vec<Pid>) {
         self.tree.exclude(spared);
@@ -81,11 +95,16 @@ impl Orphans {
     /// Sends SIGKILL to all remaining processes. Must be called again at [`again_at`](Self::again_at), and whenever a child has ended.
     pub(crate) fn kill(&mut self, now: Time) {
         if let Some(main) = &self.main {
+            // While its guard hangs, it is no child of this process.
+            let is_alive = !system::tells_end(main.pidfd.as_fd());
             main.kill();
+            if is_alive && !self.tree.is_traced(main.pid) {
+                self.killing.seen_alive(Some(now));
+            }
         }
         let methods = self.killing.round(now);
         let round = self.tree.kill(methods);
-        self.killing.performed(clock::now(), round.has_seen_all);
+        self.killing.performed(clock::now(), round);
     }
 
     /// The remaining processes, once all children that have ended were waited for, as far as that is possible.
@@ -132,6 +151,7 @@ mod tests {
 
     use super::*;
     use crate::process::cgroup::stalled::StalledGroup;
+    use crate::process::procfs;
 
     /// The kernel's write for any control group blocks, and for the same reason the guard does not kill. The supervisor must not block,
     /// because it has leases to enforce.
@@ -156,6 +176,29 @@ mod tests {
         });
         drop(guard.stdin.take());
         guard.wait().unwrap();
+    }
+
+    #[test]
+    fn processes_that_had_ended_before_the_kill_were_not_seen_alive() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sh -c 'echo $$; exit' & sh -c 'echo $$; exec sleep 600' & exec sleep 600"]);
+        let mut root = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(root.stdout.take().unwrap()).lines();
+        let pids = [(); 2].map(|()| Pid::from_raw(lines.next().unwrap().unwrap().parse().unwrap()));
+        let tree = Tree::below(Pid::from_raw(root.id().cast_signed()));
+        let mut orphans = Orphans::in_tree(tree, None, clock::now(), None, Duration::ZERO);
+        harness::wait::until_true("the end of one", || pids.iter().any(|pid| procfs::has_ended(*pid)));
+        let begun = clock::now();
+        orphans.kill(begun);
+        let lived_at = orphans.end(clock::now()).lived_at;
+        assert!(lived_at >= Some(begun), "{lived_at:?}");
+        // The root waits for neither.
+        harness::wait::until_true("the end of both", || pids.iter().all(|pid| procfs::has_ended(*pid)));
+        orphans.kill(orphans.again_at());
+        let end = orphans.end(clock::now());
+        assert_eq!(end.lived_at, lived_at);
+        root.kill().unwrap();
+        root.wait().unwrap();
     }
 
     #[test]

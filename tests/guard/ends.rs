@@ -2,15 +2,16 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use neli::program::clock;
-use neli_proto::time::Time;
+use neli_proto::guard::SeenEnd;
 use neli_run::guard::{Answer, Order};
 use nix::libc::{SIGKILL, SIGTERM};
 
 use crate::fixture::{
-    ENDED, GuardFixture, await_readable, far_deadline, grant, has_ended, left_behind, near_deadline, spawn, status,
-    tell_reader,
+    ENDED, GuardFixture, KILL_MARGIN, await_readable, far_deadline, grant, has_ended, left_behind, near_deadline,
+    spawn, status, tell_reader,
 };
 
 /// Starts processes that try in every way to escape, and writes the pid of each.
@@ -43,8 +44,8 @@ fn all_ended(processes: &[OwnedFd]) -> bool {
     processes.iter().all(has_ended)
 }
 
-/// Receives the answers to a fence of term 3; returns when the last process ended.
-fn receive_fenced(fixture: &GuardFixture) -> Time {
+/// Receives the answers to a fence of term 3; returns the end of its job.
+fn receive_fenced(fixture: &GuardFixture) -> SeenEnd {
     fixture.receive_main_killed();
     fixture.receive_fenced(3).unwrap()
 }
@@ -99,8 +100,8 @@ fn at_the_deadline_all_of_the_tree_is_gone() {
     let processes = runaways(&mut fixture);
     assert!(clock::now() < until, "too slow a machine for this test");
     assert!(!processes.iter().any(has_ended));
-    let gone_at = receive_fenced(&fixture);
-    assert!((until..clock::now()).contains(&gone_at));
+    let end = receive_fenced(&fixture);
+    assert!((until..clock::now()).contains(&end.gone_at));
     assert!(all_ended(&processes));
 }
 
@@ -302,11 +303,40 @@ fn a_guard_that_was_stopped_until_after_the_deadline_fences_when_it_continues() 
     let until = near_deadline();
     fixture.start(3, until);
     nix::sys::signal::kill(fixture.handle().pid(), nix::sys::signal::SIGSTOP).unwrap();
-    harness::wait::until_true("the deadline", || clock::now() > until);
+    harness::wait::until_true("the lease's end", || clock::now() > until + KILL_MARGIN);
     tell_reader(&go);
     // The job outlives the deadline, because it is the supervisor's task to kill a guard that does not answer.
     assert_eq!(fixture.pipe.next_line(), "late");
     fixture.send(&Order::Lease(grant(3, far_deadline())));
     fixture.handle().cont().unwrap();
-    receive_fenced(&fixture);
+    assert!(receive_fenced(&fixture).overrun(until + KILL_MARGIN).is_some());
+}
+
+/// A chain of sessions, each of which has started the next one: each death gives the guard another child. It takes long to wait for all, and
+/// nothing but that they were seen alive would show that they have outlived the lease.
+#[test]
+fn processes_that_ended_in_time_have_not_outlived_the_lease_however_late_their_ends_are_noticed() {
+    let mut fixture = GuardFixture::running(
+        r#"link='[ $1 -gt 0 ] || { echo ready > "$PIPE"; exec sleep 600; }; setsid sh -c "$link" sh $(($1 - 1)) & wait'
+           export link
+           sh -c "$link" sh 200 & wait"#,
+    );
+    let mut until = near_deadline();
+    fixture.start(3, until);
+    while fixture.pipe.next_line_before(until - Duration::from_secs(1)).is_none() {
+        until = near_deadline();
+        fixture.send(&Order::Lease(grant(3, until)));
+        assert_eq!(fixture.receive(), Answer::Extended { until });
+    }
+    nix::sys::signal::kill(fixture.handle().pid(), nix::sys::signal::SIGSTOP).unwrap();
+    harness::wait::until_true("all to have ended", || {
+        let alive = fixture.processes_of_jobs();
+        for process in &alive {
+            process.signal(nix::sys::signal::SIGKILL);
+        }
+        alive.is_empty()
+    });
+    harness::wait::until_true("the lease's end", || clock::now() > until + KILL_MARGIN);
+    fixture.handle().cont().unwrap();
+    assert!(receive_fenced(&fixture).overrun(until + KILL_MARGIN).is_none());
 }

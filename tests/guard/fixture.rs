@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use harness::process::Process;
 use neli::program::clock;
+use neli_proto::guard::SeenEnd;
 use neli_proto::time::Time;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order, ReceivedAnswer};
 use neli_run::process::mark::Mark;
@@ -39,6 +40,9 @@ pub(crate) fn exclusive() -> MutexGuard<'static, ()> {
 
 /// Stands for the time at which a main process has ended, so that answers can be compared.
 pub(crate) const ENDED: Time = Time::from_nanos(0);
+
+/// The time from a deadline to the lease's end.
+pub(crate) const KILL_MARGIN: Duration = Duration::from_millis(20);
 
 /// A deadline later than any test's end.
 pub(crate) fn far_deadline() -> Time {
@@ -196,12 +200,12 @@ impl GuardFixture {
         self.receive_with_descriptor().0
     }
 
-    /// Receives the end of a fenced term; returns when the last process of its job ended.
-    pub(crate) fn receive_fenced(&self, fenced: i64) -> Option<Time> {
+    /// Receives the end of a fenced term, and of its job if one was alive.
+    pub(crate) fn receive_fenced(&self, fenced: i64) -> Option<SeenEnd> {
         let answer = self.receive();
-        let Answer::Fenced { term, gone_at } = answer else { panic!("{answer:?}") };
+        let Answer::Fenced { term, end } = answer else { panic!("{answer:?}") };
         assert_eq!(term, fenced);
-        gone_at
+        end
     }
 
     /// Receives the start of the job; returns its pid.
@@ -297,7 +301,7 @@ pub(crate) fn guard_config(command: Vec<OsString>, pipe: &Path) -> GuardConfig {
         inherited: vec![0, 1, 2],
         group: unistd::getpgrp().as_raw(),
         foreground: false,
-        kill_margin: Duration::from_millis(20),
+        kill_margin: KILL_MARGIN,
         lease: Duration::from_secs(5),
         mark: Mark::new(),
         member: "m-1".into(),

@@ -108,7 +108,7 @@ fn lateness(memory: &Memory, cgroup: Option<i32>) -> Option<Duration> {
         };
         match answer {
             Answer::Extended { until } => deadline = Some(until),
-            Answer::Fenced { gone_at, .. } => break gone_at.unwrap().since(deadline.expect("an extended lease")),
+            Answer::Fenced { end, .. } => break end.unwrap().gone_at.since(deadline.expect("an extended lease")),
             Answer::Exited { .. } => {}
             Answer::Accepted { .. }
             | Answer::CommandEnded { .. }

@@ -77,8 +77,8 @@ fn it_is_killed_at_the_deadline() {
     let until = near_deadline();
     let Some(Escaped { fixture, process, namespace: _namespace }) = Escaped::start("true", until) else { return };
     fixture.receive_main_killed();
-    let gone_at = fixture.receive_fenced(0);
-    assert!(gone_at.is_some_and(|at| at >= until));
+    let end = fixture.receive_fenced(0);
+    assert!(end.is_some_and(|end| end.gone_at >= until));
     assert!(has_ended(&process));
 }
 

@@ -308,6 +308,6 @@ fn a_stopped_supervisor_does_not_delay_the_fence_and_gets_the_report_later() {
     supervisor.signal(Signal::SIGCONT);
     assert!(matches!(supervisor.receive(), Answer::Exited { signal: Some(9), .. }));
     let answer = supervisor.receive();
-    let Answer::Fenced { term: 42, gone_at: Some(gone_at) } = answer else { panic!("{answer:?}") };
-    assert!((until..clock::now()).contains(&gone_at));
+    let Answer::Fenced { term: 42, end: Some(end) } = answer else { panic!("{answer:?}") };
+    assert!((until..clock::now()).contains(&end.gone_at));
 }

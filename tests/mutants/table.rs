@@ -105,7 +105,7 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R6: the guard takes the end of the main process for the end of the whole tree",
         edits: &[
             edit("match ‹remains› {", "if run.has_main() { remains } else { Remains::seen(false, || false) }"),
-            edit("actions.push_back(Action::Kill(‹methods›));", "&[]"),
+            edit("actions.extend(before.into_iter().chain([Action::Kill(‹methods›)]).chain(after));", "&[]"),
             edit("actions.extend(killing.map(|killing| Action::Kill(killing.round(now))));", ""),
         ],
         noticed_by: &[Model("a_daemon_that_is_left"), Chaos(&["kill-job", "kill-supervisor", "term"])],

@@ -16,7 +16,7 @@ pub use action::Action;
 pub use answers::Answers;
 pub use awaited::{AwaitedGuard, Wait};
 pub use event::{Event, Remains, TreeGone};
-pub use killing::{KillMethod, Killing};
+pub use killing::{KillMethod, KillRound, Killing, SeenEnd};
 pub use looks::{SeenChild, has_tree_ended};
 pub use message::{Answer, CommandKind, Grant, Named, Order, Step, Target};
 pub use orders::Orders;
@@ -199,9 +199,9 @@ impl Guard {
                     run.executed(&mut self.actions);
                 }
             }
-            Event::Killed { has_seen_all, none_lived_at } => {
+            Event::Killed(seen) => {
                 if let Some(run) = &mut self.run {
-                    run.killed(now, has_seen_all, none_lived_at, self.supervisor.has_gone());
+                    run.killed(now, seen, self.supervisor.has_gone());
                 }
             }
             Event::Learnt { begun } => self.tree.look_at = now + now.since(begun) * LOOK_SHARE,
@@ -302,14 +302,14 @@ impl Guard {
 
     /// Ends the run, of which no process is left.
     fn end_run(&mut self, now: Time, _: TreeGone) {
-        let gone_at = self.run.as_ref().map_or(now, |run| run.gone_at(now));
-        self.tenure.iter_mut().for_each(|tenure| tenure.job_ended(gone_at, self.kill_margin));
+        let end = self.run.as_ref().and_then(|run| run.end(now));
+        self.tenure.iter_mut().for_each(|tenure| tenure.job_ended(end, self.kill_margin));
         self.actions.push_back(Action::TakeBack);
         let failure = self.run.take().and_then(GuardedRun::into_failure);
         let term = self.take_fenced();
         let is_plain = failure.is_none() && term.is_none();
         self.actions.extend(failure.map(Action::Answer));
-        self.actions.extend(term.map(|term| fenced(term, Some(gone_at))));
+        self.actions.extend(term.map(|term| fenced(term, end)));
         if is_plain {
             self.actions.push_back(Action::Answer(Answer::Gone));
         }
@@ -345,8 +345,8 @@ fn end_of_search(tenure: Option<Tenure>, now: Time) -> Option<Time> {
     (now + LOOK * 2 <= deadline).then(|| deadline - LOOK)
 }
 
-const fn fenced(term: i64, gone_at: Option<Time>) -> Action {
-    Action::Answer(Answer::Fenced { term, gone_at })
+const fn fenced(term: i64, end: Option<SeenEnd>) -> Action {
+    Action::Answer(Answer::Fenced { term, end })
 }
 
 #[cfg(test)]

@@ -288,7 +288,7 @@ impl Supervisor {
             Event::JobStopped { signal, foreground, continuable } => {
                 self.job_stopped(now, signal, foreground, continuable);
             }
-            Event::OrphansGone => self.tree_gone(now),
+            Event::OrphansGone(end) => self.tree_gone(now, Some(end)),
             Event::OrphansStuck { pids } => self.stuck(pids),
             Event::SuspendSignal { continuable } => self.suspend(continuable),
             Event::TerminalGone => self.terminal_gone(now),

@@ -127,7 +127,7 @@ impl World {
                     let proof = proof::nothing_left(now, grant);
                     let leaving = why == Why::Stopped;
                     let back_off = Duration::ZERO;
-                    let end = JobEnd { proof, why, exit: Some(0), leaving, once: None, gone_at: None, back_off };
+                    let end = JobEnd { proof, why, exit: Some(0), leaving, once: None, seen: None, back_off };
                     member.candidate.handle_local(now, LocalEvent::NothingLeft(end));
                 }
                 Action::Kafka(Request::Send { record }) => self.log.push(record),

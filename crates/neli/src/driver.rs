@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::kafka::event::SessionEvent;
 use crate::lease::Lease;
-use crate::nodes::{Host, Nodes};
+use crate::nodes::{EVENTS_TOGETHER, Host, Nodes};
 use crate::reason::Reason;
 use crate::session::{Session, SessionSettings};
 use crate::state::Shared;
@@ -278,7 +278,8 @@ impl Driver {
 
     /// Events no longer matter, except that the last hello can't be sent.
     fn handle_last_session_events(&mut self) {
-        while let Some(event) = self.nodes.session.poll() {
+        for _ in 0..EVENTS_TOGETHER {
+            let Some(event) = self.nodes.session.poll() else { return };
             if let SessionEvent::AppendRefused { error } = event {
                 self.warn_of_append(&error);
             }

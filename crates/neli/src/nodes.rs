@@ -41,8 +41,8 @@ pub trait HasNode {
     fn poll_timeout(&self) -> Option<Time>;
 }
 
-/// How many events of the session are handled at a time, before the loop turns to its other inputs.
-const EVENTS_TOGETHER: usize = 1024;
+/// How many events of the session, or answers of a guard, are handled before the loop turns to its other inputs.
+pub const EVENTS_TOGETHER: usize = 1024;
 
 /// A loop that hosts a process's nodes. The methods without a body are those in which the main loop of `neli-run` and the library's thread differ:
 /// what each logs, gives to a guard, and shows to users.

@@ -39,6 +39,8 @@ mod topic;
 const EVENTS_WAITING: usize = 1024;
 /// The same for reports of the group.
 const REPORTS_WAITING: usize = 16;
+/// How many of either one call of [`Session::poll`] takes.
+const READ_AT_ONCE: usize = 64;
 
 /// The settings of a session.
 #[derive(Clone, Debug)]
@@ -172,9 +174,12 @@ impl Session {
         }
     }
 
-    /// The next event, in their order; `None` if there is none at present.
+    /// The next event, in their order; `None` if there is none at present, or if many records of other elections were read instead.
     pub fn poll(&mut self) -> Option<SessionEvent> {
-        while self.outputs.is_empty() {
+        for _ in 0..READ_AT_ONCE {
+            if !self.outputs.is_empty() {
+                break;
+            }
             if let Ok(event) = self.events.try_recv() {
                 self.handle_kafka_event(event);
             } else if let Ok(report) = self.reports.try_recv() {

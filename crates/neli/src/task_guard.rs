@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use neli_proto::guard::{Action, Answer, Event, Guard, Order, Remains};
+use neli_proto::guard::{Action, Answer, Event, Guard, KillRound, Order, Remains};
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
@@ -112,7 +112,8 @@ impl TaskGuard {
                 Action::AnswerStarted => Effect::Answer(Answer::Started { pid: self.process }),
                 Action::AnswerStuck => Effect::Answer(Answer::Stuck { pids: vec![self.process] }),
                 Action::Kill(_) => {
-                    self.guard.handle(now, Event::Killed { has_seen_all: true, none_lived_at: None });
+                    // The tasks were not dropped yet.
+                    self.guard.handle(now, Event::Killed(KillRound { lived_at: Some(now), ..KillRound::default() }));
                     continue;
                 }
                 Action::KillMainGroup | Action::ShowEnd => Effect::End,

@@ -1,11 +1,11 @@
 //! Sends signals to a tree. Each process is checked again before it gets one, because its pid may have been reused.
 
 use std::collections::HashSet;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use neli::program::clock;
-use neli_proto::guard::{KillMethod, Named};
+use neli_proto::guard::{KillMethod, KillRound, Named};
 use neli_proto::time::Time;
 use nix::libc::{ESRCH, SIGKILL};
 use nix::unistd::Pid;
@@ -24,22 +24,14 @@ const LONGEST_LOOK: Duration = Duration::from_millis(50);
 /// check.
 const LEAST_LISTED: usize = 64;
 
-/// What a kill has seen.
-#[derive(Clone, Copy, Debug)]
-pub struct KillRound {
-    /// Whether the last check saw everything: no read failed, and the time was sufficient.
-    pub has_seen_all: bool,
-    /// When the check began, if it saw everything and found no living process. This is no proof ([`Tree::is_gone`]).
-    pub none_lived_at: Option<Time>,
-}
-
 impl Tree {
     /// Sends SIGKILL to the processes that are left, by the methods that [`Killing`](neli_proto::guard::Killing) names, in this order.
     pub fn kill(&self, methods: &[KillMethod]) -> KillRound {
-        let mut round = KillRound { has_seen_all: true, none_lived_at: None };
-        let mut is_cgroup_left = false;
+        let mut round = KillRound { has_seen_all: true, ..KillRound::default() };
+        let (mut is_cgroup_left, mut seen) = (false, None);
         for method in methods {
             match method {
+                KillMethod::Look => seen = Some(clock::now()).zip(self.known_living()),
                 KillMethod::Known => self.kill_learnt(),
                 KillMethod::Cgroup => is_cgroup_left = !self.kill_cgroup(),
                 KillMethod::Found => round = self.kill_found(),
@@ -49,7 +41,9 @@ impl Tree {
             // No thread could be started for the write. It may block, so it comes last.
             self.cgroup.iter().for_each(|cgroup| cgroup.kill());
         }
-        round
+        // This opens a file, so it comes after the kill.
+        let seen = seen.filter(|(_, pid)| round.lived_at.is_none() && !self.procfs.is_traced(*pid));
+        KillRound { lived_at: round.lived_at.or(seen.map(|(at, _)| at)), ..round }
     }
 
     /// Sends `signals`, in this order, to each living process, except for those of this process group, as far as that is possible before
@@ -60,7 +54,23 @@ impl Tree {
         let others = members.into_iter().filter(|member| group.is_none() || member.group != group);
         // Its name is read first, because it may end at once.
         let named = others.take_while(|_| clock::now() < end).map(|member| (self.procfs.named(member.pid), member));
-        named.filter_map(|(named, member)| self.send(&member, signals, &parents).then_some(named)).collect()
+        let send = |target: &Target| signals.iter().all(|signal| target.signal(*signal));
+        named
+            .filter_map(|(named, member)| self.held(&member, &parents).is_some_and(|it| send(&it)).then_some(named))
+            .collect()
+    }
+
+    /// One of the processes that [`kill_learnt`](Self::kill_learnt) kills, if any is alive. If it is traced, it may have ended.
+    fn known_living(&self) -> Option<Pid> {
+        let mut living = self.learnt.living();
+        if let Some(children) = &self.own_children {
+            children.for_each(|child| {
+                if living.is_none() && !self.excluded.contains(&child) && !system::has_ended(child) {
+                    living = Some(child);
+                }
+            });
+        }
+        living
     }
 
     /// Opens pidfds of the processes below the root's children that are found before `end`, so that `kill_learnt` can kill them later
@@ -127,22 +137,32 @@ impl Tree {
     fn kill_found(&self) -> KillRound {
         let begun = clock::now();
         let end = begun + LONGEST_LOOK;
-        let mut killed = HashSet::new();
+        let (mut killed, mut one_lives) = (HashSet::new(), false);
         for _ in 0..LOOKS {
             let before = killed.len();
             let is_over = |listed| listed >= LEAST_LISTED && clock::now() >= end;
             self.walk(is_over, |member, known| {
-                if killed.insert(member.pid) && self.send(member, &[SIGKILL], known) {
-                    self.prioritize(member);
+                if !killed.insert(member.pid) {
+                    return;
+                }
+                if let Some(target) = self.held(member, known) {
+                    one_lives = one_lives || target.lives();
+                    if target.signal(SIGKILL) {
+                        self.prioritize(member);
+                    }
                 }
             });
-            self.kill_marked(&mut killed);
+            one_lives |= self.kill_marked(&mut killed);
             if killed.len() == before || clock::now() >= end {
                 break;
             }
         }
         let has_seen_all = self.procfs.has_seen_all();
-        KillRound { has_seen_all, none_lived_at: (has_seen_all && killed.is_empty()).then_some(begun) }
+        one_lives =
+            one_lives || (killed.is_empty() && self.cgroup.as_ref().is_some_and(|cgroup| cgroup.is_populated()));
+        let none_lives = has_seen_all && killed.is_empty() && !one_lives;
+        let [lived_at, none_lived_at] = [one_lives, none_lives].map(|is_so| is_so.then_some(begun));
+        KillRound { has_seen_all, lived_at, none_lived_at }
     }
 
     fn with_root(&self, members: &[Process]) -> HashSet<Pid> {
@@ -165,26 +185,16 @@ impl Tree {
         }
     }
 
-    /// Sends `signals` to a member, if it still is one. Its id may belong to another process by now, so the process is first held by a
-    /// pidfd, and then checked again. (If the kernel has no pidfds, a risk of some microseconds remains.) A child of this process keeps its
-    /// id until it is waited for, which is not done meanwhile.
-    ///
-    /// Returns whether the process got them. It may end at any time, and may belong to another user: the next check shows the remaining
-    /// processes.
-    fn send(&self, member: &Process, signals: &[i32], parents: &HashSet<Pid>) -> bool {
+    /// A member, if it still is one. Its id may belong to another process by now, so the process is first held by a pidfd, and then checked
+    /// again. (If the kernel has no pidfds, a risk of some microseconds remains.) A child of this process keeps its id until it is waited
+    /// for, which is not done meanwhile.
+    fn held(&self, member: &Process, parents: &HashSet<Pid>) -> Option<Target> {
         let pid = member.pid;
         if member.parent == Pid::this() {
-            return signals.iter().all(|signal| system::signal(pid, *signal).is_ok());
+            return Some(Target { pid, pidfd: None });
         }
-        let held = system::open_pidfd(pid);
-        self.is_still(member, parents, held.is_ok())
-            && signals.iter().all(|signal| {
-                match &held {
-                    Ok(held) => system::signal_pidfd(held.as_fd(), *signal),
-                    Err(_) => system::signal(pid, *signal),
-                }
-                .is_ok()
-            })
+        let pidfd = system::open_pidfd(pid).ok();
+        self.is_still(member, parents, pidfd.is_some()).then_some(Target { pid, pidfd })
     }
 
     /// Whether it is still a member, according to its parent: a child of one of `parents`.
@@ -197,10 +207,32 @@ impl Tree {
     }
 }
 
+/// A process of the tree that is about to get a signal.
+pub(super) struct Target {
+    pub(super) pid: Pid,
+    pub(super) pidfd: Option<OwnedFd>,
+}
+
+impl Target {
+    /// Whether it is alive, given that it was when it was found.
+    pub(super) fn lives(&self) -> bool {
+        self.pidfd.as_ref().is_none_or(|pidfd| !system::tells_end(pidfd.as_fd()))
+    }
+
+    /// Returns whether the process got the signal. It may end at any time, and may belong to another user: the next check shows the
+    /// remaining processes.
+    pub(super) fn signal(&self, signal: i32) -> bool {
+        match &self.pidfd {
+            Some(pidfd) => system::signal_pidfd(pidfd.as_fd(), signal),
+            None => system::signal(self.pid, signal),
+        }
+        .is_ok()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader};
-    use std::os::fd::OwnedFd;
     use std::process::{Child, Command, Stdio};
     use std::rc::Rc;
     use std::thread;
@@ -278,7 +310,7 @@ mod tests {
                 for _ in 0..2 {
                     let now = killing.again_at();
                     let round = tree.kill(killing.round(now));
-                    killing.performed(now, round.has_seen_all);
+                    killing.performed(now, round);
                 }
             });
             let is_first = dies(&below) && !killing.is_finished();

@@ -3,12 +3,12 @@
 //! They are searched for in addition to a walk, which alone can prove that no process is left in this PID namespace.
 
 use std::collections::HashSet;
-use std::os::fd::AsFd;
 
 use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
 use super::Tree;
+use super::kill::Target;
 use crate::process::system;
 
 impl Tree {
@@ -34,23 +34,22 @@ impl Tree {
             && self.procfs.has_seen_all()
     }
 
-    /// Sends SIGKILL to the marked processes that are not among the `killed`, and adds them.
-    pub(super) fn kill_marked(&self, killed: &mut HashSet<Pid>) {
+    /// Sends SIGKILL to the marked processes that are not among the `killed`, and adds them. Returns whether one of them was alive.
+    pub(super) fn kill_marked(&self, killed: &mut HashSet<Pid>) -> bool {
+        let mut one_lives = false;
         for pid in self.marked() {
             // A process of the job that ends meanwhile may leave its pid to a stranger. So the process is held, and its mark read again.
-            let held = system::open_pidfd(pid);
+            // Without pidfds a risk of some microseconds remains.
+            let target = Target { pid, pidfd: system::open_pidfd(pid).ok() };
             if !self.mark.is_some_and(|mark| self.procfs.has_mark(pid, mark)) || !killed.insert(pid) {
                 continue;
             }
-            let sent = match &held {
-                Ok(held) => system::signal_pidfd(held.as_fd(), SIGKILL),
-                // Without pidfds a risk of some microseconds remains.
-                Err(_) => system::signal(pid, SIGKILL),
-            };
-            if sent.is_ok() {
+            one_lives = one_lives || target.lives();
+            if target.signal(SIGKILL) {
                 self.prioritize_main_thread(pid);
             }
         }
+        one_lives
     }
 }
 

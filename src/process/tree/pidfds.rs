@@ -46,6 +46,11 @@ impl Pidfds {
         self.held.iter().zip(self.ended()).filter(|(_, ended)| !ended).map(|((pid, _), _)| *pid)
     }
 
+    /// One of them that is alive, if any is. If it is traced, it may have ended.
+    pub(super) fn living(&self) -> Option<Pid> {
+        self.held.iter().find(|(_, process)| !system::tells_end(process.as_fd())).map(|(pid, _)| *pid)
+    }
+
     /// Whether each has ended.
     fn ended(&self) -> Vec<bool> {
         let mut ends: Vec<PollFd<'_>> =

@@ -90,6 +90,7 @@ fn a_sentence_contains_the_event_then_the_reason_then_the_numbers() {
         noted(&warning(None)),
         noted(&warning(Some(ms(5_000)))),
         noted(&fenced(ms(93), None)),
+        noted(&fenced(Duration::ZERO, None)),
         noted(&fenced(Duration::ZERO, Some(ms(2_501)))),
     ];
     assert_eq!(
@@ -108,6 +109,7 @@ fn a_sentence_contains_the_event_then_the_reason_then_the_numbers() {
             "heartbeats come back from Kafka, but no broker has confirmed for 5s that the topic is still the same: the lease ends in \
              1.35s unless one does (term 42)",
             "fenced, the lease ran out: nothing of the job is left, 93ms before the lease's end (term 42)",
+            "fenced, the lease ran out: nothing of the job is left (term 42)",
             "fenced too late, the lease ran out: a process of the job may have been alive until 2.501s after the lease's end, and another \
              candidate's job may have run beside it (term 42); check what they wrote, and find out why this machine killed too late",
         ]

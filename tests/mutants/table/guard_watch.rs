@@ -69,17 +69,26 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "LateEndUntold",
         breaks: "A job that outlived its lease is reported as fenced in time",
-        edits: &[edit(
-            "let late = ‹end.gone_at.map(|gone_at| gone_at.since(lease_end)).filter(|late| !late.is_zero())›;",
-            "None",
-        )],
+        edits: &[edit("let late = ‹end.seen.and_then(|seen| seen.overrun(lease_end))›;", "None")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "LateKillUnproved",
+        breaks: "A job that is first killed after its lease's end, and dies at once, is not reported as alive after it",
+        edits: &[edit("(true, _) if ‹self.lease_end.is_some_and(|end| now >= end)› =>", "false")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "LateSearchTakenForLateEnd",
+        breaks: "Processes that have ended in time are reported as alive after the lease's end if the guard gets no processor until then",
+        edits: &[edit("self.lived_at.filter(|lived_at| ‹*lived_at >= lease_end›)?;", "*lived_at < lease_end || true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "LookBeforeTheKnown",
         breaks: "R4: the guard does not kill the known processes first, but searches for the others at once, which is slow at the memory \
                  limit",
-        edits: &[edit("if ‹self.uses_known_processes_only()› {\n            &[KillMethod::Known]", "false")],
+        edits: &[edit("match (‹self.uses_known_processes_only()›, self.pause.is_none()) {", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {

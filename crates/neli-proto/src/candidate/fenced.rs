@@ -70,9 +70,9 @@ impl Fenced {
 
     fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> State {
         let Self { term, why, stood_down, lease_end, loss, overlapped_by } = self;
-        let late = end.gone_at.map(|gone_at| gone_at.since(lease_end)).filter(|late| !late.is_zero());
+        let late = end.seen.and_then(|seen| seen.overrun(lease_end));
         if loss != Loss::Superseded {
-            let left = lease_end.since(end.gone_at.unwrap_or(now));
+            let left = lease_end.since(end.seen.map_or(now, |seen| seen.gone_at));
             common.actions.push_back(Action::Note(Note::Fenced { term, why, loss, left, late }));
         }
         let is_cut = loss == Loss::HistoryCut;

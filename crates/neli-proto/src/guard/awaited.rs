@@ -65,9 +65,7 @@ impl AwaitedGuard {
     /// The consequence when the guard may start: nothing is started after the guard's deadline.
     pub fn turn(&self, now: Time) -> Wait {
         match self.grant {
-            Some(Grant { term, until, .. }) if now >= until => {
-                Wait::IsOver(Some(Answer::Fenced { term, gone_at: None }))
-            }
+            Some(Grant { term, until, .. }) if now >= until => Wait::IsOver(Some(Answer::Fenced { term, end: None })),
             Some(_) | None => Wait::GoesOn(None),
         }
     }
@@ -155,7 +153,7 @@ mod tests {
     fn nothing_is_started_at_its_deadline() {
         let guard = awaited(&[spawn(10), Order::Lease(grant(20))]);
         assert_eq!(guard.turn(Time::from_nanos(19)), Wait::GoesOn(None));
-        let fenced = Answer::Fenced { term: 7, gone_at: None };
+        let fenced = Answer::Fenced { term: 7, end: None };
         assert_eq!(guard.turn(Time::from_nanos(20)), Wait::IsOver(Some(fenced)));
     }
 

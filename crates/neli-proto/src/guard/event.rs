@@ -1,5 +1,6 @@
 //! The events that a guard handles.
 
+use super::killing::KillRound;
 use super::message::{CommandKind, Order, Step};
 use crate::command::CommandEnd;
 use crate::time::Time;
@@ -19,12 +20,7 @@ pub enum Event {
     /// The job has executed.
     Executed,
     /// [`Action::Kill`](super::Action::Kill) was performed.
-    Killed {
-        /// Whether every read of the search succeeded, if there was a search.
-        has_seen_all: bool,
-        /// When the search began, if it saw everything and found no living process.
-        none_lived_at: Option<Time>,
-    },
+    Killed(KillRound),
     /// [`Action::Learn`](super::Action::Learn) was performed.
     Learnt {
         /// When it began.

@@ -3,6 +3,8 @@
 
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::time::Time;
 
 /// The first and the longest pause from one SIGKILL to the next while a process is left.
@@ -21,9 +23,11 @@ const OTHER_METHODS_AFTER: Duration = Duration::from_millis(2);
 /// long for a check. The processes that it has killed may be dead by then, but it has not checked them since.
 const LONGEST_COUNTED: Duration = Duration::from_millis(200);
 
-/// A method of sending SIGKILL.
+/// A method of sending SIGKILL, or what comes before it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum KillMethod {
+    /// No SIGKILL yet: see whether a known process is alive, since it may be gone when the search begins.
+    Look,
     /// To known processes: those that were learnt while there was time, and the guard's own children. This opens no file, allocates no
     /// memory and never blocks.
     Known,
@@ -31,6 +35,36 @@ pub enum KillMethod {
     Cgroup,
     /// To each process that a check finds. This opens files.
     Found,
+}
+
+/// What a round of SIGKILL has seen of the tree.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct KillRound {
+    /// Whether every read of the search succeeded and the time was sufficient, if there was a search.
+    pub has_seen_all: bool,
+    /// When the look or the search began, if it found a living process.
+    pub lived_at: Option<Time>,
+    /// When the search began, if it saw everything and found no living process. This is no proof that none is left.
+    pub none_lived_at: Option<Time>,
+}
+
+/// The end of a tree, as far as it was seen.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+pub struct SeenEnd {
+    /// By when no process lived any more.
+    pub gone_at: Time,
+    /// When a process was last seen alive, if one was seen since the kill began.
+    pub lived_at: Option<Time>,
+}
+
+impl SeenEnd {
+    /// How long after the lease's end a process may have been alive, if one was seen alive then. It may take long to wait for processes that
+    /// have ended in time, so the time at which none was left shows nothing.
+    #[must_use]
+    pub fn overrun(&self, lease_end: Time) -> Option<Duration> {
+        self.lived_at.filter(|lived_at| *lived_at >= lease_end)?;
+        Some(self.gone_at.since(lease_end)).filter(|late| !late.is_zero())
+    }
 }
 
 /// A tree that was sent SIGKILL.
@@ -49,6 +83,8 @@ pub struct Killing {
     uses_every_method_at_once: bool,
     /// The lease's end, at which a search shows whether a process has outlived it.
     lease_end: Option<Time>,
+    /// When a process was last seen alive.
+    lived_at: Option<Time>,
     /// When the first search began since which none has found a living process.
     none_lived_at: Option<Time>,
 }
@@ -66,6 +102,7 @@ impl Killing {
             round_began: None,
             uses_every_method_at_once: false,
             lease_end: None,
+            lived_at: None,
             none_lived_at: None,
         }
     }
@@ -76,10 +113,16 @@ impl Killing {
         Self { lease_end, ..self }
     }
 
-    /// The time by which no process lived any more, as far as a search has shown it. It takes longer to wait for thousands of processes that
-    /// have ended, and for the last of a chain.
-    pub(super) const fn none_lived_at(&self) -> Option<Time> {
-        self.none_lived_at
+    /// The end of the tree, of which nothing is left at `now`. A search may have shown that before: it takes longer to wait for thousands of
+    /// processes that have ended, and for the last of a chain.
+    #[must_use]
+    pub fn end(&self, now: Time) -> SeenEnd {
+        SeenEnd { gone_at: self.none_lived_at.map_or(now, |at| at.min(now)), lived_at: self.lived_at }
+    }
+
+    /// Notes when a process was seen alive, if one was.
+    pub fn seen_alive(&mut self, at: Option<Time>) {
+        self.lived_at = self.lived_at.max(at);
     }
 
     /// For a process that knows nothing about the tree.
@@ -99,10 +142,11 @@ impl Killing {
             return &[KillMethod::Known];
         }
         self.round_began = Some(now);
-        if self.uses_known_processes_only() {
-            &[KillMethod::Known]
-        } else {
-            &[KillMethod::Known, KillMethod::Cgroup, KillMethod::Found]
+        match (self.uses_known_processes_only(), self.pause.is_none()) {
+            (true, _) if self.lease_end.is_some_and(|end| now >= end) => &[KillMethod::Look, KillMethod::Known],
+            (true, _) => &[KillMethod::Known],
+            (false, true) => &[KillMethod::Look, KillMethod::Known, KillMethod::Cgroup, KillMethod::Found],
+            (false, false) => &[KillMethod::Known, KillMethod::Cgroup, KillMethod::Found],
         }
     }
 
@@ -111,15 +155,16 @@ impl Killing {
         self.pause.is_none() && !self.uses_every_method_at_once
     }
 
-    /// Ends the round at `now`. `has_seen_all`: no read failed during the check.
-    pub fn performed(&mut self, now: Time, has_seen_all: bool) {
-        self.performed_for(now, has_seen_all, None, false);
+    /// Ends the round at `now`.
+    pub fn performed(&mut self, now: Time, seen: KillRound) {
+        self.performed_for(now, seen, false);
     }
 
-    /// As [`performed`](Self::performed). `none_lived_at`: when the search began, if it found no living process. `is_alone`: no supervisor
-    /// waits for the end any more.
-    pub(super) fn performed_for(&mut self, now: Time, has_seen_all: bool, none_lived_at: Option<Time>, is_alone: bool) {
+    /// As [`performed`](Self::performed). `is_alone`: no supervisor waits for the end any more.
+    pub(super) fn performed_for(&mut self, now: Time, seen: KillRound, is_alone: bool) {
+        let KillRound { has_seen_all, lived_at, none_lived_at } = seen;
         self.count_until(now);
+        self.seen_alive(lived_at);
         let Some(begun) = self.round_began.take() else { return };
         if self.uses_known_processes_only() {
             (self.again_at, self.pause) = (now + OTHER_METHODS_AFTER, Some(FIRST_PAUSE));
@@ -169,6 +214,7 @@ mod tests {
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(5);
+    const ALL: KillRound = KillRound { has_seen_all: true, lived_at: None, none_lived_at: None };
 
     fn at(millis: u64) -> Time {
         Time::ZERO + Duration::from_millis(millis)
@@ -177,9 +223,19 @@ mod tests {
     #[test]
     fn without_a_known_tree_every_method_is_used_at_once() {
         let mut killing = Killing::with_every_method(at(0), PATIENCE);
-        assert_eq!(killing.round(at(0)), [KillMethod::Known, KillMethod::Cgroup, KillMethod::Found]);
-        killing.performed(at(0), true);
+        assert_eq!(killing.round(at(0)), [KillMethod::Look, KillMethod::Known, KillMethod::Cgroup, KillMethod::Found]);
+        killing.performed(at(0), ALL);
         assert_eq!(killing.again_at(), at(1));
+        assert_eq!(killing.round(at(1)), [KillMethod::Known, KillMethod::Cgroup, KillMethod::Found]);
+    }
+
+    #[test]
+    fn a_kill_that_begins_after_the_lease_s_end_looks_first_whether_a_process_is_alive() {
+        let mut killing = Killing::new(at(20), PATIENCE).looking_at(Some(at(20)));
+        assert_eq!(killing.round(at(20)), [KillMethod::Look, KillMethod::Known]);
+        killing.performed(at(20), KillRound { lived_at: Some(at(20)), ..ALL });
+        assert_eq!(killing.end(at(21)), SeenEnd { gone_at: at(21), lived_at: Some(at(20)) });
+        assert_eq!(Killing::new(at(19), PATIENCE).looking_at(Some(at(20))).round(at(19)), [KillMethod::Known]);
     }
 
     #[test]
@@ -187,10 +243,10 @@ mod tests {
         let mut killing = Killing::new(at(0), PATIENCE);
         assert_eq!(killing.round(at(0)), [KillMethod::Known]);
         assert_eq!(killing.due(), None, "it is under way");
-        killing.performed(at(0), true);
+        killing.performed(at(0), ALL);
         assert_eq!(killing.again_at(), at(2));
         assert_eq!(killing.round(at(1)), [KillMethod::Known], "a child has ended");
-        killing.performed(at(1), true);
+        killing.performed(at(1), ALL);
         assert_eq!(killing.again_at(), at(2));
         assert_eq!(killing.round(at(2)), [KillMethod::Known, KillMethod::Cgroup, KillMethod::Found]);
     }
@@ -201,13 +257,13 @@ mod tests {
         let mut now = at(0);
         for pause in [1, 2, 4, 8, 16, 32, 64, 100, 100] {
             assert!(killing.round(now).contains(&KillMethod::Found));
-            killing.performed(now, true);
+            killing.performed(now, ALL);
             assert_eq!(killing.again_at().since(now), Duration::from_millis(pause));
             now = killing.again_at();
         }
         killing.round(now);
         let end = now + Duration::from_millis(300);
-        killing.performed(end, true);
+        killing.performed(end, ALL);
         assert_eq!(killing.again_at().since(end), Duration::from_millis(300));
     }
 
@@ -216,7 +272,7 @@ mod tests {
         let mut killing = Killing::with_every_method(at(0), PATIENCE);
         for millis in [0, 1, 2] {
             killing.round(at(millis));
-            killing.performed(at(millis), false);
+            killing.performed(at(millis), KillRound { has_seen_all: false, ..ALL });
             assert_eq!(killing.again_at(), at(millis + 1));
         }
     }
@@ -227,7 +283,7 @@ mod tests {
         while killing.again_at() < end {
             let now = killing.again_at();
             killing.round(now);
-            killing.performed(now, true);
+            killing.performed(now, ALL);
             is_stuck |= killing.is_stuck(now);
         }
         is_stuck
@@ -245,21 +301,25 @@ mod tests {
     fn a_search_at_the_lease_s_end_shows_whether_a_process_outlived_it() {
         let mut killing = Killing::new(at(0), PATIENCE).looking_at(Some(at(20)));
         let mut began = Vec::new();
-        while killing.none_lived_at().is_none() {
+        while killing.none_lived_at.is_none() {
             let now = killing.again_at();
             began.push(now);
             killing.round(now);
             // The last process ends 19 ms after the first SIGKILL. It takes 300 ms to wait for all.
-            killing.performed_for(now, true, Some(now).filter(|now| *now >= at(19)), false);
+            let (living, none) = if now >= at(19) { (None, Some(now)) } else { (Some(now), None) };
+            killing.performed(now, KillRound { lived_at: living, none_lived_at: none, ..ALL });
         }
         assert_eq!(began, [0, 2, 3, 5, 9, 17, 20].map(at));
-        assert_eq!(killing.none_lived_at(), Some(at(20)));
+        let end = SeenEnd { gone_at: at(20), lived_at: Some(at(17)) };
+        assert_eq!((killing.end(at(300)), end.overrun(at(20))), (end, None));
         killing.round(at(300));
-        killing.performed_for(at(300), true, Some(at(300)), false);
-        assert_eq!(killing.none_lived_at(), Some(at(20)));
+        killing.performed(at(300), KillRound { none_lived_at: Some(at(300)), ..ALL });
+        assert_eq!(killing.end(at(301)), end);
         killing.round(at(600));
-        killing.performed_for(at(600), true, None, false);
-        assert_eq!(killing.none_lived_at(), None, "one was overlooked");
+        killing.performed(at(600), KillRound { lived_at: Some(at(600)), ..ALL });
+        let overlooked = SeenEnd { gone_at: at(700), lived_at: Some(at(600)) };
+        assert_eq!(killing.end(at(700)), overlooked);
+        assert_eq!(overlooked.overrun(at(20)), Some(Duration::from_millis(680)));
     }
 
     #[test]
@@ -272,7 +332,7 @@ mod tests {
             for pause in [Duration::from_millis(100)].into_iter().chain(pauses) {
                 let now = killing.again_at();
                 killing.round(now);
-                killing.performed_for(now, has_seen_all, None, true);
+                killing.performed_for(now, KillRound { has_seen_all, ..ALL }, true);
                 assert_eq!(killing.again_at().since(now), pause);
             }
         }
@@ -284,7 +344,7 @@ mod tests {
         let mut killing = Killing::new(at(0), PATIENCE);
         kill_until(&mut killing, at(100));
         killing.round(at(60_000));
-        killing.performed(at(60_000), true);
+        killing.performed(at(60_000), ALL);
         assert!(!killing.is_stuck(at(60_000)));
         assert!(!kill_until(&mut killing, at(64_600)));
         assert!(kill_until(&mut killing, at(65_000)));
@@ -294,7 +354,7 @@ mod tests {
     fn a_round_that_takes_longer_than_the_lease_is_no_proof_that_anything_is_stuck() {
         let mut killing = Killing::with_every_method(at(0), PATIENCE);
         killing.round(at(0));
-        killing.performed(at(60_000), true);
+        killing.performed(at(60_000), ALL);
         assert!(!killing.is_stuck(at(60_000)));
         assert!(!kill_until(&mut killing, at(120_000)));
         assert!(kill_until(&mut killing, at(126_000)));

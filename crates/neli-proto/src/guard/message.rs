@@ -8,6 +8,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::killing::SeenEnd;
 use crate::command::CommandEnd;
 use crate::time::Time;
 use crate::window::Span;
@@ -161,8 +162,8 @@ pub enum Answer {
     Fenced {
         /// The term.
         term: i64,
-        /// When the last process of its job ended; `None` if no job was alive.
-        gone_at: Option<Time>,
+        /// The end of its job, which was killed; `None` if no job was alive.
+        end: Option<SeenEnd>,
     },
     /// No process of the job is left.
     Gone,

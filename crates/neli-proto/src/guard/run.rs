@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::action::Action;
 use super::forwarded::Forwarded;
-use super::killing::Killing;
+use super::killing::{KillMethod, KillRound, Killing, SeenEnd};
 use super::message::{Answer, Step, Target};
 use crate::time::Time;
 
@@ -137,12 +137,12 @@ impl GuardedRun {
         lease_end: Option<Time>,
         actions: &mut VecDeque<Action>,
     ) {
-        if self.has_main() {
-            actions.push_back(Action::KillMainGroup);
-        }
+        let main = self.has_main().then_some(Action::KillMainGroup);
         let killing = self.killing.get_or_insert_with(|| Killing::new(now, patience).looking_at(lease_end));
         let methods = killing.round(now);
-        actions.push_back(Action::Kill(methods));
+        // A look before the first SIGKILL shows nothing after it.
+        let (before, after) = if methods.contains(&KillMethod::Look) { (None, main) } else { (main, None) };
+        actions.extend(before.into_iter().chain([Action::Kill(methods)]).chain(after));
     }
 
     /// Handles a child that has ended: if it had children, they are the guard's now. If a whole round is due, the timeout begins it.
@@ -152,15 +152,15 @@ impl GuardedRun {
     }
 
     /// Notes that the actions of [`Action::Kill`] were performed. `is_alone`: the supervisor is gone.
-    pub(super) fn killed(&mut self, now: Time, has_seen_all: bool, none_lived_at: Option<Time>, is_alone: bool) {
+    pub(super) fn killed(&mut self, now: Time, seen: KillRound, is_alone: bool) {
         if let Some(killing) = &mut self.killing {
-            killing.performed_for(now, has_seen_all, none_lived_at, is_alone);
+            killing.performed_for(now, seen, is_alone);
         }
     }
 
-    /// The time by which no process of it lived any more, if it is over `now`.
-    pub(super) fn gone_at(&self, now: Time) -> Time {
-        self.killing.as_ref().and_then(Killing::none_lived_at).map_or(now, |at| at.min(now))
+    /// Its end, if it was killed and nothing is left of it at `now`.
+    pub(super) fn end(&self, now: Time) -> Option<SeenEnd> {
+        self.killing.as_ref().map(|killing| killing.end(now))
     }
 
     /// Whether to report now that the remaining processes can't be killed; returns true once.

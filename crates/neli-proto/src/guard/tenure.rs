@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use crate::guard::killing::SeenEnd;
 use crate::guard::message::Grant;
 use crate::time::Time;
 
@@ -15,8 +16,8 @@ pub(super) struct Tenure {
     may_not_be_released: bool,
     /// The latest deadline that was granted, even if that was too late for the job.
     last_until: Time,
-    /// When the last process of its job ended, if that was after the lease's end.
-    overran_until: Option<Time>,
+    /// The end of its job, if a process of it was seen alive after the lease's end.
+    late_end: Option<SeenEnd>,
 }
 
 /// The outcome of a grant.
@@ -44,7 +45,7 @@ impl Tenure {
                 last_until: grant.until.max(held.last_until),
                 ..held
             },
-            _ => Self { grant, over: false, may_not_be_released: false, last_until: grant.until, overran_until: None },
+            _ => Self { grant, over: false, may_not_be_released: false, last_until: grant.until, late_end: None },
         };
         if tenure.is_over_at(now) {
             return (Self { over: true, ..tenure }, GrantOutcome::Refused);
@@ -78,15 +79,14 @@ impl Tenure {
         self.last_until + kill_margin
     }
 
-    /// Notes that no process of its job lived any more at that time.
-    pub(super) fn job_ended(&mut self, gone_at: Time, kill_margin: Duration) {
-        self.overran_until = Some(gone_at).filter(|gone_at| *gone_at > self.lease_end(kill_margin));
+    /// Notes the end of its job; `None` if it was not killed.
+    pub(super) fn job_ended(&mut self, end: Option<SeenEnd>, kill_margin: Duration) {
+        self.late_end = end.filter(|end| end.overrun(self.lease_end(kill_margin)).is_some());
     }
 
-    /// How long after the lease's end a process of its job may have been alive.
+    /// How long after the lease's end a process of its job may have been alive. A longer lease may have been read since.
     pub(super) fn overrun(&self, kill_margin: Duration) -> Option<Duration> {
-        let late = self.overran_until?.since(self.lease_end(kill_margin));
-        (!late.is_zero()).then_some(late)
+        self.late_end?.overrun(self.lease_end(kill_margin))
     }
 
     /// The release that the guard would write if the supervisor were dead.

@@ -43,7 +43,7 @@ fn a_deadline_during_a_fork_that_fails_is_reported_once_and_not_for_the_next_run
     handle_event(&mut guard, 0, spawn(1_000));
     guard.handle(at(1_001), Event::NotStarted { errno: 12, at: Step::Fork });
     let failed = Answer::NotStarted { errno: 12, at: Step::Fork };
-    assert_eq!(answers(&mut guard), [failed, Answer::Fenced { term: 5, gone_at: None }]);
+    assert_eq!(answers(&mut guard), [failed, Answer::Fenced { term: 5, end: None }]);
 
     let grant = Grant { term: 6, seen: 6, next_seq: 2, until: at(9_000) };
     handle_event(&mut guard, 2_000, Event::Ordered(Order::Spawn { grant, run: 1, attempt: 1, window: None }));
@@ -104,7 +104,7 @@ fn a_child_s_end_does_not_begin_a_round_by_all_methods() {
         handle_event(&mut guard, 0, spawn(1_000));
         handle_event(&mut guard, 0, Event::Executed);
         handle_event(&mut guard, 0, Event::Ordered(Order::Kill));
-        handle_event(&mut guard, 0, Event::Killed { has_seen_all: true, none_lived_at: None });
+        handle_event(&mut guard, 0, Event::Killed(KillRound { has_seen_all: true, ..KillRound::default() }));
         handle_event(&mut guard, 1, Event::MainEnded { code: None, signal: Some(9) });
         assert_eq!(guard.poll_timeout(), Some(at(2)));
         guard.handle(at(2), Event::Waited(remains));

@@ -2,7 +2,7 @@
 
 use super::watch::Watch;
 use super::{Job, JobStatus, Run, Supervisor};
-use crate::guard::{Answer, CommandKind, Grant, Step};
+use crate::guard::{Answer, CommandKind, Grant, SeenEnd, Step};
 use crate::record::{Offset, Why};
 use crate::restart::Backoff;
 use crate::time::Time;
@@ -44,8 +44,8 @@ impl Supervisor {
                 self.interrupted_by(now, status, foreground);
                 self.main_exited(now, ended_at, status, left);
             }
-            Answer::Fenced { term, gone_at } => self.fenced(gone_at, TreeEnd { term }),
-            Answer::Gone => self.tree_gone(now),
+            Answer::Fenced { term, end } => self.fenced(end, TreeEnd { term }),
+            Answer::Gone => self.tree_gone(now, None),
             Answer::Killed => self.killed_at_timeout(),
             Answer::Ready => self.next_guard.is_set_up(),
             Answer::NoRun { term, run } => self.no_run(now, term, run),
@@ -102,15 +102,15 @@ impl Supervisor {
         let may_be_alive = matches!(self.job, Job::Ordered | Job::Running { .. } | Job::Stopping { .. });
         let is_present = self.term() == Some(term) && u64::from(self.run.number) == run;
         if may_be_alive && is_present {
-            self.tree_gone(now);
+            self.tree_gone(now, None);
         }
     }
 
     /// Handles that no process of the present or last tree is left, according to its guard, or, if the guard is dead, to this process's own
-    /// check.
-    pub(super) fn tree_gone(&mut self, now: Time) {
+    /// check, of which the end was seen.
+    pub(super) fn tree_gone(&mut self, now: Time, seen: Option<SeenEnd>) {
         if let Some(end) = self.tree_end() {
-            self.gone(now, end);
+            self.gone(now, seen, end);
         }
     }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::command::CommandEnd;
-use crate::guard::Grant;
+use crate::guard::{Grant, SeenEnd};
 use crate::note::Loss;
 use crate::record::Why;
 use crate::terminal::Foreground;
@@ -48,7 +48,7 @@ pub enum Event {
         continuable: bool,
     },
     /// No process of the dead guard's tree is left.
-    OrphansGone,
+    OrphansGone(SeenEnd),
     /// These processes are alive one lease after SIGKILL.
     OrphansStuck {
         /// Their process ids.

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::NothingLeft;
+use crate::guard::SeenEnd;
 use crate::record::{JobState, KeyedRun, MemberId, Why};
 use crate::time::Time;
 
@@ -52,8 +53,8 @@ pub struct JobEnd {
     pub leaving: bool,
     /// `--once`, `--window`, `--schedule`: the run, if it has ended and `exit` is its outcome.
     pub once: Option<KeyedRun>,
-    /// When the last process ended; `None` if that was before the guard's deadline, or if no job was alive then.
-    pub gone_at: Option<Time>,
+    /// The end of the last process; `None` if that was before the guard's deadline, or if no job was alive then.
+    pub seen: Option<SeenEnd>,
     /// The time to add to the claim delay from now on, because the last runs failed; zero if none did.
     pub back_off: Duration,
 }

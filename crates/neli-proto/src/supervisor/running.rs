@@ -3,7 +3,7 @@
 use super::answers::TreeEnd;
 use super::watch::Watch;
 use super::{Job, Killed, NextGuard, Run, Supervisor};
-use crate::guard::{Order, Step};
+use crate::guard::{Order, SeenEnd, Step};
 use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
 use crate::restart::RestartDecision;
@@ -103,7 +103,7 @@ impl Supervisor {
     /// Handles that no process was started, so that none is left.
     pub(super) fn gone_without_start(&mut self, now: Time, end: TreeEnd) {
         match self.job {
-            Job::Ordered | Job::Running { .. } | Job::Stopping { .. } => self.gone(now, end),
+            Job::Ordered | Job::Running { .. } | Job::Stopping { .. } => self.gone(now, None, end),
             Job::Held { .. } | Job::None | Job::Orphaned | Job::Restarting { .. } => {}
         }
     }
@@ -160,7 +160,7 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn gone(&mut self, now: Time, end: TreeEnd) {
+    pub(super) fn gone(&mut self, now: Time, seen: Option<SeenEnd>, end: TreeEnd) {
         match self.job {
             Job::Held { .. } | Job::None | Job::Restarting { .. } => {}
             Job::Ordered | Job::Running { .. } | Job::Stopping { why: Why::Exited, .. } => self.run_is_over(now, end),
@@ -172,7 +172,7 @@ impl Supervisor {
             Job::Orphaned => {
                 // During a restart delay no run was alive.
                 let was_alive = self.run.killed == Killed::ForLoss;
-                self.nothing_left_since(Why::GuardDied, was_alive.then_some(now), end);
+                self.nothing_left_since(Why::GuardDied, seen.filter(|_| was_alive), end);
                 self.start_guard_if_due(now);
             }
         }
@@ -256,11 +256,11 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn fenced(&mut self, gone_at: Option<Time>, end: TreeEnd) {
+    pub(super) fn fenced(&mut self, seen: Option<SeenEnd>, end: TreeEnd) {
         if self.term() == Some(end.term()) && self.job != Job::None {
             self.note_kill(Killed::ForLoss);
             self.tell(LocalEvent::Fenced { why: Why::Fenced });
-            self.nothing_left_since(Why::Fenced, gone_at, end);
+            self.nothing_left_since(Why::Fenced, seen, end);
         }
     }
 
@@ -354,7 +354,7 @@ impl Supervisor {
         self.nothing_left_since(why, None, end);
     }
 
-    fn nothing_left_since(&mut self, why: Why, gone_at: Option<Time>, end: TreeEnd) {
+    fn nothing_left_since(&mut self, why: Why, seen: Option<SeenEnd>, end: TreeEnd) {
         if self.job == Job::None {
             return;
         }
@@ -362,13 +362,13 @@ impl Supervisor {
         self.watch = None;
         self.over = Some(why);
         self.order(Order::Over { term: end.term() });
-        self.tell_nothing_left(why, gone_at, end);
+        self.tell_nothing_left(why, seen, end);
     }
 
-    pub(super) fn tell_nothing_left(&mut self, why: Why, gone_at: Option<Time>, end: TreeEnd) {
+    pub(super) fn tell_nothing_left(&mut self, why: Why, seen: Option<SeenEnd>, end: TreeEnd) {
         let (exit, leaving) = (self.run.status.map(JobStatus::code), self.leaves_after(why));
         let proof = NothingLeft::new(end);
         let back_off = self.failed_runs.back_off();
-        self.tell(LocalEvent::NothingLeft(JobEnd { proof, why, exit, leaving, once: None, gone_at, back_off }));
+        self.tell(LocalEvent::NothingLeft(JobEnd { proof, why, exit, leaving, once: None, seen, back_off }));
     }
 }

@@ -15,8 +15,9 @@ use crate::time::Time;
 /// send SIGCONT to a job that they do not know to be stopped.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long the processes that the main process has left have to end too, if the terminal has sent its signal to the whole group: the main
-/// process is only the first. Only after that they are asked to stop, and logged as left.
+/// How long the processes that the main process has left have to end too, if it had the foreground: the terminal may have sent its signal to
+/// the whole group, and the main process is only the first to end, with any status. Only after that they are asked to stop, and logged as
+/// left.
 const SIGNALED_END_WITHIN: Duration = Duration::from_millis(100);
 
 /// The supervisor's data about the terminal.
@@ -24,6 +25,8 @@ const SIGNALED_END_WITHIN: Duration = Duration::from_millis(100);
 pub(super) struct Terminal {
     /// When to check the foreground next, if the stopped job waits for it.
     look_at: Option<Time>,
+    /// How long the processes that the last main process has left have to end by themselves.
+    rest_ends_within: Duration,
     /// The signal that ended the job while it had the foreground.
     interrupted_by: Option<i32>,
     /// The signal that was typed while `neli-run` had the foreground.
@@ -42,6 +45,7 @@ impl Terminal {
     pub(super) const fn new() -> Self {
         Self {
             look_at: None,
+            rest_ends_within: Duration::ZERO,
             interrupted_by: None,
             typed: None,
             said_in_background: false,
@@ -70,6 +74,7 @@ impl Supervisor {
     /// Handles an end of the job by a typed key: Ctrl-C ends the whole command, not only one run of it.
     pub(super) fn interrupted_by(&mut self, now: Time, status: JobStatus, foreground: bool) {
         self.stop_looking();
+        self.terminal.rest_ends_within = if foreground { SIGNALED_END_WITHIN } else { Duration::ZERO };
         let Some(signal) = signal_of(status).filter(|_| foreground) else { return };
         self.terminal.interrupted_by = Some(signal);
         if self.stop.is_none() {
@@ -174,12 +179,13 @@ impl Supervisor {
         }
     }
 
-    /// Has the processes that the main process has left asked to stop: at once, or later if they are about to end of the terminal's signal.
+    /// Has the processes that the main process has left asked to stop: at once, or later if they may be about to end of the terminal's signal.
     pub(super) fn ask_rest(&mut self, now: Time, kill_at: Time) {
-        if self.terminal.has_interrupted() {
-            self.terminal.ask_rest_at = Some(kill_at.min(now + SIGNALED_END_WITHIN));
-        } else {
+        let within = self.terminal.rest_ends_within;
+        if within.is_zero() {
             self.order_stop_by(kill_at);
+        } else {
+            self.terminal.ask_rest_at = Some(kill_at.min(now + within));
         }
     }
 

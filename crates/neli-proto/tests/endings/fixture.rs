@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use neli_proto::candidate::{self, Durations, Elector, Identity, Patience, Timings};
-use neli_proto::guard::Answer;
+use neli_proto::guard::{Answer, SeenEnd};
 use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{self, Action, Node, Settings};
@@ -190,7 +190,7 @@ impl Fixture {
         }
         self.die();
         if self.guard.is_dead {
-            self.handle_event(Event::OrphansGone);
+            self.handle_event(Event::OrphansGone(SeenEnd { gone_at: self.now, lived_at: None }));
         }
         if self.exit.is_none() {
             // Another candidate leads from now on, so this one stands by.

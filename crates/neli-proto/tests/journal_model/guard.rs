@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use neli_proto::command::CommandEnd;
-use neli_proto::guard::{self, Action, Answer, CommandKind, Event, Grant, KillMethod, Order, Remains};
+use neli_proto::guard::{self, Action, Answer, CommandKind, Event, Grant, KillMethod, KillRound, Order, Remains};
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
@@ -287,7 +287,7 @@ impl Guard {
                     if !methods.is_empty() {
                         self.job.iter_mut().for_each(|job| job.kill_rest(is_reached));
                     }
-                    self.logic.handle(now, Event::Killed { has_seen_all: true, none_lived_at: None });
+                    self.logic.handle(now, Event::Killed(KillRound { has_seen_all: true, ..KillRound::default() }));
                 }
                 Action::KillCommand(_) => {
                     if !is_flawed(WorldFlaw::CommandForgotten) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use neli_proto::candidate::{self, Identity};
 use neli_proto::command::CommandEnd;
 use neli_proto::fact::Fact;
-use neli_proto::guard::{Answer, Answers, Grant};
+use neli_proto::guard::{Answer, Answers, Grant, SeenEnd};
 use neli_proto::hooks::Hook;
 use neli_proto::kafka::Request;
 use neli_proto::node::{self, Action, FactsEvent, Node, Settings};
@@ -318,7 +318,7 @@ impl Machine {
                 if !is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
                     self.guard.job = None;
                 }
-                self.hear_of_job(now, Event::OrphansGone);
+                self.hear_of_job(now, Event::OrphansGone(SeenEnd { gone_at: now, lived_at: None }));
             }
             Action::Note(note) => {
                 if let Note::Overlapped { within, .. } = note {

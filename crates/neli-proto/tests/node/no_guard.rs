@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli_proto::guard::Order;
+use neli_proto::guard::{Order, SeenEnd};
 use neli_proto::node::{Action, Event};
 use neli_proto::note::{Note, Refusal};
 use neli_proto::supervisor::{self, Ending};
@@ -23,7 +23,8 @@ fn the_term_of_a_dead_guard_is_released_before_the_end() {
     let mut host = Host::leading(&[]);
     host.job(supervisor::Event::GuardDied);
     host.actions();
-    host.job(supervisor::Event::OrphansGone);
+    let end = SeenEnd { gone_at: host.now, lived_at: None };
+    host.job(supervisor::Event::OrphansGone(end));
     let actions = host.actions();
     assert!(
         actions.contains(&Action::StartGuard) && actions.iter().any(|action| sends(action, "release")),

@@ -405,7 +405,7 @@ fn a_lease_that_ends_before_the_acknowledgement_is_a_fence_and_the_release_conta
     host.ends(JobStatus::Exited(0));
     host.actions();
     host.pass(LEASE);
-    host.answers(Answer::Fenced { term: 0, gone_at: None });
+    host.answers(Answer::Fenced { term: 0, end: None });
     let fenced = asked(&mut host);
     let Some(Record { body: Body::Release { once, exit, why, .. }, .. }) = fenced.releases else {
         panic!("{fenced:?}")

@@ -115,7 +115,7 @@ fn the_known_outcome_of_an_own_run_precedes_its_recorded_beginning() {
     host.ends(JobStatus::Exited(3));
     host.actions();
     host.pass(LEASE);
-    host.answers(Answer::Fenced { term: 0, gone_at: None });
+    host.answers(Answer::Fenced { term: 0, end: None });
     let id = asked(&mut host).read.unwrap();
     host.reads_what_it_sent();
     read(&mut host, id, attempted(Fact { at_ms: Some(1_000), ..begun }));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::candidate::{self, Durations, Elector, Patience, Timings};
-use neli_proto::guard::{Answer, Order};
+use neli_proto::guard::{Answer, Order, SeenEnd};
 use neli_proto::health::HealthPolicy;
 use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event, Node, Settings};
@@ -234,7 +234,7 @@ impl World {
                 self.orders.clear();
                 self.job(supervisor::Event::GuardDied);
                 self.perform();
-                self.job(supervisor::Event::OrphansGone);
+                self.job(supervisor::Event::OrphansGone(SeenEnd { gone_at: self.now, lived_at: None }));
                 "a guard's death"
             }
             22 if self.below(4) == 0 => {

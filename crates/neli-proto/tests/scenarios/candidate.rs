@@ -22,7 +22,7 @@ use neli_proto::topic::{TopicId, TopicIdentity};
 
 use crate::proof::nothing_left;
 use crate::records::hello;
-use crate::words::{Words, begin, member};
+use crate::words::{Words, begin, member, seen_end};
 use crate::{Subject, actions_of};
 use outcome::{NO_IDS, shown_action};
 
@@ -97,7 +97,7 @@ impl Scenario {
                 exit: words.number_of("exit"),
                 leaving: words.says("leaving"),
                 once: words.value("once").map(|key| KeyedRun { key: key.into(), is_window: None }),
-                gone_at: words.time_of("gone-at"),
+                seen: seen_end(words),
                 back_off: words.span_of("back-off").unwrap_or_default(),
             }),
             "guard-is-missing" => LocalEvent::GuardIsMissing(true),

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use neli_proto::command::CommandEnd;
-use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, Guard, KillMethod, Order, Remains, Step, Target};
+use neli_proto::guard::{
+    Action, Answer, CommandKind, Event, Grant, Guard, KillMethod, KillRound, Order, Remains, Step, Target,
+};
 use neli_proto::time::Time;
 
 use crate::Subject;
-use crate::words::{Words, begin, shown_time};
+use crate::words::{Words, begin, shown_end, shown_time};
 
 /// A guard and its time.
 pub(crate) struct Scenario {
@@ -90,7 +92,8 @@ impl Scenario {
                 },
             },
             "sigkill-sent" => {
-                Event::Killed { has_seen_all: !words.says("in-part"), none_lived_at: words.time_of("none-lives-at") }
+                let (lived_at, none_lived_at) = (words.time_of("one-lives-at"), words.time_of("none-lives-at"));
+                Event::Killed(KillRound { has_seen_all: !words.says("in-part"), lived_at, none_lived_at })
             }
             "waited" => Event::Waited(match words.word(1) {
                 "children-left" => Remains::seen(true, || false),
@@ -169,12 +172,16 @@ fn shown_action(action: Action) -> String {
         Action::End => "ends".to_owned(),
         Action::HandOn => "hands the foreground on".to_owned(),
         Action::Kill(methods) => {
-            let methods = methods.iter().map(|method| match method {
-                KillMethod::Known => "what is known",
-                KillMethod::Cgroup => "the control group",
-                KillMethod::Found => "what a look finds",
+            let looks = if methods.contains(&KillMethod::Look) { "looks whether a process is alive, and " } else { "" };
+            let methods = methods.iter().filter_map(|method| {
+                Some(match method {
+                    KillMethod::Look => return None,
+                    KillMethod::Known => "what is known",
+                    KillMethod::Cgroup => "the control group",
+                    KillMethod::Found => "what a look finds",
+                })
             });
-            format!("kills {}", methods.collect::<Vec<_>>().join(", "))
+            format!("{looks}kills {}", methods.collect::<Vec<_>>().join(", "))
         }
         Action::KillCommand(kind) => format!("kills the {} command's group", kind.event()),
         Action::KillMainGroup => "kills the main process's group".to_owned(),
@@ -214,8 +221,8 @@ fn shown_answer(answer: Answer) -> String {
         Answer::Accepted { until } => format!("accepted, until {}", shown_time(until)),
         Answer::CommandEnded { kind, id, end } => format!("{} command {id} ended, {end:?}", kind.event()),
         Answer::Extended { until } => format!("extended, until {}", shown_time(until)),
-        Answer::Fenced { term, gone_at } => {
-            let gone = gone_at.map(|at| format!(", gone at {}", shown_time(at))).unwrap_or_default();
+        Answer::Fenced { term, end } => {
+            let gone = end.map(|end| format!(", gone at {}", shown_end(end))).unwrap_or_default();
             format!("term {term} is fenced{gone}")
         }
         Answer::Gone => "gone".to_owned(),

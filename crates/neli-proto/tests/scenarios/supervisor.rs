@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use neli_proto::candidate::{Departure, JobEnd, JobReport, LocalEvent, Loss};
 use neli_proto::command::CommandEnd;
-use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
+use neli_proto::guard::{Answer, CommandKind, Grant, Order, SeenEnd, Step, Target};
 use neli_proto::health::HealthPolicy;
 use neli_proto::note::Note;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
@@ -16,7 +16,7 @@ use neli_proto::time::Time;
 use neli_proto::window::Span;
 
 use crate::Subject;
-use crate::words::{Words, begin, shown, shown_time};
+use crate::words::{Words, begin, seen_end, shown, shown_end, shown_time};
 
 /// A supervisor and its time.
 pub(crate) struct Scenario {
@@ -130,7 +130,7 @@ impl Scenario {
             }
             "fenced" => {
                 let term = words.needed("term", words.number_of("term"));
-                Answer::Fenced { term, gone_at: words.time_of("gone-at") }
+                Answer::Fenced { term, end: seen_end(words) }
             }
             "gone" => Answer::Gone,
             "ready" => Answer::Ready,
@@ -148,7 +148,7 @@ impl Scenario {
         })
     }
 
-    fn event(words: &Words<'_>) -> Event {
+    fn event(now: Time, words: &Words<'_>) -> Event {
         match words.verb() {
             "abandoned" | "healthy" | "unhealthy" => Self::health_ended(words),
             "foreground" => Event::ForegroundSeen(foreground(words.word(1))),
@@ -159,7 +159,7 @@ impl Scenario {
                 foreground: words.value("foreground").map_or(Foreground::Elsewhere, foreground),
                 continuable: !words.says("orphaned"),
             },
-            "orphans-gone" => Event::OrphansGone,
+            "orphans-gone" => Event::OrphansGone(seen_end(words).unwrap_or(SeenEnd { gone_at: now, lived_at: None })),
             "guard-stuck" => {
                 Event::GuardStuck { pids: words.says("7").then_some(7).into_iter().collect(), are_all: true }
             }
@@ -183,7 +183,7 @@ impl Subject for Scenario {
             _ => match (Self::lead_event(words), Self::answer(self.now, words)) {
                 (Some(event), _) => self.supervisor.handle_lead(self.now, event),
                 (None, Some(answer)) => self.supervisor.handle_answer(self.now, answer),
-                (None, None) => self.supervisor.handle(self.now, Self::event(words)),
+                (None, None) => self.supervisor.handle(self.now, Self::event(self.now, words)),
             },
         }
     }
@@ -290,9 +290,9 @@ fn shown_event(event: &LocalEvent) -> String {
             let pid = pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
             format!("the job is {}{pid}", format!("{state:?}").to_lowercase())
         }
-        LocalEvent::NothingLeft(JobEnd { why, exit, leaving, gone_at, back_off, .. }) => {
+        LocalEvent::NothingLeft(JobEnd { why, exit, leaving, seen, back_off, .. }) => {
             let exit = exit.map(|exit| format!(", exit {exit}")).unwrap_or_default();
-            let since = gone_at.map(|at| format!(", since {}", shown_time(at))).unwrap_or_default();
+            let since = seen.map(|seen| format!(", since {}", shown_end(seen))).unwrap_or_default();
             let backs_off =
                 if back_off.is_zero() { String::new() } else { format!(", and it backs off for {}", shown(*back_off)) };
             format!("nothing is left, {why}{exit}{since}{backs_off}{}", if *leaving { ", and it leaves" } else { "" })

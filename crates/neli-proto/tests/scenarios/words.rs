@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::time::Duration;
 
+use neli_proto::guard::SeenEnd;
 use neli_proto::record::{MemberId, Offset, Why};
 use neli_proto::time::Time;
 
@@ -117,6 +118,16 @@ pub(crate) const fn begin() -> Time {
 /// A time in the notation of the scenarios.
 pub(crate) fn shown_time(time: Time) -> String {
     shown(time.since(BEGIN))
+}
+
+/// The end of a job that was killed: `gone-at=1.2s lived-at=1.1s`.
+pub(crate) fn seen_end(words: &Words<'_>) -> Option<SeenEnd> {
+    words.time_of("gone-at").map(|gone_at| SeenEnd { gone_at, lived_at: words.time_of("lived-at") })
+}
+
+pub(crate) fn shown_end(end: SeenEnd) -> String {
+    let lived = end.lived_at.map(|at| format!(", last seen alive at {}", shown_time(at))).unwrap_or_default();
+    format!("{}{lived}", shown_time(end.gone_at))
 }
 
 /// A duration in the notation of the scenarios: whole milliseconds, and the rest as a fraction.

@@ -299,14 +299,14 @@ impl Fixture {
     }
 
     fn nothing_left(&mut self) {
-        let (proof, gone_at) = (nothing_left(self.now, self.grant), None);
+        let (proof, seen) = (nothing_left(self.now, self.grant), None);
         self.handle_local(LocalEvent::NothingLeft(JobEnd {
             once: None,
             proof,
             why: Why::Exited,
             exit: Some(0),
             leaving: false,
-            gone_at,
+            seen,
             back_off: Duration::ZERO,
         }));
     }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use neli_proto::command::CommandEnd;
 use neli_proto::guard::{
-    Action, Answer, CommandKind, Event, Grant, Guard, KillMethod, Order, Remains, RunPhase, Step, SupervisorLife,
+    Action, Answer, CommandKind, Event, Grant, Guard, KillMethod, KillRound, Order, Remains, RunPhase, Step,
+    SupervisorLife,
 };
 use neli_proto::time::Time;
 
@@ -182,7 +183,7 @@ impl Fixture {
     fn killing() -> Self {
         Self::running()
             .after(Event::Ordered(Order::Kill))
-            .after(Event::Killed { has_seen_all: true, none_lived_at: None })
+            .after(Event::Killed(KillRound { has_seen_all: true, ..KillRound::default() }))
     }
 
     fn after(mut self, event: Event) -> Self {

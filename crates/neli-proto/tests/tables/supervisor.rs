@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::candidate::{LocalEvent, Loss};
-use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step};
+use neli_proto::guard::{Answer, CommandKind, Grant, Order, SeenEnd, Step};
 use neli_proto::record::{JobState, Why};
 use neli_proto::restart::{Restart, RestartPolicy};
 use neli_proto::supervisor::{Action, Event, JobPhase, LeadEvent, OnLoss, Policy, StopPolicy, Supervisor};
@@ -51,7 +51,7 @@ const EVENTS: [Happening<Fixture>; 30] = [
     ("guard: `Killed`", |fixture| fixture.answer(Answer::Killed)),
     ("guard: `Gone`", |fixture| fixture.answer(Answer::Gone)),
     ("guard: `NoRun`", |fixture| fixture.answer(Answer::NoRun { term: 5, run: 1 })),
-    ("guard: `Fenced`", |fixture| fixture.answer(Answer::Fenced { term: 5, gone_at: Some(fixture.now) })),
+    ("guard: `Fenced`", |fixture| fixture.answer(Answer::Fenced { term: 5, end: Some(fixture.seen_end()) })),
     ("guard: `StillKilling`", |fixture| fixture.answer(Answer::StillKilling)),
     ("guard: `Stuck`", |fixture| fixture.answer(Answer::Stuck { pids: vec![7] })),
     ("no answer in time", |fixture| {
@@ -65,7 +65,7 @@ const EVENTS: [Happening<Fixture>; 30] = [
     }),
     ("the guard died", |fixture| fixture.handle(Event::GuardDied)),
     ("no guard could be started", |fixture| fixture.handle(Event::GuardNotStarted)),
-    ("what a dead guard left is gone", |fixture| fixture.handle(Event::OrphansGone)),
+    ("what a dead guard left is gone", |fixture| fixture.handle(Event::OrphansGone(fixture.seen_end()))),
     ("the timeout is due", |fixture| {
         fixture.now = fixture.supervisor.poll_timeout().unwrap_or(fixture.now);
         fixture.supervisor.handle_timeout(fixture.now);
@@ -180,6 +180,10 @@ impl Fixture {
 
     fn handle(&mut self, event: Event) {
         self.supervisor.handle(self.now, event);
+    }
+
+    fn seen_end(&self) -> SeenEnd {
+        SeenEnd { gone_at: self.now, lived_at: None }
     }
 
     fn exited(&mut self, left: bool) {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use neli_proto::guard::Grant;
+use neli_proto::guard::{Grant, SeenEnd};
 use tokio::sync::mpsc;
 
 use super::*;
@@ -70,7 +70,10 @@ fn at_the_deadline_what_runs_is_ended_and_only_its_end_is_answered() {
     guard.handle_timeout(at(10));
     assert!(effects(&mut guard).iter().all(|effect| *effect == Effect::End));
     guard.ended(at(11), &no_task());
-    assert_eq!(effects(&mut guard), [answer(Answer::Fenced { term: 7, gone_at: Some(at(11)) })]);
+    assert_eq!(
+        effects(&mut guard),
+        [answer(Answer::Fenced { term: 7, end: Some(SeenEnd { gone_at: at(11), lived_at: Some(at(10)) }) })]
+    );
 }
 
 #[test]
@@ -115,7 +118,7 @@ fn every_order_that_is_watched_is_answered_in_the_same_turn() {
 fn a_lease_that_is_over_begins_nothing() {
     let mut guard = TaskGuard::new(LEASE, PROCESS);
     guard.obey(at(10), spawn(7, 10));
-    assert_eq!(effects(&mut guard), [answer(Answer::Fenced { term: 7, gone_at: None })]);
+    assert_eq!(effects(&mut guard), [answer(Answer::Fenced { term: 7, end: None })]);
 }
 
 #[test]

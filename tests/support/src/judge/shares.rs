@@ -160,6 +160,8 @@ pub fn handed_to_the_dead<'a>(lines: impl Iterator<Item = &'a Value> + Clone) ->
         *newest = text(&line["ts"]).max(std::mem::take(newest));
     }
     let named = lines.filter(|line| line["verdict"] == "effective" && line["record"]["why"] == "spread");
+    // A candidate of an earlier version may name none.
+    let named = named.filter(|line| line["record"]["successor"].is_string());
     named.filter(|line| last.get(&text(&line["record"]["successor"])).is_none_or(|at| *at < text(&line["ts"]))).count()
 }
 
