@@ -1,15 +1,15 @@
 //! The command line, and the environment, which is used for options that the command line lacks.
 //!
 //! The parser (clap) knows the options, but does not check their values. `validate.rs` checks them, so that an option and its variable are
-//! refused with the same message. Every error is one line ([`StartupError`]).
+//! refused with the same message. Every error is one line ([`line_of`](crate::exit::line_of)).
 
 use std::ffi::OsString;
 
+use anyhow::{Result, anyhow};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
 use crate::cli::parsed_args::{Environment, ParsedArgs};
-use crate::exit::StartupError;
 
 pub use definition::definition;
 pub(crate) use definition::without_command;
@@ -61,7 +61,7 @@ pub enum Request {
 /// # Errors
 ///
 /// clap refuses it: an unknown option, a missing value, an argument before `--`.
-pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request, StartupError> {
+pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request> {
     // `help` is a subcommand for the parser alone: the completions would have each subcommand a second time below it.
     let definition = keeping_each_group(definition().disable_help_subcommand(false));
     let mut matches = match definition.try_get_matches_from(arguments) {
@@ -89,7 +89,7 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
                 "resign" => Ok(Request::Resign(args.with_election_of_job())),
                 "status" => Ok(Request::Status(args.with_election_of_job())),
                 "watch" => Ok(Request::Watch(args.with_election_of_job())),
-                _ => Err(StartupError::new(format!("{name}: no such subcommand"))),
+                _ => Err(anyhow!("{name}: no such subcommand")),
             }
         }
     }

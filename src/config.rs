@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Result;
 use neli::program::{Client, ElectionId, Elections, FactsSettings, clock};
 use neli_proto::candidate::Timings;
 use neli_proto::health::HealthPolicy;
@@ -14,7 +15,6 @@ use neli_proto::supervisor::OnLoss;
 use neli_proto::window::Window;
 
 use crate::calendar::Calendar;
-use crate::exit::StartupError;
 
 mod kill_margin;
 
@@ -263,7 +263,7 @@ pub struct Doctor {
     /// Whether `--group` was given.
     pub has_group: bool,
     /// Why COMMAND can't be run, if one was given.
-    pub command: Option<Result<(), StartupError>>,
+    pub command: Option<Result<(), String>>,
     /// `--print-topic`: only print the commands that create the topics.
     pub print_topic: bool,
     /// `--json`.

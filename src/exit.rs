@@ -1,7 +1,6 @@
 //! The exit statuses with their meanings. The tables in the manual and docs/options.md are generated from [`TABLE`].
 
 use std::fmt;
-use std::io;
 use std::process::ExitCode;
 
 use crate::text::{one_line, reason};
@@ -120,44 +119,38 @@ pub const TABLE: &[(&str, &str)] = &[
     ),
 ];
 
-/// An error that ends the run before it has begun, because of the command line, the configuration or a broker's answer: one line and a
-/// status.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct StartupError {
-    /// The exit status.
-    pub status: ExitStatus,
+/// An error that ends the process with another status than 125: `downcast_ref` finds it below any context.
+#[derive(Debug, thiserror::Error)]
+#[error("{line}")]
+struct WithStatus {
+    status: ExitStatus,
     line: String,
 }
 
-impl StartupError {
-    /// Wrong options or configuration: exit status 125. The line names the option, the value and the bound.
-    #[must_use]
-    pub fn new(line: impl fmt::Display) -> Self {
-        Self::with(ExitStatus::Refused, line)
-    }
-
-    /// An error with another status.
-    #[must_use]
-    pub fn with(status: ExitStatus, line: impl fmt::Display) -> Self {
-        Self { status, line: one_line(&line.to_string()) }
-    }
+/// An error with another exit status than 125.
+pub(crate) fn with_status(status: ExitStatus, line: impl fmt::Display) -> anyhow::Error {
+    WithStatus { status, line: line.to_string() }.into()
 }
 
-impl fmt::Display for StartupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.line)
-    }
+/// The exit status of an error: 125 (wrong options or configuration, or Kafka refuses), unless it has another one.
+#[must_use]
+pub fn status_of(error: &anyhow::Error) -> ExitStatus {
+    error.downcast_ref().map_or(ExitStatus::Refused, |WithStatus { status, .. }| *status)
 }
 
-impl std::error::Error for StartupError {}
-
-/// Converts a system's error into a refusal that names what failed and why.
-pub(crate) fn cannot(what: &'static str) -> impl FnOnce(io::Error) -> StartupError {
-    move |error| StartupError::new(format!("{what}: {}", reason(&error)))
+/// The one line that the user sees: what failed, and why, as `{:#}`, with the system's errors in words alone.
+#[must_use]
+pub fn line_of(error: &anyhow::Error) -> String {
+    let links = error.chain().map(|link| link.downcast_ref().map_or_else(|| link.to_string(), reason));
+    one_line(&links.collect::<Vec<String>>().join(": "))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use anyhow::anyhow;
+
     use super::*;
 
     #[test]
@@ -168,7 +161,18 @@ mod tests {
 
     #[test]
     fn a_refusal_is_one_line_whatever_was_typed() {
-        let refusal = StartupError::new("--group a\nb\u{1b}[2J: must be something else");
-        assert_eq!(refusal.to_string(), "--group a\\nb\\u{1b}[2J: must be something else");
+        let refusal = anyhow!("--group a\nb\u{1b}[2J: must be something else");
+        assert_eq!(line_of(&refusal), "--group a\\nb\\u{1b}[2J: must be something else");
+    }
+
+    #[test]
+    fn an_error_s_line_says_what_failed_and_why_and_its_status_is_found_below() {
+        let error = anyhow::Error::from(io::Error::from_raw_os_error(2)).context("--log-file /x").context("the log");
+        assert_eq!(
+            (line_of(&error), status_of(&error)),
+            ("the log: --log-file /x: no such file or directory".into(), ExitStatus::Refused)
+        );
+        let error = with_status(ExitStatus::NotFound, "job: not found").context("COMMAND");
+        assert_eq!((line_of(&error), status_of(&error)), ("COMMAND: job: not found".into(), ExitStatus::NotFound));
     }
 }

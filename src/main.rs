@@ -8,7 +8,7 @@ use neli_run::cli::parsed_args::Environment;
 use neli_run::cli::validate::{self, look};
 use neli_run::cli::{self, Request};
 use neli_run::command;
-use neli_run::exit::{ExitStatus, StartupError};
+use neli_run::exit::{self, ExitStatus};
 use neli_run::guard;
 use neli_run::process::{release_queue::Deliverer, system};
 use neli_run::release;
@@ -30,14 +30,14 @@ fn main() -> ExitCode {
         }
         _ => perform(&arguments, at_start),
     };
-    let status = done.unwrap_or_else(|refusal| {
-        say(Level::Error, &refusal.to_string());
-        refusal.status
+    let status = done.unwrap_or_else(|error| {
+        say(Level::Error, &exit::line_of(&error));
+        exit::status_of(&error)
     });
     system::exit_at_once(status.code())
 }
 
-fn perform(arguments: &[OsString], at_start: AtStart) -> Result<ExitStatus, StartupError> {
+fn perform(arguments: &[OsString], at_start: AtStart) -> anyhow::Result<ExitStatus> {
     let environment = Environment(std::env::vars_os().collect());
     match cli::parse(arguments, environment)? {
         Request::Assert(args) => command::assert::main(&look::assert(&args)?, || {

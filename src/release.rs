@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use anyhow::{Context as _, Result};
 use neli::program::{Access, Client, ElectionId, Elections, KafkaEvent, Producer, Properties};
 use neli_proto::record::{MemberId, Offset, Record};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{self, Sender};
 
-use crate::exit::{ExitStatus, StartupError, cannot};
+use crate::exit::ExitStatus;
 use crate::process::release_queue::Deliverer;
 
 /// The most records in flight at once. A producer's queue has room for a thousand.
@@ -83,23 +84,23 @@ pub struct HelloAfterDeath {
 /// # Errors
 ///
 /// A release could not be sent, or was not delivered within the lease.
-pub fn main(mut queue: Deliverer) -> Result<ExitStatus, StartupError> {
+pub fn main(mut queue: Deliverer) -> Result<ExitStatus> {
     let outcome = Arc::new(Mutex::new(DeliveryResults::default()));
     let mut releaser = Releaser::new(observe_deliveries(&queue, Arc::clone(&outcome))?);
     loop {
-        releaser.waiting.extend(queue.read::<ReleaseRequest>().map_err(cannot("the queue of releases can't be read"))?);
+        releaser.waiting.extend(queue.read::<ReleaseRequest>().context("the queue of releases can't be read")?);
         let settled = outcome.lock().unwrap_or_else(PoisonError::into_inner).settled;
         releaser.send(settled);
         if settled < releaser.sent || releaser.say_hello() {
-            queue.wait().map_err(cannot("nothing can be waited for"))?;
+            queue.wait().context("nothing can be waited for")?;
         } else {
-            match queue.finish().map_err(cannot("the queue of releases can't be given up"))? {
+            match queue.finish().context("the queue of releases can't be given up")? {
                 Some(still_ours) => queue = still_ours,
                 None => break,
             }
         }
     }
-    let not_delivered = outcome.lock().unwrap_or_else(PoisonError::into_inner).error.take().map(StartupError::new);
+    let not_delivered = outcome.lock().unwrap_or_else(PoisonError::into_inner).error.take().map(anyhow::Error::msg);
     match releaser.error.or(not_delivered) {
         Some(error) => Err(error),
         None => Ok(ExitStatus::Success),
@@ -115,11 +116,8 @@ struct DeliveryResults {
 }
 
 /// Starts a thread that notes the result of each record, and wakes the wait for the queue.
-fn observe_deliveries(
-    queue: &Deliverer,
-    outcome: Arc<Mutex<DeliveryResults>>,
-) -> Result<Sender<KafkaEvent>, StartupError> {
-    let wake = queue.waker().map_err(cannot("deliveries can't be awaited"))?;
+fn observe_deliveries(queue: &Deliverer, outcome: Arc<Mutex<DeliveryResults>>) -> Result<Sender<KafkaEvent>> {
+    let wake = queue.waker().context("deliveries can't be awaited")?;
     let (sender, mut events) = mpsc::channel(4);
     let observe = move || {
         while let Some(event) = events.blocking_recv() {
@@ -138,7 +136,7 @@ fn observe_deliveries(
             wake();
         }
     };
-    thread::Builder::new().name("neli-deliveries".to_owned()).spawn(observe).map_err(cannot("no thread to spare"))?;
+    thread::Builder::new().name("neli-deliveries".to_owned()).spawn(observe).context("no thread to spare")?;
     Ok(sender)
 }
 
@@ -152,7 +150,7 @@ struct Releaser {
     hello_due: Option<ReleaseRequest>,
     sent: usize,
     /// Why one of the records could not be sent.
-    error: Option<StartupError>,
+    error: Option<anyhow::Error>,
 }
 
 impl Releaser {
@@ -184,9 +182,9 @@ impl Releaser {
 
     /// Sends a record with the sequence number of `request`. Returns whether that was possible.
     fn append(&mut self, request: &ReleaseRequest, election: &ElectionId, key: &str, payload: &[u8]) -> bool {
-        let sent = self.producer(&request.release).and_then(|producer| {
-            producer.send(election, Some(request.seq), key, Some(payload)).map_err(StartupError::new)
-        });
+        let sent = self
+            .producer(&request.release)
+            .and_then(|producer| Ok(producer.send(election, Some(request.seq), key, Some(payload))?));
         match sent {
             Ok(()) => {
                 self.sent += 1;
@@ -199,15 +197,14 @@ impl Releaser {
         }
     }
 
-    fn producer(&mut self, config: &ReleaseConfig) -> Result<&Producer, StartupError> {
+    fn producer(&mut self, config: &ReleaseConfig) -> Result<&Producer> {
         let producer = if let Some(producer) = self.producer.take() {
             producer
         } else {
             let ReleaseConfig { client, election, lease_ms, .. } = config;
-            let access = Access::try_from(client).map_err(StartupError::new)?;
+            let access = Access::try_from(client)?;
             let timeout = Duration::from_millis(*lease_ms);
-            Producer::start(&access, &Elections::from(election), timeout, self.events.clone())
-                .map_err(StartupError::new)?
+            Producer::start(&access, &Elections::from(election), timeout, self.events.clone())?
         };
         Ok(self.producer.insert(producer))
     }

@@ -1,5 +1,6 @@
 //! Reports to users and to the service manager: the log, systemd's status, and the texts for a node's notes.
 
+pub(crate) mod election;
 pub(crate) mod events;
 pub mod journald;
 pub mod level;

@@ -10,17 +10,20 @@ use std::future::{poll_fn, ready};
 use std::panic;
 use std::task::{Context, Poll};
 
+use anyhow::{Context as _, Result};
 use neli::program::{Host, Nodes, clock};
-use neli_proto::node::{Event, Known};
+use neli_proto::leadership::ReadAt;
+use neli_proto::node::Event;
 use neli_proto::time::Time;
 
 use crate::config::Config;
-use crate::exit::{ExitStatus, StartupError, cannot};
+use crate::exit::ExitStatus;
 use crate::process::descriptors::Reserve;
 use crate::process::ready::Ready;
 use crate::process::signals::Signals;
 use crate::process::timer::Timer;
-use crate::report::events::{self, KnownLeader};
+use crate::report::election::sentence;
+use crate::report::events;
 use crate::report::log::{Event as LogEvent, Logger};
 use crate::report::notify::Notifier;
 use crate::supervise::embedded::EmbeddedBroker;
@@ -68,19 +71,17 @@ mod wall_clock;
 /// # Errors
 ///
 /// The reason why it can't stand for election: one line, and the exit status.
-pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus, StartupError> {
+pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus> {
     let AtStart { time, inherited, has_terminal } = at_start;
     let prepared = Prepared::new(config, inherited)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()
-        .map_err(cannot("the main loop can't be started"))?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().build().context("the main loop can't be started")?;
     let logger = Logger::start(&prepared.config.log, &prepared.config.election, &prepared.config.name)?;
     log_panics(logger.clone());
     runtime.block_on(async move {
         let (mut main_loop, signals) = MainLoop::new(prepared, logger, time, has_terminal)?;
         let status = main_loop.run(signals).await;
-        main_loop.logger.event(&events::exiting(status, &main_loop.config, &main_loop.known_leader()));
+        main_loop.logger.event(&events::exiting(status, &main_loop.config, main_loop.leadership().as_deref()));
         main_loop.logger.finish();
         main_loop.stderr.finish();
         main_loop.shell.die_of_signal();
@@ -111,12 +112,7 @@ enum Input {
 }
 
 impl MainLoop {
-    fn new(
-        prepared: Prepared,
-        logger: Logger,
-        started: Time,
-        has_terminal: bool,
-    ) -> Result<(Self, Signals), StartupError> {
+    fn new(prepared: Prepared, logger: Logger, started: Time, has_terminal: bool) -> Result<(Self, Signals)> {
         let Prepared { config, access, broker, job_maker, job, signals, bound } = prepared;
         let writes_to_file_alone = config.log.file.is_some() && config.commands.health.is_some();
         let stderr = if writes_to_file_alone { logger.on_stderr()? } else { logger.clone() };
@@ -133,7 +129,7 @@ impl MainLoop {
             roles.push(Role::new(&config, elections.election(number, 1), member, &logger, started)?);
         }
         if let (Some(job), Some(role)) = (job, roles.first_mut()) {
-            role.job = Some(GuardedJob::new(job).map_err(cannot("the guard's answers can't be waited for"))?);
+            role.job = Some(GuardedJob::new(job).context("the guard's answers can't be waited for")?);
         }
         let nodes = Nodes::new(roles, kafka_session, many_roles::of(&config, &job_maker.member));
         let publisher =
@@ -153,7 +149,7 @@ impl MainLoop {
             stderr,
             reserve: Reserve::of_guard(),
             reserve_of_client: Reserve::of_client(),
-            broker: broker.map(EmbeddedBroker::new).transpose().map_err(cannot("--embedded"))?,
+            broker: broker.map(EmbeddedBroker::new).transpose().context("--embedded")?,
             has_warned_of_processor_time: false,
             has_warned_of_refused_waits: false,
             is_unfinished: false,
@@ -163,19 +159,12 @@ impl MainLoop {
         Ok((main_loop, signals))
     }
 
-    /// The leader, as far as it is known, if there is only one role.
-    fn known_leader(&self) -> KnownLeader {
-        let [role] = self.nodes.roles.as_slice() else { return KnownLeader::None };
-        let (now, is_answered) = (clock::now(), self.kafka.outage.trouble().is_none());
-        let status = role.node.status(now);
-        let known = status.known(now, is_answered);
-        match status.leader.and_then(|leader| leader.name) {
-            Some(name) if known == Known::Led => KnownLeader::Named(name),
-            _ if !is_answered => KnownLeader::NoAnswer,
-            Some(name) => KnownLeader::Silent(name),
-            None if !role.node.is_caught_up() => KnownLeader::Unread,
-            None => KnownLeader::None,
-        }
+    /// Who leads, if there is only one role.
+    fn leadership(&self) -> Option<String> {
+        let [role] = self.nodes.roles.as_slice() else { return None };
+        let at = ReadAt { now: clock::now(), wall_ms: clock::wall_ms() };
+        let status = role.node.status(at.now);
+        Some(sentence(status.leadership(at, self.kafka.outage.trouble().is_none())).to_string())
     }
 
     /// Runs until the end.

@@ -2,15 +2,15 @@
 
 use std::ffi::OsString;
 
+use anyhow::anyhow;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::definition::definition;
 use crate::cli::distance::distance;
-use crate::exit::StartupError;
 use crate::text::quoted;
 
 /// The refusal for an error of clap.
-pub(super) fn refusal(error: &clap::Error, arguments: &[OsString]) -> StartupError {
+pub(super) fn refusal(error: &clap::Error, arguments: &[OsString]) -> anyhow::Error {
     let word = text(error, ContextKind::InvalidArg);
     // The remaining kinds belong to features of clap that the definition does not use. Their first line is shown.
     #[expect(clippy::wildcard_enum_match_arm, reason = "clap's enum is not ours, and open")]
@@ -31,7 +31,7 @@ pub(super) fn refusal(error: &clap::Error, arguments: &[OsString]) -> StartupErr
         ErrorKind::ArgumentConflict | ErrorKind::UnknownArgument => stray(arguments, &word),
         _ => error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned(),
     };
-    StartupError::new(line)
+    anyhow!(line)
 }
 
 fn unknown_option(arguments: &[OsString], word: &str, near: &str) -> String {

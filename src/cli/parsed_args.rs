@@ -4,13 +4,13 @@
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
+use anyhow::{Result, anyhow};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 use crate::cli::distance::distance;
 use crate::cli::options::{Default, Opt, RIVALS, options, variable};
 use crate::config::VARIABLE_PREFIX;
-use crate::exit::StartupError;
 use crate::text::quoted;
 
 mod job;
@@ -159,7 +159,7 @@ impl ParsedArgs {
     ///
     /// # Errors
     /// Its variable is neither `1`, `true`, `0` nor `false`.
-    pub fn flag(&self, long: &'static str) -> Result<Option<ValueOrigin>, StartupError> {
+    pub fn flag(&self, long: &'static str) -> Result<Option<ValueOrigin>> {
         if self.on_command_line(long) {
             return Ok(Some(ValueOrigin::Option(long)));
         }
@@ -220,7 +220,7 @@ impl Value {
     ///
     /// # Errors
     /// It is not UTF-8.
-    pub fn text(&self) -> Result<&str, StartupError> {
+    pub fn text(&self) -> Result<&str> {
         self.text.to_str().ok_or_else(|| self.refuse("must be UTF-8"))
     }
 
@@ -228,7 +228,7 @@ impl Value {
     ///
     /// # Errors
     /// It is not a duration.
-    pub fn duration(&self) -> Result<Duration, StartupError> {
+    pub fn duration(&self) -> Result<Duration> {
         humantime::parse_duration(self.text()?)
             .map_err(|_| self.refuse("must be a duration with its unit, such as 500ms, 5s or 2m"))
     }
@@ -241,8 +241,8 @@ impl Value {
 
     /// The refusal of this value; `why` says what it must be.
     #[must_use]
-    pub fn refuse(&self, why: impl AsRef<str>) -> StartupError {
-        StartupError::new(format!("{}: {}", self.shown(), why.as_ref()))
+    pub fn refuse(&self, why: impl AsRef<str>) -> anyhow::Error {
+        anyhow!("{}: {}", self.shown(), why.as_ref())
     }
 
     /// The option or variable with its value, as a user would type it.

@@ -4,12 +4,13 @@
 
 use std::time::Duration;
 
+use anyhow::{Result, bail};
 use neli::program::{Brokers, Client, ElectionId, bootstrap, names};
 use neli_proto::supervisor::OnLoss;
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::{Config, Doctor, Log, LogFormat, Watch};
-use crate::exit::StartupError;
+use crate::exit::line_of;
 
 mod commands;
 mod executable;
@@ -33,11 +34,9 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 ///
 /// # Errors
 /// A value is missing, out of its bounds or contradicts another; 126 or 127 if COMMAND can't be run.
-pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
+pub fn config(args: &ParsedArgs) -> Result<Config> {
     if args.is_bare() && args.value("group").is_none() {
-        return Err(StartupError::new(
-            "nothing to run; try: neli-run --embedded --group NAME -- COMMAND, or neli-run --help",
-        ));
+        bail!("nothing to run; try: neli-run --embedded --group NAME -- COMMAND, or neli-run --help");
     }
     let config = candidate(args, election(args)?)?;
     executable::find_command(&config.command, args.environment().raw("PATH"))?;
@@ -48,15 +47,16 @@ pub fn config(args: &ParsedArgs) -> Result<Config, StartupError> {
 ///
 /// # Errors
 /// Another value is missing, out of its bounds or contradicts another.
-pub fn doctor(args: &ParsedArgs) -> Result<Doctor, StartupError> {
+pub fn doctor(args: &ParsedArgs) -> Result<Doctor> {
     let has_group = args.value("group").is_some();
     let nowhere = || ElectionId { group: String::new(), topic: String::new(), partition: 0, role: 0, role_name: None };
     let candidate = candidate(args, if has_group { election(args)? } else { nowhere() })?;
     let print_topic = args.flag("print-topic")?.is_some();
     if print_topic && !has_group {
-        return Err(StartupError::new("--group is required with --print-topic: the topic is named after it"));
+        bail!("--group is required with --print-topic: the topic is named after it");
     }
-    let found = || executable::find_command(&candidate.command, args.environment().raw("PATH")).map(drop);
+    let path = args.environment().raw("PATH");
+    let found = || executable::find_command(&candidate.command, path).map(drop).map_err(|refusal| line_of(&refusal));
     Ok(Doctor {
         has_group,
         command: (!candidate.command.is_empty()).then(found),
@@ -68,7 +68,7 @@ pub fn doctor(args: &ParsedArgs) -> Result<Doctor, StartupError> {
 }
 
 /// The configuration of a candidate in this election. COMMAND is not checked.
-fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config, StartupError> {
+fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config> {
     let mut warnings = args.warnings();
     let roles = roles::validate(args)?;
     let once = once::validate(args, &election)?;
@@ -108,7 +108,7 @@ fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config, StartupE
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn watch(args: &ParsedArgs) -> Result<Watch, StartupError> {
+pub fn watch(args: &ParsedArgs) -> Result<Watch> {
     let mut warnings = args.warnings();
     Ok(Watch {
         election: look::election(args)?,
@@ -125,9 +125,9 @@ pub fn watch(args: &ParsedArgs) -> Result<Watch, StartupError> {
 /// The default of `--timeout` of `watch`.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(30);
 
-fn election(args: &ParsedArgs) -> Result<ElectionId, StartupError> {
+fn election(args: &ParsedArgs) -> Result<ElectionId> {
     let Some(group) = args.value("group") else {
-        return Err(StartupError::new("--group is required: the election's name, the same on every machine"));
+        bail!("--group is required: the election's name, the same on every machine");
     };
     let name = group.text()?.to_owned();
     names::validate_group(&name).map_err(|error| group.refuse(error.to_string()))?;
@@ -149,14 +149,14 @@ fn election(args: &ParsedArgs) -> Result<ElectionId, StartupError> {
     Ok(ElectionId { group: name, topic, partition: 0, role: 0, role_name: None })
 }
 
-fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client, StartupError> {
+fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client> {
     let properties = properties::read(args, warnings)?;
     let brokers = match (args.value("brokers"), args.flag("embedded")?) {
         (None, None) => {
-            return Err(StartupError::new(
+            bail!(
                 "--brokers or --embedded is required: Kafka's addresses (--brokers HOST:PORT,..), or a trial on this \
-                 machine alone (--embedded)",
-            ));
+                 machine alone (--embedded)"
+            );
         }
         (None, Some(_)) => Brokers::Embedded,
         (Some(brokers), None) => {
@@ -170,14 +170,14 @@ fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client, Start
     Ok(Client { brokers, properties })
 }
 
-fn name(args: &ParsedArgs) -> Result<String, StartupError> {
+fn name(args: &ParsedArgs) -> Result<String> {
     let Some(value) = args.value("name") else { return Ok(names::of_process()) };
     let name = value.text()?.to_owned();
     names::validate(&name, names::LONGEST_NAME).map_err(|error| value.refuse(error.to_string()))?;
     Ok(name)
 }
 
-fn on_loss(args: &ParsedArgs) -> Result<OnLoss, StartupError> {
+fn on_loss(args: &ParsedArgs) -> Result<OnLoss> {
     let value = args.setting("on-loss");
     match value.text()? {
         "exit" => Ok(OnLoss::Exit),
@@ -186,7 +186,7 @@ fn on_loss(args: &ParsedArgs) -> Result<OnLoss, StartupError> {
     }
 }
 
-fn log(args: &ParsedArgs) -> Result<Log, StartupError> {
+fn log(args: &ParsedArgs) -> Result<Log> {
     let format = args.setting("log-format");
     let format = match format.text()? {
         "json" => LogFormat::Json,
@@ -198,7 +198,7 @@ fn log(args: &ParsedArgs) -> Result<Log, StartupError> {
         (None, Some(_)) => 1,
         (Some(_), None) => -1,
         (Some(quiet), Some(verbose)) => {
-            return Err(StartupError::new(format!("{}: can't be combined with {}", quiet.shown(), verbose.shown())));
+            bail!("{}: can't be combined with {}", quiet.shown(), verbose.shown());
         }
     };
     let file = args.value("log-file");
@@ -207,7 +207,7 @@ fn log(args: &ParsedArgs) -> Result<Log, StartupError> {
 }
 
 /// A duration from 0 to a year.
-fn duration(value: &Value) -> Result<Duration, StartupError> {
+fn duration(value: &Value) -> Result<Duration> {
     let duration = value.duration()?;
     if duration > LONGEST {
         return Err(value.refuse("must be 0 to 365d"));

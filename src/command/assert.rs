@@ -5,18 +5,19 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use anyhow::Result;
 use neli::program::clock;
-use neli_proto::observer::Leadership;
+use neli_proto::leadership::Leadership;
 use neli_proto::time::millis;
 use serde::Serialize;
 
 use crate::command::reading::{self, Place, Unread, read_at};
 use crate::command::request::see;
 use crate::command::stdout;
-use crate::command::wording::{leadership, span};
 use crate::config::{Assert, Look};
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::{ExitStatus, line_of, status_of, with_status};
 use crate::process::{procfs, sealed_file};
+use crate::report::election::{sentence, span};
 use crate::report::log::{spoken, timestamp};
 use crate::text::json;
 
@@ -55,10 +56,10 @@ struct Line {
 /// # Errors
 /// The term is not led (83), or that is unknown (4), with the reason; or a setting for reading the journal is missing
 /// or invalid.
-pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look, StartupError>) -> Result<ExitStatus, StartupError> {
+pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look>) -> Result<ExitStatus> {
     let answer = match by_descriptor(assert) {
         Some(answer) => answer,
-        None => by_journal(assert, &look().map_err(|missing| without_descriptor(assert, &missing))?)?,
+        None => by_journal(assert, &look().map_err(|missing| without_descriptor(assert, missing))?)?,
     };
     let (status, leads, why) = match answer.verdict {
         LeadCheck::Leads => (ExitStatus::Success, Some(true), None),
@@ -74,10 +75,8 @@ pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look, StartupError>) 
         return Ok(status);
     }
     match (leads, why) {
-        (None, Some(why)) => {
-            Err(StartupError::with(status, format!("can't tell whether term {} is led: {why}", assert.term)))
-        }
-        (_, Some(why)) => Err(StartupError::with(status, format!("not the leader: {why}"))),
+        (None, Some(why)) => Err(with_status(status, format!("can't tell whether term {} is led: {why}", assert.term))),
+        (_, Some(why)) => Err(with_status(status, format!("not the leader: {why}"))),
         (_, None) => Ok(status),
     }
 }
@@ -98,16 +97,18 @@ impl Answer {
 }
 
 /// The message for a job without the descriptor, whose author does not expect a question for Kafka's address.
-fn without_descriptor(assert: &Assert, missing: &StartupError) -> StartupError {
-    let Some(number) = assert.descriptor else { return StartupError::with(missing.status, missing) };
+fn without_descriptor(assert: &Assert, missing: anyhow::Error) -> anyhow::Error {
+    let Some(number) = assert.descriptor else { return missing };
     let why = if has_another_clock(assert) {
         "does not tell here: this process is in another time namespace than the job, whose clock may be shifted"
     } else {
         "is not the lease here: a program on the way has closed it (in Python pass it by pass_fds)"
     };
-    let line =
-        format!("descriptor {number} (NELI_LEASE_FD) {why}; without it the journal is read, for which {missing}");
-    StartupError::with(missing.status, line)
+    let line = format!(
+        "descriptor {number} (NELI_LEASE_FD) {why}; without it the journal is read, for which {}",
+        line_of(&missing)
+    );
+    with_status(status_of(&missing), line)
 }
 
 /// By the lease descriptor, if there is one for the term.
@@ -126,7 +127,7 @@ fn has_another_clock(assert: &Assert) -> bool {
 }
 
 /// By the journal, from outside.
-fn by_journal(assert: &Assert, look: &Look) -> Result<Answer, StartupError> {
+fn by_journal(assert: &Assert, look: &Look) -> Result<Answer> {
     let seen = reading::run(async {
         let access = reading::access(&look.client)?;
         let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
@@ -149,9 +150,9 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer, StartupError> {
         Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } => {
             LeadCheck::LeadsNot(format!("{} leads, term {}", leader.shown(), leader.term))
         }
-        Leadership::Unknown => LeadCheck::Unknown(leadership(current)),
+        Leadership::Unknown(_) => LeadCheck::Unknown(sentence(current).to_string()),
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            LeadCheck::LeadsNot(seen.no_record().unwrap_or_else(|| leadership(current)))
+            LeadCheck::LeadsNot(seen.no_record().unwrap_or_else(|| sentence(current).to_string()))
         }
     };
     Ok(Answer { by, left: None, verdict })

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use anyhow::{Result, anyhow};
 use neli::program::clock;
 use neli::program::embedded::directory::{BrokerDirectory, Left};
 use neli::program::embedded::{BrokerFinder, BrokerInfo, Reply, Request};
@@ -21,14 +22,15 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::DefaultProducerContext;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::backend::SignalDelivery;
+use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use crate::command::stdout;
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::ExitStatus;
 use crate::process::descriptors;
 
 /// How long to wait for another broker that is ending.
@@ -51,15 +53,15 @@ const USAGE: &str = "neli-run: this user's candidates find this broker with --em
 /// # Errors
 ///
 /// Another broker runs already, or a process of an earlier one; the broker can't be started, or stdout can't be written.
-pub fn main(idle_timeout: Option<Duration>) -> Result<ExitStatus, StartupError> {
+pub fn main(idle_timeout: Option<Duration>) -> Result<ExitStatus> {
     // It may outlive the process that started it, and must keep no pipe or lock of that one open.
-    descriptors::close_all_but(&[0, 1, 2]).map_err(|error| StartupError::new(OpenError::from(error)))?;
-    let directory = BrokerFinder::of_user().map_err(StartupError::new)?.directory;
-    let broker = EmbeddedBroker::open(directory, idle_timeout).map_err(StartupError::new)?;
+    descriptors::close_all_but(&[0, 1, 2]).map_err(|error| anyhow!("{}", OpenError::from(error)))?;
+    let directory = BrokerFinder::of_user()?.directory;
+    let broker = EmbeddedBroker::open(directory, idle_timeout).map_err(|error| anyhow!("{error}"))?;
     stdout::written(writeln!(io::stdout(), "{}", broker.info.bootstrap))?;
     // stderr may be closed; then the hint is lost.
     let _ = writeln!(io::stderr(), "{USAGE}");
-    broker.serve().map_err(|error| StartupError::new(format!("the embedded broker: {error}")))?;
+    broker.serve().map_err(|error| anyhow!("the embedded broker: {error}"))?;
     Ok(ExitStatus::Success)
 }
 
@@ -68,7 +70,7 @@ struct EmbeddedBroker {
     directory: BrokerDirectory,
     /// The lock is held until the end of the process.
     _lock: Flock<File>,
-    signals: SignalFd,
+    signals: SignalDelivery<UnixStream, SignalOnly>,
     listener: UnixListener,
     cluster: MockCluster<'static, DefaultProducerContext>,
     info: BrokerInfo,
@@ -117,10 +119,8 @@ impl EmbeddedBroker {
         if let Some(left) = directory.holder()? {
             return Err(OpenError::Left(left));
         }
-        // Blocked before librdkafka starts its threads, so that none of them is interrupted.
-        let ends: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
-        ends.thread_block()?;
-        let signals = SignalFd::with_flags(&ends, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        let (signals, sender) = UnixStream::pair()?;
+        let signals = SignalDelivery::with_pipe(signals, sender, SignalOnly, [SIGINT, SIGTERM])?;
         let cluster = MockCluster::new(1)?;
         let info = BrokerInfo { bootstrap: cluster.bootstrap_servers() };
         // The process that held the lock before is dead, so its socket is unused.
@@ -134,7 +134,7 @@ impl EmbeddedBroker {
 
     /// Serves candidates until SIGTERM or SIGINT, or until no candidate has been connected for the idle timeout.
     fn serve(mut self) -> io::Result<()> {
-        while !(self.is_stopped()? || self.idle_left().is_some_and(|left| left.is_zero())) {
+        while self.signals.pending().next().is_none() && self.idle_left().is_none_or(|left| !left.is_zero()) {
             self.wait()?;
             self.accept_clients()?;
             let cluster = &self.cluster;
@@ -149,10 +149,6 @@ impl EmbeddedBroker {
         remove(&self.directory.socket())
     }
 
-    fn is_stopped(&mut self) -> io::Result<bool> {
-        Ok(self.signals.read_signal()?.is_some())
-    }
-
     /// How long to wait for another candidate; `None` without a limit.
     fn idle_left(&self) -> Option<Duration> {
         Some((self.empty_since? + self.idle_timeout?).since(clock::now()))
@@ -164,7 +160,7 @@ impl EmbeddedBroker {
             // One millisecond more, so that the timeout has certainly passed.
             PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
         });
-        let sources = [self.signals.as_fd(), self.listener.as_fd()];
+        let sources = [self.signals.get_read().as_fd(), self.listener.as_fd()];
         let sources = sources.into_iter().chain(self.clients.iter().map(|client| client.stream.as_fd()));
         let mut sources: Vec<PollFd<'_>> = sources.map(|source| PollFd::new(source, PollFlags::POLLIN)).collect();
         match poll(&mut sources, timeout) {

@@ -2,10 +2,12 @@
 
 use std::io::Write;
 
+use anyhow::{Result, bail};
+
 use crate::cli;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::command::stdout;
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::ExitStatus;
 use crate::text::quoted;
 
 /// The supported shells.
@@ -27,7 +29,7 @@ const TIMEZONES: &str = "timezones";
 /// # Errors
 ///
 /// The shell is none of bash, fish and zsh, or stdout can't be written.
-pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
+pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let word = args.words("SHELL").pop().unwrap_or_default();
     let shell = match word.to_str() {
         Some("bash") => Shell::Bash,
@@ -37,7 +39,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
             let names = jiff::tz::db().available().fold(String::new(), |names, name| names + name.as_str() + "\n");
             return stdout::written(std::io::stdout().write_all(names.as_bytes()));
         }
-        _ => return Err(StartupError::new(format!("{}: must be bash, fish or zsh", quoted(&word)))),
+        _ => bail!("{}: must be bash, fish or zsh", quoted(&word)),
     };
     stdout::written(std::io::stdout().write_all(script(shell).as_bytes()))
 }

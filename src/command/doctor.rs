@@ -3,13 +3,14 @@
 
 use std::io::{self, Write};
 
+use anyhow::Result;
 use neli::program::{Elections, Examination, FactsSettings, NewTopic, clock, facts_to_create, journal_to_create};
 
 use crate::command::page::Style;
 use crate::command::reading::{access, read_at};
 use crate::command::stdout;
 use crate::config::{Config, Doctor};
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::ExitStatus;
 use findings::Findings;
 use fixes::Fixes;
 
@@ -31,7 +32,7 @@ const USUAL_BROKERS: usize = 3;
 ///
 /// # Errors
 /// `--print-topic`: Kafka's address is not given; or stdout can't be written.
-pub fn main(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
+pub fn main(doctor: &Doctor) -> Result<ExitStatus> {
     if doctor.print_topic {
         return print_topic(doctor);
     }
@@ -72,7 +73,7 @@ fn group(doctor: &Doctor) -> Option<&str> {
 }
 
 /// The commands that create the topics of this election.
-fn print_topic(doctor: &Doctor) -> Result<ExitStatus, StartupError> {
+fn print_topic(doctor: &Doctor) -> Result<ExitStatus> {
     let config = &doctor.candidate;
     let access = access(&config.client)?;
     let elections = config.elections();

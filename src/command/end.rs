@@ -2,16 +2,17 @@
 
 use std::io::{self, IsTerminal};
 
+use anyhow::Result;
 use neli::program::{ElectionId, clock};
-use neli_proto::observer::Leadership;
 use neli_proto::record::{Body, What};
 use serde::Serialize;
 
 use crate::command::reading::{self, Place, Seen, Unread, observe, read_at};
 use crate::command::request::{Answer, Appended, answered, append, is_answered_yes, operator, record};
-use crate::command::wording::{leadership, named};
+use crate::command::wording::named;
 use crate::config::End;
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::ExitStatus;
+use crate::report::election::sentence;
 use crate::report::log::timestamp;
 use crate::text::one_line;
 
@@ -40,7 +41,7 @@ struct EndLine {
 ///
 /// Kafka refuses permanently or does not answer in time (1); the user has not confirmed (1); there is neither a leader nor a standby (3); the
 /// group has several roles and none is named (125); or stdout can't be written.
-pub fn main(end: &End) -> Result<ExitStatus, StartupError> {
+pub fn main(end: &End) -> Result<ExitStatus> {
     let (endings, candidates) = reading::run(ending(end))?;
     let answer = |Ending { election, outcome, why, is_unknown }: Ending| {
         let status = match (outcome, &why) {
@@ -62,7 +63,7 @@ pub fn main(end: &End) -> Result<ExitStatus, StartupError> {
 }
 
 /// Ends the elections. Also returns the consequence for the candidates.
-async fn ending(end: &End) -> Result<(Vec<Ending>, &'static str), StartupError> {
+async fn ending(end: &End) -> Result<(Vec<Ending>, &'static str)> {
     let End { look, all_roles, is_confirmed, force, reason } = end;
     let access = reading::access(&look.client)?;
     let read = async {
@@ -119,12 +120,10 @@ const NOBODY_TO_END: &str = "nobody-stands";
 fn nobody_to_end(seen: &Seen) -> Option<String> {
     let at = read_at();
     let current = seen.observer.leadership(at);
-    if matches!(current, Leadership::Led { .. } | Leadership::Overdue { .. } | Leadership::Unknown)
-        || !seen.observer.standbys(at).is_empty()
-    {
+    if !current.is_vacant() || !seen.observer.standbys(at).is_empty() {
         return None;
     }
-    let why = seen.no_record().unwrap_or_else(|| format!("{}, and nobody stands by", leadership(current)));
+    let why = seen.no_record().unwrap_or_else(|| format!("{}, and nobody stands by", sentence(current)));
     Some(format!("{why}; --force writes the request anyway"))
 }
 
@@ -146,7 +145,7 @@ fn is_wanted(wanted: &[&Seen], candidates: &str) -> bool {
             1 => "1 candidate stands by".to_owned(),
             count => format!("{count} candidates stand by"),
         };
-        let current = leadership(seen.observer.leadership(at));
+        let current = sentence(seen.observer.leadership(at)).to_string();
         format!("{}: {}; {standbys}.", one_line(&named(&seen.election)), one_line(&current))
     };
     let states: Vec<String> = wanted.iter().map(state).collect();

@@ -1,19 +1,19 @@
 //! Reads the topic of facts for subcommands.
 
+use anyhow::Result;
 use neli::program::{Access, ElectionId, Elections, ReadRecord};
 use neli_proto::fact::TOPIC_SUFFIX;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
 use crate::command::reading::{Input, Reading};
-use crate::exit::StartupError;
 
 /// The end of a reading.
 pub(super) enum ReadEnd {
     /// Everything up to the requested end was read.
     Complete,
     /// The topic's history was cut meanwhile; the error explains it.
-    Cut(StartupError),
+    Cut(anyhow::Error),
     /// The time limit was reached.
     Timeout,
 }
@@ -35,7 +35,7 @@ pub(super) async fn read_to_end(
     until: Time,
     from: impl Fn(Offset, Offset) -> Offset,
     mut take: impl FnMut(ReadRecord),
-) -> Result<ReadEnd, StartupError> {
+) -> Result<ReadEnd> {
     let mut reading = Reading::start(access, &Elections::from(topic), [0], None)?;
     let mut is_begun = false;
     while !reading.is_at_end() {

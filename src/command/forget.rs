@@ -4,11 +4,11 @@ use std::io::{self, IsTerminal};
 use std::thread;
 use std::time::Duration;
 
+use anyhow::{Context as _, Result, bail};
 use neli::program::{Access, ElectionId, TopicExistence, clock, has_topic};
 use neli_proto::fact::{
     Account as FactAccount, Fact, Facts, Outcome as RunOutcome, Place as FactPlace, UNREADABLE, record_key,
 };
-use neli_proto::observer::Leadership;
 use neli_proto::record::Offset;
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ use crate::command::request::{
 use crate::command::status::run;
 use crate::command::wording::named;
 use crate::config::Forget;
-use crate::exit::{ExitStatus, StartupError, cannot};
+use crate::exit::ExitStatus;
 use crate::report::log::{spoken, timestamp};
 use crate::text::one_line;
 
@@ -86,7 +86,7 @@ struct Line<'a> {
 /// # Errors
 ///
 /// Kafka refuses permanently, or stdout can't be written; and every unsuccessful result, with its own status.
-pub fn main(forget: &Forget) -> Result<ExitStatus, StartupError> {
+pub fn main(forget: &Forget) -> Result<ExitStatus> {
     let Forgetting { election, outcome, key, sentence } = reading::run(answer(forget))?;
     let line = forget.look.json.then(|| Line {
         ts: timestamp(clock::wall_ms()),
@@ -99,7 +99,7 @@ pub fn main(forget: &Forget) -> Result<ExitStatus, StartupError> {
     answered(&[Answer { line, status: outcome.status(), sentence }])
 }
 
-async fn answer(forget: &Forget) -> Result<Forgetting, StartupError> {
+async fn answer(forget: &Forget) -> Result<Forgetting> {
     let Forget { look, key, force, is_confirmed } = forget;
     let access = reading::access(&look.client)?;
     let mut answer = Forgetting {
@@ -230,14 +230,10 @@ impl<'a> Recorded<'a> {
             |fact: &Fact| facts.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
         let counts = |fact: &&Fact| !is_forgotten(fact);
         let attempt = facts.attempt.as_ref().filter(counts);
-        let leads = |run: &Fact| match seen.observer.leadership(read_at()) {
-            Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } => leader.term == run.term,
-            // The runner may still lead.
-            Leadership::Unknown => true,
-            Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-                false
-            }
-        };
+        let current = seen.observer.leadership(read_at());
+        // If it is unknown who leads, the runner may still lead.
+        let leads =
+            |run: &Fact| current.is_unknown() || current.may_lead().is_some_and(|leader| leader.term == run.term);
         let done = facts.done.as_ref().filter(counts);
         let is_over = |run: &Fact| done.is_some_and(|done| done.term == run.term && done.window == run.window);
         if let Some(run) = attempt.filter(|run| run.outcome == RunOutcome::Running && leads(run) && !is_over(run)) {
@@ -276,16 +272,16 @@ impl FactsTopic {
     }
 
     /// Reads the key's facts, or returns why they are unknown.
-    pub(super) async fn read(&self, access: &Access, timeout: Duration) -> Result<Result<Facts, String>, StartupError> {
+    pub(super) async fn read(&self, access: &Access, timeout: Duration) -> Result<Result<Facts, String>> {
         let name = &self.election.topic;
         let is_there = {
             let (access, name) = (access.clone(), name.clone());
             let asking = thread::Builder::new().spawn(move || has_topic(&access, &name, timeout));
-            asking.map_err(cannot("no thread to ask for the topic of facts"))?.join()
+            asking.context("no thread to ask for the topic of facts")?.join()
         };
         match is_there {
             Ok(Ok(TopicExistence::Exists)) => {}
-            Ok(Ok(TopicExistence::Forbidden(error))) => return Err(StartupError::new(error)),
+            Ok(Ok(TopicExistence::Forbidden(error))) => bail!(error),
             Ok(Ok(TopicExistence::Missing)) => return Ok(Ok(Facts::default())),
             _ => return Ok(Err(format!("topic {name:?}: no answer within {}", spoken(timeout)))),
         }

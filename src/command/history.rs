@@ -4,21 +4,24 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use anyhow::{Context as _, Result};
 use neli::program::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
+use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::observer::{Finding, Found, Gap, History, Leadership, PastTerm, ReadAt, TermEnd};
+use neli_proto::observer::{Finding, Found, Gap, History, PastTerm, TermEnd};
 use neli_proto::record::Record;
 use neli_proto::time::{Time, millis};
 
 use crate::command::page::{Style, Tone, columns, wrapped};
 use crate::command::reading::{self, Input, Others, Place, Reading, Unread, doubt, no_answer, read_at, warn_of_clock};
 use crate::command::stdout;
-use crate::command::wording::{counted, date, how_released, named, no_record, span};
+use crate::command::wording::{counted, date, named, no_record};
 use crate::config::HistoryOf;
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::{ExitStatus, with_status};
+use crate::report::election::{how_released, span};
 use crate::report::log::{spoken, timestamp};
-use crate::text::{one_line, reason};
+use crate::text::one_line;
 
 mod json;
 mod svg;
@@ -38,7 +41,7 @@ const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 /// # Errors
 ///
 /// Kafka refuses permanently or does not answer, the log can't be read, or stdout or the file can't be written.
-pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
+pub fn main(history: &HistoryOf) -> Result<ExitStatus> {
     let HistoryOf { look, since, check, svg } = history;
     let since_ms = |now_ms: u64| since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
     let mut from_ms = since_ms(clock::wall_ms());
@@ -50,14 +53,14 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus, StartupError> {
         all = reading::run(read(history, from_ms))?;
     }
     if let Some(first) = all.first().filter(|_| !all.iter().any(|read| read.is_known)) {
-        return Err(StartupError::with(VACANT, no_record(&first.election, &first.others)));
+        return Err(with_status(VACANT, no_record(&first.election, &first.others)));
     }
     warn_of_clock(all.iter().filter_map(|read| read.history.observer().is_ahead_by(read_at())).max());
     let now = read_at();
     let shown: Vec<Shown<'_>> = all.iter().map(|read| Shown::of(read, by_broker(read, now), from_ms, *check)).collect();
     if let (Some(path), [Shown { read, at, rows, .. }]) = (svg, shown.as_slice()) {
         std::fs::write(path, svg::draw(&named(&read.election), rows, from_ms..at.wall_ms))
-            .map_err(|error| StartupError::new(format!("--svg {}: {}", path.display(), reason(&error))))?;
+            .with_context(|| format!("--svg {}", path.display()))?;
     }
     let (style, is_one) = (Style::of_stdout(), shown.len() == 1);
     let report_of = |one: &Shown<'_>| {
@@ -111,12 +114,12 @@ impl<'a> Shown<'a> {
 }
 
 /// Reads the whole journals, up to their ends when the reading begins.
-async fn read(history: &HistoryOf, from_ms: u64) -> Result<Vec<Read>, StartupError> {
+async fn read(history: &HistoryOf, from_ms: u64) -> Result<Vec<Read>> {
     let look = &history.look;
     let access = reading::access(&look.client)?;
     let place = match Place::find(&access, &look.election, look.timeout, |_| {}).await {
         Ok(place) => place,
-        Err(Unread::NoAnswer(why)) => return Err(StartupError::with(UNKNOWN, why)),
+        Err(Unread::NoAnswer(why)) => return Err(with_status(UNKNOWN, why)),
         Err(Unread::Refused(refusal)) => return Err(refusal),
     };
     if history.svg.is_some() {
@@ -125,12 +128,7 @@ async fn read(history: &HistoryOf, from_ms: u64) -> Result<Vec<Read>, StartupErr
     read_to_end(&mut place.read(&access)?, &place, look.timeout, from_ms).await
 }
 
-async fn read_to_end(
-    reading: &mut Reading,
-    place: &Place,
-    timeout: Duration,
-    from_ms: u64,
-) -> Result<Vec<Read>, StartupError> {
+async fn read_to_end(reading: &mut Reading, place: &Place, timeout: Duration, from_ms: u64) -> Result<Vec<Read>> {
     // The reading begins when all ends are known, since a hello in one partition may be about an election in another.
     let (mut ends, mut all, mut trouble) = (BTreeMap::new(), Vec::new(), None);
     while !reading.is_at_end() {
@@ -168,7 +166,7 @@ async fn read_to_end(
                     read.take_in(at, partition, &record, is_one_machine);
                 }
             }
-            Input::Timeout => return Err(StartupError::with(UNKNOWN, no_answer(timeout, trouble))),
+            Input::Timeout => return Err(with_status(UNKNOWN, no_answer(timeout, trouble))),
             Input::CaughtUp | Input::Up | Input::Warning(_) => {}
         }
     }
@@ -177,7 +175,7 @@ async fn read_to_end(
 }
 
 /// Reads on for a moment, if the timestamps don't tell whether the leaders are silent.
-async fn listen(reading: &mut Reading, all: &mut [Read], deadline: Time) -> Result<(), StartupError> {
+async fn listen(reading: &mut Reading, all: &mut [Read], deadline: Time) -> Result<()> {
     for read in &mut *all {
         read.history.caught_up();
     }
@@ -244,7 +242,7 @@ enum End<'a> {
     Leads,
     /// `--overlap`: another candidate has claimed while the job continued.
     Overlapped,
-    Released(&'a neli_proto::observer::Release),
+    Released(&'a neli_proto::leadership::Release),
     /// The leader fell silent: its lease is over, or it has missed three heartbeats.
     Silent,
     Unknown,

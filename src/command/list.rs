@@ -5,10 +5,12 @@ use std::io::{self, Write};
 use std::mem;
 use std::time::Duration;
 
+use anyhow::{Result, anyhow, bail};
 use neli::program::{Access, Elections, Examination, Layer, ReadRecord, Unreachable, clock, names, topics};
 use neli_proto::journal::Journal;
+use neli_proto::leadership::ReadAt;
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{GroupHellos, LastHello, Leadership, Observer, ReadAt};
+use neli_proto::observer::{GroupHellos, LastHello, Observer};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{Offset, Record};
 use neli_proto::time::millis;
@@ -19,9 +21,10 @@ use crate::command::reading::{
     self, Begin, ElectionKey, Reading, key_of_election, no_answer, read_at, read_last, warn_of_clock,
 };
 use crate::command::stdout;
-use crate::command::wording::{self, leadership, leadership_in_table, state};
+use crate::command::wording::{self, leadership_in_table};
 use crate::config::List;
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::{ExitStatus, with_status};
+use crate::report::election::{sentence, state};
 use crate::report::log::timestamp;
 use crate::text::{json, one_line};
 
@@ -96,7 +99,7 @@ struct Line<'a> {
 /// # Errors
 ///
 /// Kafka refuses permanently or does not answer, a log can't be read, or stdout can't be written.
-pub fn main(list: &List) -> Result<ExitStatus, StartupError> {
+pub fn main(list: &List) -> Result<ExitStatus> {
     let (found, unread) = reading::run(find(list))?;
     let at = read_at();
     let rows = found.iter().flat_map(|found| found.elections.values());
@@ -107,18 +110,18 @@ pub fn main(list: &List) -> Result<ExitStatus, StartupError> {
         lines.filter(|line| list.group.as_deref().is_none_or(|group| group == line.group)).collect();
     if let (Some(group), true) = (list.group.as_ref().filter(|_| lines.is_empty()), unread.is_empty()) {
         let groups = found.iter().flat_map(|found| found.elections.keys()).map(|name| name.group.clone()).collect();
-        return Err(StartupError::with(VACANT, no_election(group, list.topic.as_deref(), &groups)));
+        return Err(with_status(VACANT, no_election(group, list.topic.as_deref(), &groups)));
     }
     let text = if list.json { lines.iter().map(|line| json(line) + "\n").collect() } else { table(&lines) };
     stdout::written(io::stdout().write_all(text.as_bytes()))?;
     if unread.is_empty() {
         return Ok(ExitStatus::Success);
     }
-    Err(StartupError::with(UNKNOWN, format!("not all could be read: {}", unread.join("; "))))
+    Err(with_status(UNKNOWN, format!("not all could be read: {}", unread.join("; "))))
 }
 
 /// The elections that were found, and the partitions that could not be read.
-async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
+async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>)> {
     let access = reading::access(&list.client)?;
     let all = all_topics(&access, list.timeout)?;
     let is_meant = |name: &str| list.topic.as_deref().map_or(name.ends_with(SUFFIX), |topic| topic == name);
@@ -127,7 +130,7 @@ async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
         .filter(|(name, _)| is_meant(name))
         .flat_map(|(name, count)| (0..*count).map(move |partition| (name.clone(), partition)));
     if let Some(topic) = list.topic.as_ref().filter(|topic| !all.iter().any(|(name, _)| name == *topic)) {
-        return Err(StartupError::new(format!("topic \"{topic}\" does not exist")));
+        bail!("topic \"{topic}\" does not exist");
     }
     let (mut ahead, mut found, mut unread) = (VecDeque::new(), Vec::new(), Vec::new());
     loop {
@@ -152,18 +155,18 @@ async fn find(list: &List) -> Result<(Vec<Found>, Vec<String>), StartupError> {
 }
 
 /// The topics with their numbers of partitions. A login or a certificate that is refused is known long before the time limit.
-fn all_topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>, StartupError> {
-    let no_answer = |why| StartupError::with(UNKNOWN, no_answer(timeout, Some(why)));
+fn all_topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>> {
+    let no_answer = |why| with_status(UNKNOWN, no_answer(timeout, Some(why)));
     let until = clock::now() + timeout;
     let is_reached = Examination::start(access, None, timeout).map(drop);
     match (is_reached, until.since(clock::now())) {
-        (Err(Unreachable { layer: Layer::Login | Layer::Tls | Layer::Cluster, why }), _) => Err(StartupError::new(why)),
+        (Err(Unreachable { layer: Layer::Login | Layer::Tls | Layer::Cluster, why }), _) => Err(anyhow!(why)),
         (Err(Unreachable { why, .. }), Duration::ZERO) => Err(no_answer(why)),
         (Ok(()) | Err(_), left) => topics(access, left).map_err(|why| no_answer(why.to_string())),
     }
 }
 
-async fn read(mut reading: Reading, list: &List, topic: &str, partition: i32) -> Result<Found, StartupError> {
+async fn read(mut reading: Reading, list: &List, topic: &str, partition: i32) -> Result<Found> {
     let (mut elections, mut hellos, mut latest_ms) = (Observers::new(), Hellos::new(), None);
     let begin = read_last(&mut reading, SPAN, list.timeout, |at, record, begin| {
         latest_ms = latest_ms.max(record.written_ms.filter(|_| record.is_brokers_time));
@@ -261,14 +264,7 @@ fn stamp(found: &mut [Found]) {
 
 fn line<'a>(found: &'a Found, name: &'a Name, observer: &'a Observer, at: ReadAt) -> Line<'a> {
     let current = observer.leadership(at);
-    let (leader, age) = match current {
-        Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } | Leadership::Silent { leader, .. } => {
-            (Some(leader), Some(observer.age(leader.last_record, at)))
-        }
-        Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown => {
-            (None, None)
-        }
-    };
+    let leader = current.leader();
     Line {
         ts: timestamp(at.wall_ms),
         group: &name.group,
@@ -276,10 +272,10 @@ fn line<'a>(found: &'a Found, name: &'a Name, observer: &'a Observer, at: ReadAt
         topic: &found.topic,
         partition: found.partition,
         state: state(current),
-        why: Some(leadership(current)).filter(|_| !matches!(current, Leadership::Led { .. })),
+        why: (!current.is_led()).then(|| sentence(current).to_string()),
         leader: leader.map(|leader| leader.shown().to_owned()),
         term: leader.map(|leader| leader.term),
-        heartbeat_age_ms: age.map(millis),
+        heartbeat_age_ms: leader.map(|leader| millis(observer.age(leader.last_record, at))),
         standbys: observer.standbys(at).len(),
         shown: leadership_in_table(current),
     }

@@ -4,6 +4,7 @@
 
 use std::io::Write;
 
+use anyhow::{Context as _, Result, bail};
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -12,8 +13,8 @@ use crate::cli;
 use crate::cli::options::ELECTION;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::command::stdout;
-use crate::exit::{ExitStatus, StartupError, TABLE};
-use crate::text::{quoted, reason};
+use crate::exit::{ExitStatus, TABLE};
+use crate::text::quoted;
 
 const TEMPLATE: &str = include_str!("../../man/neli-run.1.in");
 
@@ -22,17 +23,17 @@ const TEMPLATE: &str = include_str!("../../man/neli-run.1.in");
 /// # Errors
 ///
 /// There is no such subcommand, the page can't be generated (tests show that this does not happen), or stdout can't be written.
-pub fn main(args: &ParsedArgs) -> Result<ExitStatus, StartupError> {
+pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let page = if let Some(name) = args.words("SUBCOMMAND").pop() {
         let Some(subcommand) = pages().find(|subcommand| name == subcommand.get_name()) else {
             let names: Vec<String> = pages().map(|subcommand| subcommand.get_name().to_owned()).collect();
-            return Err(StartupError::new(format!("{}: must be one of {}", quoted(&name), names.join(", "))));
+            bail!("{}: must be one of {}", quoted(&name), names.join(", "));
         };
         page_of(&subcommand)
     } else {
         page()
     };
-    let page = page.map_err(|error| StartupError::new(format!("the manual can't be drawn: {}", reason(&error))))?;
+    let page = page.context("the manual can't be drawn")?;
     stdout::written(std::io::stdout().write_all(page.as_bytes()))
 }
 

@@ -5,20 +5,20 @@ use std::future::Future;
 use std::io;
 use std::mem;
 
+use anyhow::{Context as _, Result, anyhow, bail};
 use neli::program::{
     Access, Brokers, Client, Elections, IfMissing, KafkaEvent, ReadRecord, Reader, SessionEvent, Source, clock,
     embedded,
 };
 use neli_proto::candidate::Event;
 use neli_proto::journal::Origin;
+use neli_proto::leadership::ReadAt;
 use neli_proto::listener::{CutSigns, HistoryCut};
-use neli_proto::observer::ReadAt;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::exit::StartupError;
 use crate::process::timer::Timer;
 use crate::text::reason;
 
@@ -90,7 +90,7 @@ struct Progress {
 ///
 /// # Errors
 /// The future's error; or the process has no free descriptor.
-pub(super) fn run<T, E: From<StartupError>>(waits: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+pub(super) fn run<T, E: From<anyhow::Error>>(waits: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
     runtime.map_err(|error| cannot_wait(&error))?.block_on(waits)
 }
@@ -99,7 +99,7 @@ pub(super) fn run<T, E: From<StartupError>>(waits: impl Future<Output = Result<T
 ///
 /// # Errors
 /// The process has no free descriptor.
-pub(super) fn timer() -> Result<Timer, StartupError> {
+pub(super) fn timer() -> Result<Timer> {
     Timer::new().map_err(|error| cannot_wait(&error))
 }
 
@@ -113,13 +113,12 @@ pub(super) fn read_at() -> ReadAt {
 /// # Errors
 ///
 /// `--embedded`, and no such broker runs.
-pub(super) fn access(client: &Client) -> Result<Access, StartupError> {
+pub(super) fn access(client: &Client) -> Result<Access> {
     match &client.brokers {
         Brokers::At(bootstrap) => Ok(Access::at(bootstrap, &client.properties)),
         Brokers::Embedded => {
             let found = embedded::BrokerFinder::of_user().and_then(|finder| finder.find());
-            let connection =
-                found.map_err(|error| StartupError::new(format!("--embedded: {NO_BROKER} ({})", reason(&error))))?;
+            let connection = found.map_err(|error| anyhow!("--embedded: {NO_BROKER} ({})", reason(&error)))?;
             Ok(Access::embedded(&connection, &client.properties))
         }
     }
@@ -127,8 +126,8 @@ pub(super) fn access(client: &Client) -> Result<Access, StartupError> {
 
 const NO_BROKER: &str = "no broker runs for this user; a candidate with --embedded starts one";
 
-fn cannot_wait(error: &io::Error) -> StartupError {
-    StartupError::new(format!("events can't be waited for: {}", reason(error)))
+fn cannot_wait(error: &io::Error) -> anyhow::Error {
+    anyhow!("events can't be waited for: {}", reason(error))
 }
 
 impl Reading {
@@ -142,7 +141,7 @@ impl Reading {
         elections: &Elections,
         partitions: impl IntoIterator<Item = i32>,
         counted: Option<i32>,
-    ) -> Result<Self, StartupError> {
+    ) -> Result<Self> {
         let (sender, events) = channel(WAITING);
         let partitions: BTreeSet<i32> = partitions.into_iter().collect();
         let source = Source {
@@ -192,7 +191,7 @@ impl Reading {
     }
 
     /// Starts again: asks for the first and the next offset of each log.
-    fn begin_anew(&mut self) -> Result<(), StartupError> {
+    fn begin_anew(&mut self) -> Result<()> {
         self.number += 1;
         self.progress.values_mut().for_each(|progress| *progress = Progress::default());
         self.reader = start(&self.source, self.number, &self.sender)?;
@@ -204,7 +203,7 @@ impl Reading {
     /// # Errors
     ///
     /// Kafka refuses permanently, or the log can't be read.
-    pub(super) async fn next(&mut self, due: Option<Time>) -> Result<Input, StartupError> {
+    pub(super) async fn next(&mut self, due: Option<Time>) -> Result<Input> {
         loop {
             if let Some(input) = self.try_next()? {
                 return Ok(input);
@@ -232,7 +231,7 @@ impl Reading {
     /// # Errors
     ///
     /// As for [`next`](Self::next).
-    pub(super) fn try_next(&mut self) -> Result<Option<Input>, StartupError> {
+    pub(super) fn try_next(&mut self) -> Result<Option<Input>> {
         loop {
             match self.events.try_recv() {
                 Ok(event) => {
@@ -246,7 +245,7 @@ impl Reading {
         }
     }
 
-    fn input(&mut self, event: KafkaEvent) -> Result<Option<Input>, StartupError> {
+    fn input(&mut self, event: KafkaEvent) -> Result<Option<Input>> {
         Ok(Some(match event {
             KafkaEvent::Partitions(partitions) => {
                 self.partitions = Some(partitions);
@@ -287,10 +286,10 @@ impl Reading {
         }))
     }
 
-    fn input_of_process(&mut self, event: SessionEvent) -> Result<Option<Input>, StartupError> {
+    fn input_of_process(&mut self, event: SessionEvent) -> Result<Option<Input>> {
         Ok(Some(match event {
             SessionEvent::Down { .. } if self.is_embedded() => {
-                return Err(StartupError::new("the embedded broker is gone, and its journal with it"));
+                bail!("the embedded broker is gone, and its journal with it");
             }
             SessionEvent::Down { error } => {
                 self.is_down = true;
@@ -299,7 +298,7 @@ impl Reading {
             // A first answer without an outage before it is not reported.
             SessionEvent::Up if !mem::take(&mut self.is_down) => return Ok(None),
             SessionEvent::Up => Input::Up,
-            SessionEvent::Refused { error } => return Err(StartupError::new(error)),
+            SessionEvent::Refused { error } => bail!(error),
             SessionEvent::Warning(warning) => Input::Warning(warning),
             // A reader alone reports none of these.
             SessionEvent::AppendRefused { .. }
@@ -317,9 +316,9 @@ impl Reading {
     }
 
     /// The error that the history was cut meanwhile.
-    pub(super) fn history_cut(&self) -> StartupError {
+    pub(super) fn history_cut(&self) -> anyhow::Error {
         let topic = &self.source.elections.topic;
-        StartupError::new(format!("topic {topic}: its history was cut or made anew meanwhile; run the command again"))
+        anyhow!("topic {topic}: its history was cut or made anew meanwhile; run the command again")
     }
 }
 
@@ -332,15 +331,14 @@ pub(super) fn origin(from: Offset, start: Offset) -> Origin {
     }
 }
 
-fn start(source: &Source, number: u32, sender: &Sender<KafkaEvent>) -> Result<Reader, StartupError> {
-    Reader::start(source.clone(), number, sender.clone())
-        .map_err(|error| StartupError::new(format!("no thread for the reader: {}", reason(&error))))
+fn start(source: &Source, number: u32, sender: &Sender<KafkaEvent>) -> Result<Reader> {
+    Reader::start(source.clone(), number, sender.clone()).context("no thread for the reader")
 }
 
-fn undecodable(offset: Offset, error: &str) -> StartupError {
-    StartupError::new(format!("the records from offset {offset} on can't be decoded: {error}"))
+fn undecodable(offset: Offset, error: &str) -> anyhow::Error {
+    anyhow!("the records from offset {offset} on can't be decoded: {error}")
 }
 
-fn gone() -> StartupError {
-    StartupError::new("the reader's threads are gone")
+fn gone() -> anyhow::Error {
+    anyhow!("the reader's threads are gone")
 }

@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
+use anyhow::{Result, anyhow, bail};
 use neli::program::{Access, ElectionId, Elections, KafkaEvent, Producer, SessionEvent, clock};
 use neli_proto::record::{Body, Record};
 use nix::unistd::{User, gethostname, getuid};
@@ -12,7 +13,7 @@ use tokio::sync::mpsc::channel;
 use crate::command::reading::{self, Place, Reading, Seen, Unread, observe};
 use crate::command::stdout;
 use crate::config::Look;
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::{ExitStatus, with_status};
 use crate::text::{json, one_line};
 
 /// The capacity of the queue of reports about one record.
@@ -34,7 +35,7 @@ pub(super) struct Answer<L> {
 
 /// Prints the answers: the JSON lines if there are any, otherwise the sentences; those without success are an error. The exit status is the worst
 /// of them.
-pub(super) fn answered<L: Serialize>(answers: &[Answer<L>]) -> Result<ExitStatus, StartupError> {
+pub(super) fn answered<L: Serialize>(answers: &[Answer<L>]) -> Result<ExitStatus> {
     let worst =
         answers.iter().map(|answer| answer.status).max_by_key(|status| status.code()).unwrap_or(ExitStatus::Success);
     let text = |answer: &Answer<L>| match &answer.line {
@@ -45,7 +46,7 @@ pub(super) fn answered<L: Serialize>(answers: &[Answer<L>]) -> Result<ExitStatus
     stdout::written(io::stdout().write_all(text.as_bytes()))?;
     let is_error = |answer: &&Answer<L>| answer.line.is_none() && answer.status != ExitStatus::Success;
     let errors: Vec<&str> = answers.iter().filter(is_error).map(|answer| answer.sentence.as_str()).collect();
-    if errors.is_empty() { Ok(worst) } else { Err(StartupError::with(worst, errors.join("; "))) }
+    if errors.is_empty() { Ok(worst) } else { Err(with_status(worst, errors.join("; "))) }
 }
 
 /// An election that was read; the reading continues.
@@ -60,7 +61,7 @@ pub(super) struct SeenElection {
 pub(super) async fn see(access: &Access, place: Place, timeout: Duration) -> Result<SeenElection, Unread> {
     let mut reading = place.read(access)?;
     let seen = observe(&mut reading, &place, timeout).await?.pop();
-    let seen = seen.ok_or_else(|| StartupError::new("no election was read"))?;
+    let seen = seen.ok_or_else(|| anyhow!("no election was read"))?;
     Ok(SeenElection { place, reading, seen })
 }
 
@@ -112,11 +113,11 @@ pub(super) async fn append(
     election: &ElectionId,
     timeout: Duration,
     record: KeyedRecord,
-) -> Result<Appended, StartupError> {
+) -> Result<Appended> {
     let (sender, mut reports) = channel(REPORTS);
     let timeout = timeout.min(LONGEST_DELIVERY);
-    let producer = Producer::start(access, &Elections::from(election), timeout, sender).map_err(StartupError::new)?;
-    producer.send(election, Some(0), &record.key, record.value.as_deref()).map_err(StartupError::new)?;
+    let producer = Producer::start(access, &Elections::from(election), timeout, sender)?;
+    producer.send(election, Some(0), &record.key, record.value.as_deref())?;
     let mut timer = reading::timer()?;
     let (mut trouble, mut failed) = (None, None);
     loop {
@@ -127,7 +128,7 @@ pub(super) async fn append(
         };
         match report {
             Some(KafkaEvent::Delivered { .. }) => return Ok(Appended::Yes),
-            Some(KafkaEvent::Process(SessionEvent::Refused { error })) => return Err(StartupError::new(error)),
+            Some(KafkaEvent::Process(SessionEvent::Refused { error })) => bail!(error),
             Some(KafkaEvent::Process(SessionEvent::AppendRefused { error })) => trouble = Some(error),
             Some(KafkaEvent::NotDelivered { error, may_be_in_log, .. }) => {
                 failed = Some((trouble.take().unwrap_or(error), may_be_in_log));
@@ -135,7 +136,7 @@ pub(super) async fn append(
             }
             Some(_) => {}
             None => {
-                let (why, may_be_in_log) = failed.ok_or_else(|| StartupError::new("the producer is gone"))?;
+                let (why, may_be_in_log) = failed.ok_or_else(|| anyhow!("the producer is gone"))?;
                 return Ok(if may_be_in_log { Appended::Unknown { why } } else { Appended::No { why } });
             }
         }

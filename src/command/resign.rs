@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
+use anyhow::Result;
 use neli::program::{Access, ElectionId, Elections, clock};
 use neli_proto::journal::View;
+use neli_proto::leadership::{Leader, Leadership, Receipt};
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{Leader, Leadership, NoRoom, Receipt, Standby};
+use neli_proto::observer::{NoRoom, Standby};
 use neli_proto::record::{Body, Offset, What, question};
 use neli_proto::time::{Time, millis};
 use serde::Serialize;
 
 use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, read_at};
 use crate::command::request::{Answer, Appended, KeyedRecord, SeenElection, answered, append, operator, record, see};
-use crate::command::wording::{leadership, named, nobody_has_room, span};
+use crate::command::wording::{named, nobody_has_room};
 use crate::config::Resign;
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::{ExitStatus, line_of};
+use crate::report::election::{sentence, span};
 use crate::report::log::{spoken, timestamp};
 
 /// The result of a request.
@@ -95,7 +98,7 @@ struct Line {
 /// # Errors
 ///
 /// Kafka refuses permanently, the log can't be read, or stdout can't be written; and every unsuccessful result, with its own status.
-pub fn main(resign: &Resign) -> Result<ExitStatus, StartupError> {
+pub fn main(resign: &Resign) -> Result<ExitStatus> {
     let handovers = reading::run(hand_over(resign))?;
     let are_many = handovers.len() > 1;
     let answer = |Handover { election, outcome, sentence, from, to, gap }: Handover| {
@@ -126,7 +129,7 @@ impl Handover {
 }
 
 /// Hands over the role, or with `--all-roles` one role after the other.
-async fn hand_over(resign: &Resign) -> Result<Vec<Handover>, StartupError> {
+async fn hand_over(resign: &Resign) -> Result<Vec<Handover>> {
     let Resign { look, all_roles, .. } = resign;
     let access = reading::access(&look.client)?;
     let place = match Place::find(&access, &look.election, look.timeout, |_| {}).await {
@@ -146,7 +149,7 @@ async fn hand_over(resign: &Resign) -> Result<Vec<Handover>, StartupError> {
             (Ok(handover), _) => handovers.push(handover),
             // What was done before is to be printed.
             (Err(refusal), Some(election)) if !handovers.is_empty() => {
-                handovers.push(Handover::unknown(&election, &refusal.to_string()));
+                handovers.push(Handover::unknown(&election, &line_of(&refusal)));
                 break;
             }
             (Err(refusal), _) => return Err(refusal),
@@ -155,7 +158,7 @@ async fn hand_over(resign: &Resign) -> Result<Vec<Handover>, StartupError> {
     Ok(handovers)
 }
 
-async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result<Handover, StartupError> {
+async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result<Handover> {
     let Resign { look, force, reason, .. } = resign;
     let election = place.one("")?.clone();
     let SeenElection { place, mut reading, mut seen } = match see(access, place, look.timeout).await {
@@ -165,13 +168,11 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
     };
     let (at, election) = (read_at(), &election);
     let current = seen.observer.leadership(at);
-    let from = match current {
-        Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } => Party::of(leader),
-        Leadership::Unknown => return Ok(Handover::none(election, ResignOutcome::Unknown, None, leadership(current))),
-        Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            let sentence = seen.no_record().unwrap_or_else(|| leadership(current));
-            return Ok(Handover::none(election, ResignOutcome::Vacant, None, sentence));
-        }
+    let Some(from) = current.may_lead().map(Party::of) else {
+        let outcome = if current.is_unknown() { ResignOutcome::Unknown } else { ResignOutcome::Vacant };
+        let no_record = seen.no_record().filter(|_| current.is_vacant());
+        let sentence = no_record.unwrap_or_else(|| sentence(current).to_string());
+        return Ok(Handover::none(election, outcome, None, sentence));
     };
     if seen.observer.standbys(at).is_empty() && !force {
         let sentence = format!("{} leads, and nobody stands by; --force asks it to stand down anyway", from.name);
@@ -214,12 +215,7 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
 
 /// Asks the candidates for a sign of life. Returns whether a standby gives one in time: a standby that has died counts as one for 75 s, and the
 /// leader's job would be stopped for nobody. A candidate of an earlier version does not answer, but says hello every 30 s.
-async fn answers(
-    access: &Access,
-    reading: &mut Reading,
-    seen: &mut Seen,
-    timeout: Duration,
-) -> Result<bool, StartupError> {
+async fn answers(access: &Access, reading: &mut Reading, seen: &mut Seen, timeout: Duration) -> Result<bool> {
     let asked = clock::now();
     let of_hellos = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..seen.election.clone() };
     let record = KeyedRecord { key: seen.election.hello_key(), value: Some(question(&operator())) };
@@ -266,7 +262,7 @@ fn gap(released: Receipt, next: &Leader) -> Duration {
 }
 
 /// Waits for another leader, and measures the time without a leader.
-async fn successor(reading: &mut Reading, seen: &mut Seen, asked: Asked<'_>) -> Result<Handover, StartupError> {
+async fn successor(reading: &mut Reading, seen: &mut Seen, asked: Asked<'_>) -> Result<Handover> {
     let Asked { election, from, timeout, until } = asked;
     let mut released = None;
     loop {

@@ -3,22 +3,23 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use anyhow::Result;
 use neli::program::{ElectionId, clock};
 use neli_proto::journal::{EarlierJob, View};
+use neli_proto::leadership::{Leader, Leadership, ReadAt};
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{KnownCandidate, Leader, Leadership, NoRoom, Observer, ReadAt, Standby};
+use neli_proto::observer::{KnownCandidate, NoRoom, Observer, Standby};
 use neli_proto::record::JobState;
 use neli_proto::time::Time;
 
 use crate::command::page::{Page, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at, take_in, warn_of_clock};
 use crate::command::screen::{self, Screen};
-use crate::command::wording::{
-    asked_by, counted, date, groups, leadership, leadership_in_table, named, nobody_has_room, span,
-};
+use crate::command::wording::{counted, date, groups, leadership_in_table, named, nobody_has_room};
 use crate::command::{status::json::Line, status::run::LastRun, stdout};
 use crate::config::{Look, StatusOf};
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::{ExitStatus, with_status};
+use crate::report::election::{asked_by, sentence, span};
 use crate::report::log::spoken;
 use crate::text::one_line;
 
@@ -41,7 +42,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Kafka refuses permanently, the log can't be read, or stdout can't be written.
-pub fn main(status: &StatusOf) -> Result<ExitStatus, StartupError> {
+pub fn main(status: &StatusOf) -> Result<ExitStatus> {
     if let Some(key) = &status.key {
         return key::main(&status.look, key);
     }
@@ -52,11 +53,11 @@ pub fn main(status: &StatusOf) -> Result<ExitStatus, StartupError> {
 ///
 /// # Errors
 /// As for [`main`].
-pub(super) fn live(look: &Look) -> Result<ExitStatus, StartupError> {
+pub(super) fn live(look: &Look) -> Result<ExitStatus> {
     shown(look, true)
 }
 
-fn shown(look: &Look, is_live: bool) -> Result<ExitStatus, StartupError> {
+fn shown(look: &Look, is_live: bool) -> Result<ExitStatus> {
     match reading::run(show(look, is_live)) {
         Ok(status) => Ok(status),
         Err(Ended::Refused(Unread::Refused(refusal))) => Err(refusal),
@@ -65,9 +66,7 @@ fn shown(look: &Look, is_live: bool) -> Result<ExitStatus, StartupError> {
             stdout::written(io::stdout().write_all(line.as_bytes()))?;
             Ok(UNKNOWN)
         }
-        Err(Ended::Refused(Unread::NoAnswer(why))) => {
-            Err(StartupError::with(UNKNOWN, format!("can't tell who leads: {why}")))
-        }
+        Err(Ended::Refused(Unread::NoAnswer(why))) => Err(with_status(UNKNOWN, format!("can't tell who leads: {why}"))),
         Err(Ended::Stdout(error)) => stdout::written(Err(error)),
     }
 }
@@ -78,8 +77,8 @@ enum Ended {
     Stdout(io::Error),
 }
 
-impl From<StartupError> for Ended {
-    fn from(refusal: StartupError) -> Self {
+impl From<anyhow::Error> for Ended {
+    fn from(refusal: anyhow::Error) -> Self {
         Self::Refused(refusal.into())
     }
 }
@@ -234,14 +233,7 @@ fn table(all: &[Snapshot<'_>], style: Style) -> String {
     let cells: Vec<[String; 4]> = all
         .iter()
         .map(|snapshot| {
-            let term = match snapshot.leadership {
-                Leadership::Led { leader, .. }
-                | Leadership::Overdue { leader, .. }
-                | Leadership::Silent { leader, .. } => leader.term.to_string(),
-                Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown => {
-                    "-".to_owned()
-                }
-            };
+            let term = snapshot.leadership.leader().map_or_else(|| "-".to_owned(), |leader| leader.term.to_string());
             let role = one_line(&snapshot.election.label());
             let state = snapshot.with_room(leadership_in_table(snapshot.leadership));
             [role, term, snapshot.standbys.len().to_string(), one_line(&state)]
@@ -271,23 +263,23 @@ impl<'a> Snapshot<'a> {
         let (election, observer) = (&seen.election, &seen.observer);
         let (leadership, standbys) = (observer.leadership(at), observer.standbys(at));
         let roles = mapping.map_or(1, Mapping::count);
-        let no_room = NoRoom::of(&standbys, roles).filter(|_| is_vacant(leadership));
+        let no_room = NoRoom::of(&standbys, roles).filter(|_| leadership.is_vacant());
         Self { election, seen, observer, mapping, last_run, at, leadership, standbys, no_room }
     }
 
     fn status(&self) -> ExitStatus {
-        match self.leadership {
-            Leadership::Led { .. } => LED,
-            Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-                VACANT
-            }
-            Leadership::Overdue { .. } | Leadership::Unknown => UNKNOWN,
+        if self.leadership.is_led() {
+            LED
+        } else if self.leadership.is_vacant() {
+            VACANT
+        } else {
+            UNKNOWN
         }
     }
 
     /// The leader, or why there is none.
     fn sentence(&self) -> String {
-        self.with_room(leadership(self.leadership))
+        self.with_room(sentence(self.leadership).to_string())
     }
 
     /// The sentence, and that no standby may lead this role too, if so.
@@ -297,12 +289,12 @@ impl<'a> Snapshot<'a> {
     }
 
     fn tone(&self) -> Tone {
-        match self.leadership {
-            Leadership::Led { .. } => Tone::Good,
-            Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-                Tone::Bad
-            }
-            Leadership::Overdue { .. } | Leadership::Unknown => Tone::Unknown,
+        if self.leadership.is_led() {
+            Tone::Good
+        } else if self.leadership.is_vacant() {
+            Tone::Bad
+        } else {
+            Tone::Unknown
         }
     }
 
@@ -335,7 +327,7 @@ impl<'a> Snapshot<'a> {
             Leadership::NeverLed if !self.observer.has_read_anything() && !self.seen.others.groups.is_empty() => {
                 page.row("groups", &format!("this topic has {}", groups(&self.seen.others.groups)));
             }
-            Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown => {
+            Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown(_) => {
                 claimable.rows(&mut page);
             }
         }
@@ -363,7 +355,7 @@ impl<'a> Snapshot<'a> {
 
     fn job(&self, leader: &Leader) -> String {
         let Some(job) = leader.job else { return "not started yet".to_owned() };
-        let is_known = matches!(self.leadership, Leadership::Led { .. });
+        let is_known = self.leadership.is_led();
         let since = job.since_ms.map_or_else(String::new, |since_ms| {
             let since = Duration::from_millis(since_ms);
             let more = if is_known { self.observer.age(leader.last_record, self.at) } else { Duration::ZERO };
@@ -403,8 +395,7 @@ impl<'a> Snapshot<'a> {
     }
 
     fn candidates(&self, page: &mut Page, most: usize) {
-        let may_lead = matches!(self.leadership, Leadership::Led { .. } | Leadership::Overdue { .. });
-        let leader = self.observer.leaders_hello().filter(|_| may_lead);
+        let leader = self.observer.leaders_hello().filter(|_| self.leadership.may_lead().is_some());
         if let Some(leader) = leader {
             page.row("leader", &describe(leader).join(", "));
         }
@@ -451,13 +442,6 @@ fn with_changes(rows: usize, changes: &[String], standbys: usize, page: impl Fn(
     text.push('\n');
     text.extend(last.map(|line| format!("{line}\n")));
     text
-}
-
-const fn is_vacant(leadership: Leadership<'_>) -> bool {
-    match leadership {
-        Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => true,
-        Leadership::Led { .. } | Leadership::Overdue { .. } | Leadership::Unknown => false,
-    }
 }
 
 /// Settings that may differ between candidates.

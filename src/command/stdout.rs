@@ -2,8 +2,9 @@
 
 use std::io::{self, ErrorKind, Write};
 
-use crate::exit::{ExitStatus, StartupError};
-use crate::text::reason;
+use anyhow::{Context as _, Result};
+
+use crate::exit::ExitStatus;
 
 /// Success, if `written` is no error.
 ///
@@ -11,11 +12,9 @@ use crate::text::reason;
 ///
 /// stdout can't be written (a full disk), as with coreutils. A reader that has closed the pipe is no error, because it needs no more
 /// output.
-pub fn written(written: io::Result<()>) -> Result<ExitStatus, StartupError> {
+pub fn written(written: io::Result<()>) -> Result<ExitStatus> {
     match written.and_then(|()| io::stdout().flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(StartupError::new(format!("stdout: {}", reason(&error))))
-        }
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("stdout"),
         Ok(()) | Err(_) => Ok(ExitStatus::Success),
     }
 }

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::Range;
 
+use anyhow::{Result, anyhow, bail};
 use neli::program::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
+use neli_proto::leadership::ReadAt;
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::observer::ReadAt;
 use neli_proto::record::Offset;
 use neli_proto::time::{Time, millis};
 
@@ -18,7 +19,7 @@ use crate::command::status;
 use crate::command::watch::account::{Account, Position, Shown};
 use crate::command::wording::no_record;
 use crate::config::{Look, Watch, WatchFrom};
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::{ExitStatus, with_status};
 use crate::text::{one_line, reason};
 
 mod account;
@@ -34,7 +35,7 @@ const RUN_UP: Offset = 10_000;
 /// # Errors
 /// Kafka refuses permanently, `--from` is behind the end, the history was cut or can't be decoded, or stdout can't be
 /// written.
-pub fn main(watch: &Watch) -> Result<ExitStatus, StartupError> {
+pub fn main(watch: &Watch) -> Result<ExitStatus> {
     let wants_lines = watch.json || watch.has_hellos || watch.until_end || watch.from.is_some();
     if !wants_lines && screen::is_drawable() {
         let Watch { election, client, json, timeout, .. } = watch.clone();
@@ -45,14 +46,14 @@ pub fn main(watch: &Watch) -> Result<ExitStatus, StartupError> {
         Ok(()) => Ok(ExitStatus::Success),
         // A closed pipe is no error; a full disk is one.
         Err(Obstacle::Stdout(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitStatus::Success),
-        Err(Obstacle::Stdout(error)) => Err(StartupError::new(format!("stdout: {}", reason(&error)))),
+        Err(Obstacle::Stdout(error)) => Err(anyhow!("stdout: {}", reason(&error))),
         Err(Obstacle::Refused(refusal)) => Err(refusal),
     }
 }
 
 /// The reason for an early end of the display.
 enum Obstacle {
-    Refused(StartupError),
+    Refused(anyhow::Error),
     Stdout(io::Error),
 }
 
@@ -62,8 +63,8 @@ impl From<io::Error> for Obstacle {
     }
 }
 
-impl From<StartupError> for Obstacle {
-    fn from(refusal: StartupError) -> Self {
+impl From<anyhow::Error> for Obstacle {
+    fn from(refusal: anyhow::Error) -> Self {
         Self::Refused(refusal)
     }
 }
@@ -132,7 +133,7 @@ struct Show<'a> {
 }
 
 impl<'a> Show<'a> {
-    fn new(watch: &'a Watch, place: &'a Place) -> Result<Self, StartupError> {
+    fn new(watch: &'a Watch, place: &'a Place) -> Result<Self> {
         let partitions: BTreeSet<i32> = place.elections.iter().map(|election| election.partition).collect();
         if let (Some(WatchFrom::Offset(offset)), 2..) = (watch.from, partitions.len()) {
             place.one(&format!("--from {offset} is in one partition, and --role says in which"))?;
@@ -155,7 +156,7 @@ impl<'a> Show<'a> {
         elections.filter(move |(election, _)| election.partition == partition)
     }
 
-    fn handle(&mut self, reading: &mut Reading, input: Input) -> Result<(), StartupError> {
+    fn handle(&mut self, reading: &mut Reading, input: Input) -> Result<()> {
         let at = read_at();
         match input {
             Input::Cut => return Err(reading.history_cut()),
@@ -212,13 +213,13 @@ impl<'a> Show<'a> {
     }
 
     /// Begins the output, since the bounds of all logs are known.
-    fn begin(&mut self, reading: &mut Reading) -> Result<(), StartupError> {
+    fn begin(&mut self, reading: &mut Reading) -> Result<()> {
         for election in &self.place.elections {
             let Some((asked, Range { start, end })) = self.ends.get(&election.partition) else { continue };
             let first = match self.watch.from.unwrap_or(WatchFrom::End) {
                 WatchFrom::End => *end,
                 WatchFrom::Offset(offset) if offset > *end => {
-                    return Err(StartupError::new(format!("--from {offset}: must be at most {end}, the log's end")));
+                    bail!("--from {offset}: must be at most {end}, the log's end");
                 }
                 WatchFrom::Offset(offset) => offset.max(*start),
                 WatchFrom::Since(_) | WatchFrom::Start => *start,
@@ -266,8 +267,8 @@ impl<'a> Show<'a> {
 }
 
 /// The error for a Kafka that has not answered in time at the start.
-fn unknown(why: &str) -> StartupError {
-    StartupError::with(UNKNOWN, format!("can't tell who leads: {why}"))
+fn unknown(why: &str) -> anyhow::Error {
+    with_status(UNKNOWN, format!("can't tell who leads: {why}"))
 }
 
 fn say_outage(error: &str) {

@@ -1,17 +1,16 @@
 //! The sentences about an election, the same in every command.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use neli::program::ElectionId;
-use neli_proto::observer::{
-    Change, Job, Leader, Leadership, NoRoom, Observer, OverlappedJob, Release, Request, Silence,
-};
+use neli_proto::leadership::{Job, Leader, Leadership};
+use neli_proto::observer::{Change, NoRoom, Observer, OverlappedJob, Silence};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, What};
 
 use crate::command::reading::Others;
-use crate::report::log::{self, because, spoken};
+use crate::report::election::{how_released, sentence, span};
+use crate::report::log::{self, spoken};
 
 /// A time of the day, in UTC, without its milliseconds: `05:40:50Z`.
 pub(super) fn time_of_day(ms: u64) -> String {
@@ -21,23 +20,6 @@ pub(super) fn time_of_day(ms: u64) -> String {
 /// A date and time, in UTC, without its milliseconds: `2026-01-31 05:40:50Z`.
 pub(super) fn date(ms: u64) -> String {
     log::to_the_second(ms).replace('T', " ")
-}
-
-/// A duration for comparison: `400ms`, `4.2s`, `108s`, `14m 3s`, `3h 12m`, `5d 3h`.
-pub(super) fn span(span: Duration) -> String {
-    let seconds = span.as_secs();
-    match seconds {
-        0 => format!("{}ms", span.as_millis()),
-        1..10 => spoken(Duration::from_millis(u64::from(span.subsec_millis()) / 100 * 100 + seconds * 1_000)),
-        10..120 => format!("{seconds}s"),
-        120..7_200 => two(seconds / 60, "m", seconds % 60, "s"),
-        7_200..172_800 => two(seconds / 3_600, "h", seconds % 3_600 / 60, "m"),
-        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3_600, "h"),
-    }
-}
-
-fn two(one: u64, unit: &str, more: u64, smaller: &str) -> String {
-    if more == 0 { format!("{one}{unit}") } else { format!("{one}{unit} {more}{smaller}") }
 }
 
 /// A count with its noun, whose plural has an s: `1 term`, `2 terms`.
@@ -70,38 +52,6 @@ pub(super) fn no_record(election: &ElectionId, others: &Others) -> String {
     format!("topic {} keeps no record of {}{has}", election.topic, named(election))
 }
 
-/// The leader, or why there is none, as a sentence.
-pub(super) fn leadership(leadership: Leadership<'_>) -> String {
-    match leadership {
-        Leadership::Led { leader, .. } => format!("{} leads", leader.shown()),
-        Leadership::Overdue { leader, age, claimable_in, .. } => {
-            let (name, age, lease, within) = (leader.shown(), span(age), spoken(leader.lease), span(claimable_in));
-            format!("{name} has been silent for {age} (lease {lease}): unless a heartbeat comes, another may claim in {within}")
-        }
-        Leadership::Silent { leader, .. } if leader.late().is_some() => {
-            let (name, lease) = (leader.shown(), spoken(leader.lease));
-            let gap = leader.late().map_or_else(String::new, |late| span(late.gap));
-            format!("no leader: {name} was silent for {gap} (lease {lease}); a heartbeat that came after that extends no lease")
-        }
-        Leadership::Silent { leader, age, .. } => {
-            format!("no leader: {} has been silent for {} (lease {})", leader.shown(), span(age), spoken(leader.lease))
-        }
-        Leadership::Released { release, age } => {
-            let (by, term, age, how) = (release.shown(), release.term, span(age), how_released(release));
-            format!("no leader: {by} released term {term} {age} ago: {how}")
-        }
-        Leadership::NeverLed => "no leader: nobody has ever led".to_owned(),
-        Leadership::Forgotten => {
-            "no leader: the topic keeps no record of this election (older ones were deleted)".to_owned()
-        }
-        Leadership::Unknown => {
-            "can't tell who leads: the record that says so is missing from the topic; if no record of a leader comes, a candidate claims \
-             after 60.61s"
-                .to_owned()
-        }
-    }
-}
-
 /// The leader with the age of its last heartbeat, or why there is none: what a table of elections says of each.
 pub(super) fn leadership_in_table(current: Leadership<'_>) -> String {
     match current {
@@ -111,7 +61,7 @@ pub(super) fn leadership_in_table(current: Leadership<'_>) -> String {
         | Leadership::Overdue { .. }
         | Leadership::Released { .. }
         | Leadership::Silent { .. }
-        | Leadership::Unknown => leadership(current),
+        | Leadership::Unknown(_) => sentence(current).to_string(),
     }
 }
 
@@ -135,7 +85,7 @@ impl Told {
             | Leadership::Led { .. }
             | Leadership::NeverLed
             | Leadership::Released { .. }
-            | Leadership::Unknown => Self::Nothing,
+            | Leadership::Unknown(_) => Self::Nothing,
         }
     }
 
@@ -152,47 +102,6 @@ impl Told {
             | Change::Yields => Self::Nothing,
         }
     }
-}
-
-/// The leadership as one word; docs/json.md lists the words.
-pub(super) const fn state(leadership: Leadership<'_>) -> &'static str {
-    match leadership {
-        Leadership::Forgotten => "forgotten",
-        Leadership::Led { .. } => "led",
-        Leadership::NeverLed => "never-led",
-        Leadership::Released { .. } => "released",
-        Leadership::Overdue { .. } | Leadership::Silent { .. } => "silent",
-        Leadership::Unknown => "unknown",
-    }
-}
-
-/// Who made a request, and why.
-pub(super) fn asked_by(request: &Request) -> String {
-    let reason = request.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-    format!("by {}{reason}", request.by.as_deref().unwrap_or("somebody"))
-}
-
-/// Why a term ended, and how its job ended.
-pub(super) fn how_released(release: &Release) -> String {
-    let why = because(release.why.as_deref().unwrap_or("no reason said"));
-    let asked = release.request.as_ref().map_or_else(String::new, |request| format!(" {}", asked_by(request)));
-    let once = release.once.as_ref().map_or_else(String::new, |key| {
-        let how = match release.exit {
-            None => "is done already, or has failed with no retries left",
-            Some(0) => "is done",
-            Some(_) => "has failed",
-        };
-        format!("; {key} {how}")
-    });
-    let exit = release.exit.map_or_else(String::new, |exit| format!(" (the job's status: {exit})"));
-    let late = release.late.map_or_else(String::new, |late| {
-        let late = spoken(late);
-        format!(
-            "; its job may have been alive until {late} after the lease's end: another candidate's job may have \
-            run beside it"
-        )
-    });
-    format!("{why}{asked}{exit}{once}{late}")
 }
 
 /// A leader's silence, as a sentence.
@@ -270,13 +179,6 @@ pub(super) fn nobody_has_room(no_room: &NoRoom, roles: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_span_is_short_and_can_be_compared() {
-        let shown =
-            [40, 4_250, 108_700, 843_000, 11_520_000, 442_800_000, 7_200_000].map(Duration::from_millis).map(span);
-        assert_eq!(shown, ["40ms", "4.2s", "108s", "14m 3s", "3h 12m", "5d 3h", "2h"]);
-    }
 
     #[test]
     fn times_are_in_utc() {

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::{Result, bail};
+
 use crate::config::Config;
-use crate::exit::StartupError;
 use crate::text::shown_duration;
 
 /// The shortest kill margin of a guard without real-time scheduling, which has to wait for a processor (measured by `benches/lateness.rs`).
@@ -21,7 +22,7 @@ impl Config {
     /// # Errors
     ///
     /// There is a quota, and the lease is too short for the margin that the quota requires.
-    pub fn widen_kill_margin(&mut self, quota: Option<(&Path, Duration)>) -> Result<(), StartupError> {
+    pub fn widen_kill_margin(&mut self, quota: Option<(&Path, Duration)>) -> Result<()> {
         let period = quota.map_or(Duration::ZERO, |(_, period)| period);
         let needed = (PERIODS * period).max(SHORTEST_ORDINARY_KILL_MARGIN);
         let timings = self.timings.clone().with_kill_margin_of(needed);
@@ -31,14 +32,14 @@ impl Config {
             let why =
                 format!("a CPU quota ({}) holds up the guard, which may not schedule in real time", file.display());
             if margin < needed {
-                return Err(StartupError::new(format!(
+                bail!(
                     "{}: too short: {why}, so that it kills {} before the lease ends, and heartbeat interval ({}) \
                      and fence warning ({}) also take their time; {better}, or a longer lease",
                     self.lease_shown,
                     shown_duration(needed),
                     shown_duration(timings.heartbeat_interval()),
                     shown_duration(timings.fence_warning())
-                )));
+                );
             }
             self.warnings
                 .push(format!("{why}: it kills the job {} before the lease ends; {better}", shown_duration(margin)));

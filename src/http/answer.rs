@@ -7,11 +7,12 @@ use std::time::Duration;
 use hyper::body::Bytes;
 use hyper::{Method, StatusCode};
 use neli::program::clock;
+use neli_proto::leadership::ReadAt;
 use neli_proto::time::Time;
 
 use super::metrics;
 use super::snapshot::{Board, RoleSnapshot, Snapshot};
-use super::status::{self, Moment};
+use super::status;
 use crate::report::log::spoken;
 
 /// For this time a rendered snapshot is used again.
@@ -95,7 +96,7 @@ impl AnswerSource {
 
     /// The status as JSON.
     pub(super) fn status(&self, snapshot: Arc<Snapshot>, now: Time) -> Bytes {
-        let moment = Moment { now, wall_ms: clock::wall_ms() };
+        let moment = ReadAt { now, wall_ms: clock::wall_ms() };
         self.status.get(now, snapshot, |snapshot| status::render(snapshot, moment))
     }
 }
@@ -149,15 +150,12 @@ fn leader<'a>(snapshot: &Snapshot, roles: impl IntoIterator<Item = &'a Arc<RoleS
     let roles: Vec<&RoleSnapshot> = roles.into_iter().map(Arc::as_ref).collect();
     match (roles.iter().find(|role| role.leads(now)), roles.as_slice()) {
         (_, []) => text(StatusCode::NOT_FOUND, "this process has no such role"),
-        (Some(role), _) => text(
-            StatusCode::OK,
-            &format!("leading, term {}", role.status.leader.as_ref().map_or(-1, |leader| leader.term)),
-        ),
+        (Some(role), _) => text(StatusCode::OK, &format!("leading, term {}", role.status.term().unwrap_or(-1))),
         (None, [role]) => {
-            let moment = Moment { now, wall_ms: clock::wall_ms() };
-            unavailable(&format!("not leading: {}", status::why_not_here(snapshot, &role.status, moment)))
+            let moment = ReadAt { now, wall_ms: clock::wall_ms() };
+            unavailable(&format!("not leading; {}", status::why_not_here(snapshot, role, moment)))
         }
-        (None, roles) => unavailable(&format!("not leading: none of its {} roles", roles.len())),
+        (None, roles) => unavailable(&format!("not leading; none of its {} roles", roles.len())),
     }
 }
 

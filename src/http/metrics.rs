@@ -3,13 +3,10 @@
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
-use neli_proto::candidate::Position;
 use neli_proto::fact::Outcome;
-use neli_proto::node::{Known, Vacancy};
 use neli_proto::time::Time;
 
 use super::snapshot::{RoleSnapshot, Snapshot};
-use super::status::leader;
 use super::tally::{BOUNDS_MS, RESULTS};
 use crate::text::one_line;
 
@@ -39,13 +36,13 @@ const OF_ROLES: [OfRole; 18] = [
         name: "neli_led",
         kind: "gauge",
         help: "Whether a candidate leads, as far as this process knows: 1 or 0. 0 if the leader has missed three heartbeats.",
-        value: |role, at| Some(flag(role.status.known(at.now, at.is_answered) == Known::Led)),
+        value: |role, at| Some(flag(role.status.is_led(at.now, at.is_answered))),
     },
     OfRole {
         name: "neli_term",
         kind: "gauge",
         help: "The term (the offset of its claim) of the leader, or of the last release. Missing if none is known.",
-        value: |role, _| term(role),
+        value: |role, _| u64::try_from(role.status.term()?).ok().map(number),
     },
     OfRole {
         name: "neli_lease_remaining_seconds",
@@ -57,7 +54,7 @@ const OF_ROLES: [OfRole; 18] = [
         name: "neli_heartbeat_age_seconds",
         kind: "gauge",
         help: "Time since this process read the last record of the leader, also if the leader has fallen silent. Missing without a leader.",
-        value: |role, at| leader(&role.status).map(|leader| at.now.since(leader.received).as_secs_f64()),
+        value: |role, at| role.status.leader().map(|leader| at.now.since(leader.last_record.read).as_secs_f64()),
     },
     OfRole {
         name: "neli_standbys",
@@ -232,15 +229,6 @@ impl Page {
         // Writing to a String can't fail.
         let _ = writeln!(self.text, "{line}");
     }
-}
-
-fn term(role: &RoleSnapshot) -> Option<f64> {
-    let released = match &role.status.vacancy {
-        Some(Vacancy::Released { term, .. }) if role.status.position != Position::Departed => Some(*term),
-        _ => None,
-    };
-    let term = leader(&role.status).map(|leader| leader.term).or(released)?;
-    u64::try_from(term).ok().map(number)
 }
 
 /// A time in milliseconds since 1970, in seconds.

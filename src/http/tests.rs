@@ -9,15 +9,15 @@ use hyper::{Method, StatusCode};
 use neli::program::clock;
 use neli_proto::candidate::{JobReport, Position, StandbyReason, Waiting};
 use neli_proto::fact::{Account, Fact, Runs, Success};
-use neli_proto::late_beat::{LateBeat, Punctuality};
-use neli_proto::node::{Awaited, Awaits, Counts, Leader, OtherCandidate, Status, Vacancy};
+use neli_proto::late_beat::Punctuality;
+use neli_proto::leadership::{Ended, LastTerm, Leader, ReadAt, Receipt, Release, Request, TermState};
+use neli_proto::node::{Awaited, Awaits, Counts, OtherCandidate, Status};
 use neli_proto::record::{JobState, Record};
 use neli_proto::time::Time;
 use neli_proto::window::Span;
 use serde_json::Value;
 
 use super::answer::{Answer, AnswerSource};
-use super::status::Moment;
 use super::{About, Board, Broker, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally, metrics, status};
 
 mod dashboard;
@@ -39,48 +39,69 @@ fn leader(is_self: bool, received: Time) -> Leader {
         member: Some("m1".into()),
         name: Some("db1".into()),
         term: 42,
-        since: Some(ago(60_000)),
-        is_self,
         lease: Duration::from_secs(20),
-        received,
-        late: None,
-        overdue_after: Duration::from_millis(3_200),
+        is_self,
+        since: ago(60_000),
+        claimed_ms: None,
+        last_record: receipt(received),
+        punctuality: Punctuality::default(),
+        job: None,
+        resign: None,
     }
 }
 
-/// A heartbeat that was appended 30 s after the record before, under a lease of 20 s.
-fn late_beat() -> LateBeat {
+fn receipt(read: Time) -> Receipt {
+    Receipt { read, written_ms: Some(1_769_860_800_123), is_live: true }
+}
+
+/// The leader whose heartbeat was appended 30 s after the record before, under a lease of 20 s.
+fn late_leader() -> Leader {
     let mut punctuality = Punctuality::default();
     let beat = br#"{"v":1,"member":"m1","seq":2,"kind":"beat","term":42,"seen":42,"lease_ms":20000}"#;
     let beat = Record::parse(beat).expect("a record");
     for written_ms in [1_000, 31_000] {
         punctuality.read(42, Duration::from_secs(20), &beat, Some(written_ms));
     }
-    punctuality.late(42).expect("it is late")
+    Leader { punctuality, ..leader(false, now()) }
 }
 
-fn role(position: Position, leader: Option<Leader>, vacancy: Option<Vacancy>) -> RoleSnapshot {
+/// The last term: led by this leader, or else in this state.
+fn role(position: Position, leader: Option<Leader>, state: TermState) -> RoleSnapshot {
     let lease_end = matches!(position, Position::Leading { .. }).then(|| now() + Duration::from_millis(19_200));
     let other = OtherCandidate { member: "m2".into(), name: Some("db2".into()), age: Duration::from_secs(3) };
     let counts = Counts { terms: 2, void_claims: 3, void_in_a_row: 1 };
-    let status = Status {
-        leader,
-        vacancy,
-        position,
-        lease_end,
-        awaits: None,
-        departs_at: None,
-        standbys: vec![other],
-        counts,
-        is_leaving: false,
-    };
+    let term_state = if leader.is_some() { TermState::Led } else { state };
+    let release = (term_state == TermState::Released).then(released);
+    let last_term = LastTerm { leader, release, ended: None };
+    let status =
+        Status { last_term, term_state, position, lease_end, standbys: vec![other], counts, ..Status::default() };
     let next = String::new();
     RoleSnapshot { label: "0".to_owned(), partition: 0, at: now(), status, next, tally: Tally::default(), runs: None }
 }
 
+/// Ann has asked the leader to stand down.
+fn released() -> Release {
+    Release {
+        term: 42,
+        name: Some("db1".into()),
+        member: Some("m1".into()),
+        why: Some("resigned".into()),
+        request: Some(ann()),
+        exit: Some(143),
+        late: None,
+        once: None,
+        received: receipt(ago(4_000)),
+    }
+}
+
+fn ann() -> Request {
+    Request { by: Some("ann".into()), reason: Some("patching".into()) }
+}
+
 fn leading() -> RoleSnapshot {
     let job = JobReport { state: JobState::Running, pid: Some(4_711), attempt: 1, since: ago(55_000) };
-    let leading = role(Position::Leading { term: 42, job, stopping: None }, Some(leader(true, ago(800))), None);
+    let leading =
+        role(Position::Leading { term: 42, job, stopping: None }, Some(leader(true, ago(800))), TermState::Led);
     RoleSnapshot { runs: Some(runs()), ..leading }
 }
 
@@ -94,9 +115,13 @@ fn runs() -> RunsSnapshot {
     RunsSnapshot { runs, next_window_ms: Some(1_769_911_200_000), success_due_ms: Some(1_769_997_600_000) }
 }
 
-fn standing_by(leader: Option<Leader>, vacancy: Option<Vacancy>) -> RoleSnapshot {
+fn led_by(leader: Leader) -> RoleSnapshot {
+    standing_by(Some(leader), TermState::Led)
+}
+
+fn standing_by(leader: Option<Leader>, state: TermState) -> RoleSnapshot {
     let standing_for = StandbyReason { leader: None, term: None, why: Some(Waiting::Led) };
-    role(Position::Standby(Some(standing_for)), leader, vacancy)
+    role(Position::Standby(Some(standing_for)), leader, state)
 }
 
 fn snapshot(at: Time, roles: Vec<RoleSnapshot>) -> Snapshot {
@@ -129,7 +154,7 @@ fn json(role: RoleSnapshot) -> Value {
 }
 
 fn json_of(snapshot: &Snapshot) -> Value {
-    let moment = Moment { now: now(), wall_ms: 1_769_860_800_123 };
+    let moment = ReadAt { now: now(), wall_ms: 1_769_860_800_123 };
     let object: Value = serde_json::from_str(&status::render(snapshot, moment)).unwrap();
     Schema::read(PAGE, "/status").assert_holds(&object);
     object
@@ -143,7 +168,7 @@ fn a_label_has_only_visible_characters() {
 
 #[test]
 fn metrics_of_a_leader_and_of_a_standby() {
-    let mut second = standing_by(Some(leader(false, ago(300))), None);
+    let mut second = led_by(leader(false, ago(300)));
     second.label = "mail".to_owned();
     // It led before, and others have recorded runs since.
     second.runs = Some(runs());
@@ -251,53 +276,64 @@ fn the_status_of_a_leader() {
 
 #[test]
 fn the_status_of_a_standby_shows_why_there_is_no_leader() {
-    let released = Vacancy::Released { term: 42, why: Some("stopped".into()) };
-    for (leader, vacancy, state, why) in [
-        (Some(leader(false, ago(3_199))), None, "led", None),
-        (
-            Some(leader(false, ago(18_000))),
-            None,
-            "silent",
-            Some(
-                "db1 has been silent for 18s (lease 20s): unless a heartbeat comes, another may claim at 2026-01-31T12:00:02.333Z",
-            ),
-        ),
-        (Some(leader(false, ago(20_210))), None, "silent", Some("db1 has been silent for 20s (lease 20s)")),
-        (None, Some(released), "released", Some("term 42 was released: a signal to neli-run")),
-        (None, Some(Vacancy::NeverLed), "never-led", Some("nobody has ever led")),
-        (None, Some(Vacancy::Forgotten), "forgotten", Some("the topic keeps no record of this election")),
-        (None, Some(Vacancy::Unknown), "unknown", Some("leader unknown: the journal does not say who leads")),
+    let none = |state| standing_by(None, state);
+    let overdue = "db1 has been silent for 18s (lease 20s): unless a heartbeat comes, another may claim in 2.2s";
+    let resigned =
+        "no leader: db1 released term 42 4s ago: it was asked to stand down by ann: patching (the job's status: 143)";
+    let forgotten = "no leader: the topic keeps no record of this election (older ones were deleted)";
+    let late = "no leader: db1 was silent for 30s (lease 20s); a heartbeat that came after that extends no lease";
+    let missing = "can't tell who leads: the record that says so is missing from the topic; if no record of a leader comes, a \
+        candidate claims after 60.61s";
+    for (role, state, why) in [
+        (led_by(leader(false, ago(3_199))), "led", None),
+        (led_by(leader(false, ago(18_000))), "silent", Some(overdue)),
+        (led_by(leader(false, ago(20_210))), "silent", Some("no leader: db1 has been silent for 20s (lease 20s)")),
+        (led_by(late_leader()), "silent", Some(late)),
+        (none(TermState::Released), "released", Some(resigned)),
+        (none(TermState::NeverLed), "never-led", Some("no leader: nobody has ever led")),
+        (none(TermState::Forgotten), "forgotten", Some(forgotten)),
+        (none(TermState::Undecided), "unknown", Some(missing)),
+        (none(TermState::Unread), "unknown", Some("can't tell who leads: the journal is being read")),
     ] {
-        let object = json(standing_by(leader, vacancy));
+        let object = json(role);
         let role = &object["roles"][0];
         assert_eq!((role["state"].as_str(), role["why"].as_str()), (Some(state), why), "{role}");
         assert_eq!(role["standbys"][0]["is_self"], true);
     }
-    let late = Leader { late: Some(late_beat()), ..leader(false, now()) };
-    let why = "db1 was silent for 30s (lease 20s); a heartbeat that came after that extends no lease";
-    let role_of_late = &json(standing_by(Some(late), None))["roles"][0];
-    assert_eq!((role_of_late["state"].as_str(), role_of_late["why"].as_str()), (Some("silent"), Some(why)));
+    let role_of_late = &json(led_by(late_leader()))["roles"][0];
     assert_eq!(role_of_late["leader"]["lease_left_ms"], 0, "the late heartbeat extends no lease");
-    let listening = json(role(Position::Listening, Some(leader(false, now())), None));
-    assert_eq!(listening["roles"][0]["state"], "unknown");
+}
+
+/// `status --json` says it in the same fields.
+#[test]
+fn the_status_names_the_operator_who_asked_for_the_end_and_the_reason() {
+    let object = json(standing_by(None, TermState::Released));
+    let release = &object["roles"][0]["release"];
+    assert_eq!((&release["asked_by"], &release["reason"]), (&"ann".into(), &"patching".into()), "{release}");
+    assert_eq!(release["at"], "2026-01-31T12:00:00.123Z");
+    let mut left = role(Position::Departed, None, TermState::Released);
+    left.status.last_term.ended = Some(Ended { request: ann(), received: receipt(ago(4_000)) });
+    let object = json(left);
+    let ended = &object["roles"][0]["ended"];
+    assert_eq!((&ended["by"], &ended["reason"]), (&"ann".into(), &"patching".into()), "{ended}");
 }
 
 /// Nobody can know who leads, and each place says so; only a lease that was seen to run a moment ago is known.
 #[test]
 fn while_kafka_does_not_answer_the_leader_is_unknown() {
-    let released = Vacancy::Released { term: 42, why: Some("stopped".into()) };
-    let silent = "Kafka does not answer; db1 has been silent for 30s (lease 20s)";
+    let heard = "can't tell who leads: Kafka does not answer; db1 led, and was heard last 30s ago";
+    let vacant = "can't tell who leads: Kafka does not answer; nobody led when it last did";
     for (role, state, led, why) in [
         (leading(), "led", "1", None),
-        (standing_by(Some(leader(false, ago(300))), None), "led", "1", None),
-        (standing_by(Some(leader(false, ago(30_000))), None), "unknown", "0", Some(silent)),
-        (standing_by(None, Some(released)), "unknown", "0", Some("Kafka does not answer; nobody led when it last did")),
+        (led_by(leader(false, ago(300))), "led", "1", None),
+        (led_by(leader(false, ago(30_000))), "unknown", "0", Some(heard)),
+        (standing_by(None, TermState::Released), "unknown", "0", Some(vacant)),
     ] {
         let mut away = snapshot(now(), vec![role]);
         away.broker.outage = Some((ago(200), "kafka:9092: refused".to_owned()));
         let object = &json_of(&away)["roles"][0];
         assert_eq!((object["state"].as_str(), object["why"].as_str()), (Some(state), why), "{object}");
-        assert!(!object["doing"].as_str().is_some_and(|doing| doing.contains("leads")), "{object}");
+        assert!(!object["doing"].as_str().is_some_and(|doing| doing.contains("db1 leads")), "{object}");
         let labels = "{group=\"bill\\\"ing\",role=\"0\"}";
         let text = metrics::render(&away, now());
         assert_eq!(value(&text, &format!("neli_led{labels}")), Some(led), "{object}");
@@ -307,10 +343,10 @@ fn while_kafka_does_not_answer_the_leader_is_unknown() {
 /// With --roles a process goes on without an election that was ended: what it has read of it is over.
 #[test]
 fn a_process_that_has_left_an_election_does_not_say_who_leads_it() {
-    let left = || role(Position::Departed, Some(leader(false, clock::now())), None);
+    let left = || role(Position::Departed, Some(leader(false, clock::now())), TermState::Led);
     let object = json(left());
     let of_role = &object["roles"][0];
-    let why = "this process has left this election, and does not read it any more";
+    let why = "can't tell who leads: this process has left this election, and does not read it any more";
     assert_eq!((of_role["state"].as_str(), of_role["why"].as_str()), (Some("unknown"), Some(why)), "{of_role}");
     assert_eq!(
         (of_role["leader"].is_null(), of_role["standbys"].as_array().map(Vec::len)),
@@ -322,15 +358,15 @@ fn a_process_that_has_left_an_election_does_not_say_who_leads_it() {
     let values = ["neli_led", "neli_standbys", "neli_term", "neli_heartbeat_age_seconds"]
         .map(|name| value(&text, &format!("{name}{labels}")));
     assert_eq!(values, [Some("0"), Some("0"), None, None]);
-    assert_eq!(body(vec![left()]), format!("not leading: {why}\n"));
+    assert_eq!(body(vec![left()]), format!("not leading; {why}\n"));
 }
 
 #[test]
 fn the_status_of_a_standby_shows_when_it_claims() {
-    let mut waiting = standing_by(None, Some(Vacancy::Unknown));
+    let mut waiting = standing_by(None, TermState::Undecided);
     waiting.status.awaits = Some(Awaits { what: Awaited::Silence, until: Some(now() + Duration::from_secs(50)) });
     assert_eq!(json(waiting)["roles"][0]["claims_at"], "2026-01-31T12:00:50.123Z");
-    let mut led = standing_by(Some(leader(false, now())), None);
+    let mut led = led_by(leader(false, now()));
     led.status.awaits = Some(Awaits { what: Awaited::Silence, until: Some(now() + Duration::from_secs(20)) });
     assert_eq!(json(led)["roles"][0]["claims_at"], Value::Null);
 }
@@ -361,12 +397,12 @@ fn each_path_has_its_status() {
         vec![role]
     };
     assert_eq!(statuses(snapshot(clock::now(), lead())), [200, 200, 200, 200, 200, 404, 200, 200, 404]);
-    let standby = snapshot(clock::now(), vec![standing_by(None, None)]);
+    let standby = snapshot(clock::now(), vec![standing_by(None, TermState::Undecided)]);
     assert_eq!(statuses(standby), [200, 200, 200, 503, 503, 404, 200, 200, 404]);
     let mut away = snapshot(clock::now(), lead());
     away.broker.outage = Some((clock::now(), "kafka:9092: refused".to_owned()));
     assert_eq!(statuses(away), [200, 200, 503, 200, 200, 404, 200, 200, 404]);
-    let mut new = snapshot(clock::now(), vec![standing_by(None, None)]);
+    let mut new = snapshot(clock::now(), vec![standing_by(None, TermState::Undecided)]);
     new.broker.was_reached = false;
     assert_eq!(statuses(new)[..3], [200, 200, 503]);
     let hangs = snapshot(clock::now() - Duration::from_secs(10), lead());
@@ -387,20 +423,20 @@ fn body(roles: Vec<RoleSnapshot>) -> String {
 /// docs/http.md describes it.
 #[test]
 fn the_answer_of_a_process_that_does_not_lead_contains_the_reason() {
-    let led = || standing_by(Some(leader(false, clock::now())), None);
-    assert_eq!(body(vec![led()]), "not leading: db1 leads, term 42\n");
-    assert_eq!(body(vec![standing_by(None, Some(Vacancy::NeverLed))]), "not leading: nobody has ever led\n");
+    let led = || led_by(leader(false, clock::now()));
+    assert_eq!(body(vec![led()]), "not leading; db1 leads, term 42\n");
+    assert_eq!(body(vec![standing_by(None, TermState::NeverLed)]), "not leading; no leader: nobody has ever led\n");
     let mut over = leading();
     over.status.lease_end = Some(Time::ZERO);
-    over.status.leader = Some(leader(true, clock::now()));
-    assert_eq!(body(vec![over]), "not leading: its lease is over\n");
-    assert_eq!(body(vec![led(), led()]), "not leading: none of its 2 roles\n");
+    over.status.last_term.leader = Some(leader(true, clock::now()));
+    assert_eq!(body(vec![over]), "not leading; can't tell who leads: the lease of this process, which led, is over\n");
+    assert_eq!(body(vec![led(), led()]), "not leading; none of its 2 roles\n");
 }
 
 /// docs/http.md promises both the name and the number.
 #[test]
 fn a_role_with_a_name_is_found_by_its_number_too() {
-    let role = |label: &str| RoleSnapshot { label: label.to_owned(), ..standing_by(None, None) };
+    let role = |label: &str| RoleSnapshot { label: label.to_owned(), ..standing_by(None, TermState::Undecided) };
     let source = AnswerSource::new(Arc::new(Board::new(snapshot(clock::now(), vec![role("web"), role("mail")]))));
     let statuses = ["web", "1", "2", "x"].map(|label| match source.answer(&Method::GET, &format!("/leader/{label}")) {
         Answer::Live => panic!("{label}"),
@@ -417,7 +453,7 @@ fn a_new_snapshot_is_rendered_again() {
     let (first, again) = (source.status(source.look(), now()), source.status(source.look(), now()));
     assert_eq!(first.as_ptr(), again.as_ptr());
     assert_ne!(source.status(source.look(), now() + Duration::from_millis(100)).as_ptr(), first.as_ptr());
-    assert!(board.publish(&Arc::new(snapshot(now(), vec![standing_by(None, Some(Vacancy::NeverLed))]))));
+    assert!(board.publish(&Arc::new(snapshot(now(), vec![standing_by(None, TermState::NeverLed)]))));
     let second = source.status(source.look(), now());
     assert!(String::from_utf8_lossy(&second).contains("\"state\":\"never-led\""));
 }

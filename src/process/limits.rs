@@ -48,7 +48,7 @@ pub enum LimitError {
     },
     /// A limit on threads, found by trying.
     #[error("{THREADS} threads can't be made ({why}): {0}", THREADS = THREADS, why = blamed(.0))]
-    Threads(#[source] io::Error),
+    Threads(io::Error),
 }
 
 /// The number of heaps that glibc's threads share. By default each of the first sixteen threads on two processors would set up its own

@@ -138,22 +138,9 @@ pub(crate) const UNUSED_PARTITIONS: &str = "the topic has more partitions than t
      candidate that the group chooses claims first when nobody leads, and a leader that loses the partition keeps the \
      lead; to let the group end a lead, use a --topic with one partition";
 
-/// The leader, as far as it is known.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum KnownLeader {
-    Named(Box<str>),
-    /// It has missed three heartbeats.
-    Silent(Box<str>),
-    /// Kafka does not answer.
-    NoAnswer,
-    /// The journal was not read to its end.
-    Unread,
-    None,
-}
-
-/// The last line.
-pub(crate) fn exiting(status: ExitStatus, config: &Config, leader: &KnownLeader) -> Event {
-    let (code, why) = (status.code(), why_exiting(status, config, leader));
+/// The last line. `leadership`: who leads, as a sentence.
+pub(crate) fn exiting(status: ExitStatus, config: &Config, leadership: Option<&str>) -> Event {
+    let (code, why) = (status.code(), why_exiting(status, config, leadership));
     let (from, shown) = if status.is_jobs_own() {
         ("job", ": the job's status".to_owned())
     } else {
@@ -168,7 +155,7 @@ pub(crate) fn exiting(status: ExitStatus, config: &Config, leader: &KnownLeader)
 }
 
 /// Why the process exits with this status; `None` if it is the job's.
-fn why_exiting(status: ExitStatus, config: &Config, leader: &KnownLeader) -> Option<String> {
+fn why_exiting(status: ExitStatus, config: &Config, leadership: Option<&str>) -> Option<String> {
     let why = match status {
         ExitStatus::Answer(_) | ExitStatus::Job(_) | ExitStatus::Success => return None,
         ExitStatus::CannotRun | ExitStatus::NotFound => "the job can't be started".to_owned(),
@@ -180,14 +167,8 @@ fn why_exiting(status: ExitStatus, config: &Config, leader: &KnownLeader) -> Opt
         ExitStatus::LostStopped => "the lead was lost, and the job has stopped (--on-loss exit)".to_owned(),
         ExitStatus::NotElected => {
             let wait = spoken(config.wait.unwrap_or_default());
-            let known = match leader {
-                KnownLeader::Named(name) => format!("leader is {name}"),
-                KnownLeader::Silent(name) => format!("{name} led, and is silent"),
-                KnownLeader::NoAnswer => "Kafka does not answer".to_owned(),
-                KnownLeader::Unread => "Kafka has not given the journal up to its end in that time".to_owned(),
-                KnownLeader::None => "no leader is known".to_owned(),
-            };
-            format!("not elected within --wait {wait}; {known}")
+            let leadership = leadership.map_or_else(String::new, |leadership| format!("; {leadership}"));
+            format!("not elected within --wait {wait}{leadership}")
         }
         ExitStatus::NotLeader => "not the leader".to_owned(),
         ExitStatus::Refused => "neli-run can't stand for election; the line above says why".to_owned(),

@@ -14,16 +14,15 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use anyhow::{Context as _, Result};
 use neli::program::{ElectionId, clock};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::config::{Log, LogFormat};
-use crate::exit::StartupError;
 use crate::report::journald;
 use crate::report::level::Level;
 use crate::report::log::sink::Sink;
-use crate::text::reason;
 
 mod event;
 mod line;
@@ -70,7 +69,7 @@ impl Logger {
     /// # Errors
     ///
     /// The file can't be opened for appending, or no thread can be started.
-    pub fn start(log: &Log, election: &ElectionId, name: &str) -> Result<Self, StartupError> {
+    pub fn start(log: &Log, election: &ElectionId, name: &str) -> Result<Self> {
         let least = match log.verbosity {
             ..0 => Level::Warning,
             0 => Level::Info,
@@ -96,19 +95,17 @@ impl Logger {
     /// # Errors
     ///
     /// There is no free descriptor, or no thread can be started.
-    pub fn on_stderr(&self) -> Result<Self, StartupError> {
+    pub fn on_stderr(&self) -> Result<Self> {
         let has_priorities = journald::is_stderr();
         Self::start_on(Sink::stderr()?, Form { has_priorities, ..self.form.clone() })
     }
 
-    fn start_on(sink: Sink, form: Form) -> Result<Self, StartupError> {
+    fn start_on(sink: Sink, form: Form) -> Result<Self> {
         let queue = Arc::new(Queue::default());
         let writer = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("log".to_owned());
-        let refuse =
-            |error: std::io::Error| StartupError::new(format!("the log's thread can't be started: {}", reason(&error)));
         let of_writer = form.clone();
-        thread.spawn(move || write_lines(&writer, sink, &of_writer)).map_err(refuse)?;
+        thread.spawn(move || write_lines(&writer, sink, &of_writer)).context("the log's thread can't be started")?;
         Ok(Self { form, queue })
     }
 

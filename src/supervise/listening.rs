@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::{Context as _, Result};
 use neli::program::clock;
 use neli_proto::candidate::Event;
 use neli_proto::note::Note;
@@ -12,7 +13,6 @@ use neli_proto::time::Time;
 use nix::unistd::Pid;
 
 use crate::config::Config;
-use crate::exit::{StartupError, cannot};
 use crate::http::{self, About, Board, Bound, Broker, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
 use crate::report::events;
 use crate::report::log::Logger;
@@ -60,7 +60,7 @@ impl Publisher {
         job_maker: &JobMaker,
         roles: &[Role],
         logger: &Logger,
-    ) -> Result<Self, StartupError> {
+    ) -> Result<Self> {
         let now = clock::now();
         let about = Arc::new(About {
             group: config.election.group.clone(),
@@ -78,7 +78,7 @@ impl Publisher {
         // If the job is real-time, this process has a higher priority, but the HTTP thread gets a lower one.
         let of_job = job_maker.priority.of_job;
         let begin = move || of_job.iter().for_each(|of_job| drop(of_job.set_for(Pid::from_raw(0))));
-        http::serve(bound, Arc::clone(&board), begin).map_err(cannot("--listen: HTTP can't be served"))?;
+        http::serve(bound, Arc::clone(&board), begin).context("--listen: HTTP can't be served")?;
         logger.event(&events::listening(&address));
         let counted = roles.iter().map(|_| Counted::default()).collect();
         let changed = (0..roles.len()).collect();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use neli::program::clock;
 use neli_proto::hooks;
-use neli_proto::node::Leader;
+use neli_proto::leadership::ReadAt;
 
 use crate::config::Config;
 use crate::report::notes;
@@ -23,10 +23,10 @@ impl MainLoop {
             [role] => {
                 let status = role.node.status(now);
                 let next = notes::of_next_window(role.node.next_window_ms());
-                let silent_at = status.leader.as_ref().map(Leader::overdue_at);
-                self.service_status.silent_at = silent_at.filter(|at| now < *at);
-                let known = status.known(now, self.kafka.outage.trouble().is_none());
-                (format!("{}{next}", notes::of_status(&status, known, (now, clock::wall_ms()))), status.is_leaving)
+                let at = ReadAt { now, wall_ms: clock::wall_ms() };
+                let current = status.leadership(at, self.kafka.outage.trouble().is_none());
+                self.service_status.silent_at = current.changes_in().map(|left| now + left);
+                (format!("{}{next}", notes::of_status(&status, current, at.wall_ms)), status.is_leaving)
             }
             roles => {
                 let led = roles.iter().filter(|role| role.node.leads().is_some()).map(|role| role.election.label());

@@ -1,5 +1,6 @@
 //! The state of this process in one election.
 
+use anyhow::Result;
 use neli::program::{ElectionId, HasNode, names, new_node};
 use neli_proto::candidate::Identity;
 use neli_proto::guard::AwaitedGuard;
@@ -13,7 +14,7 @@ use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::time::Time;
 
 use crate::config::{Config, Occasion, Once};
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::ExitStatus;
 use crate::report::log::Logger;
 use crate::supervise::commands::{self, RunningCommands};
 use crate::supervise::facts_topic::FactsTopic;
@@ -50,9 +51,9 @@ impl Role {
         member: MemberId,
         logger: &Logger,
         started: Time,
-    ) -> Result<Self, StartupError> {
+    ) -> Result<Self> {
         let is_one_of_many = config.elections().are_many();
-        let node = new_node(settings(config, member, started), is_one_of_many).map_err(StartupError::new)?;
+        let node = new_node(settings(config, member, started), is_one_of_many)?;
         Ok(Self {
             logger: if config.roles.is_some() { logger.of_role(&election) } else { logger.clone() },
             election,

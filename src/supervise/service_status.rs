@@ -9,7 +9,7 @@ use crate::report::notify::Notifier;
 pub(super) struct ServiceStatus {
     pub(super) notifier: Notifier,
     pub(super) reported: Option<(String, Option<(Time, Trouble)>)>,
-    /// When the leader will have missed three heartbeats, which the report must say.
+    /// When the leader will have missed three heartbeats, or its lease will be over, which the report must say.
     pub(super) silent_at: Option<Time>,
 }
 

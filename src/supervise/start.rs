@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::{Context as _, Result};
 use neli::program::embedded::{BrokerFinder, FoundBroker};
 use neli::program::{Access, Brokers, Client, ElectionId, Session, SessionSettings};
 use neli_proto::process_hello::ProcessHello;
@@ -14,7 +15,6 @@ use nix::sys::prctl;
 use nix::unistd;
 
 use crate::config::{Config, Listen};
-use crate::exit::{StartupError, cannot};
 use crate::guard::{GuardConfig, GuardHandle};
 use crate::http::{self, Bound};
 use crate::process::cgroup::{self, CgroupMaker};
@@ -32,7 +32,6 @@ use crate::report::events;
 use crate::report::log::Logger;
 use crate::supervise::environment;
 use crate::supervise::job::{PROGRAM, PreparedJob};
-use crate::text::reason;
 use neli::program::random;
 
 /// The objects that are created before any thread exists.
@@ -100,30 +99,30 @@ impl JobMaker {
 
 impl Prepared {
     /// Prepares the process. `inherited` are the descriptors that this process inherited; the job inherits them too.
-    pub(super) fn new(mut config: Config, inherited: Vec<RawFd>) -> Result<Self, StartupError> {
+    pub(super) fn new(mut config: Config, inherited: Vec<RawFd>) -> Result<Self> {
         limits::share_heaps();
         let open_files_of_http = config.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
         let more_files = open_files_of_http + limits::open_files_of_inherited(inherited.len());
         let open_files = limits::raise_open_files();
-        limits::validate(more_files).map_err(StartupError::new)?;
+        limits::validate(more_files)?;
         lead_as_many_as_possible(&mut config, more_files);
         let bound = config.listen.as_ref().map(bind).transpose()?;
-        procfs::validate().map_err(StartupError::new)?;
-        procfs::keep_open().map_err(cannot("/proc can't be read"))?;
-        let priority = priority::take().map_err(StartupError::new)?;
+        procfs::validate()?;
+        procfs::keep_open().context("/proc can't be read")?;
+        let priority = priority::take()?;
         if !priority.guard_is_real_time {
             let quota = quota::longest();
             config.widen_kill_margin(quota.as_ref().map(|quota| (quota.file.as_path(), quota.period)))?;
         }
-        let signals = Signals::take().map_err(cannot("signals can't be taken over"))?;
+        let signals = Signals::take().context("signals can't be taken over")?;
         // The watch is needed if the job, and so this process, is real-time. If no thread can be started, there is no watch.
         let _ = spin_watch::watch_this_thread();
         // When the guard dies, this process becomes the parent of the remaining processes, and kills them.
-        prctl::set_child_subreaper(true).map_err(|errno| cannot("can't become a subreaper")(errno.into()))?;
-        let bits = random::bytes().map_err(cannot("no randomness"))?;
+        prctl::set_child_subreaper(true).map_err(std::io::Error::from).context("can't become a subreaper")?;
+        let bits = random::bytes().context("no randomness")?;
         let member = MemberId::from_random(u128::from_le_bytes(bits));
         let (access, broker) = reach_kafka(&config.client)?;
-        let release_queue = ReleaseQueue::new().map_err(cannot("no file in memory for the guards' releases"))?;
+        let release_queue = ReleaseQueue::new().context("no file in memory for the guards' releases")?;
         let cgroups = CgroupMaker::default();
         let directory = broker.as_ref().map(|found| found.directory.path().to_owned());
         let mut job_maker =
@@ -132,7 +131,7 @@ impl Prepared {
             let release = release_config(&config, &access, &config.election, None);
             let guard_config = job_maker.guard_config(&config, &config.election, release);
             let job = PreparedJob::make(&mut job_maker.cgroups, guard_config, GuardHandle::start);
-            Some(job.map_err(cannot("the guard can't be started"))?)
+            Some(job.context("the guard can't be started")?)
         } else {
             None
         };
@@ -166,17 +165,17 @@ fn lead_as_many_as_possible(config: &mut Config, more_files: u64) {
 }
 
 /// Binds the address of `--listen`, before the group is joined.
-fn bind(listen: &Listen) -> Result<Bound, StartupError> {
-    Bound::bind(listen).map_err(|error| StartupError::new(format!("{}: {}", listen.shown, reason(&error))))
+fn bind(listen: &Listen) -> Result<Bound> {
+    Bound::bind(listen).context(listen.shown.clone())
 }
 
 /// The connection to Kafka; an embedded broker is found or started for it.
-fn reach_kafka(client: &Client) -> Result<(Access, Option<FoundBroker>), StartupError> {
+fn reach_kafka(client: &Client) -> Result<(Access, Option<FoundBroker>)> {
     match &client.brokers {
         Brokers::At(brokers) => Ok((Access::at(brokers, &client.properties), None)),
         Brokers::Embedded => {
-            let finder = BrokerFinder::of_user().map_err(cannot("--embedded"))?;
-            let found = finder.find_or_start().map_err(cannot("--embedded"))?;
+            let finder = BrokerFinder::of_user().context("--embedded")?;
+            let found = finder.find_or_start().context("--embedded")?;
             Ok((Access::embedded(&found.connection, &client.properties), Some(found)))
         }
     }
@@ -207,7 +206,7 @@ pub(super) fn release_config(
 }
 
 /// Connects this process's producer.
-pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) -> Result<Session, StartupError> {
+pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) -> Result<Session> {
     let logger = logger.clone();
     let log_callback = Arc::new(move |message: &str| {
         logger.event(&events::librdkafka("client", message));
@@ -218,5 +217,5 @@ pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) ->
         create_topic: config.create_topic,
         timeout: config.timings.lease(),
     };
-    Session::start(access, settings).map_err(StartupError::new)
+    Ok(Session::start(access, settings)?)
 }

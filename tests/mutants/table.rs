@@ -35,7 +35,7 @@ pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
 }
 
 /// The supervisor believes that a job is gone, and so does not order the guard to kill it.
-const GUARD_GETS_NO_END: Edit = edit("self.order(Order::Over { term: end.term() });", "");
+const GUARD_GETS_NO_END: Edit = edit("self.order(Order::Over { term });", "let _ = term;");
 
 /// A minute of chaos shows only some of the program's mutants. For the others the model is the proof: most need a history that is truncated
 /// at the right moment, or that is longer than a reading. If a supervisor wrongly believes that a job is gone, the guard kills the job as
@@ -82,12 +82,10 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R6: a fence is over for the candidate before the guard has answered that no process is left",
         edits: &[
             edit(
-                "LeadEvent::Killed(_) => ‹self.lose(now)›",
+                "Does::Die if changes => ‹self.lose(now)›,",
                 "{
                 self.lose(now);
-                if event == LeadEvent::Killed(crate::candidate::Loss::LeaseOver) {
-                    self.handle_answer(now, crate::guard::Answer::Gone);
-                }
+                self.handle_answer(now, crate::guard::Answer::Gone);
             }",
             ),
             GUARD_GETS_NO_END,
@@ -217,7 +215,13 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RestartAfterRelease",
         breaks: "R6: a stop between two runs releases the term, but the next run is still started",
-        edits: &[edit("self.nothing_left(reason, end);", "self.tell_nothing_left(reason, None, end);")],
+        edits: &[
+            edit(
+                "Job::Held { .. } | Job::Restarting { .. } => ‹self.end_term(reason)›,",
+                "self.over = Some(super::local::Over { why: reason, seen: None })",
+            ),
+            edit("= ‹(&self.job, self.over)› else", "(&Job::None, self.over)"),
+        ],
         noticed_by: &[Model("a_stop_between_two_runs"), Model("a_stop_before_the_first_run")],
     },
     Mutant {

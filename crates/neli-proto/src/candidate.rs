@@ -1,7 +1,7 @@
 //! Decides whether this member may lead: the rules R1 to R7 of a candidate. It takes inputs and returns actions.
 //!
-//! It knows the journal and the lease, but not the job. [`Action::Lead`] and [`Action::Extend`] report that the job may run, and until
-//! when. [`LocalEvent::NothingLeft`] is the input that no process of the job is left.
+//! It knows the journal and the lease, but not the job. [`Candidate::wants`] is what it wants of the job, and [`Local`] what it learns of it: both
+//! are states, which the node compares after each input.
 //!
 //! `Common` contains the data that every state needs. `State` is the state in the election; its one function takes an `Input` and returns
 //! the next state.
@@ -22,7 +22,7 @@ use state::{Input, State};
 
 pub use crate::kafka::{Event, Request};
 pub use crate::note::{StandbyReason, Waiting};
-pub use crate::supervisor::{Departure, JobEnd, JobReport, LocalEvent, Loss};
+pub use crate::supervisor::{Departure, JobEnd, JobReport, Loss};
 pub use crate::timings::{Durations, Elector, Patience, Timings};
 pub use action::Action;
 pub use position::Position;
@@ -35,6 +35,7 @@ mod common;
 mod fenced;
 mod identifying;
 mod leading;
+mod local;
 mod membership;
 mod overlapped;
 mod overlapping;
@@ -89,6 +90,8 @@ pub struct Setup {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Candidate {
     common: Common,
+    /// What it last saw of this machine.
+    seen: local::Seen,
     state: State,
 }
 
@@ -115,7 +118,7 @@ impl Candidate {
     /// A candidate that begins to listen.
     #[must_use]
     pub fn new(now: Time, setup: Setup, random: Random) -> Self {
-        Self { common: Common::new(now, setup, random), state: StandingBy::from(now) }
+        Self { common: Common::new(now, setup, random), seen: local::Seen::default(), state: StandingBy::from(now) }
     }
 
     /// A candidate of a process with several roles: the process sends one hello for all of them, and is one member of the group.
@@ -193,48 +196,6 @@ impl Candidate {
             Event::Undelivered { seq } => self.step(now, Input::Undelivered { seq }),
         }
         self.handle_timeout(now);
-    }
-
-    /// Handles an event on this machine.
-    pub fn handle_local(&mut self, now: Time, event: LocalEvent) {
-        if self.state == State::Departed {
-            return;
-        }
-        self.step(now, Input::TimePassed);
-        match event {
-            LocalEvent::Continued => {
-                self.common.suspending = false;
-                self.step(now, Input::Continued);
-            }
-            LocalEvent::Fenced { why } => self.step(now, Input::GuardFenced { why }),
-            LocalEvent::GuardIsMissing(lacks) => self.common.guard_is_missing = lacks,
-            LocalEvent::HandOver { to } => self.hand_over(now, to),
-            LocalEvent::JobChanged(job) => self.step(now, Input::JobChanged(job)),
-            LocalEvent::NothingLeft(end) => self.step(now, Input::NothingLeft(end)),
-            LocalEvent::SpreadBy(delay) => self.common.precedence.set_spread_delay(delay),
-            LocalEvent::StandDown { why, leaving } => self.stand_down(now, why, leaving),
-        }
-        self.handle_timeout(now);
-    }
-
-    /// Ends the wait for a claim or for a release's delivery, at the second request to stop. (A candidate that was asked to stop has
-    /// released a term that is not judged.)
-    pub fn give_up(&mut self, now: Time) {
-        self.step(now, Input::GivenUp);
-        self.step(now, Input::MoveOn);
-    }
-
-    /// Forbids claims while `are_held`.
-    pub(crate) fn hold_claims(&mut self, now: Time, are_held: bool) {
-        self.common.claims_are_held = are_held;
-        if !are_held {
-            self.handle_timeout(now);
-        }
-    }
-
-    fn stand_down(&mut self, now: Time, why: Why, leaving: bool) {
-        self.common.stands_down(why, leaving);
-        self.step(now, Input::StandDown { why });
     }
 
     /// Whether the candidate holds `term` or has not released it yet, and is not yet standing down for good or for another candidate.

@@ -161,6 +161,12 @@ impl Health {
         self.run.is_some()
     }
 
+    /// Whether the run has failed so often that the job is unhealthy.
+    #[must_use]
+    pub(crate) fn is_unhealthy(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.check == Check::Done)
+    }
+
     /// The number of failures in a row that make the job unhealthy.
     #[must_use]
     pub(crate) const fn most_failures(&self) -> u32 {

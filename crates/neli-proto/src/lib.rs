@@ -26,6 +26,7 @@ pub mod journal;
 pub mod kafka;
 pub mod last_hello;
 pub mod late_beat;
+pub mod leadership;
 pub mod listener;
 pub mod many_roles;
 pub mod mapping;

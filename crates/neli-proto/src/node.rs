@@ -8,7 +8,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::candidate::{self, Candidate, Identity, LocalEvent, Timings};
+use crate::candidate::{self, Candidate, Identity, Timings};
 use crate::guard::{Answer, CommandKind};
 use crate::hooks::{self, Hook, Hooks};
 use crate::note::Refusal;
@@ -21,11 +21,11 @@ use crate::time::Time;
 
 mod action;
 mod event;
+mod exchange;
 mod keyed;
 mod status;
-mod wiring;
 
-pub use crate::status::{Awaited, Awaits, Counts, Known, Leader, OtherCandidate, Vacancy};
+pub use crate::status::{Awaited, Awaits, Counts, OtherCandidate};
 pub use action::{Action, HookRun};
 pub use event::{Event, FactsEvent};
 pub use status::Status;
@@ -140,7 +140,7 @@ impl Node {
     /// Handles an event.
     pub fn handle(&mut self, now: Time, event: Event) {
         match event {
-            Event::Continued => self.candidate.handle_local(now, LocalEvent::Continued),
+            Event::Continued => self.supervisor.go_on(),
             Event::Election(event) => self.election(now, event),
             Event::Exiting => {
                 self.is_exiting = true;
@@ -156,7 +156,7 @@ impl Node {
                 self.hooks.handle(now, hooks::Event::Ended { hook: Hook::Lead, id, end });
             }
             Event::Guard(answer) => self.supervisor.handle_answer(now, answer),
-            Event::HandOver { to } => self.candidate.handle_local(now, LocalEvent::HandOver { to }),
+            Event::HandOver { to } => self.candidate.hand_over(now, to),
             Event::HookEnded { hook, id, end } => self.hooks.handle(now, hooks::Event::Ended { hook, id, end }),
             Event::Job(event) => self.supervisor.handle(now, event),
             Event::JobsTerminalGone => {
@@ -166,10 +166,8 @@ impl Node {
             }
             Event::Refused { error } => self.refuse(now, Refusal::Said(error)),
             Event::Signal { signal } => self.supervisor.handle_signal(now, signal),
-            Event::SpreadBy(delay) => self.candidate.handle_local(now, LocalEvent::SpreadBy(delay)),
-            Event::StandDown { why, leaving } => {
-                self.candidate.handle_local(now, LocalEvent::StandDown { why, leaving });
-            }
+            Event::SpreadBy(delay) => self.candidate.spread_by(now, delay),
+            Event::StandDown { why, leaving } => self.candidate.stand_down(now, why, leaving),
             Event::Window(window) => self.once.iter_mut().for_each(|once| once.window_shown(now, &window)),
         }
         self.connect(now);
@@ -211,7 +209,7 @@ impl Node {
 
     /// Whether the candidate waits for a guard that lives.
     #[must_use]
-    pub const fn lacks_guard(&self) -> bool {
+    pub fn lacks_guard(&self) -> bool {
         self.supervisor.lacks_guard()
     }
 
@@ -262,8 +260,8 @@ impl Node {
     #[must_use]
     pub fn status(&self, now: Time) -> Status {
         Status {
-            leader: self.candidate.leader(),
-            vacancy: self.candidate.vacancy(),
+            last_term: self.candidate.last_term(),
+            term_state: self.candidate.term_state(),
             position: self.candidate.position(),
             lease_end: self.lease_end(),
             awaits: self.awaits(),

@@ -8,20 +8,17 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::journal::{Journal, Verdict, View};
-use crate::listener::silence;
+use crate::leadership::{Ended, Job, LastTerm, Leader, Leadership, ReadAt, Receipt, TermState};
 use crate::precedence::HELLO_HOLDS;
 use crate::process_hello::ProcessHello;
-use crate::record::{Body, MemberId, Offset, Record, What, Why};
+use crate::record::{Body, MemberId, Offset, Record, Why};
 use crate::time::{Time, millis};
 use failed::FailedRuns;
 use lost::Lost;
 use side_by_side::SideBySide;
 
 pub use history::{Finding, Found, Gap, History, PastTerm, TermEnd};
-pub use known::{
-    Change, Ended, Job, KnownCandidate, Leader, Leadership, Release, Request, Silence, Standby, VoidClaims,
-};
-pub use receipt::{AgeBy, ReadAt, Receipt};
+pub use known::{Change, KnownCandidate, Silence, Standby, VoidClaims};
 pub use roles::{GroupHellos, LastHello};
 pub use room::NoRoom;
 pub use side_by_side::OverlappedJob;
@@ -31,7 +28,6 @@ mod failed;
 mod history;
 mod known;
 mod lost;
-mod receipt;
 mod roles;
 mod room;
 mod side_by_side;
@@ -47,12 +43,7 @@ pub struct Observer {
     broker_clock: Option<(Time, u64)>,
     /// The latest timestamp in the partition that came from a broker.
     latest_timestamp: Option<u64>,
-    /// The leader, or the last leader, as far as it was read.
-    leader: Option<Leader>,
-    /// The release of the last term, if the term was released.
-    release: Option<Release>,
-    /// The last request to end the election, if no term has begun since.
-    ended: Option<Ended>,
+    last_term: LastTerm,
     /// Void claims since the leader's last record.
     void_claims: Option<VoidClaims>,
     /// The candidates whose hellos were read.
@@ -72,9 +63,7 @@ impl Observer {
             is_live: false,
             broker_clock: None,
             latest_timestamp: None,
-            leader: None,
-            release: None,
-            ended: None,
+            last_term: LastTerm::none(),
             void_claims: None,
             candidates: BTreeMap::new(),
             failed_runs: FailedRuns::new(),
@@ -91,7 +80,7 @@ impl Observer {
     /// The leader, or the last leader.
     #[must_use]
     pub const fn leader(&self) -> Option<&Leader> {
-        self.leader.as_ref()
+        self.last_term.leader.as_ref()
     }
 
     /// Handles an answer: the log ended at `end` when that was `asked`.
@@ -191,34 +180,30 @@ impl Observer {
         let before = core::mem::discriminant(self.journal.view());
         let term_before = self.journal.term();
         let jobs_before = SideBySide::of(&self.journal);
-        let led_before = lost::leads(&self.journal, self.leader.as_ref()).cloned();
+        let led_before = lost::leads(&self.journal, self.leader()).cloned();
+        let released_before = self.last_term.release.as_ref().map(|release| release.term);
         // This uses the clock as it was known before this record, because the leader was reported by that clock until now.
-        let silent = self.leader.as_ref().map(|leader| self.age(leader.last_record, at)).unwrap_or_default();
+        let silent = self.leader().map(|leader| self.age(leader.last_record, at)).unwrap_or_default();
         let verdict = self.journal.read(at.now, offset, record);
         let received = self.receipt(at, written_ms);
+        self.last_term.read(self.journal.view(), offset, record, verdict, received);
         let past = led_before.as_ref().filter(|_| verdict == Verdict::Effective);
         let past = past.and_then(|leader| self.lost.past_silence(leader, received));
         let silent = past.as_ref().map_or(silent, |past| past.silent);
         let mut changes: Vec<Change> = past.map(Change::FellSilent).into_iter().collect();
         match self.journal.view() {
             View::Led(term) if term_before != Some(term.offset) => {
-                let claimed_ms = written_ms.filter(|_| term.offset == offset);
-                self.leader = Some(Leader::of(term, received, claimed_ms));
-                (self.release, self.ended, self.void_claims) = (None, None, None);
+                self.void_claims = None;
                 changes.push(Change::Led);
             }
-            View::Released { term, why } if self.release.as_ref().is_none_or(|release| release.term != *term) => {
-                let request = self.request_behind(*term, why.as_deref().and_then(Why::parse));
-                let record = record.filter(|_| verdict == Verdict::Effective);
-                let release = Release { request, ..Release::of(*term, why.clone(), record, received) };
-                self.release = Some(release.clone());
-                changes.push(Change::Released(release));
+            View::Released { .. } => {
+                let release = self.last_term.release.clone();
+                changes.extend(release.filter(|release| released_before != Some(release.term)).map(Change::Released));
             }
             View::Undecided(_) if before != core::mem::discriminant(self.journal.view()) => {
-                self.release = None;
                 changes.push(Change::Missing);
             }
-            View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => {}
+            View::Led(_) | View::NeverLed | View::Undecided(_) => {}
         }
         changes.extend(jobs_before.changes_to(&self.journal));
         if let Some(leader) = led_before.as_ref().filter(|_| received.is_live)
@@ -226,12 +211,14 @@ impl Observer {
         {
             changes.insert(0, Change::FellSilent(Silence::of(leader, silent, received.at_ms(at))));
         }
-        if let Some(leader) = led_before.filter(|leader| lost::is_lost(leader, &self.journal, &changes)) {
-            self.lost.insert(&leader, received);
+        if let Some(leader) = led_before.as_ref().filter(|leader| lost::is_lost(leader, &self.journal, &changes)) {
+            self.lost.insert(leader, received);
             self.candidates.retain(|member, known| !self.lost.is_dead(member, known.received));
         }
         match (verdict, record) {
-            (Verdict::Effective, Some(record)) => self.effective(record, received, silent, &mut changes),
+            (Verdict::Effective, Some(record)) => {
+                self.effective(record, received, (led_before.as_ref(), silent), &mut changes);
+            }
             (Verdict::Void, Some(Record { body: Body::Claim { .. }, name, member, .. })) => {
                 let count = self.void_claims.as_ref().map_or(0, |claims| claims.count) + 1;
                 let by = name.clone().or_else(|| member.as_ref().map(|member| member.as_str().into()));
@@ -250,15 +237,24 @@ impl Observer {
 
     /// The time at which the current term's claim was appended, if it was read by a separate request.
     pub fn learn_claim(&mut self, offset: Offset, written_ms: Option<u64>) {
-        if let Some(leader) = self.leader.as_mut().filter(|leader| leader.term == offset) {
+        if let Some(leader) = self.last_term.leader.as_mut().filter(|leader| leader.term == offset) {
             leader.claimed_ms = leader.claimed_ms.or(written_ms);
         }
     }
 
-    /// Applies the changes of an effective record besides those of the leader.
-    fn effective(&mut self, record: &Record, received: Receipt, silent: Duration, changes: &mut Vec<Change>) {
+    /// Notes what an effective record changes besides the term. `before`: the leader before it, and for how long it was silent.
+    fn effective(
+        &mut self,
+        record: &Record,
+        received: Receipt,
+        before: (Option<&Leader>, Duration),
+        changes: &mut Vec<Change>,
+    ) {
         match &record.body {
-            Body::Beat { .. } => self.beat(record, received, silent, changes),
+            Body::Beat { .. } => {
+                self.void_claims = None;
+                changes.extend(self.changes_by_beat(before));
+            }
             Body::Release { exit, why, .. } => {
                 let Some(member) = &record.member else { return };
                 let why = why.as_deref().and_then(Why::parse);
@@ -267,78 +263,31 @@ impl Observer {
             }
             Body::Request { what, by, reason, .. } => {
                 let by = by.clone().or_else(|| record.name.clone());
-                let request = Request { by: by.clone(), reason: reason.clone() };
-                match (what, &mut self.leader) {
-                    (What::End, _) => self.ended = Some(Ended { request, received }),
-                    (What::Resign, Some(leader)) => leader.resign = Some(request),
-                    (What::Resign, None) => {}
-                }
                 changes.push(Change::Requested { what: *what, by, reason: reason.clone() });
             }
             Body::Claim { .. } | Body::Hello { .. } => {}
         }
     }
 
-    /// The request because of which that term was released.
-    fn request_behind(&self, term: Offset, why: Option<Why>) -> Option<Request> {
-        let of_end = self.ended.as_ref().filter(|_| why == Some(Why::Ended)).map(|ended| &ended.request);
-        let leader = self.leader.as_ref().filter(|leader| leader.term == term && why == Some(Why::Resigned));
-        of_end.or(leader.and_then(|leader| leader.resign.as_ref())).cloned()
-    }
-
-    /// Notes that the leader is alive after a silence of `silent`.
-    fn beat(&mut self, record: &Record, received: Receipt, silent: Duration, changes: &mut Vec<Change>) {
-        let Body::Beat { state, pid, attempt, since_ms, .. } = &record.body else { return };
-        let (View::Led(term), Some(leader)) = (self.journal.view(), &mut self.leader) else { return };
-        self.void_claims = None;
-        let (late_before, is_overdue) = (leader.late(), silent >= leader.punctuality.overdue_after(leader.lease));
-        leader.punctuality.read(term.offset, leader.lease, record, received.written_ms);
-        if leader.last_record != received {
-            match (late_before, leader.late()) {
-                (before, Some(late)) if before != Some(late) => changes.push(Change::LateBeat { gap: late.gap }),
-                (Some(late), None) => changes.push(Change::SilenceEnded { silent: late.gap }),
-                (None, None) if self.is_live && is_overdue => changes.push(Change::SilenceEnded { silent }),
-                (Some(_) | None, Some(_)) | (None, None) => {}
-            }
-            leader.last_record = received;
-        }
-        leader.lease = term.lease;
-        if let Some(state) = *state {
-            let job = Job { state, pid: *pid, attempt: *attempt, since_ms: *since_ms };
-            let before = leader.job.replace(job);
-            if before.map(Job::without_time) != Some(job.without_time()) {
-                changes.push(Change::Job(job));
-            }
-        }
+    /// What a beat has changed, which its leader wrote after a silence of `silent`.
+    fn changes_by_beat(&self, (before, silent): (Option<&Leader>, Duration)) -> Vec<Change> {
+        let (View::Led(_), Some(leader)) = (self.journal.view(), self.leader()) else { return Vec::new() };
+        let before = before.filter(|before| before.term == leader.term);
+        let of_silence = before.and_then(|before| match (before.late(), leader.late()) {
+            (late, Some(now)) if late != Some(now) => Some(Change::LateBeat { gap: now.gap }),
+            (Some(late), None) => Some(Change::SilenceEnded { silent: late.gap }),
+            (None, None) if self.is_live && silent >= before.overdue_after() => Some(Change::SilenceEnded { silent }),
+            (Some(_) | None, Some(_)) | (None, None) => None,
+        });
+        let job = before.and_then(|before| before.job).map(Job::without_time);
+        let of_job = leader.job.filter(|now| job != Some(now.without_time())).map(Change::Job);
+        of_silence.into_iter().chain(of_job).collect()
     }
 
     /// The leader, or why there is none.
     #[must_use]
     pub fn leadership(&self, at: ReadAt) -> Leadership<'_> {
-        match (self.journal.view(), &self.leader, &self.release) {
-            (View::Led(_), Some(leader), _) => {
-                let age = self.age(leader.last_record, at);
-                let over = silence(leader.lease);
-                let left = leader.lease.saturating_sub(age);
-                let (claimable_since, claimable_in) = (age.saturating_sub(over), over.saturating_sub(age));
-                match leader.late() {
-                    None if age < leader.punctuality.overdue_after(leader.lease) => {
-                        Leadership::Led { leader, age, left }
-                    }
-                    None if age < over => Leadership::Overdue { leader, age, left, claimable_in },
-                    late => {
-                        let age = age + late.map_or(Duration::ZERO, |late| late.gap);
-                        Leadership::Silent { leader, age, claimable_since, claimable_in }
-                    }
-                }
-            }
-            (View::NeverLed, ..) => Leadership::NeverLed,
-            (View::Undecided(undecided), ..) if undecided.empty_since_cut_head => Leadership::Forgotten,
-            (View::Released { .. }, _, Some(release)) => {
-                Leadership::Released { release, age: self.age(release.received, at) }
-            }
-            _ => Leadership::Unknown,
-        }
+        self.last_term.leadership(TermState::of(self.journal.view()), |received| self.age(received, at))
     }
 
     /// The age of a record.
@@ -351,17 +300,7 @@ impl Observer {
     /// `None` if there is no leader.
     #[must_use]
     pub fn silent_at(&self, at: ReadAt) -> Option<Time> {
-        match self.leadership(at) {
-            Leadership::Led { leader, age, .. } => {
-                Some(at.now + leader.punctuality.overdue_after(leader.lease).saturating_sub(age))
-            }
-            Leadership::Overdue { claimable_in, .. } => Some(at.now + claimable_in),
-            Leadership::Forgotten
-            | Leadership::NeverLed
-            | Leadership::Released { .. }
-            | Leadership::Silent { .. }
-            | Leadership::Unknown => None,
-        }
+        self.leadership(at).changes_in().map(|left| at.now + left)
     }
 
     /// The standbys by the hellos of the last 75 s, sorted by name. The leader is left out, and so is a leader that stopped writing, unless
@@ -369,7 +308,7 @@ impl Observer {
     #[must_use]
     pub fn standbys(&self, at: ReadAt) -> Vec<Standby<'_>> {
         let broker_now = self.broker_now(at);
-        let leader = lost::leads(&self.journal, self.leader.as_ref()).and_then(|leader| leader.member.as_ref());
+        let leader = lost::leads(&self.journal, self.leader()).and_then(|leader| leader.member.as_ref());
         let others = self.candidates.values().filter(|candidate| Some(&candidate.member) != leader);
         let standbys = others.map(|candidate| Standby {
             candidate,
@@ -386,13 +325,13 @@ impl Observer {
     /// The leader's own hello.
     #[must_use]
     pub fn leaders_hello(&self) -> Option<&KnownCandidate> {
-        self.candidates.get(self.leader.as_ref()?.member.as_ref()?)
+        self.candidates.get(self.leader()?.member.as_ref()?)
     }
 
     /// The last request to end the election, if no term has begun since.
     #[must_use]
     pub const fn ended(&self) -> Option<&Ended> {
-        self.ended.as_ref()
+        self.last_term.ended.as_ref()
     }
 
     /// Void claims since the leader's last record.
@@ -404,7 +343,7 @@ impl Observer {
     /// Whether a record of the election or a candidate's hello was read.
     #[must_use]
     pub fn has_read_anything(&self) -> bool {
-        self.leader.is_some() || !self.candidates.is_empty() || !matches!(self.journal.view(), View::NeverLed)
+        self.leader().is_some() || !self.candidates.is_empty() || !matches!(self.journal.view(), View::NeverLed)
     }
 
     /// The broker's clock now, in milliseconds since 1970, as far as it is known. Before a record was read live it is this machine's clock,

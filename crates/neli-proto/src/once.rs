@@ -11,7 +11,7 @@ use crate::candidate;
 use crate::fact::{self, Account, Fact, Facts, Outcome};
 use crate::note::Note;
 use crate::record::{Body, KeyedRun, MemberId, Offset, Why};
-use crate::supervisor::RunEnd;
+use crate::supervisor::{Does, RunEnd, Wanted};
 use crate::time::{Time, millis};
 use crate::window::{Span, Window};
 
@@ -43,6 +43,8 @@ pub(crate) struct Once {
     history: History,
     /// `--window` and `--schedule`: the window of the wall clock.
     shown: Option<Span>,
+    /// The term that is held, until nothing of its job is left.
+    term: Option<Offset>,
     /// `--schedule`: the state of the schedule.
     scheduled: Option<Scheduled>,
     phase: Phase,
@@ -65,14 +67,14 @@ enum Phase {
     Asking { read: u32 },
     /// It leads; the fact `running` was sent and is not acknowledged yet.
     Announcing { id: u32, fact: Fact, until: Time },
-    /// The job may run. `stop`: the reason if the candidate must stand down; then only processes that the job left may be alive.
-    Running { fact: Fact, stop: Option<Why> },
+    /// The job may run.
+    Running { fact: Fact },
     /// It leads, and reads the facts.
     Reading { read: u32, term: Offset, until: Time },
     /// The job has ended, and the fact with its outcome was sent and is not acknowledged yet.
     Recording { id: u32, fact: Fact, again_at: Option<Time>, stop_by: Option<Time> },
-    /// The outcome was recorded or given up; the term must be released.
-    Recorded { fact: Fact },
+    /// The outcome was recorded or given up; the term must be released, for this reason.
+    Recorded { fact: Fact, why: Option<Why> },
     /// It does not lead, and may claim.
     StandingBy,
     /// It exits, or lets another candidate lead.
@@ -86,6 +88,7 @@ impl Once {
     pub(crate) fn new(policy: Policy, lease: Duration, member: MemberId, name: Box<str>) -> Self {
         let mut once = Self {
             shown: policy.window,
+            term: None,
             scheduled: policy.schedule.map(Scheduled::new),
             policy,
             lease,
@@ -149,8 +152,32 @@ impl Once {
         }
     }
 
+    /// What a candidate wants of its job, as far as the facts allow it (K2). While an outcome is recorded, which takes a lease at most, the job
+    /// ends by itself before it is stopped (K3).
+    pub(crate) fn allowed(&mut self, now: Time, wanted: Wanted) -> Wanted {
+        if self.term != Some(wanted.grant.term) {
+            self.led(now, wanted.grant.term);
+        }
+        let does = match (wanted.does, &mut self.phase) {
+            (Does::Run, Phase::Running { fact }) => {
+                Does::RunOnce { id: fact.seq, window: self.policy.window, attempt: fact.attempt }
+            }
+            (Does::Run, _) => Does::Hold { waits: self.is_waiting() && self.next_window_ms().is_some() },
+            (Does::Stop { by: None, .. }, Phase::Recording { stop_by, .. }) => {
+                stop_by.get_or_insert(now + self.lease);
+                Does::Hold { waits: false }
+            }
+            (Does::Stop { why, by }, Phase::Recorded { why: instead, .. }) => {
+                Does::Stop { why: instead.unwrap_or(why), by }
+            }
+            (does @ (Does::Die | Does::Hold { .. } | Does::RunOnce { .. } | Does::Stop { .. }), _) => does,
+        };
+        Wanted { does, ..wanted }
+    }
+
     /// Handles that the claim took effect: only facts that are read from now on count (K2, S1).
-    pub(crate) fn led(&mut self, now: Time, term: Offset) {
+    fn led(&mut self, now: Time, term: Offset) {
+        self.term = Some(term);
         let read = self.read();
         self.phase = Phase::Reading { read, term, until: self.end_of_wait(now) };
     }
@@ -172,7 +199,6 @@ impl Once {
                 self.learn(facts);
                 if !self.skip_if_settled() {
                     self.phase = Phase::StandingBy;
-                    self.actions.push_back(Action::HoldClaims(false));
                 }
             }
             Phase::Reading { read, term, until } if read == id => {
@@ -216,9 +242,7 @@ impl Once {
         match &self.phase {
             Phase::Announcing { id: awaited, fact, .. } if *awaited == id => {
                 self.late_answers = 0;
-                let attempt = fact.attempt;
-                self.phase = Phase::Running { fact: fact.clone(), stop: None };
-                self.actions.push_back(Action::Run { window: self.policy.window, attempt });
+                self.phase = Phase::Running { fact: fact.clone() };
             }
             Phase::Recording { id: awaited, .. } if *awaited == id => self.finish(now),
             Phase::Waiting { .. } => self.skip_recorded(id),
@@ -258,9 +282,11 @@ impl Once {
     }
 
     /// Handles that the job ended by itself, and no process of it is left (K3).
-    pub(crate) fn run_ended(&mut self, now: Time, end: RunEnd) {
-        let Phase::Running { fact, stop } = &self.phase else { return };
-        let stop = *stop;
+    pub(crate) fn run_ended(&mut self, end: RunEnd) {
+        let Phase::Running { fact } = &self.phase else { return };
+        if fact.seq != end.id {
+            return;
+        }
         let outcome = if end.status == 0 { Outcome::Done } else { Outcome::Failed };
         let ran_ms = Some(millis(end.ran));
         let fact = fact.clone();
@@ -275,26 +301,12 @@ impl Once {
         });
         self.actions.push_back(Action::Append { id, fact: fact.clone() });
         self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None };
-        if let Some(why) = stop {
-            self.hold_back_stop(now, why);
-        }
-    }
-
-    /// Handles that the candidate stands down. Returns whether it must first record the outcome, which takes a lease at most (K3). A run
-    /// whose main process has ended may still end by itself; then its outcome is recorded first.
-    pub(crate) fn hold_back_stop(&mut self, now: Time, why: Why) -> bool {
-        if let Phase::Running { stop, .. } = &mut self.phase {
-            stop.get_or_insert(why);
-        }
-        let Phase::Recording { stop_by, .. } = &mut self.phase else { return false };
-        stop_by.get_or_insert(now + self.lease);
-        self.scheduled.iter_mut().for_each(|scheduled| scheduled.stop_for(why));
-        true
     }
 
     /// Handles that no process of the job is left, and none will be started under the term. Returns the run, if the release must contain
     /// it: it has an outcome, or there was none since the key needs none.
     pub(crate) fn term_is_over(&mut self, is_leaving: bool) -> Option<KeyedRun> {
+        self.term = None;
         let has_outcome = matches!(self.phase, Phase::Recorded { .. } | Phase::Recording { .. });
         let is_skipped = self.phase == Phase::Leaving;
         if self.scheduled.is_some() {
@@ -355,8 +367,9 @@ impl Once {
         if self.scheduled.is_some() {
             return self.outcome_recorded(now);
         }
-        self.phase = Phase::Recorded { fact: fact.clone() };
+        let fact = fact.clone();
         let again = self.skip().is_none();
+        self.phase = Phase::Recorded { fact, why: Some(if again { Why::Failed } else { Why::Exited }) };
         self.actions.push_back(Action::Finish { again });
     }
 
@@ -378,7 +391,6 @@ impl Once {
 
     /// Forbids claims until the facts were read (K1).
     fn ask(&mut self) {
-        self.actions.push_back(Action::HoldClaims(true));
         let read = self.read();
         self.phase = Phase::Asking { read };
     }

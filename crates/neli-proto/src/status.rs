@@ -1,91 +1,11 @@
-//! The status of an election and of a candidate: the leader or the cause of the vacancy, the standbys, and the event that the candidate
-//! waits for.
+//! What a candidate shows besides the leader: the standbys, counters, and the event that it waits for.
 
 use alloc::boxed::Box;
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
-use crate::late_beat::LateBeat;
-use crate::listener::silence;
-use crate::record::{MemberId, Offset};
+use crate::record::MemberId;
 use crate::time::Time;
-
-/// The leader, as far as it is known.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Leader {
-    /// Its member id; `None` if no record that was read contains it.
-    pub member: Option<MemberId>,
-    /// Its name.
-    pub name: Option<Box<str>>,
-    /// The term: its fencing token.
-    pub term: Offset,
-    /// When this node first read one of its records as the leader; it may have led before.
-    pub since: Option<Time>,
-    /// Whether the leader is this node.
-    pub is_self: bool,
-    /// The longest lease in its records.
-    pub lease: Duration,
-    /// When its last effective record was read. If the record is older than this node's listening, it is when listening began.
-    pub received: Time,
-    /// The late heartbeat, if its last heartbeats were appended after its lease was over, by the broker's timestamps: then it does not
-    /// lead.
-    pub late: Option<LateBeat>,
-    /// For how long it writes nothing until it is shown as silent.
-    pub overdue_after: Duration,
-}
-
-/// Whether there is a leader, as far as a candidate knows. The same in every place that shows it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Known {
-    /// There is one.
-    Led,
-    /// The leader has missed three heartbeats: it may be dead, and its lease may still run.
-    Overdue,
-    /// The leader has been silent for longer than its lease, so it no longer leads.
-    Silent,
-    /// There is none, for a [`Vacancy`].
-    Vacant,
-    /// It is unknown: Kafka does not answer, or the records that were read don't show it.
-    Nothing,
-}
-
-impl Leader {
-    /// When it will have missed three heartbeats, unless a record comes before.
-    #[must_use]
-    pub fn overdue_at(&self) -> Time {
-        self.received + self.overdue_after
-    }
-
-    /// From when on another candidate may claim, unless a record comes before (R2).
-    #[must_use]
-    pub fn claimable_at(&self) -> Time {
-        self.received + silence(self.lease)
-    }
-
-    /// Whether it has been silent for so long that its lease must have ended (R2).
-    #[must_use]
-    pub fn is_silent(&self, now: Time) -> bool {
-        self.late.is_some() || now >= self.claimable_at()
-    }
-}
-
-/// Why there is no leader.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Vacancy {
-    /// Older records were deleted, and no record of this election is left.
-    Forgotten,
-    /// The topic is complete from its first record, and no term has begun.
-    NeverLed,
-    /// The last term was released.
-    Released {
-        /// The released term.
-        term: Offset,
-        /// The reason in the release.
-        why: Option<Box<str>>,
-    },
-    /// The records that were read so far don't decide it.
-    Unknown,
-}
 
 /// Counters since the node began to listen; earlier records are not counted.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -15,7 +15,7 @@ use crate::restart::Backoff;
 use crate::status::{Awaited, Awaits};
 use crate::time::Time;
 use crate::window::Span;
-use answers::TreeEnd;
+use local::Over;
 use terminal::Terminal;
 use watch::Watch;
 
@@ -23,23 +23,24 @@ pub use crate::job::JobStatus;
 pub use crate::note::Loss;
 pub use crate::terminal::Foreground;
 pub use action::{Action, Ending, Lost};
-pub use event::{Departure, Event, LeadEvent};
-pub use local_event::{JobEnd, JobReport, LocalEvent};
+pub use event::{Departure, Event};
+pub use local::{JobEnd, JobIs, JobReport, Local, NothingLeft};
 pub use policy::{OnLoss, Policy, StopPolicy};
-pub use running::{NothingLeft, RunEnd};
+pub use running::RunEnd;
+pub use wanted::{Does, Wanted};
 
 mod action;
 mod answers;
 mod event;
 mod exiting;
 mod health;
-mod local_event;
+mod local;
 mod policy;
 mod running;
 mod signal_policy;
 mod signals;
-mod stopping;
 mod terminal;
+mod wanted;
 mod watch;
 
 /// The supervisor of one job.
@@ -48,26 +49,34 @@ pub struct Supervisor {
     policy: Policy,
     /// The guard must answer this long before a deadline; otherwise it is killed.
     kill_margin: Duration,
+    /// What the candidate wants of the job; `None` while it holds no term.
+    wanted: Option<Wanted>,
     job: Job,
+    /// The job's state for the beats.
+    report: JobReport,
     /// The right to run the job that is alive, or was last; `None` before the first term.
     grant: Option<Grant>,
     watch: Option<Watch>,
     next_guard: NextGuard,
-    /// Whether the candidate was told that a claim would be in vain, for lack of a guard.
-    lacks_guard: bool,
     run: Run,
     backoff: Backoff,
     failed_runs: FailedRuns,
+    /// The number that the node has given to the run.
+    run_id: u32,
     /// The window of the next runs.
     window: Option<Span>,
     /// The attempt of the next run.
     next_attempt: u32,
     /// Whether the node decides what follows, before each run of the term and after each run that ended by itself.
     holds: bool,
-    /// Why the last term has ended, if it has.
-    over: Option<Why>,
+    /// Why the term's lease is over, if its guard fenced the job or died.
+    fenced: Option<Why>,
+    /// How the last term has ended, if it has.
+    over: Option<Over>,
     /// The signal that stopped `neli-run`.
     stop: Option<Stop>,
+    /// Whether `neli-run` must be suspended once it holds nothing.
+    is_suspended: bool,
     health: Option<Health>,
     terminal: Terminal,
     actions: VecDeque<Action>,
@@ -100,9 +109,10 @@ enum Job {
     /// A run was ordered. It is not known yet whether it is alive.
     Ordered,
     /// None. The next run of the term (or its first) is due at this time, and the lead is kept.
-    Restarting { at: Time, end: TreeEnd },
-    /// None. The node decides what follows: a run, or the end of the term. A first run begins at `settles_until` at the earliest.
-    Held { end: TreeEnd, settles_until: Option<Time> },
+    Restarting { at: Time },
+    /// None. The node decides what follows on the run that `ended`: another one, or the end of the term. A first run begins at `settles_until`
+    /// at the earliest.
+    Held { ended: Option<RunEnd>, settles_until: Option<Time> },
     /// Its main process is alive.
     Running { pid: u32, since: Time },
     /// The job was asked to stop, or only processes that it left behind are alive. SIGKILL follows at `kill_at`,
@@ -213,19 +223,23 @@ impl Supervisor {
             health: policy.health.clone().map(Health::new),
             policy,
             kill_margin,
+            wanted: None,
             job: Job::None,
+            report: JobReport { state: JobState::Starting, pid: None, attempt: 1, since: Time::ZERO },
             grant: None,
             watch: None,
             next_guard: NextGuard::default(),
-            lacks_guard: false,
             run: Run::new(0, 0),
             next_attempt: 1,
             backoff: Backoff::default(),
             failed_runs: FailedRuns::default(),
+            run_id: 0,
             window: None,
             holds: false,
+            fenced: None,
             over: None,
             stop: None,
+            is_suspended: false,
             terminal: Terminal::new(),
             actions: VecDeque::new(),
         }
@@ -270,7 +284,6 @@ impl Supervisor {
             self.guard_hangs();
         }
         self.start_run_if_due(now);
-        self.look_after_guard();
         self.look_after_health(now);
     }
 
@@ -288,28 +301,11 @@ impl Supervisor {
             Event::JobStopped { signal, foreground, continuable } => {
                 self.job_stopped(now, signal, foreground, continuable);
             }
-            Event::OrphansGone(end) => self.tree_gone(now, Some(end)),
+            Event::OrphansGone(end) => self.gone(now, Some(end)),
             Event::OrphansStuck { pids } => self.stuck(pids),
             Event::SuspendSignal { continuable } => self.suspend(continuable),
             Event::TerminalGone => self.terminal_gone(now),
             Event::Typed { signal } => self.typed(now, signal),
-        }
-        self.look_after_guard();
-        self.look_after_health(now);
-    }
-
-    /// Handles a decision of the candidate about the lead.
-    pub fn handle_lead(&mut self, now: Time, event: LeadEvent) {
-        match event {
-            LeadEvent::Departed(departure) => self.exit(departure),
-            LeadEvent::Extended(grant) => self.extended(now, grant),
-            LeadEvent::Held(grant) => self.held(now, grant),
-            LeadEvent::Killed(_) => self.lose(now),
-            LeadEvent::Led(grant) => self.led(now, grant),
-            LeadEvent::MayRun { window, attempt } => self.may_run(now, window, attempt),
-            LeadEvent::StoppedFor(why) => self.stop(now, why),
-            LeadEvent::StoppedWithin { why, within } => self.stop_within(now, why, within),
-            LeadEvent::Waits => self.waits(now),
         }
         self.look_after_health(now);
     }
@@ -324,9 +320,18 @@ impl Supervisor {
         self.term().unwrap_or(-1)
     }
 
-    /// Whether a claim would be in vain, because there is no guard, or one that may fail as the last one did.
-    pub(crate) const fn lacks_guard(&self) -> bool {
-        self.lacks_guard
+    /// The run of a held term that ended by itself, and after which the node decides what follows.
+    #[must_use]
+    pub const fn run_end(&self) -> Option<RunEnd> {
+        match self.job {
+            Job::Held { ended, .. } => ended,
+            Job::None
+            | Job::Ordered
+            | Job::Orphaned
+            | Job::Restarting { .. }
+            | Job::Running { .. }
+            | Job::Stopping { .. } => None,
+        }
     }
 
     /// The attempt of the present or the last run.
@@ -360,7 +365,7 @@ impl Supervisor {
             Job::Held { .. } => (Awaited::Facts, None),
             Job::Ordered => (Awaited::JobStart, None),
             Job::Orphaned => (Awaited::JobEnd, None),
-            Job::Restarting { at, .. } => (Awaited::NextRun, Some(at)),
+            Job::Restarting { at } => (Awaited::NextRun, Some(at)),
             Job::Stopping { kill_at, .. } => (Awaited::JobEnd, kill_at),
         };
         Some(Awaits { what, until })
@@ -372,12 +377,8 @@ impl Supervisor {
 
     // ---- actions ------------------------------------------------------------------------------------------------
 
-    fn report(&mut self, state: JobState, pid: Option<u32>, since: Time) {
-        self.tell(LocalEvent::JobChanged(JobReport { state, pid, attempt: self.run.attempt, since }));
-    }
-
-    fn tell(&mut self, event: LocalEvent) {
-        self.actions.push_back(Action::Tell(event));
+    fn set_report(&mut self, state: JobState, pid: Option<u32>, since: Time) {
+        self.report = JobReport { state, pid, attempt: self.run.attempt, since };
     }
 
     fn order(&mut self, order: Order) {

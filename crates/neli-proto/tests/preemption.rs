@@ -5,14 +5,12 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{
-    Action, Candidate, Durations, Elector, Event, Identity, JobEnd, LocalEvent, Patience, Setup, Timings,
-};
-use neli_proto::guard::Grant;
+use neli_proto::candidate::{Action, Candidate, Durations, Elector, Event, Identity, JobEnd, Patience, Setup, Timings};
 use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Record, Why};
+use neli_proto::supervisor::{Does, JobIs, Local, Wanted};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
@@ -29,7 +27,8 @@ const WAY: Duration = Duration::from_millis(1);
 struct Member {
     candidate: Candidate,
     priority: u16,
-    grant: Option<Grant>,
+    /// What it last wanted of its job.
+    wanted: Option<Wanted>,
     /// Whether it was stopped, and is removed when it has left.
     departed: bool,
 }
@@ -75,13 +74,12 @@ impl World {
         let identity = TopicIdentity::Unnamed;
         candidate.handle(self.now, Event::TopicIdentified { asked: self.now, identity });
         candidate.handle(self.now, Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
-        self.members.push(Member { candidate, priority, grant: None, departed: false });
+        self.members.push(Member { candidate, priority, wanted: None, departed: false });
         self.settle();
     }
 
     fn leave(&mut self, index: usize) {
-        let stop = LocalEvent::StandDown { why: Why::Stopped, leaving: true };
-        self.members[index].candidate.handle_local(self.now, stop);
+        self.members[index].candidate.stand_down(self.now, Why::Stopped, true);
         self.settle();
     }
 
@@ -103,6 +101,36 @@ impl World {
     }
 
     fn act(&mut self, index: usize) {
+        self.perform(index);
+        self.do_what_is_wanted(index);
+        self.perform(index);
+    }
+
+    /// The job runs when it may, and ends as soon as it is stopped.
+    fn do_what_is_wanted(&mut self, index: usize) {
+        let now = self.now;
+        let member = &mut self.members[index];
+        let wanted = member.candidate.wants();
+        if wanted.is_some() && member.wanted.is_none() {
+            self.leads.push(member.priority);
+        }
+        member.wanted = wanted;
+        match wanted {
+            None | Some(Wanted { does: Does::Run, .. }) => {}
+            Some(Wanted { does: Does::Stop { why, by: None }, grant, .. }) => {
+                let (proof, leaving) = (proof::nothing_left(now, grant), why == Why::Stopped);
+                let (once, fenced, seen, back_off) = (None, None, None, Duration::ZERO);
+                let end = JobEnd { proof, why, exit: Some(0), leaving, once, fenced, seen, back_off };
+                let job = Some(JobIs::Gone(end));
+                let local = Local { job, lacks_guard: false, is_stopped: false, is_suspended: false };
+                member.candidate.set_local(now, local);
+                member.wanted = None;
+            }
+            Some(other) => panic!("nothing is lost here: {other:?}"),
+        }
+    }
+
+    fn perform(&mut self, index: usize) {
         let (now, read) = (self.now, self.read);
         let member = &mut self.members[index];
         while let Some(action) = member.candidate.poll_action() {
@@ -118,27 +146,8 @@ impl World {
                     }
                 }
                 Action::Depart(_) => member.departed = true,
-                Action::Lead(grant) => {
-                    member.grant = Some(grant);
-                    self.leads.push(member.priority);
-                }
-                Action::StopJob(why) => {
-                    let grant = member.grant.unwrap_or_else(|| panic!("it has not led"));
-                    let proof = proof::nothing_left(now, grant);
-                    let leaving = why == Why::Stopped;
-                    let back_off = Duration::ZERO;
-                    let end = JobEnd { proof, why, exit: Some(0), leaving, once: None, seen: None, back_off };
-                    member.candidate.handle_local(now, LocalEvent::NothingLeft(end));
-                }
                 Action::Kafka(Request::Send { record }) => self.log.push(record),
-                Action::Kill(loss) => panic!("nothing is lost here: {loss:?}"),
-                Action::Extend(_)
-                | Action::ForgetTerms
-                | Action::Kafka(_)
-                | Action::Note(_)
-                | Action::Refuse { .. }
-                | Action::StopJobWithin { .. }
-                | Action::Suspend => {}
+                Action::ForgetTerms | Action::Kafka(_) | Action::Note(_) | Action::Refuse { .. } | Action::Suspend => {}
             }
         }
     }

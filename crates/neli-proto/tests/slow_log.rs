@@ -127,22 +127,20 @@ impl World {
                     let at = self.now + self.way();
                     self.put(at, Arrival::Asked(index, self.now));
                 }
-                Action::Lead(_) => self.led = self.led.or(Some(self.now)),
                 Action::Kafka(Request::Send { record }) => {
                     let at = self.now + self.way();
                     self.put(at, Arrival::Appended(Some(record)));
                 }
                 Action::Depart(_)
-                | Action::Extend(_)
                 | Action::ForgetTerms
                 | Action::Kafka(_)
-                | Action::Kill(_)
                 | Action::Note(_)
                 | Action::Refuse { .. }
-                | Action::StopJob(_)
-                | Action::StopJobWithin { .. }
                 | Action::Suspend => {}
             }
+        }
+        if self.candidates[index].wants().is_some() {
+            self.led.get_or_insert(self.now);
         }
         if let Some(at) = self.candidates[index].poll_timeout() {
             self.alarms[index] += 1;

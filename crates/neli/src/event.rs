@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use neli_proto::node;
+use neli_proto::leadership;
 use neli_proto::note::{Note, StandbyReason};
 
 use crate::clock;
@@ -38,11 +38,11 @@ pub struct Leader {
 }
 
 impl Leader {
-    /// The leader as a candidate knows it. `known` is the leader that was known before; `since` stays the same for the same term.
-    pub(crate) fn of(leader: node::Leader, known: Option<&Self>) -> Self {
+    /// The leader as the records show it. `known` is the leader that was known before; `since` stays the same for the same term.
+    pub(crate) fn of(leader: &leadership::Leader, known: Option<&Self>) -> Self {
         let before = known.filter(|known| known.term == leader.term).and_then(|known| known.since);
-        let since = before.or_else(|| leader.since.map(clock::instant_of));
-        Self { name: leader.name.map(Into::into), term: leader.term, is_self: leader.is_self, since }
+        let since = before.or_else(|| Some(clock::instant_of(leader.since)));
+        Self { name: leader.name.as_deref().map(Into::into), term: leader.term, is_self: leader.is_self, since }
     }
 }
 

@@ -75,10 +75,7 @@ impl Follower {
     /// The leader, as far as it is known; [`leadership`](Self::leadership) also says why there is none.
     #[must_use]
     pub fn leader(&self) -> Option<Leader> {
-        match &self.state.borrow().leadership {
-            Leadership::Led(leader) | Leadership::Silent { leader, .. } => Some(leader.clone()),
-            Leadership::Unknown { .. } | Leadership::Vacant => None,
-        }
+        self.state.borrow().leadership.leader().cloned()
     }
 
     /// The leader, also while it is silent within its lease; or that nobody leads; or that the leader is unknown, and why.
@@ -87,8 +84,9 @@ impl Follower {
         self.state.borrow().leadership.clone()
     }
 
-    /// The warnings from now on: [`Event::Warning`] and [`Event::Missed`] alone. The followers of many roles share one reader, so each
-    /// returns the same warnings.
+    /// The warnings from now on: [`Event::Warning`] and [`Event::Missed`] alone. One says that nothing can be read, and another that this is
+    /// over. The followers of many roles share one reader, so each returns the same warnings. While nobody has asked for events, warnings go to
+    /// stderr.
     ///
     /// # Examples
     ///

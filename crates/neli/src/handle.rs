@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use neli_proto::leadership::ReadAt;
 use neli_proto::time::Time;
 use tokio::time;
 
@@ -294,14 +295,9 @@ impl Election {
             return Leadership::Unknown { trouble: Some(error.to_string()) };
         }
         let trouble = state.trouble.clone().or_else(|| state.undecodable.clone());
-        let silent = state.heard.filter(|heard| now >= heard.overdue);
-        let is_fresh = state.fresh_until.is_some_and(|until| now < until);
-        match (&state.leader, silent) {
-            (Some(leader), None) if is_fresh => Leadership::Led(leader.clone()),
-            (Some(leader), Some(heard)) if is_fresh && trouble.is_none() => heard.silent(leader.clone()),
-            (None, _) if state.is_vacant && state.trouble.is_none() => Leadership::Vacant,
-            _ => Leadership::Unknown { trouble },
-        }
+        let at = ReadAt { now, wall_ms: clock::wall_ms() };
+        let current = state.status.leadership(at, trouble.is_none());
+        Leadership::of(current, now, state.leader.as_ref(), trouble)
     }
 
     /// The events of this candidate from now on. It may lead already: [`leader`](Self::leader), if it is called after this, tells what came

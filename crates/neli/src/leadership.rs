@@ -1,7 +1,8 @@
 //! What is known about the leader.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use neli_proto::leadership;
 use neli_proto::time::Time;
 
 use crate::clock;
@@ -52,20 +53,50 @@ pub enum Leadership {
     },
 }
 
-/// When another leader was heard last, and what follows from that.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Heard {
-    pub(crate) at: Time,
-    /// When it will have missed three heartbeats.
-    pub(crate) overdue: Time,
-    /// From when on another candidate may claim.
-    pub(crate) claimable: Time,
+impl Leadership {
+    /// What the records show `now`. `known`: the leader that was shown before. `trouble`: why nothing can be read, if so.
+    pub(crate) fn of(
+        current: leadership::Leadership<'_>,
+        now: Time,
+        known: Option<&Leader>,
+        trouble: Option<String>,
+    ) -> Self {
+        use leadership::Leadership as Current;
+        match current {
+            Current::Led { leader, left, .. } if !left.is_zero() => Self::Led(Leader::of(leader, known)),
+            Current::Overdue { leader, age, left, claimable_in } if !left.is_zero() => {
+                let since = clock::instant_of(now - age);
+                Self::Silent { leader: Leader::of(leader, known), since, claimable: since + age + claimable_in }
+            }
+            Current::Forgotten | Current::NeverLed | Current::Released { .. } => Self::Vacant,
+            Current::Led { .. } | Current::Overdue { .. } | Current::Silent { .. } | Current::Unknown(_) => {
+                Self::Unknown { trouble }
+            }
+        }
+    }
+
+    /// The leader, also if it is silent within its lease.
+    pub(crate) const fn leader(&self) -> Option<&Leader> {
+        match self {
+            Self::Led(leader) | Self::Silent { leader, .. } => Some(leader),
+            Self::Unknown { .. } | Self::Vacant => None,
+        }
+    }
 }
 
-impl Heard {
-    /// That a leader which was heard then has missed three heartbeats.
-    pub(crate) fn silent(&self, leader: Leader) -> Leadership {
-        let since = clock::instant_of(self.at);
-        Leadership::Silent { leader, since, claimable: since + self.claimable.since(self.at) }
+/// For how long the library shows the same, if no record comes: a leader is shown within its lease.
+pub(crate) fn lasts_for(current: leadership::Leadership<'_>) -> Option<Duration> {
+    use leadership::Leadership as Current;
+    match current {
+        Current::Led { left, .. } | Current::Overdue { left, .. } if !left.is_zero() => {
+            current.changes_in().map(|changes_in| changes_in.min(left))
+        }
+        Current::Forgotten
+        | Current::Led { .. }
+        | Current::NeverLed
+        | Current::Overdue { .. }
+        | Current::Released { .. }
+        | Current::Silent { .. }
+        | Current::Unknown(_) => None,
     }
 }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
+use neli_proto::node::Status;
 use neli_proto::record::Offset;
-use neli_proto::time::Time;
 use tokio::sync::{broadcast, watch};
 
 use crate::command::{Command, Commands};
 use crate::error::Error;
 use crate::event::{Event, Leader};
-use crate::leadership::Heard;
 use crate::lease::Tenure;
 
 /// The state that handles and leads share.
@@ -36,12 +35,8 @@ pub(crate) struct State {
     /// The lead that the candidate holds.
     pub(crate) tenure: Option<Arc<Tenure>>,
     pub(crate) leader: Option<Leader>,
-    /// Until when that leader leads, by its records that were read.
-    pub(crate) fresh_until: Option<Time>,
-    /// When it was heard; `None` if it is this candidate.
-    pub(crate) heard: Option<Heard>,
-    /// It is known that there is no leader.
-    pub(crate) is_vacant: bool,
+    /// What the node knows, without the standbys.
+    pub(crate) status: Status,
     /// Why Kafka does not answer, if it does not.
     pub(crate) trouble: Option<String>,
     /// That a batch of the journal can't be decoded, if so.

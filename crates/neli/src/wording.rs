@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     /// What a program with the library is never told, file by file: it has no hook for it.
-    const NOT_OF_THE_LIBRARY: [(&str, &str); 9] = [
+    const NOT_OF_THE_LIBRARY: [(&str, &str); 10] = [
         // The facts of `--once`.
         ("facts/topic_of_facts.rs", "drop --no-create-topic"),
         ("kafka/facts.rs", "a longer --lease gives more"),
@@ -53,6 +53,8 @@ mod tests {
         ("candidate/preempting.rs", "(--preempt)"),
         // A candidate with an overlap of its own.
         ("candidate/overlapping.rs", "--overlap: "),
+        // The command line of the broker's process.
+        ("kafka/embedded.rs", "--idle-timeout"),
         // The options of Kafka's own commands.
         ("src/topic.rs", "kafka-configs.sh"),
         ("src/topic.rs", "kafka-reassign-partitions.sh"),

@@ -3,14 +3,14 @@
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
+use anyhow::{Result, anyhow};
 use neli_proto::health::HealthPolicy;
 
 use super::{duration, executable};
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::Commands;
-use crate::exit::StartupError;
 
-pub(super) fn validate(args: &ParsedArgs) -> Result<Commands, StartupError> {
+pub(super) fn validate(args: &ParsedArgs) -> Result<Commands> {
     Ok(Commands {
         health: health(args)?,
         on_fence: command(args, "on-fence")?,
@@ -19,7 +19,7 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Commands, StartupError> {
     })
 }
 
-fn health(args: &ParsedArgs) -> Result<Option<(OsString, HealthPolicy)>, StartupError> {
+fn health(args: &ParsedArgs) -> Result<Option<(OsString, HealthPolicy)>> {
     let command = command(args, "health-cmd")?;
     let settings = ["health-interval", "health-timeout", "health-failures", "health-start"];
     let settings = settings.map(|long| args.setting(long));
@@ -38,17 +38,17 @@ fn health(args: &ParsedArgs) -> Result<Option<(OsString, HealthPolicy)>, Startup
 }
 
 /// A command line for the shell.
-fn command(args: &ParsedArgs, long: &'static str) -> Result<Option<OsString>, StartupError> {
+fn command(args: &ParsedArgs, long: &'static str) -> Result<Option<OsString>> {
     let Some(value) = args.value(long) else { return Ok(None) };
     if value.text.to_string_lossy().trim().is_empty() {
         return Err(value.refuse("must not be blank"));
     }
     executable::find(OsStr::new("/bin/sh"), None)
-        .map_err(|obstacle| StartupError::new(format!("{}: needs a shell: {obstacle}", value.source.shown())))?;
+        .map_err(|obstacle| anyhow!("{}: needs a shell: {obstacle}", value.source.shown()))?;
     Ok(Some(value.text))
 }
 
-fn some_time(value: &Value) -> Result<Duration, StartupError> {
+fn some_time(value: &Value) -> Result<Duration> {
     let time = duration(value)?;
     if time.is_zero() {
         return Err(value.refuse("must be more than 0"));
@@ -56,7 +56,7 @@ fn some_time(value: &Value) -> Result<Duration, StartupError> {
     Ok(time)
 }
 
-fn count(value: &Value) -> Result<u32, StartupError> {
+fn count(value: &Value) -> Result<u32> {
     let number = value.text()?.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| value.refuse("must be a whole number, 1 or more"))
 }

@@ -7,19 +7,20 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use anyhow::{Result, bail};
 use nix::unistd::{AccessFlags, eaccess};
 
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::{ExitStatus, status_of, with_status};
 use crate::process::image;
 use crate::text::{quoted, reason};
 
 /// Finds the file of COMMAND; if there is none, the refusal suggests what was probably meant.
-pub(super) fn find_command(command: &[OsString], path: Option<&OsStr>) -> Result<PathBuf, StartupError> {
+pub(super) fn find_command(command: &[OsString], path: Option<&OsStr>) -> Result<PathBuf> {
     let Some(program) = command.first() else {
-        return Err(StartupError::new("COMMAND is required; it comes after --, as in: neli-run --group .. -- COMMAND"));
+        bail!("COMMAND is required; it comes after --, as in: neli-run --group .. -- COMMAND");
     };
     find(program, path).map_err(|refusal| match hint(command, path) {
-        Some(hint) if refusal.status == ExitStatus::NotFound => not_found(hint),
+        Some(hint) if status_of(&refusal) == ExitStatus::NotFound => not_found(hint),
         _ => refusal,
     })
 }
@@ -60,7 +61,7 @@ fn assigned(word: &str) -> Option<&str> {
 }
 
 /// Finds the file, or refuses like the shell: 127 if there is none, 126 if there is one that can't be run.
-pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartupError> {
+pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf> {
     let shown = quoted(program);
     if program.is_empty() {
         return Err(not_found(format!("{shown}: not found")));
@@ -91,19 +92,19 @@ enum Obstacle {
 }
 
 impl Obstacle {
-    fn refusal(self, program: &str) -> StartupError {
+    fn refusal(self, program: &str) -> anyhow::Error {
         match self {
             Self::Missing => not_found(format!("{program}: not found")),
             Self::Interpreter(interpreter) => {
                 not_found(format!("{program}: its interpreter, {}, is not found", quoted(interpreter.as_os_str())))
             }
-            Self::Refused(why) => StartupError::with(ExitStatus::CannotRun, format!("{program}: can't be run: {why}")),
+            Self::Refused(why) => with_status(ExitStatus::CannotRun, format!("{program}: can't be run: {why}")),
         }
     }
 }
 
-fn not_found(line: String) -> StartupError {
-    StartupError::with(ExitStatus::NotFound, line)
+fn not_found(line: String) -> anyhow::Error {
+    with_status(ExitStatus::NotFound, line)
 }
 
 /// The reason why the file can't be run, if there is one.
@@ -149,7 +150,7 @@ mod tests {
 
     fn refusal(program: impl AsRef<OsStr>, path: &Path) -> (u8, String) {
         let refusal = find(program.as_ref(), Some(path.as_os_str())).unwrap_err();
-        (refusal.status.code(), refusal.to_string())
+        (status_of(&refusal).code(), refusal.to_string())
     }
 
     #[test]
@@ -165,7 +166,7 @@ mod tests {
             "job: can't be run: permission denied"
         );
         let job = file(&other, "job", 0o755, "no format that the kernel knows: /bin/sh runs it");
-        assert_eq!(find("job".as_ref(), Some(path.as_ref())), Ok(job));
+        assert_eq!(find("job".as_ref(), Some(path.as_ref())).unwrap(), job);
     }
 
     #[test]
@@ -175,7 +176,7 @@ mod tests {
         let message = |words: &[&str]| {
             let command: Vec<OsString> = words.iter().map(OsString::from).collect();
             let refusal = find_command(&command, Some(directory.path().as_os_str())).unwrap_err();
-            assert_eq!(refusal.status.code(), 127);
+            assert_eq!(status_of(&refusal).code(), 127);
             refusal.to_string()
         };
         assert_eq!(message(&["echo hi"]), "'echo hi': not found; without the quotes it is: -- echo hi");

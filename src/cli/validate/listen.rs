@@ -1,11 +1,12 @@
 //! `--listen`.
 
+use anyhow::Result;
+
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::Listen;
-use crate::exit::StartupError;
 
 /// The address for HTTP, if one is given. Binding shows later whether it is available.
-pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Listen>, StartupError> {
+pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Listen>> {
     let Some(value) = args.value("listen") else { return Ok(None) };
     let (host, port) = host_and_port(value.text()?).ok_or_else(|| refusal(&value))?;
     Ok(Some(Listen { host, port, shown: value.shown() }))
@@ -21,7 +22,7 @@ fn host_and_port(text: &str) -> Option<(String, u16)> {
     is_host.then(|| (host.to_owned(), port))
 }
 
-fn refusal(value: &Value) -> StartupError {
+fn refusal(value: &Value) -> anyhow::Error {
     value.refuse("must be HOST:PORT, as in 127.0.0.1:9464 or [::1]:9464, or :PORT for all addresses of this machine")
 }
 

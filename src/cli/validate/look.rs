@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::{LONGEST, client, duration, once, roles};
 use crate::cli::parsed_args::{ParsedArgs, ValueOrigin};
 use crate::config::{Assert, End, Forget, HistoryOf, List, Look, Resign, StatusOf, job_variables};
-use crate::exit::StartupError;
 use crate::text::quoted;
+use anyhow::{Result, bail};
 use neli::program::ElectionId;
 
 /// The default limit for Kafka's answers (`--timeout`).
@@ -22,11 +22,11 @@ const LONGEST_REASON: usize = 400;
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn look(args: &ParsedArgs) -> Result<Look, StartupError> {
+pub fn look(args: &ParsedArgs) -> Result<Look> {
     look_for(args, TIMEOUT)
 }
 
-fn look_for(args: &ParsedArgs, default_timeout: Duration) -> Result<Look, StartupError> {
+fn look_for(args: &ParsedArgs, default_timeout: Duration) -> Result<Look> {
     let mut warnings = args.warnings();
     Ok(Look {
         election: election(args)?,
@@ -39,7 +39,7 @@ fn look_for(args: &ParsedArgs, default_timeout: Duration) -> Result<Look, Startu
 
 /// The election. `--role` is taken as its role's name, even if it is a number, until the hellos show which role it
 /// is. In a job of one of several roles it is the job's role, unless `--role` names another.
-pub(super) fn election(args: &ParsedArgs) -> Result<ElectionId, StartupError> {
+pub(super) fn election(args: &ParsedArgs) -> Result<ElectionId> {
     let environment = args.environment();
     let of_job = || {
         let is_one_of_several = args.is_about_election_of_job() && environment.get("NELI_ROLES").is_some();
@@ -53,7 +53,7 @@ pub(super) fn election(args: &ParsedArgs) -> Result<ElectionId, StartupError> {
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn list(args: &ParsedArgs) -> Result<List, StartupError> {
+pub fn list(args: &ParsedArgs) -> Result<List> {
     let text = |long| args.value(long).map(|value| value.text().map(str::to_owned)).transpose();
     let mut warnings = args.warnings();
     Ok(List {
@@ -70,7 +70,7 @@ pub fn list(args: &ParsedArgs) -> Result<List, StartupError> {
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn status(args: &ParsedArgs) -> Result<StatusOf, StartupError> {
+pub fn status(args: &ParsedArgs) -> Result<StatusOf> {
     let look = look(args)?;
     // A variable is about the candidates that have it.
     let key = match args.value("once").filter(|once| matches!(once.source, ValueOrigin::Option(_))) {
@@ -84,7 +84,7 @@ pub fn status(args: &ParsedArgs) -> Result<StatusOf, StartupError> {
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn history(args: &ParsedArgs) -> Result<HistoryOf, StartupError> {
+pub fn history(args: &ParsedArgs) -> Result<HistoryOf> {
     Ok(HistoryOf {
         look: look(args)?,
         since: args.value("since").map(|value| duration(&value)).transpose()?,
@@ -97,7 +97,7 @@ pub fn history(args: &ParsedArgs) -> Result<HistoryOf, StartupError> {
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn resign(args: &ParsedArgs) -> Result<Resign, StartupError> {
+pub fn resign(args: &ParsedArgs) -> Result<Resign> {
     let mut look = look_for(args, HANDOVER_TIMEOUT)?;
     let all_roles = all_roles(args, &mut look)?;
     Ok(Resign { look, all_roles, force: args.flag("force")?.is_some(), reason: reason(args)? })
@@ -107,7 +107,7 @@ pub fn resign(args: &ParsedArgs) -> Result<Resign, StartupError> {
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn end(args: &ParsedArgs) -> Result<End, StartupError> {
+pub fn end(args: &ParsedArgs) -> Result<End> {
     let (is_confirmed, force) = (args.flag("yes")?.is_some(), args.flag("force")?.is_some());
     let mut look = look(args)?;
     let all_roles = all_roles(args, &mut look)?;
@@ -115,7 +115,7 @@ pub fn end(args: &ParsedArgs) -> Result<End, StartupError> {
 }
 
 /// `--all-roles`, also in a job of one of them.
-fn all_roles(args: &ParsedArgs, look: &mut Look) -> Result<bool, StartupError> {
+fn all_roles(args: &ParsedArgs, look: &mut Look) -> Result<bool> {
     let Some(all) = args.flag("all-roles")? else { return Ok(false) };
     if let Some(role) = args.value("role") {
         return Err(role.refuse(format!("can't be combined with {}", all.shown())));
@@ -128,7 +128,7 @@ fn all_roles(args: &ParsedArgs, look: &mut Look) -> Result<bool, StartupError> {
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn forget(args: &ParsedArgs) -> Result<Forget, StartupError> {
+pub fn forget(args: &ParsedArgs) -> Result<Forget> {
     let (look, is_window) = (look(args)?, args.flag("newest-window")?.is_some());
     let key = match args.value("once") {
         // If a variable and an option are given, the option counts.
@@ -136,14 +136,14 @@ pub fn forget(args: &ParsedArgs) -> Result<Forget, StartupError> {
             return Err(once.refuse("can't be combined with --newest-window"));
         }
         Some(once) if !is_window => Some(once::validate_key(&once)?),
-        None if !is_window => return Err(StartupError::new("--once KEY or --newest-window is required")),
+        None if !is_window => bail!("--once KEY or --newest-window is required"),
         _ => None,
     };
     once::validate_group(args, "")?;
     Ok(Forget { look, key, force: args.flag("force")?.is_some(), is_confirmed: args.flag("yes")?.is_some() })
 }
 
-fn reason(args: &ParsedArgs) -> Result<Option<Box<str>>, StartupError> {
+fn reason(args: &ParsedArgs) -> Result<Option<Box<str>>> {
     let Some(value) = args.value("reason") else { return Ok(None) };
     let text = value.text()?;
     if text.len() > LONGEST_REASON || text.chars().any(char::is_control) {
@@ -153,7 +153,7 @@ fn reason(args: &ParsedArgs) -> Result<Option<Box<str>>, StartupError> {
 }
 
 /// `--timeout`.
-pub(super) fn timeout(args: &ParsedArgs, default: Duration) -> Result<Duration, StartupError> {
+pub(super) fn timeout(args: &ParsedArgs, default: Duration) -> Result<Duration> {
     Ok(limit(args, "timeout")?.unwrap_or(default))
 }
 
@@ -161,11 +161,11 @@ pub(super) fn timeout(args: &ParsedArgs, default: Duration) -> Result<Duration, 
 ///
 /// # Errors
 /// The value is no duration, or out of its bounds.
-pub fn idle_timeout(args: &ParsedArgs) -> Result<Option<Duration>, StartupError> {
+pub fn idle_timeout(args: &ParsedArgs) -> Result<Option<Duration>> {
     limit(args, "idle-timeout")
 }
 
-fn limit(args: &ParsedArgs, long: &'static str) -> Result<Option<Duration>, StartupError> {
+fn limit(args: &ParsedArgs, long: &'static str) -> Result<Option<Duration>> {
     let Some(value) = args.value(long) else { return Ok(None) };
     let limit = value.duration()?;
     if limit.is_zero() || limit > LONGEST {
@@ -178,7 +178,7 @@ fn limit(args: &ParsedArgs, long: &'static str) -> Result<Option<Duration>, Star
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn assert(args: &ParsedArgs) -> Result<Assert, StartupError> {
+pub fn assert(args: &ParsedArgs) -> Result<Assert> {
     let of_job = |name: &str| args.environment().raw(name);
     let parsed = |text: &str| text.parse().ok().filter(|term| *term >= 0);
     let (term, descriptor) = if let Some(value) = args.value("epoch") {
@@ -189,11 +189,11 @@ pub fn assert(args: &ParsedArgs) -> Result<Assert, StartupError> {
     } else if let Some(text) = of_job("NELI_EPOCH") {
         let Some(term) = text.to_str().and_then(parsed) else {
             let (text, why) = (quoted(text), "must be a term (0 or more); outside a job use --epoch");
-            return Err(StartupError::new(format!("NELI_EPOCH={text}: {why}")));
+            bail!("NELI_EPOCH={text}: {why}");
         };
         (term, of_job("NELI_LEASE_FD").and_then(|number| number.to_str()?.parse().ok()))
     } else {
-        return Err(StartupError::new("--epoch is required outside a job: NELI_EPOCH is not set"));
+        bail!("--epoch is required outside a job: NELI_EPOCH is not set");
     };
     let min_left = args.value("min-left").map_or(Ok(Duration::ZERO), |value| duration(&value))?;
     let time_namespace = of_job(job_variables::TIME_NAMESPACE).map(OsStr::to_owned);

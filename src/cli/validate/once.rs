@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::Result;
 use neli::program::ElectionId;
 use neli::program::names::{self, LONGEST_TOPIC};
 use neli_proto::fact::{TOPIC_SUFFIX, may_have_facts};
@@ -10,7 +11,6 @@ use neli_proto::restart::Restart;
 use super::{restart, window};
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::{Occasion, Once};
-use crate::exit::StartupError;
 
 /// The longest KEY, in bytes of its JSON in a release: a record must fit into 1 KiB.
 const LONGEST_KEY: usize = 200;
@@ -22,7 +22,7 @@ const SHORTEST_RETENTION: Duration = Duration::from_secs(60 * 60);
 const LONGEST_RETENTION: Duration = DAY.saturating_mul(3_650);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Option<Once>, StartupError> {
+pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Option<Once>> {
     let settings = ["retries", "done-status", "once-retention"].map(|long| args.setting(long));
     let [given_retries, given_status, given_retention] = &settings;
     let (windows, once) = (window::validate(args)?, args.value("once"));
@@ -71,7 +71,7 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
     Ok(Some(Once { occasion, schedule, retries, done_status, retention }))
 }
 
-fn validate_topic(value: &Value, election: &ElectionId) -> Result<(), StartupError> {
+fn validate_topic(value: &Value, election: &ElectionId) -> Result<()> {
     if election.topic.len() + TOPIC_SUFFIX.len() > LONGEST_TOPIC {
         let longest = LONGEST_TOPIC - TOPIC_SUFFIX.len();
         return Err(
@@ -82,7 +82,7 @@ fn validate_topic(value: &Value, election: &ElectionId) -> Result<(), StartupErr
 }
 
 /// The group can stand in the keys of the topic of facts. `beside` ends the line that refuses it.
-pub(super) fn validate_group(args: &ParsedArgs, beside: &str) -> Result<(), StartupError> {
+pub(super) fn validate_group(args: &ParsedArgs, beside: &str) -> Result<()> {
     let group = args.setting("group");
     if !may_have_facts(group.text()?) {
         let why = "must not contain /, which separates group, role and KEY in the topic of facts";
@@ -91,7 +91,7 @@ pub(super) fn validate_group(args: &ParsedArgs, beside: &str) -> Result<(), Star
     Ok(())
 }
 
-pub(super) fn validate_key(value: &Value) -> Result<String, StartupError> {
+pub(super) fn validate_key(value: &Value) -> Result<String> {
     let key = value.text()?.to_owned();
     if key.trim().is_empty() {
         return Err(value.refuse("must not be blank"));
@@ -113,16 +113,16 @@ pub(super) fn validate_key(value: &Value) -> Result<String, StartupError> {
     Ok(key)
 }
 
-fn validate_retries(value: &Value) -> Result<u32, StartupError> {
+fn validate_retries(value: &Value) -> Result<u32> {
     let retries = value.text()?.parse().ok().filter(|retries| *retries <= MOST_RETRIES);
     retries.ok_or_else(|| value.refuse(format!("must be a number from 0 to {MOST_RETRIES}")))
 }
 
-fn validate_status(value: &Value) -> Result<u8, StartupError> {
+fn validate_status(value: &Value) -> Result<u8> {
     value.text()?.parse().map_err(|_| value.refuse("must be a number from 0 to 255"))
 }
 
-fn validate_retention(value: &Value) -> Result<Duration, StartupError> {
+fn validate_retention(value: &Value) -> Result<Duration> {
     let retention = value.duration()?;
     if !(SHORTEST_RETENTION..=LONGEST_RETENTION).contains(&retention) {
         return Err(value.refuse("must be 1h to 3650d"));

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use anyhow::Result;
 use neli_proto::timings::overlaps;
 
 use crate::cli::parsed_args::ParsedArgs;
-use crate::exit::StartupError;
 use crate::text::shown_duration;
 
 /// How long a job may run beside its successor's; `None` without `--overlap`.
-pub(super) fn overlap(args: &ParsedArgs, lease: Duration) -> Result<Option<Duration>, StartupError> {
+pub(super) fn overlap(args: &ParsedArgs, lease: Duration) -> Result<Option<Duration>> {
     let Some(value) = args.value("overlap") else { return Ok(None) };
     let overlap = value.duration()?;
     let allowed = overlaps(lease);

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use anyhow::{Result, bail};
 use neli_proto::timings::{Elector, Patience};
 
 use super::LONGEST;
 use crate::cli::parsed_args::ParsedArgs;
-use crate::exit::StartupError;
 
 /// The highest priority.
 const HIGHEST: u16 = 1_000;
@@ -14,7 +14,7 @@ const HIGHEST: u16 = 1_000;
 /// The shortest `--preempt-after`: a request is sent again each time it has passed.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-pub(super) fn priority(args: &ParsedArgs, elector: Elector) -> Result<u16, StartupError> {
+pub(super) fn priority(args: &ParsedArgs, elector: Elector) -> Result<u16> {
     let value = args.setting("priority");
     let text = value.text()?;
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -28,13 +28,13 @@ pub(super) fn priority(args: &ParsedArgs, elector: Elector) -> Result<u16, Start
     }
     if let Some(preempt) = args.flag("preempt")?.filter(|_| priority == 0) {
         let (preempt, priority) = (preempt.shown(), value.shown());
-        return Err(StartupError::new(format!("{preempt}: has no meaning with {priority}: no leader's is lower")));
+        bail!("{preempt}: has no meaning with {priority}: no leader's is lower");
     }
     Ok(priority)
 }
 
 /// How long a standby waits before it asks a leader of lower priority to stand down; `None` without `--preempt`.
-pub(super) fn preempt_after(args: &ParsedArgs) -> Result<Option<Duration>, StartupError> {
+pub(super) fn preempt_after(args: &ParsedArgs) -> Result<Option<Duration>> {
     let value = args.setting("preempt-after");
     let after = value.duration()?;
     if !(SHORTEST..=LONGEST).contains(&after) {

@@ -7,13 +7,13 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use anyhow::{Result, anyhow, bail};
 use neli::program::properties::{Fault, canonical, validate as validate_property};
 use neli::program::{HEARTBEAT_INTERVAL, MemberTimings, Properties, SESSION_TIMEOUT, is_secret};
 use neli_proto::candidate::Elector;
 use nix::unistd::{AccessFlags, eaccess};
 
 use crate::cli::parsed_args::{ParsedArgs, Value, ValueOrigin};
-use crate::exit::StartupError;
 use crate::features::{self, Feature};
 use crate::text::{quoted, reason};
 
@@ -31,7 +31,7 @@ struct Property {
 
 /// Reads and checks the properties: the file's first, then the others; those of the environment before those of the
 /// command line. The result has each key once, under one name.
-pub(super) fn read(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Properties, StartupError> {
+pub(super) fn read(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Properties> {
     let file = args.value("properties");
     let file_is_variable = file.as_ref().is_some_and(|file| matches!(file.source, ValueOrigin::Variable(_)));
     let from_file = file.map_or(Ok(Vec::new()), |file| from_file(&file, warnings))?;
@@ -61,7 +61,7 @@ pub(super) fn read(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Prop
 }
 
 /// The two durations of the group's protocol fit together (docs/protocol.md, Timing).
-pub(super) fn validate_group_timings(properties: &Properties, elector: Elector) -> Result<(), StartupError> {
+pub(super) fn validate_group_timings(properties: &Properties, elector: Elector) -> Result<()> {
     if elector == Elector::Log {
         return Ok(());
     }
@@ -70,7 +70,7 @@ pub(super) fn validate_group_timings(properties: &Properties, elector: Elector) 
         return Ok(());
     }
     let (heartbeat, session) = (heartbeat_interval.as_millis(), session_timeout.as_millis());
-    Err(StartupError::new(if properties.find(HEARTBEAT_INTERVAL).is_some() {
+    Err(anyhow!(if properties.find(HEARTBEAT_INTERVAL).is_some() {
         format!(
             "property {HEARTBEAT_INTERVAL} {heartbeat}: must be at most {}, a third of {SESSION_TIMEOUT}",
             session / 3
@@ -81,15 +81,15 @@ pub(super) fn validate_group_timings(properties: &Properties, elector: Elector) 
     }))
 }
 
-fn from_values(values: &[Value]) -> Result<Vec<Property>, StartupError> {
+fn from_values(values: &[Value]) -> Result<Vec<Property>> {
     let mut properties = Vec::new();
     for (index, value) in values.iter().enumerate() {
         let number = 1 + values.iter().take(index).filter(|other| other.source == value.source).count();
         let source = value.source.shown();
-        let line = value.text.to_str().ok_or_else(|| StartupError::new(format!("{source}: must be UTF-8")))?;
+        let line = value.text.to_str().ok_or_else(|| anyhow!("{source}: must be UTF-8"))?;
         let Some((key, text)) = split(line) else {
             // The typed text may itself be the secret.
-            return Err(StartupError::new(format!("{source}: must be KEY=VALUE, and number {number} is not")));
+            bail!("{source}: must be KEY=VALUE, and number {number} is not");
         };
         properties.push(Property {
             key: key.to_owned(),
@@ -101,15 +101,12 @@ fn from_values(values: &[Value]) -> Result<Vec<Property>, StartupError> {
     Ok(properties)
 }
 
-fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>, StartupError> {
+fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>> {
     let shown = quoted(&file.text);
     let content = std::fs::read(&file.text).map_err(|error| {
         if error.kind() == ErrorKind::NotFound && file.text.as_encoded_bytes().contains(&b'=') {
             // The typed text may itself be the secret.
-            return StartupError::new(format!(
-                "{}: must be a file, and is KEY=VALUE; say --property",
-                file.source.shown()
-            ));
+            return anyhow!("{}: must be a file, and is KEY=VALUE; say --property", file.source.shown());
         }
         file.refuse(format!("can't be read: {}", reason(&error)))
     })?;
@@ -123,7 +120,7 @@ fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>, 
         }
         let place = format!("{shown} line {}", index + 1);
         let Some((key, value)) = split(line) else {
-            return Err(StartupError::new(format!("{place}: must be KEY=VALUE")));
+            bail!("{place}: must be KEY=VALUE");
         };
         properties.push(Property {
             key: key.to_owned(),
@@ -158,8 +155,8 @@ fn split(line: &str) -> Option<(&str, &str)> {
     (!key.is_empty()).then_some((key, value))
 }
 
-fn validate(property: &Property) -> Result<(), StartupError> {
-    let refuse = |why: &str| Err(StartupError::new(format!("{}: {why}", property.place)));
+fn validate(property: &Property) -> Result<()> {
+    let refuse = |why: &str| Err(anyhow!("{}: {why}", property.place));
     match validate_property(&property.key, &property.value) {
         Ok(()) => Ok(()),
         Err(fault @ Fault::ForTests) => refuse(&format!("{fault}; for a trial say --embedded")),
@@ -178,7 +175,7 @@ fn not_built(reason: &str) -> Option<Feature> {
 }
 
 /// librdkafka checks a mechanism only when a client is created, and uses Kerberos if none is named.
-fn validate_mechanism(properties: &Properties) -> Result<(), StartupError> {
+fn validate_mechanism(properties: &Properties) -> Result<()> {
     let protocol = properties.find("security.protocol").unwrap_or_default().to_lowercase();
     let mechanism = properties.find("sasl.mechanisms");
     if mechanism.is_none() && !protocol.starts_with("sasl_") {
@@ -192,19 +189,17 @@ fn validate_mechanism(properties: &Properties) -> Result<(), StartupError> {
     match mechanism {
         Some(mechanism) if feature.is_built && protocol.starts_with("sasl_") => validate_token(properties, mechanism),
         _ if feature.is_built => Ok(()),
-        Some(mechanism) => {
-            Err(StartupError::new(format!("property sasl.mechanisms {mechanism}: {}", feature.advice())))
-        }
-        None => Err(StartupError::new(format!(
+        Some(mechanism) => Err(anyhow!("property sasl.mechanisms {mechanism}: {}", feature.advice())),
+        None => Err(anyhow!(
             "property security.protocol {protocol}: needs a property sasl.mechanisms (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, \
              OAUTHBEARER); without one it is GSSAPI, and {}",
             feature.advice()
-        ))),
+        )),
     }
 }
 
 /// For a file that is missing OpenSSL's reason is `system lib`.
-fn validate_files(properties: &Properties) -> Result<(), StartupError> {
+fn validate_files(properties: &Properties) -> Result<()> {
     let is_tls = properties.find("security.protocol").is_some_and(|protocol| protocol.to_lowercase().ends_with("ssl"));
     for key in FILES.iter().filter(|_| is_tls) {
         // `probe` is no file: it stands for the places where systems keep their authorities.
@@ -213,17 +208,14 @@ fn validate_files(properties: &Properties) -> Result<(), StartupError> {
         let access = if Path::new(path).is_dir() { AccessFlags::X_OK } else { AccessFlags::R_OK };
         // It is not opened: that would end a pipe.
         if let Err(errno) = eaccess(path, access) {
-            return Err(StartupError::new(format!(
-                "property {key}: the file can't be read: {}",
-                reason(&errno.into())
-            )));
+            bail!("property {key}: the file can't be read: {}", reason(&errno.into()));
         }
     }
     Ok(())
 }
 
 /// Without a source of tokens librdkafka waits for ever, and logs nothing.
-fn validate_token(properties: &Properties, mechanism: &str) -> Result<(), StartupError> {
+fn validate_token(properties: &Properties, mechanism: &str) -> Result<()> {
     let is_oidc = properties.find("sasl.oauthbearer.method").is_some_and(|method| method.eq_ignore_ascii_case("oidc"));
     let is_unsigned = properties.find("enable.sasl.oauthbearer.unsecure.jwt").is_some_and(|value| {
         // Read like librdkafka reads it.
@@ -234,5 +226,5 @@ fn validate_token(properties: &Properties, mechanism: &str) -> Result<(), Startu
     }
     let needs = "needs a property sasl.oauthbearer.method=oidc, and sasl.oauthbearer.token.endpoint.url";
     let advice = if features::OIDC.is_built { String::new() } else { format!("; {}", features::OIDC.advice()) };
-    Err(StartupError::new(format!("property sasl.mechanisms {mechanism}: {needs}{advice}")))
+    Err(anyhow!("property sasl.mechanisms {mechanism}: {needs}{advice}"))
 }

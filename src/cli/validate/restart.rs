@@ -1,15 +1,15 @@
 //! `--restart`, `--restart-delay` and `--restart-limit`.
 
+use anyhow::Result;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 
 use super::{LONGEST, duration};
 use crate::cli::parsed_args::{ParsedArgs, Value};
-use crate::exit::StartupError;
 
 /// The most restarts in a limit: each is remembered.
 const MOST_RESTARTS: u32 = 10_000;
 
-pub(super) fn validate(args: &ParsedArgs) -> Result<RestartPolicy, StartupError> {
+pub(super) fn validate(args: &ParsedArgs) -> Result<RestartPolicy> {
     let restart = args.setting("restart");
     let (delay, limit) = (args.setting("restart-delay"), args.setting("restart-limit"));
     let policy = RestartPolicy {
@@ -31,7 +31,7 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<RestartPolicy, StartupError>
     }
 }
 
-fn validate_limit(value: &Value) -> Result<Option<Limit>, StartupError> {
+fn validate_limit(value: &Value) -> Result<Option<Limit>> {
     let text = value.text()?;
     if text == "none" {
         return Ok(None);

@@ -1,11 +1,11 @@
 //! `--roles` and its related options: the number or the names of the roles, whether they are spread, and how many
 //! this process leads.
 
+use anyhow::Result;
 use neli::program::names::{LONGEST_ROLE, MOST_ROLES, is_role_name, reads_as_number, validate_roles};
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::Roles;
-use crate::exit::StartupError;
 
 /// Options that exclude it, with the reason.
 const RIVALS: [(&str, &str); 5] = [
@@ -25,7 +25,7 @@ const RIVALS_OF_SPREAD: [(&str, &str); 2] = [
 ///
 /// # Errors
 /// It is neither a number nor a list of names, or excludes another option.
-pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Roles>, StartupError> {
+pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Roles>> {
     let [spread, max_roles] = ["spread", "max-roles"].map(|long| args.setting(long));
     let are_spread = match spread.text()? {
         "no" => false,
@@ -54,7 +54,7 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Roles>, StartupError>
 }
 
 /// `--role`: the role that a subcommand is about, by its name or number.
-pub(super) fn one(args: &ParsedArgs) -> Result<Option<String>, StartupError> {
+pub(super) fn one(args: &ParsedArgs) -> Result<Option<String>> {
     let Some(value) = args.value("role") else { return Ok(None) };
     let text = value.text()?;
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -68,7 +68,7 @@ pub(super) fn one(args: &ParsedArgs) -> Result<Option<String>, StartupError> {
 }
 
 /// The number of roles in `--roles`, and their names if they are named.
-pub(super) fn count_and_names(value: &Value) -> Result<(u32, Vec<String>), StartupError> {
+pub(super) fn count_and_names(value: &Value) -> Result<(u32, Vec<String>)> {
     let text = value.text()?;
     if reads_as_number(text) || text.is_empty() {
         return Ok((count(value)?, Vec::new()));
@@ -78,7 +78,7 @@ pub(super) fn count_and_names(value: &Value) -> Result<(u32, Vec<String>), Start
     Ok((u32::try_from(names.len()).unwrap_or(u32::MAX), names))
 }
 
-fn count(value: &Value) -> Result<u32, StartupError> {
+fn count(value: &Value) -> Result<u32> {
     let text = value.text()?;
     let is_count = |count: &u32| (1..=MOST_ROLES).contains(count);
     number(text).filter(is_count).ok_or_else(|| match number(text.trim_start_matches('0')).filter(is_count) {

@@ -1,13 +1,13 @@
 //! `--stop-signal`: by name, with or without SIG, or by number.
 
+use anyhow::Result;
 use nix::libc;
 use nix::sys::signal::Signal;
 
 use crate::cli::parsed_args::Value;
-use crate::exit::StartupError;
 
 /// The signal's number; `None` for `none`.
-pub(super) fn validate(value: &Value) -> Result<Option<i32>, StartupError> {
+pub(super) fn validate(value: &Value) -> Result<Option<i32>> {
     let text = value.text()?;
     if text == "none" {
         return Ok(None);

@@ -2,6 +2,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use anyhow::Result;
 use neli_proto::candidate::{Durations, Elector, Patience, Timings};
 use neli_proto::health::HealthPolicy;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
@@ -13,12 +14,12 @@ use crate::config::{Commands, WatchFrom};
 
 const PATH: (&str, &str) = ("PATH", "/bin:/usr/bin");
 
-fn validate(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Config, StartupError> {
+fn validate(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Config> {
     let Request::Run(args) = parse(variables, arguments)? else { panic!("{arguments:?} is no run") };
     config(&args)
 }
 
-fn parse(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Request, StartupError> {
+fn parse(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Request> {
     let variables = [PATH].iter().chain(variables).map(|(name, value)| (name.into(), value.into()));
     let arguments: Vec<OsString> = ["neli-run"].iter().chain(arguments).map(OsString::from).collect();
     cli::parse(&arguments, Environment(variables.collect()))

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::Result;
 use neli_proto::timings::{
     Durations, Elector, LONGEST_LEASE, Patience, SHORTEST_LEASE, Timings, default_fence_warning,
     default_heartbeat_interval, heartbeat_intervals, kill_margin, longest_fence_warning,
@@ -11,10 +12,9 @@ use super::duration;
 use super::overlap::overlap;
 use super::priority::preempt_after;
 use crate::cli::parsed_args::ParsedArgs;
-use crate::exit::StartupError;
 use crate::text::shown_duration;
 
-pub(super) fn validate(args: &ParsedArgs) -> Result<Timings, StartupError> {
+pub(super) fn validate(args: &ParsedArgs) -> Result<Timings> {
     let value = args.setting("lease");
     let lease = value.duration()?;
     if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) {
@@ -34,10 +34,10 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Timings, StartupError> {
         preempt_after: preempt_after(args)?,
         overlap: overlap(args, lease)?,
     };
-    Timings::new(durations, elector(args, claim_delay)?).map_err(StartupError::new)
+    Ok(Timings::new(durations, elector(args, claim_delay)?)?)
 }
 
-fn heartbeat_interval(args: &ParsedArgs, lease: Duration) -> Result<Duration, StartupError> {
+fn heartbeat_interval(args: &ParsedArgs, lease: Duration) -> Result<Duration> {
     let Some(value) = args.value("heartbeat-interval") else {
         return Ok(default_heartbeat_interval(lease));
     };
@@ -51,7 +51,7 @@ fn heartbeat_interval(args: &ParsedArgs, lease: Duration) -> Result<Duration, St
     Ok(interval)
 }
 
-fn fence_warning(args: &ParsedArgs, lease: Duration) -> Result<Duration, StartupError> {
+fn fence_warning(args: &ParsedArgs, lease: Duration) -> Result<Duration> {
     let Some(value) = args.value("fence-warning") else {
         return Ok(default_fence_warning(lease));
     };
@@ -64,7 +64,7 @@ fn fence_warning(args: &ParsedArgs, lease: Duration) -> Result<Duration, Startup
     Ok(warning)
 }
 
-fn elector(args: &ParsedArgs, claim_delay: Duration) -> Result<Elector, StartupError> {
+fn elector(args: &ParsedArgs, claim_delay: Duration) -> Result<Elector> {
     let elector = args.setting("elect");
     let patience = args.setting("patience");
     match elector.text()? {
@@ -80,7 +80,7 @@ fn elector(args: &ParsedArgs, claim_delay: Duration) -> Result<Elector, StartupE
     }
 }
 
-pub(super) fn wait(args: &ParsedArgs, claim_delay: Duration) -> Result<Option<Duration>, StartupError> {
+pub(super) fn wait(args: &ParsedArgs, claim_delay: Duration) -> Result<Option<Duration>> {
     let Some(value) = args.value("wait") else { return Ok(None) };
     let wait = duration(&value)?;
     if !claim_delay.is_zero() && wait <= claim_delay {

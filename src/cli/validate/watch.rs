@@ -1,13 +1,14 @@
 //! `--from`: where `watch` begins.
 
+use anyhow::Result;
+
 use super::duration;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::config::WatchFrom;
-use crate::exit::StartupError;
 
 const EXPECTED: &str = "must be start, end, an offset (0 or more), or how long ago, such as 30m or 1h";
 
-pub(super) fn from(args: &ParsedArgs) -> Result<Option<WatchFrom>, StartupError> {
+pub(super) fn from(args: &ParsedArgs) -> Result<Option<WatchFrom>> {
     let Some(value) = args.value("from") else { return Ok(None) };
     let from = match value.text()? {
         "end" => WatchFrom::End,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::Result;
 use jiff::tz::TimeZone;
 use neli::program::clock;
 use neli_proto::schedule::CatchUp;
@@ -9,7 +10,6 @@ use neli_proto::schedule::CatchUp;
 use crate::calendar::{Calendar, Edges, Every, LENGTH};
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::Occasion;
-use crate::exit::StartupError;
 
 /// The windows in which the job succeeds once.
 pub(super) struct Windows {
@@ -30,7 +30,7 @@ impl Windows {
     }
 }
 
-pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Windows>, StartupError> {
+pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Windows>> {
     let (zone, catch_up) = (args.setting("timezone"), args.setting("catch-up"));
     let given = match (args.value("window"), args.value("schedule")) {
         (None, None) => {
@@ -66,7 +66,7 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Windows>, StartupErro
     Ok(Some(given))
 }
 
-fn validate_catch_up(value: &Value) -> Result<CatchUp, StartupError> {
+fn validate_catch_up(value: &Value) -> Result<CatchUp> {
     match value.text()? {
         "last" => Ok(CatchUp::Last),
         "none" => Ok(CatchUp::None),
@@ -74,7 +74,7 @@ fn validate_catch_up(value: &Value) -> Result<CatchUp, StartupError> {
     }
 }
 
-fn time_zone(zone: &Value, every: Option<Every>, windows: &Value) -> Result<TimeZone, StartupError> {
+fn time_zone(zone: &Value, every: Option<Every>, windows: &Value) -> Result<TimeZone> {
     // UTC needs no database, which small images lack.
     let name = zone.text()?;
     let is_utc = ["UTC", "Etc/UTC"].iter().any(|utc| name.eq_ignore_ascii_case(utc));

@@ -4,20 +4,22 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use anyhow::Result;
 use neli::program::{Access, ReadRecord, clock, topics};
 use neli_proto::journal::Journal;
+use neli_proto::leadership::{Leader, ReadAt};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{KnownCandidate, Leader, Leadership, Observer, ReadAt};
+use neli_proto::observer::{KnownCandidate, Observer};
 use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{MemberId, Record};
 
 use super::findings::Findings;
 use crate::command::reading::{self, Begin, ElectionKey, Input, Reading, key_of_election, read_at, read_last};
-use crate::command::wording::{counted, span};
+use crate::command::wording::counted;
 use crate::config::{Config, Doctor};
-use crate::exit::StartupError;
+use crate::report::election::span;
 use crate::report::log::spoken;
 
 /// The suffix of a journal topic's name.
@@ -52,7 +54,7 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
         let take_in = |at, record, begin| group.take_in(name, at, record, begin);
         read_last(&mut reading, FIRST_SPAN, doctor.timeout, take_in).await?;
         let clocks = if group.is_led() { broker_clock(&mut reading, doctor.timeout).await? } else { None };
-        Ok::<_, StartupError>((group, clocks, reading.partitions()))
+        Ok::<_, anyhow::Error>((group, clocks, reading.partitions()))
     });
     match read {
         Ok((group, clocks, partitions)) => {
@@ -90,14 +92,7 @@ impl Group {
 
     fn leaders(&self) -> impl Iterator<Item = &Leader> {
         let at = read_at();
-        self.elections.values().filter_map(move |observer| match observer.leadership(at) {
-            Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } => Some(leader),
-            Leadership::Forgotten
-            | Leadership::NeverLed
-            | Leadership::Released { .. }
-            | Leadership::Silent { .. }
-            | Leadership::Unknown => None,
-        })
+        self.elections.values().filter_map(move |observer| observer.leadership(at).may_lead())
     }
 
     fn is_led(&self) -> bool {
@@ -109,7 +104,7 @@ impl Group {
         let at = read_at();
         let mut candidates = BTreeMap::new();
         for observer in self.elections.values() {
-            let led = matches!(observer.leadership(at), Leadership::Led { .. } | Leadership::Overdue { .. });
+            let led = observer.leadership(at).may_lead().is_some();
             let leader = observer.leaders_hello().filter(|_| led);
             let standbys = observer.standbys(at).into_iter().map(|standby| standby.candidate);
             let age = |candidate: &KnownCandidate| observer.age(candidate.received, at);
@@ -198,7 +193,7 @@ struct Clocks {
 }
 
 /// The times of the broker's clock and this machine's; `None` if no record is read as soon as it is written.
-async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option<Clocks>, StartupError> {
+async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option<Clocks>> {
     let until = clock::now() + timeout.min(TWO_BEATS);
     // Every candidate of an embedded broker is on its machine.
     let is_one_machine = reading.is_embedded();
@@ -281,7 +276,7 @@ async fn find(
     doctor: &Doctor,
     access: &Access,
     mut partitions: impl Iterator<Item = (String, i32)>,
-) -> Result<(BTreeMap<String, String>, usize), StartupError> {
+) -> Result<(BTreeMap<String, String>, usize)> {
     let name = &doctor.candidate.election.group;
     let (mut ahead, mut found, mut unread) = (VecDeque::new(), BTreeMap::new(), 0);
     let until = clock::now() + doctor.timeout;

@@ -1,6 +1,6 @@
 //! The findings, one line each, for users and for programs.
 
-use neli_proto::observer::ReadAt;
+use neli_proto::leadership::ReadAt;
 use serde::Serialize;
 
 use crate::command::page::{Style, Tone, wrapped};

@@ -14,6 +14,7 @@ use super::{candidates, topic, topic_of_facts};
 use crate::command::reading::access;
 use crate::command::wording::counted;
 use crate::config::{Config, Doctor};
+use crate::exit::line_of;
 
 /// The assignor of neli-run's members of a consumer group.
 const ASSIGNOR: &str = "cooperative-sticky";
@@ -29,7 +30,7 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
     let access = match (access(&config.client), &config.client.brokers) {
         (Ok(access), _) => access,
         (Err(_), Brokers::Embedded) => return without_embedded_broker(findings),
-        (Err(refusal), Brokers::At(_)) => return findings.fail("brokers", refusal.to_string(), None),
+        (Err(refusal), Brokers::At(_)) => return findings.fail("brokers", line_of(&refusal), None),
     };
     let topic = doctor.has_group.then_some(config.election.topic.as_str());
     let examination = match Examination::start(&access, topic, doctor.timeout) {

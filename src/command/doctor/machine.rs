@@ -9,6 +9,7 @@ use tokio::runtime::Builder;
 
 use super::findings::Findings;
 use crate::config::Doctor;
+use crate::exit::line_of;
 use crate::guard;
 use crate::http;
 use crate::process::cgroup::{self, Cgroup};
@@ -50,7 +51,7 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
     match &doctor.command {
         None => {}
         Some(Ok(())) => findings.ok("command", "COMMAND is found and can be run"),
-        Some(Err(refusal)) => findings.fail("command", refusal.to_string(), None),
+        Some(Err(refusal)) => findings.fail("command", refusal.clone(), None),
     }
     has_enough
 }
@@ -133,7 +134,7 @@ fn schedule(doctor: &Doctor, findings: &mut Findings) {
     findings.warn("real-time", text, Some("ulimit -r 2; LimitRTPRIO=2; CAP_SYS_NICE for a container".to_owned()));
     let no_quota = || Some(format!("no quota in {file}, or real-time scheduling"));
     match (widened, by_quota) {
-        (Err(refusal), _) => findings.fail("cpu-quota", refusal.to_string(), no_quota()),
+        (Err(refusal), _) => findings.fail("cpu-quota", line_of(&refusal), no_quota()),
         (Ok(()), Some(warning)) => findings.warn("cpu-quota", warning, no_quota()),
         (Ok(()), None) => findings.ok("cpu-quota", NO_QUOTA),
     }

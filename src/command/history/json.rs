@@ -1,7 +1,8 @@
 //! `history --json`: one line per term and one per finding, as docs/json.md describes them.
 
 use neli::program::ElectionId;
-use neli_proto::observer::{Finding, Found, ReadAt};
+use neli_proto::leadership::ReadAt;
+use neli_proto::observer::{Finding, Found};
 use neli_proto::time::millis;
 use serde::Serialize;
 

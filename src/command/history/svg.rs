@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
 
-use neli_proto::observer::Release;
+use neli_proto::leadership::Release;
 
 use super::{End, Row, unled_for};
 use crate::command::wording::{counted, date};

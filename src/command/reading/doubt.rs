@@ -5,11 +5,12 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use neli::program::{Source, clock, runs_on_this_machine};
-use neli_proto::observer::{Leadership, Observer};
+use neli_proto::leadership::Leadership;
+use neli_proto::observer::Observer;
 use neli_proto::time::Time;
 
 use super::{Reading, read_at};
-use crate::command::wording::span;
+use crate::report::election::span;
 use crate::report::log::spoken;
 use crate::text::one_line;
 

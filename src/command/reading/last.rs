@@ -4,13 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Result;
 use neli::program::{Access, Elections, ReadRecord, clock};
 use neli_proto::journal::Origin;
-use neli_proto::observer::ReadAt;
+use neli_proto::leadership::ReadAt;
 use neli_proto::record::Offset;
 
 use super::{Input, Reading, no_answer, origin, read_at};
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::{ExitStatus, with_status};
 
 /// Kafka does not answer in time.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
@@ -29,7 +30,7 @@ impl Reading {
     /// # Errors
     ///
     /// As for [`start`](Self::start).
-    pub(in crate::command) fn of_all(access: &Access, topic: &str, partition: i32) -> Result<Self, StartupError> {
+    pub(in crate::command) fn of_all(access: &Access, topic: &str, partition: i32) -> Result<Self> {
         Self::start(access, &of_nobody(topic, 0..1), [partition], None)
     }
 
@@ -38,7 +39,7 @@ impl Reading {
     /// # Errors
     ///
     /// As for [`start`](Self::start).
-    pub(in crate::command) fn of_all_roles(access: &Access, topic: &str) -> Result<Self, StartupError> {
+    pub(in crate::command) fn of_all_roles(access: &Access, topic: &str) -> Result<Self> {
         Self::start(access, &of_nobody(topic, 0..2), [Elections::PARTITION_OF_HELLOS], None)
     }
 
@@ -62,7 +63,7 @@ pub(in crate::command) async fn read_last(
     span: Offset,
     timeout: Duration,
     mut take_in: impl FnMut(ReadAt, ReadRecord, Begin),
-) -> Result<Begin, StartupError> {
+) -> Result<Begin> {
     let (mut begin, mut trouble) = (None, None);
     loop {
         let at = read_at();
@@ -80,7 +81,7 @@ pub(in crate::command) async fn read_last(
             Input::Cut => return Err(reading.history_cut()),
             Input::Down(error) => trouble = Some(error),
             Input::Timeout => {
-                return Err(StartupError::with(UNKNOWN, no_answer(timeout, trouble)));
+                return Err(with_status(UNKNOWN, no_answer(timeout, trouble)));
             }
             Input::CaughtUp | Input::Ends { .. } | Input::Up | Input::Warning(_) => {}
         }

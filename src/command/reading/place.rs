@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use anyhow::{Result, anyhow, bail};
 use neli::program::{Access, ElectionId, Elections, Key, clock};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
@@ -12,7 +13,6 @@ use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
 use super::{Input, Reading, Unread, no_answer, read_at};
-use crate::exit::StartupError;
 use crate::text::one_line;
 
 /// At most this many records before the end of partition 0 are searched for a hello whose mapping contains the role.
@@ -64,7 +64,7 @@ impl Place {
         Ok(Self::of(election, &hellos, reading.partitions.unwrap_or(1))?)
     }
 
-    fn of(election: &ElectionId, hellos: &GroupHellos, partitions: i32) -> Result<Self, StartupError> {
+    fn of(election: &ElectionId, hellos: &GroupHellos, partitions: i32) -> Result<Self> {
         let mapping = hellos.mapping();
         let (of_role, roles) = match &election.role_name {
             Some(role) => match (hellos.find(role), &mapping) {
@@ -73,7 +73,7 @@ impl Place {
                 (None, None) => {
                     (None, role.parse().map(|number| number..number + 1).map_err(|_| unnamed(election, role))?)
                 }
-                (None, Some(mapping)) => return Err(StartupError::new(unknown(election, role, mapping))),
+                (None, Some(mapping)) => bail!(unknown(election, role, mapping)),
             },
             None => (mapping.clone(), 0..mapping.as_ref().map_or(1, Mapping::count)),
         };
@@ -103,7 +103,7 @@ impl Place {
     /// # Errors
     ///
     /// As for [`Reading::start`].
-    pub(in crate::command) fn read(&self, access: &Access) -> Result<Reading, StartupError> {
+    pub(in crate::command) fn read(&self, access: &Access) -> Result<Reading> {
         Reading::start(access, &self.keys, self.partitions(), Some(self.counted))
     }
 
@@ -112,13 +112,13 @@ impl Place {
     /// # Errors
     ///
     /// There are several, and this says what is to be given.
-    pub(in crate::command) fn one(&self, otherwise: &str) -> Result<&ElectionId, StartupError> {
+    pub(in crate::command) fn one(&self, otherwise: &str) -> Result<&ElectionId> {
         match (self.elections.as_slice(), &self.mapping) {
             ([one], _) => Ok(one),
             (all, mapping) => {
                 let group = all.first().map_or("", |election| election.group.as_str());
                 let roles = mapping.as_ref().map(Mapping::roles).unwrap_or_default();
-                Err(StartupError::new(format!("{} has the roles {}: {otherwise}", one_line(group), one_line(&roles))))
+                Err(anyhow!("{} has the roles {}: {otherwise}", one_line(group), one_line(&roles)))
             }
         }
     }
@@ -141,13 +141,13 @@ fn unknown(election: &ElectionId, role: &str, mapping: &Mapping) -> String {
 }
 
 /// The error that no hello names the roles.
-fn unnamed(election: &ElectionId, role: &str) -> StartupError {
-    StartupError::new(format!(
+fn unnamed(election: &ElectionId, role: &str) -> anyhow::Error {
+    anyhow!(
         "--role {}: no candidate of {} has said in topic \"{}\" how its roles are called; a number is found without that",
         one_line(role),
         one_line(&election.group),
         election.topic
-    ))
+    )
 }
 
 /// Reads the hellos before the end of partition 0, and returns whether its whole retained log was read.

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use anyhow::Result;
 use neli::program::{ElectionId, Key, ReadRecord, Source, clock};
 use neli_proto::journal::{Journal, View};
+use neli_proto::leadership::ReadAt;
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::observer::{Change, Observer, ReadAt};
+use neli_proto::observer::{Change, Observer};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, Offset, Record};
 use neli_proto::time::Time;
@@ -14,7 +16,7 @@ use neli_proto::time::Time;
 use super::others::number_in;
 use super::{Input, Others, Place, Reading, doubt, is_hello, origin, read_at};
 use crate::command::wording::{self, Told};
-use crate::exit::StartupError;
+use crate::report::election::sentence;
 use crate::report::log::spoken;
 
 /// The time limit for reading the claim of the current term separately. The claim only shows since when the leader leads.
@@ -48,13 +50,13 @@ pub(in crate::command) struct Seen {
 /// Why an election was not read to its end.
 pub(in crate::command) enum Unread {
     /// Kafka refuses permanently, or the log can't be read.
-    Refused(StartupError),
+    Refused(anyhow::Error),
     /// Kafka has not answered in time, in a sentence.
     NoAnswer(String),
 }
 
-impl From<StartupError> for Unread {
-    fn from(refusal: StartupError) -> Self {
+impl From<anyhow::Error> for Unread {
+    fn from(refusal: anyhow::Error) -> Self {
         Self::Refused(refusal)
     }
 }
@@ -211,7 +213,7 @@ impl Seen {
     /// Notes the leader's silence, which no record reports. While Kafka does not answer, the state is unknown.
     pub(in crate::command) fn note_silence(&mut self, at: ReadAt) {
         let current = self.observer.leadership(at);
-        let (silence, sentence) = (Told::by(current), wording::leadership(current));
+        let (silence, sentence) = (Told::by(current), sentence(current).to_string());
         if self.trouble.is_none() && silence > self.told {
             self.told = silence;
             self.note(at.wall_ms, &sentence);
@@ -285,7 +287,7 @@ impl Seen {
     /// # Errors
     ///
     /// As for [`Reading::start`] and [`Reading::next`].
-    pub(in crate::command) async fn learn_claim(&mut self, reading: &Reading) -> Result<(), StartupError> {
+    pub(in crate::command) async fn learn_claim(&mut self, reading: &Reading) -> Result<()> {
         let leader = self.observer.leader().filter(|leader| leader.claimed_ms.is_none());
         let Some(term) = leader.map(|leader| leader.term).filter(|term| (self.start..self.from).contains(term)) else {
             return Ok(());
@@ -333,7 +335,7 @@ pub(in crate::command) fn key_of_election(key: &[u8]) -> Option<ElectionKey<'_>>
 #[cfg(test)]
 mod tests {
     use neli_proto::journal::Origin;
-    use neli_proto::observer::Leadership;
+    use neli_proto::leadership::Leadership;
 
     use super::*;
 

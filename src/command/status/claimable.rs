@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::listener::silence;
-use neli_proto::observer::{Leadership, Observer, ReadAt, Standby};
+use neli_proto::observer::{Observer, Standby};
 use neli_proto::record::Why;
 use neli_proto::time::millis;
 use neli_proto::timings::LONGEST_LEASE;
 
 use crate::command::page::Page;
-use crate::command::wording::{span, time_of_day};
+use crate::command::wording::time_of_day;
+use crate::report::election::span;
 
 /// After this time each candidate that may claim has claimed, with any value of `--elect` and `--priority`.
 const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
@@ -62,7 +64,7 @@ impl View<'_> {
                 };
                 (claimable, age)
             }
-            Leadership::Unknown => {
+            Leadership::Unknown(_) => {
                 // A candidate that has just begun to read does not know yet how long it waits.
                 let says = waits.filter(|left| !left.is_zero());
                 let by = moment(self.at, says.unwrap_or(silence(LONGEST_LEASE)));

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use neli::program::ElectionId;
 use neli_proto::journal::EarlierJob;
-use neli_proto::observer::{AgeBy, KnownCandidate, Leader, Leadership, ReadAt, Release, Standby};
+use neli_proto::leadership::{AgeBy, Leader, Leadership, ReadAt};
+use neli_proto::observer::{KnownCandidate, Standby};
 use neli_proto::record::MemberId;
 use neli_proto::time::millis;
 use serde::Serialize;
 
 use super::Snapshot;
 use super::run::RunLine;
-use crate::command::wording::state;
+use crate::report::election::{EndedPart, ReleasePart, state};
 use crate::report::log::timestamp;
 use crate::report::runs::RunsPart;
 use crate::text::json;
@@ -28,8 +29,8 @@ pub(super) struct Line<'a> {
     why: Option<String>,
     claimable_since: Option<String>,
     leader: Option<LeaderLine<'a>>,
-    release: Option<ReleaseLine<'a>>,
-    ended: Option<EndedLine<'a>>,
+    release: Option<ReleasePart<'a>>,
+    ended: Option<EndedPart<'a>>,
     earlier_job: Option<EarlierJobLine<'a>>,
     last_run: Option<RunLine<'a>>,
     runs: Option<RunsPart<'a>>,
@@ -70,26 +71,6 @@ struct JobLine {
 }
 
 #[derive(Serialize)]
-struct ReleaseLine<'a> {
-    term: i64,
-    by: Option<&'a str>,
-    why: Option<&'a str>,
-    asked_by: Option<&'a str>,
-    reason: Option<&'a str>,
-    exit: Option<u8>,
-    late_ms: Option<u64>,
-    once: Option<&'a str>,
-    at: String,
-}
-
-#[derive(Serialize)]
-struct EndedLine<'a> {
-    by: Option<&'a str>,
-    reason: Option<&'a str>,
-    at: String,
-}
-
-#[derive(Serialize)]
 struct CandidateLine<'a> {
     name: Option<&'a str>,
     member: &'a str,
@@ -109,11 +90,7 @@ impl<'a> Line<'a> {
     pub(super) fn of(snapshot: &Snapshot<'a>) -> Self {
         let Snapshot { election, observer, at, .. } = snapshot;
         let of_nobody = Self {
-            ended: observer.ended().map(|ended| EndedLine {
-                by: ended.request.by.as_deref(),
-                reason: ended.request.reason.as_deref(),
-                at: timestamp(ended.received.at_ms(*at)),
-            }),
+            ended: observer.ended().map(|ended| EndedPart::of(ended, *at)),
             earlier_job: EarlierJobLine::of(observer.journal().earlier_job()),
             last_run: snapshot.last_run.map(|run| RunLine::of(&run.fact)),
             runs: snapshot.last_run.map(|run| RunsPart::of(&run.runs, run.next_windows(at.wall_ms).first().copied())),
@@ -146,11 +123,11 @@ impl<'a> Line<'a> {
                 Self { why, claimable_since: Some(timestamp(since)), leader, ..of_nobody }
             }
             Leadership::Released { release, .. } => {
-                let release = ReleaseLine::of(release, *at);
+                let release = ReleasePart::of(release, *at);
                 let claimable_since = Some(release.at.clone());
                 Self { why, claimable_since, release: Some(release), ..of_nobody }
             }
-            Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown => Self { why, ..of_nobody },
+            Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown(_) => Self { why, ..of_nobody },
         }
     }
 
@@ -222,22 +199,6 @@ impl<'a> EarlierJobLine<'a> {
                 Some(Self { term: *term, name: name.as_deref(), lease_ms: millis(*lease) })
             }
             EarlierJob::Gone | EarlierJob::Unknown => None,
-        }
-    }
-}
-
-impl<'a> ReleaseLine<'a> {
-    fn of(release: &'a Release, at: ReadAt) -> Self {
-        Self {
-            term: release.term,
-            by: release.name.as_deref(),
-            why: release.why.as_deref(),
-            asked_by: release.request.as_ref().and_then(|request| request.by.as_deref()),
-            reason: release.request.as_ref().and_then(|request| request.reason.as_deref()),
-            exit: release.exit,
-            late_ms: release.late.map(millis),
-            once: release.once.as_deref(),
-            at: timestamp(release.received.at_ms(at)),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use anyhow::Result;
 use neli::program::clock;
 use neli_proto::fact::{Fact, Outcome, UNREADABLE};
 use serde::Serialize;
@@ -13,7 +14,7 @@ use crate::command::request::{SeenElection, see_only};
 use crate::command::stdout;
 use crate::command::wording::named;
 use crate::config::Look;
-use crate::exit::{ExitStatus, StartupError};
+use crate::exit::ExitStatus;
 use crate::report::log::timestamp;
 use crate::text::{json, one_line};
 
@@ -46,7 +47,7 @@ const fn state(recorded: Recorded<'_>) -> &'static str {
 /// # Errors
 ///
 /// Kafka refuses permanently, or stdout can't be written; and every state but done, with its own status.
-pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus, StartupError> {
+pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
     let (election, known) = reading::run(async {
         let access = reading::access(&look.client)?;
         let SeenElection { seen, .. } = match see_only(&access, look).await {

@@ -3,6 +3,7 @@
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use anyhow::Result;
 use jiff::tz::TimeZone;
 use neli::program::{Access, ElectionId, TopicExistence, clock, has_topic};
 use neli_proto::fact::{Account, Fact, Outcome, Place, Runs, may_have_facts, record_key};
@@ -12,8 +13,8 @@ use serde::Serialize;
 
 use crate::calendar::{Calendar, Edges};
 use crate::command::facts::{self, ReadEnd};
-use crate::command::wording::{date, span};
-use crate::exit::StartupError;
+use crate::command::wording::date;
+use crate::report::election::span;
 use crate::report::log::{spoken, timestamp};
 
 /// The time limit for Kafka's answers. It is short, because the rest of the page does not need them.
@@ -104,7 +105,7 @@ impl LastRun {
 }
 
 /// The last fact about the election with this key.
-async fn read(access: &Access, topic: &ElectionId, election: &str) -> Result<Option<Fact>, StartupError> {
+async fn read(access: &Access, topic: &ElectionId, election: &str) -> Result<Option<Fact>> {
     let mut last = None;
     let from = |start: Offset, end| start.max(end - FIRST_SPAN);
     let end = facts::read_to_end(access, topic, clock::now() + WITHIN, from, |record| {

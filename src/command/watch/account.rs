@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use neli::program::ElectionId;
 use neli_proto::journal::{Journal, Verdict};
+use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::listener::silence;
-use neli_proto::observer::{Change, Leadership, Observer, ReadAt, Silence};
+use neli_proto::observer::{Change, Observer, Silence};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{MAX_BYTES, Offset, Record};
 use neli_proto::time::{Time, millis};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::command::wording::{self, Told, job, leadership};
+use crate::command::wording::{self, Told, job};
+use crate::report::election::sentence;
 use crate::report::log::timestamp;
 use crate::text::{json, one_line};
 
@@ -255,7 +257,7 @@ impl Account {
             let silence = Silence::of(leader, age, at.wall_ms);
             return self.fell_silent(silence);
         }
-        let sentence = leadership(current);
+        let sentence = sentence(current).to_string();
         self.tell(Some(at.wall_ms), &sentence);
     }
 
@@ -268,19 +270,12 @@ impl Account {
         }
         let current = self.observer.leadership(at);
         self.told = Told::by(current);
-        let more = match current {
-            Leadership::Led { leader, .. } => {
-                let job = leader.job.map_or_else(String::new, |of_leader| format!(": {}", job(of_leader)));
-                format!(", term {}{job}", leader.term)
-            }
-            Leadership::Forgotten
-            | Leadership::NeverLed
-            | Leadership::Overdue { .. }
-            | Leadership::Released { .. }
-            | Leadership::Silent { .. }
-            | Leadership::Unknown => String::new(),
-        };
-        let sentence = format!("as of now: {}{more}", leadership(current));
+        let led = current.leader().filter(|_| current.is_led());
+        let more = led.map_or_else(String::new, |leader| {
+            let job = leader.job.map_or_else(String::new, |of_leader| format!(": {}", job(of_leader)));
+            format!(", term {}{job}", leader.term)
+        });
+        let sentence = format!("as of now: {}{more}", sentence(current));
         self.tell(Some(at.wall_ms), &sentence);
     }
 

@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context as _, Result, anyhow};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
 use crate::config::Log;
-use crate::exit::StartupError;
 use crate::text::reason;
 
 /// The destination of the lines.
@@ -34,7 +34,7 @@ impl Sink {
     /// # Errors
     ///
     /// The file can't be opened for appending.
-    pub(super) fn open(log: &Log) -> Result<Self, StartupError> {
+    pub(super) fn open(log: &Log) -> Result<Self> {
         let Some(path) = &log.file else { return Self::stderr() };
         Self::append_to(path).map_err(|error| {
             let reason = if error.raw_os_error() == Some(Errno::ENXIO as i32) {
@@ -42,7 +42,7 @@ impl Sink {
             } else {
                 reason(&error)
             };
-            StartupError::new(format!("{}: can't be opened: {reason}", log.file_shown))
+            anyhow!("{}: can't be opened: {reason}", log.file_shown)
         })
     }
 
@@ -51,9 +51,9 @@ impl Sink {
     /// # Errors
     ///
     /// There is no free descriptor.
-    pub(super) fn stderr() -> Result<Self, StartupError> {
+    pub(super) fn stderr() -> Result<Self> {
         let descriptor = io::stderr().as_fd().try_clone_to_owned();
-        descriptor.map(Self::from).map_err(|error| StartupError::new(format!("stderr: {}", reason(&error))))
+        descriptor.map(Self::from).context("stderr")
     }
 
     fn append_to(path: &Path) -> io::Result<Self> {

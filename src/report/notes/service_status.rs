@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use neli_proto::candidate::{JobReport, Position, StandbyReason};
-use neli_proto::node::{Awaited, Known, Leader, Status, Vacancy};
+use neli_proto::leadership::{Leadership, Unknown};
+use neli_proto::node::{Awaited, Status};
 use neli_proto::record::{JobState, Why};
-use neli_proto::time::{Time, millis};
+use neli_proto::time::millis;
 
 use super::{standing_by, waiting};
-use crate::report::log::{because, time_of_day, timestamp, to_the_second};
+use crate::report::election::lasting_sentence;
+use crate::report::log::{because, timestamp, to_the_second};
 
 /// A lasting problem with Kafka.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -21,9 +23,8 @@ pub(crate) enum Trouble {
     Refused(String),
 }
 
-/// The state of the node, as a text for the service manager. `known`: whether there is a leader, as far as the node knows `now`, at this time
-/// by the wall clock.
-pub(crate) fn of_status(status: &Status, known: Known, (now, wall_ms): (Time, u64)) -> String {
+/// The state of the node, as a text for the service manager. `current`: who leads, at this time by the wall clock.
+pub(crate) fn of_status(status: &Status, current: Leadership<'_>, wall_ms: u64) -> String {
     match &status.position {
         Position::AwaitingJudgement { .. } | Position::Claiming => "claiming the lead".to_owned(),
         Position::Departed => "has left the election".to_owned(),
@@ -35,35 +36,23 @@ pub(crate) fn of_status(status: &Status, known: Known, (now, wall_ms): (Time, u6
         Position::Listening => "reading the journal".to_owned(),
         Position::Overlapped { term } => format!("another leads, and the job of term {term} is being stopped"),
         Position::Releasing { term } => format!("releasing term {term}"),
-        Position::Standby(standby) => match (known, &status.leader) {
-            (Known::Nothing | Known::Overdue | Known::Silent, Some(leader)) => {
-                of_silence(leader, known, (now, wall_ms))
+        Position::Standby(standby) => match current {
+            Leadership::Overdue { .. }
+            | Leadership::Silent { .. }
+            | Leadership::Unknown(Unknown::NobodyAnswers | Unknown::NotHeard { .. }) => {
+                format!("standing by: {}", lasting_sentence(current, wall_ms))
             }
-            (Known::Nothing, None) if status.vacancy.as_ref().is_some_and(|vacancy| *vacancy != Vacancy::Unknown) => {
-                "standing by: leader unknown".to_owned()
-            }
-            _ => {
+            Leadership::Forgotten
+            | Leadership::Led { .. }
+            | Leadership::NeverLed
+            | Leadership::Released { .. }
+            | Leadership::Unknown(_) => {
                 let StandbyReason { leader, term, why } = standby.clone().unwrap_or_default();
                 standing_by(leader.as_deref(), term, why.and_then(waiting), None)
             }
         },
         Position::Suspended => "suspended".to_owned(),
     }
-}
-
-/// A standby that has heard nothing of the leader.
-fn of_silence(leader: &Leader, known: Known, (now, wall_ms): (Time, u64)) -> String {
-    let silent = now.since(leader.received);
-    let since = time_of_day(wall_ms.saturating_sub(millis(silent)));
-    let claimable = time_of_day(wall_ms.saturating_add(millis(leader.claimable_at().since(now))));
-    let then = match known {
-        Known::Overdue => {
-            format!("is silent since {since}Z; unless a heartbeat comes, another may claim at {claimable}Z")
-        }
-        Known::Nothing => format!("led, and can't be heard since {since}Z"),
-        Known::Led | Known::Silent | Known::Vacant => format!("is silent since {since}Z, for longer than its lease"),
-    };
-    format!("standing by: {} (term {}) {then}", leader.name.as_deref().unwrap_or("the leader"), leader.term)
 }
 
 /// The status for the service manager with several roles. `led` are the names of those that this process leads.
@@ -106,7 +95,10 @@ fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
 #[cfg(test)]
 mod tests {
     use neli_proto::candidate::Waiting;
-    use neli_proto::node::Counts;
+    use neli_proto::journal::{Journal, Origin};
+    use neli_proto::leadership::{LastTerm, ReadAt, Receipt, TermState};
+    use neli_proto::record::Record;
+    use neli_proto::time::Time;
 
     use super::*;
 
@@ -123,17 +115,7 @@ mod tests {
         let leader = Some("db2:77".into());
         let down = Trouble::NoBroker("kafka:9092: refused".to_owned());
         let refused = Trouble::Refused("Not enough in-sync replicas".to_owned());
-        let at = |position| Status {
-            leader: None,
-            vacancy: None,
-            position,
-            lease_end: None,
-            awaits: None,
-            departs_at: None,
-            standbys: Vec::new(),
-            counts: Counts::default(),
-            is_leaving: false,
-        };
+        let at = |position| Status { position, ..Status::default() };
         let shown = [
             (Position::Claiming, Some((Duration::from_secs(2), &refused))),
             (Position::Listening, None),
@@ -148,7 +130,7 @@ mod tests {
         assert_eq!(
             shown.map(|(position, trouble)| {
                 let trouble = trouble.map(|(lasted, trouble)| of_trouble(lasted, trouble, 1_769_860_801_123));
-                of_status(&at(position), Known::Led, (Time::ZERO, 0)) + &trouble.unwrap_or_default()
+                of_status(&at(position), Leadership::NeverLed, 0) + &trouble.unwrap_or_default()
             }),
             [
                 "claiming the lead; Kafka refuses its records since 2026-01-31T11:59:59.123Z: Not enough in-sync replicas",
@@ -168,44 +150,29 @@ mod tests {
     #[test]
     fn the_status_describes_a_leader_that_is_silent() {
         let received = Time::ZERO + Duration::from_secs(100);
-        let leader = Leader {
-            member: None,
-            name: Some("db2".into()),
-            term: 42,
-            since: None,
-            is_self: false,
-            lease: Duration::from_secs(20),
-            received,
-            late: None,
-            overdue_after: Duration::from_millis(3_200),
-        };
-        let status = Status {
-            leader: Some(leader),
-            vacancy: None,
-            position: Position::Standby(Some(StandbyReason {
-                leader: Some("db2".into()),
-                term: Some(42),
-                why: Some(Waiting::Led),
-            })),
-            lease_end: None,
-            awaits: None,
-            departs_at: None,
-            standbys: Vec::new(),
-            counts: Counts::default(),
-            is_leaving: false,
-        };
+        let mut last_term = LastTerm::none();
+        let claim = br#"{"v":1,"kind":"claim","member":"m","name":"db2","seq":1,"after":41,"lease_ms":20000}"#;
+        let mut journal = Journal::read_from(42, Origin::Beginning);
+        let record = Record::parse(claim);
+        let verdict = journal.read(received, 42, record.as_ref());
+        let receipt = Receipt { read: received, written_ms: None, is_live: true };
+        last_term.read(journal.view(), 42, record.as_ref(), verdict, receipt);
+        let why = Some(Waiting::Led);
+        let position = Position::Standby(Some(StandbyReason { leader: Some("db2".into()), term: Some(42), why }));
+        let status = Status { last_term, term_state: TermState::Led, position, ..Status::default() };
         let shown = |seconds: u64, is_answered| {
-            let now = received + Duration::from_secs(seconds);
-            of_status(&status, status.known(now, is_answered), (now, 1_769_860_800_000 + seconds * 1_000))
+            let at =
+                ReadAt { now: received + Duration::from_secs(seconds), wall_ms: 1_769_860_800_000 + seconds * 1_000 };
+            of_status(&status, status.leadership(at, is_answered), at.wall_ms)
         };
         assert_eq!(
             [shown(3, true), shown(18, true), shown(25, true), shown(3, false), shown(18, false)],
             [
                 "standing by: db2 leads (term 42)",
-                "standing by: db2 (term 42) is silent since 12:00:00Z; unless a heartbeat comes, another may claim at 12:00:20Z",
-                "standing by: db2 (term 42) is silent since 12:00:00Z, for longer than its lease",
+                "standing by: db2 has been silent since 12:00:00Z (lease 20s): unless a heartbeat comes, another may claim at 12:00:20Z",
+                "standing by: no leader: db2 has been silent since 12:00:00Z (lease 20s)",
                 "standing by: db2 leads (term 42)",
-                "standing by: db2 (term 42) led, and can't be heard since 12:00:00Z",
+                "standing by: can't tell who leads: Kafka does not answer; db2 led, and was heard last at 12:00:00Z",
             ]
         );
     }

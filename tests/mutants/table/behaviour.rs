@@ -62,7 +62,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "SettleUnknownToGuard",
         breaks: "--settle: the guard gets the term only with its first run, and does not release it if the supervisor dies before",
-        edits: &[edit("‹self.extended(now, grant);› } pub(super) fn extended", "")],
+        edits: &[edit("‹self.extend(now, grant);› } fn run_once", "")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -75,7 +75,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RunWithoutGuardAwaited",
         breaks: "The supervisor waits for the end of a run whose guard could not be started, and its term is not released",
-        edits: &[edit("self.tree_end().filter(|_| is_ordered && ‹!self.run.started›)", "false")],
+        edits: &[edit("if is_ordered && ‹!self.run.started› {", "false")],
         noticed_by: &[
             Node(
                 "no_guard::a_run_that_no_guard_received_has_never_begun",

@@ -17,7 +17,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "UnheldJob",
         breaks: "once: the job is ordered as soon as the candidate leads, without the recorded facts",
-        edits: &[edit_in("take_from_candidate", "LeadEvent::Held(grant)", "LeadEvent::Led(grant)")],
+        edits: &[edit(
+            "(Does::Run, _) => ‹Does::Hold { waits: self.is_waiting() && self.next_window_ms().is_some() }›,",
+            "Does::Run",
+        )],
         noticed_by: &[Node(
             "once::the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginning",
             "a job that is started before the facts were read",
@@ -74,9 +77,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("a_key_that_is_forgotten")],
     },
     Mutant {
-        name: "StopAmongLeftovers",
-        breaks: "once: a stop that comes while the remaining processes of a run are being ended is lost when the outcome is recorded",
-        edits: &[edit("‹stop.get_or_insert(why);› } let Phase::Recording", "let _ = stop;")],
+        name: "StopAwaitsRecord",
+        breaks: "once: a stop that comes while the outcome of a run is recorded waits for the acknowledgement for ever",
+        edits: &[edit("stop_by.get_or_insert(now + self.lease);", "let _ = stop_by;")],
         noticed_by: &[Node(
             "schedule::a_stop_among_leftovers_of_a_run_ends_the_lead_when_the_outcome_is_recorded",
             "the outcome is tried to record for a lease",

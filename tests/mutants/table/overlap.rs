@@ -7,7 +7,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OverlapAsLongAsAnyStop",
         breaks: "overlap: a job that runs beside its successor's is killed only at the stop timeout",
-        edits: &[edit("let timeout = ‹within.min(self.policy.stop.timeout)›;", "self.policy.stop.timeout")],
+        edits: &[edit("let timeout = ‹by.map_or(longest, |by| by.since(now).min(longest))›;", "longest")],
         noticed_by: &[Model("a_leader_that_yields"), Scenarios],
     },
     Mutant {

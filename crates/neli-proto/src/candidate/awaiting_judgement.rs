@@ -52,7 +52,7 @@ impl AwaitingJudgement {
             | Input::Delivered { .. }
             | Input::GivenUp
             | Input::GuardFenced { .. }
-            | Input::JobChanged(_)
+            | Input::Job(_)
             | Input::MoveOn
             | Input::NamedSuccessor
             | Input::NothingLeft(_)

@@ -91,7 +91,7 @@ impl Claiming {
             | Input::Continued
             | Input::Delivered { .. }
             | Input::GuardFenced { .. }
-            | Input::JobChanged(_)
+            | Input::Job(_)
             | Input::MoveOn
             | Input::NothingLeft(_)
             | Input::ReleaseRead { .. }

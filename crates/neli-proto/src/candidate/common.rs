@@ -14,7 +14,7 @@ use super::{Identity, Judgement, Setup};
 use crate::guard::Grant;
 use crate::journal::{Term, Verdict, View};
 use crate::kafka::Request;
-use crate::late_beat::Punctuality;
+use crate::leadership::LastTerm;
 use crate::listener::{Listener, Received};
 use crate::note::{Note, StandbyReason};
 use crate::precedence::{HELLO_AFTER_LEAD, HELLO_INTERVAL, Precedence, Standing};
@@ -91,12 +91,10 @@ pub(super) struct Common {
     unanswered_since: Option<Time>,
     /// The last report about standing by.
     pub(super) standing_by: Option<StandbyReason>,
-    /// The leader, and since when it has been known.
-    pub(super) leader_since: Shown<Option<(Offset, Time)>>,
+    /// The last term, as far as its records were read.
+    pub(super) last_term: Shown<LastTerm>,
     /// Counts of the records read since listening began.
     pub(super) counts: Shown<Counts>,
-    /// When the leader's records were appended.
-    pub(super) punctuality: Shown<Punctuality>,
     pub(super) actions: VecDeque<Action>,
 }
 
@@ -143,9 +141,8 @@ impl Common {
             claim_unanswered: false,
             unanswered_since: None,
             standing_by: None,
-            leader_since: Shown(None),
+            last_term: Shown::default(),
             counts: Shown::default(),
-            punctuality: Shown::default(),
             actions: VecDeque::from([Action::Kafka(Request::ReadAnew)]),
         }
     }
@@ -294,18 +291,10 @@ impl Common {
         }
     }
 
-    /// Records when the leader's record was appended.
-    pub(super) fn note_written(&mut self, record: Option<&Record>, verdict: Verdict, written_ms: Option<u64>) {
-        let (View::Led(term), Some(record)) = (self.listener.journal().view(), record) else { return };
-        if verdict == Verdict::Effective {
-            self.punctuality.0.read(term.offset, term.lease, record, written_ms);
-        }
-    }
-
-    /// Records the leader, and since when it has been known.
-    pub(super) fn note_leader(&mut self, now: Time) {
+    /// Records the leader.
+    pub(super) fn note_leader(&mut self) {
         let journal = self.listener.journal();
-        let (term, earlier_job) = (journal.term(), journal.earlier_job().term());
+        let earlier_job = journal.earlier_job().term();
         let leader = match journal.view() {
             View::Led(term) => term.member.as_ref(),
             View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
@@ -316,15 +305,12 @@ impl Common {
             self.precedence.lost_to(leader);
         }
         self.precedence.set_leader(leader);
-        if self.leader_since.0.map(|(term, _)| term) != term {
-            self.leader_since.0 = term.map(|term| (term, now));
-        }
     }
 
     /// Handles a cut of the history: earlier records and judgements don't apply to the present log.
     pub(super) fn forget_history(&mut self, now: Time) {
         self.topic = self.topic.after_cut(now);
-        self.leader_since.0 = None;
+        self.last_term = Shown::default();
         self.precedence.set_leader(None);
         self.listener.history_cut(now);
         // Terms may start from 0 again.

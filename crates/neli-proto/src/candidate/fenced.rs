@@ -6,13 +6,14 @@ use super::releasing::{JobTerm, Releasing};
 use super::state::{Input, State};
 use crate::note::Note;
 use crate::record::{Offset, Why};
-use crate::supervisor::{JobEnd, Loss};
+use crate::supervisor::{JobEnd, Loss, Wanted};
 use crate::time::Time;
 
 /// A term whose lease is over, and whose job is being killed.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Fenced {
-    pub(super) term: Offset,
+    /// The last thing that the leader wanted of its job.
+    pub(super) wanted: Wanted,
     /// The reason that the release will carry.
     pub(super) why: Why,
     /// The reason for which it was standing down before the fence. It decides what follows the fence.
@@ -25,7 +26,7 @@ pub(super) struct Fenced {
 
 impl Fenced {
     pub(super) const fn term(&self) -> Offset {
-        self.term
+        self.wanted.grant.term
     }
 
     pub(super) const fn stood_down(&self) -> Option<Why> {
@@ -39,7 +40,7 @@ impl Fenced {
     pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> State {
         match input {
             Input::HistoryCut => self.loss = Loss::HistoryCut,
-            Input::NothingLeft(end) if end.proof.is_of(self.term) => return self.nothing_left(common, now, end),
+            Input::NothingLeft(end) if end.proof.term() == self.term() => return self.nothing_left(common, now, *end),
             // The candidate first waits for the end of the job's processes. Then the cool-off begins, unless it must begin already.
             Input::StandDown { why } => {
                 if why != Why::Suspended || self.stood_down.is_none() {
@@ -53,7 +54,7 @@ impl Fenced {
             | Input::Delivered { .. }
             | Input::GivenUp
             | Input::GuardFenced { .. }
-            | Input::JobChanged(_)
+            | Input::Job(_)
             | Input::MoveOn
             | Input::NamedSuccessor
             | Input::NothingLeft(_)
@@ -69,7 +70,8 @@ impl Fenced {
     }
 
     fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> State {
-        let Self { term, why, stood_down, lease_end, loss, overlapped_by } = self;
+        let term = self.term();
+        let Self { why, stood_down, lease_end, loss, overlapped_by, .. } = self;
         let late = end.seen.and_then(|seen| seen.overrun(lease_end));
         if loss != Loss::Superseded {
             let left = lease_end.since(end.seen.map_or(now, |seen| seen.gone_at));

@@ -14,7 +14,7 @@ use super::state::{Input, State};
 use crate::guard::Grant;
 use crate::note::Note;
 use crate::record::{Body, JobState, Offset, Why};
-use crate::supervisor::{JobEnd, JobReport, Loss};
+use crate::supervisor::{Does, JobEnd, JobReport, Loss, Wanted};
 use crate::time::{Time, millis};
 
 /// A stop that ends sooner than this is not announced by a beat. The release would wait for that beat, since a broker handles the appends
@@ -41,10 +41,12 @@ pub(super) struct Leading {
     in_flight: VecDeque<SentBeat>,
     /// Whether the last beat that was read back did not extend the lease, because the topic's id was not confirmed.
     is_unconfirmed: bool,
-    /// Whether the guard was sent a grant since the last beat.
+    /// Whether the guard got a grant since the last beat.
     extended: bool,
     /// The last grant for the guard.
     grant: Grant,
+    /// How often it was given again since.
+    again: u32,
     /// The reason for which the job was asked to stop.
     stopping: Option<Why>,
     /// `--overlap`: it stands down, and the job continues until another candidate has claimed.
@@ -76,7 +78,6 @@ impl Leading {
         common.highest_term = common.highest_term.max(term);
         let lease_end = sent + common.timings.lease();
         let grant = common.grant(term, lease_end);
-        common.actions.push_back(Action::Lead(grant));
         common.actions.push_back(Action::Note(Note::Leading { term, until: lease_end }));
         State::Leading(Self {
             term,
@@ -89,6 +90,7 @@ impl Leading {
             is_unconfirmed: false,
             extended: true,
             grant,
+            again: 0,
             stopping: None,
             yielding: None,
             job: JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now },
@@ -108,6 +110,11 @@ impl Leading {
         self.stopping.or(self.yielding.map(|yielding| yielding.why))
     }
 
+    pub(super) fn wants(&self) -> Wanted {
+        let does = self.stopping.map_or(Does::Run, |why| Does::Stop { why, by: None });
+        Wanted { grant: self.grant, again: self.again, does }
+    }
+
     pub(super) const fn job(&self) -> JobReport {
         self.job
     }
@@ -124,16 +131,16 @@ impl Leading {
     pub(super) fn step(mut self, common: &mut Common, now: Time, input: Input) -> State {
         match input {
             Input::BeatEffective { seq } => self.extend_by(common, now, seq),
-            Input::GuardFenced { why } => return self.lose(common, why, Loss::LeaseOver),
-            Input::HistoryCut => return self.lose(common, Why::Fenced, Loss::HistoryCut),
-            Input::JobChanged(job) => self.job_changed(now, job),
-            Input::NothingLeft(end) if end.proof.is_of(self.term) => return self.nothing_left(common, now, end),
+            Input::GuardFenced { why } => return self.lose(why, Loss::LeaseOver),
+            Input::HistoryCut => return self.lose(Why::Fenced, Loss::HistoryCut),
+            Input::Job(job) => self.job_changed(now, job),
+            Input::NothingLeft(end) if end.proof.term() == self.term => return self.nothing_left(common, now, *end),
             Input::Revoked => self.stand_down(common, now, Why::Revoked),
             Input::StandDown { why } => self.stand_down(common, now, why),
             Input::TimedOut => {
                 if let Some(yielding) = self.yielding.filter(|_| self.yields_until().is_some_and(|until| now >= until))
                 {
-                    self.stop(common, yielding.why);
+                    self.stop(yielding.why);
                 }
                 if self.warning_due(common).is_some_and(|due| now >= due) {
                     self.warn_of_fence(common, now);
@@ -143,7 +150,7 @@ impl Leading {
             Input::TimePassed => {
                 if now >= self.deadline(common) {
                     self.note_unconfirmed(common, now);
-                    return self.lose(common, Why::Fenced, Loss::LeaseOver);
+                    return self.lose(Why::Fenced, Loss::LeaseOver);
                 }
             }
             Input::ViewChanged => {
@@ -155,11 +162,11 @@ impl Leading {
                     common.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
                     // Another candidate leads, so there is no reason to stand down any more.
                     (self.stopping, self.yielding) = (None, None);
-                    return self.lose(common, Why::Fenced, Loss::Superseded);
+                    return self.lose(Why::Fenced, Loss::Superseded);
                 }
                 // The last standby has gone, so nobody would claim.
                 if let Some(yielding) = self.yielding.filter(|_| !common.may_yield(now)) {
-                    self.stop(common, yielding.why);
+                    self.stop(yielding.why);
                 }
             }
             Input::ClaimEffective(_)
@@ -189,14 +196,15 @@ impl Leading {
         }
     }
 
-    fn extend(&mut self, common: &mut Common) {
+    fn extend(&mut self, common: &Common) {
         // R6: `term` and `seen` go to the guard together, and only while the term is current in this candidate's view. If the view is
         // undecided, the guard gets its last grant again, because its answer shows that it is alive.
+        let before = self.grant;
         if common.is_current(self.term) {
             self.grant = common.grant(self.term, self.lease_end);
         }
+        self.again = if self.grant == before { self.again + 1 } else { 0 };
         self.extended = true;
-        common.actions.push_back(Action::Extend(self.grant));
     }
 
     /// Sends a beat if one is due and the term is current in this candidate's view (R6).
@@ -257,7 +265,7 @@ impl Leading {
         let (term, left, silent) = (self.term, self.lease_end.since(now), now.since(self.last_effective_sent));
         let unconfirmed = self.unconfirmed_for(common, now);
         common.actions.push_back(Action::Note(Note::FenceWarning { term, left, silent, unconfirmed }));
-        self.stop(common, Why::Fenced);
+        self.stop(Why::Fenced);
     }
 
     /// For how long no broker has confirmed the topic's id, if a beat did not extend the lease for that reason.
@@ -277,7 +285,7 @@ impl Leading {
     /// R7: begins a barrier. With `--overlap` the barrier waits until another candidate has claimed, if one stands by.
     fn stand_down(&mut self, common: &mut Common, now: Time, why: Why) {
         if self.stopping.is_some() || !lets_job_run_on(why) {
-            return self.stop(common, why);
+            return self.stop(why);
         }
         match &mut self.yielding {
             Some(yielding) if rank(why) > rank(yielding.why) => yielding.why = why,
@@ -289,7 +297,7 @@ impl Leading {
                 self.next_beat = now;
                 common.actions.push_back(Action::Note(Note::Yielding { term, why, patience }));
             }
-            None => self.stop(common, why),
+            None => self.stop(why),
         }
     }
 
@@ -300,30 +308,24 @@ impl Leading {
 
     fn overlapped(self, common: &mut Common, now: Time, by_term: Offset) -> State {
         let why = self.stopping().unwrap_or(Why::Fenced);
-        let overlapped = Overlapped::begin(common, now, self.term, why, self.lease_end, by_term);
+        let overlapped = Overlapped::begin(common, now, self.wants(), why, self.lease_end, by_term);
         let runs_on = self.stopping.is_none() && self.job.state == JobState::Running;
-        if runs_on { State::Overlapped(overlapped) } else { overlapped.stop(common, now) }
+        if runs_on { State::Overlapped(overlapped) } else { overlapped.stop() }
     }
 
-    /// Begins the barrier, unless it has begun.
-    fn stop(&mut self, common: &mut Common, why: Why) {
+    /// Begins the barrier. If it has begun, only its reason may change.
+    fn stop(&mut self, why: Why) {
         let why = self.yielding.map_or(why, |yielding| if rank(why) > rank(yielding.why) { why } else { yielding.why });
         match self.stopping {
-            None => {
-                self.stopping = Some(why);
-                common.actions.push_back(Action::StopJob(why));
-            }
-            // The barrier has begun already; only its reason changes.
-            Some(before) if rank(why) > rank(before) => self.stopping = Some(why),
-            Some(_) => {}
+            Some(before) if rank(why) <= rank(before) => {}
+            Some(_) | None => self.stopping = Some(why),
         }
     }
 
     /// R5: a lease that has ended is not taken up again.
-    fn lose(self, common: &mut Common, why: Why, loss: Loss) -> State {
-        common.actions.push_back(Action::Kill(loss));
-        let (stood_down, overlapped_by) = (self.stopping(), None);
-        State::Fenced(Fenced { term: self.term, why, stood_down, lease_end: self.lease_end, loss, overlapped_by })
+    fn lose(&self, why: Why, loss: Loss) -> State {
+        let (stood_down, overlapped_by, wanted) = (self.stopping(), None, self.wants());
+        State::Fenced(Fenced { wanted, why, stood_down, lease_end: self.lease_end, loss, overlapped_by })
     }
 
     fn nothing_left(self, common: &mut Common, now: Time, end: JobEnd) -> State {

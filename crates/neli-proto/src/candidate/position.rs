@@ -5,14 +5,15 @@ use alloc::vec::Vec;
 use super::state::State;
 use super::{Candidate, Judgement};
 use crate::journal::View;
+use crate::leadership::{LastTerm, Receipt, TermState};
 use crate::note::StandbyReason;
 use crate::record::{Offset, Why};
-use crate::status::{Awaited, Awaits, Counts, Leader, OtherCandidate, Vacancy};
+use crate::status::{Awaited, Awaits, Counts, OtherCandidate};
 use crate::supervisor::JobReport;
 use crate::time::Time;
 
 /// The state of a candidate as seen from outside.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Position {
     /// R0: its claim took effect before the topic was judged. No job runs under the term.
     AwaitingJudgement {
@@ -38,6 +39,7 @@ pub enum Position {
         stopping: Option<Why>,
     },
     /// It reads the records from before its start (R1).
+    #[default]
     Listening,
     /// `--overlap`: another candidate leads, and this job continues beside the other's for a limited time.
     Overlapped {
@@ -75,35 +77,21 @@ impl Candidate {
         }
     }
 
-    /// The leader, as far as known.
-    pub(crate) fn leader(&self) -> Option<Leader> {
-        match self.common.listener.journal().view() {
-            View::Led(term) => Some(Leader {
-                member: term.member.clone(),
-                name: term.name.clone(),
-                term: term.offset,
-                since: self.common.leader_since.0.filter(|(known, _)| *known == term.offset).map(|(_, since)| since),
-                is_self: term.member.as_ref() == Some(&self.common.identity.member),
-                lease: term.lease,
-                received: self.common.listener.last_effective(),
-                late: self.common.punctuality.0.late(term.offset),
-                overdue_after: self.common.punctuality.0.overdue_after(term.lease),
-            }),
-            View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
+    /// The last term, as far as its records were read. A record that is older than its listening counts as read when that began.
+    pub(crate) fn last_term(&self) -> LastTerm {
+        let mut last_term = self.common.last_term.0.clone();
+        if let Some(leader) = &mut last_term.leader {
+            leader.is_self = leader.member.as_ref() == Some(&self.common.identity.member);
+            let read = self.common.listener.last_effective();
+            leader.last_record = Receipt { read, is_live: true, ..leader.last_record };
         }
+        last_term
     }
 
-    /// Why there is no leader, as far as it is known.
-    pub(crate) fn vacancy(&self) -> Option<Vacancy> {
+    /// What the law says of it.
+    pub(crate) fn term_state(&self) -> TermState {
         let listener = &self.common.listener;
-        let vacancy = match listener.journal().view() {
-            View::Led(_) => return None,
-            View::NeverLed => Vacancy::NeverLed,
-            View::Released { term, why } => Vacancy::Released { term: *term, why: why.clone() },
-            View::Undecided(undecided) if undecided.empty_since_cut_head => Vacancy::Forgotten,
-            View::Undecided(_) => Vacancy::Unknown,
-        };
-        Some(if listener.is_caught_up() { vacancy } else { Vacancy::Unknown })
+        if listener.is_caught_up() { TermState::of(listener.journal().view()) } else { TermState::Unread }
     }
 
     /// Counts of the records read since listening began.

@@ -7,6 +7,7 @@ use super::action::Action;
 use super::state::Input;
 use crate::journal::Verdict;
 use crate::kafka::Request;
+use crate::leadership::Receipt;
 use crate::listener::{HistoryCut, LogBounds};
 use crate::note::Note;
 use crate::precedence::Standing;
@@ -62,8 +63,10 @@ impl Candidate {
             return self.history_cut(now);
         }
         let own = record.is_some_and(|record| record.member.as_ref() == Some(&self.common.identity.member));
+        let is_live = self.common.listener.is_caught_up();
         let received = self.common.listener.read(now, offset, record, own);
-        self.common.note_written(record, received.verdict, written_ms);
+        let receipt = Receipt { read: now, written_ms, is_live };
+        self.common.last_term.0.read(self.common.listener.journal().view(), offset, record, received.verdict, receipt);
         self.common.kafka_answers();
         self.common.note_successor(record, received.verdict);
         if received.fresh && self.common.is_named_by(record, received.verdict) {
@@ -115,7 +118,7 @@ impl Candidate {
     }
 
     fn view_changed(&mut self, now: Time) {
-        self.common.note_leader(now);
+        self.common.note_leader();
         self.step(now, Input::ViewChanged);
     }
 
@@ -144,14 +147,14 @@ impl Candidate {
     fn end_requested(&mut self, now: Time, offset: Offset, by: Option<Box<str>>, reason: Option<Box<str>>) {
         if self.common.listener.is_bound_by_end_at(offset) && self.common.leaving != Some(Why::Ended) {
             self.common.actions.push_back(Action::Note(Note::Ended { by, reason }));
-            self.stand_down(now, Why::Ended, true);
+            self.told_to_stand_down(now, Why::Ended, true);
         }
     }
 
     fn resign_requested(&mut self, now: Time, term: Option<Offset>, by: Option<Box<str>>, reason: Option<Box<str>>) {
         if let Some(term) = term.filter(|term| self.may_resign(*term)) {
             self.common.actions.push_back(Action::Note(Note::Resigned { term, by, reason }));
-            self.stand_down(now, Why::Resigned, false);
+            self.told_to_stand_down(now, Why::Resigned, false);
         }
     }
 

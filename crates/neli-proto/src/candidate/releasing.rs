@@ -206,7 +206,7 @@ impl Releasing {
             | Input::Continued
             | Input::Delivered { .. }
             | Input::GuardFenced { .. }
-            | Input::JobChanged(_)
+            | Input::Job(_)
             | Input::MoveOn
             | Input::NamedSuccessor
             | Input::NothingLeft(_)

@@ -1,5 +1,7 @@
 //! The candidate's part in the spread of many roles: which candidate holds this role, and the handover of a lead.
 
+use core::time::Duration;
+
 use super::state::State;
 use super::{Candidate, Common};
 use crate::journal::{Term, Verdict, View};
@@ -31,12 +33,20 @@ impl Candidate {
         self.common.history_cut_at()
     }
 
-    /// Stands down in favour of another candidate, if it leads and is not standing down already.
-    pub(super) fn hand_over(&mut self, now: Time, to: MemberId) {
-        if self.holding() == Holding::Leading {
-            self.common.successor = Some(to);
-            self.stand_down(now, Why::Spread, false);
-        }
+    /// Stands down in favour of another candidate, if it leads and is not standing down already: another member holds fewer roles than its
+    /// share.
+    pub fn hand_over(&mut self, now: Time, to: MemberId) {
+        self.on_local(now, |candidate| {
+            if candidate.holding() == Holding::Leading {
+                candidate.common.successor = Some(to);
+                candidate.told_to_stand_down(now, Why::Spread, false);
+            }
+        });
+    }
+
+    /// Adds this time to the claim delay from now on; with `None`, the candidate claims nothing.
+    pub fn spread_by(&mut self, now: Time, delay: Option<Duration>) {
+        self.on_local(now, |candidate| candidate.common.precedence.set_spread_delay(delay));
     }
 }
 

@@ -65,7 +65,7 @@ impl StandingBy {
             | Input::GivenUp
             | Input::GuardFenced { .. }
             | Input::HistoryCut
-            | Input::JobChanged(_)
+            | Input::Job(_)
             | Input::NothingLeft(_)
             | Input::ReleaseRead { .. }
             | Input::Revoked

@@ -11,9 +11,10 @@ use super::reading::OwnClaim;
 use super::releasing::Releasing;
 use super::standing_by::StandingBy;
 use super::suspended::Suspended;
-use crate::record::{Offset, Why};
-use crate::supervisor::{JobEnd, JobReport};
+use crate::record::{JobState, Offset, Why};
+use crate::supervisor::{Does, JobEnd, JobReport, Wanted};
 use crate::time::Time;
+use alloc::boxed::Box;
 
 /// The state of a candidate in the election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -69,14 +70,14 @@ pub(super) enum Input {
     },
     /// The partition's history was cut, or the partition was created again.
     HistoryCut,
-    /// The job's state changed.
-    JobChanged(JobReport),
+    /// The job's state, which may have changed.
+    Job(JobReport),
     /// No other input follows at this time: a standby performs what is due now.
     MoveOn,
     /// A release that names this candidate as the successor was read for the first time.
     NamedSuccessor,
     /// No process of the job is left.
-    NothingLeft(JobEnd),
+    NothingLeft(Box<JobEnd>),
     /// A release of ours was read back for the first time.
     ReleaseRead {
         /// Its term.
@@ -133,6 +134,37 @@ impl State {
             Self::Overlapped(state) => state.due(common),
             Self::Releasing(state) => Some(state.due()),
             Self::StandingBy(state) => state.due(common),
+        }
+    }
+
+    /// What it wants of the job of the term that it holds.
+    pub(super) fn wants(&self) -> Option<Wanted> {
+        match self {
+            Self::Fenced(state) => Some(Wanted { does: Does::Die, ..state.wanted }),
+            Self::Leading(state) => Some(state.wants()),
+            Self::Overlapped(state) => Some(state.wants()),
+            Self::AwaitingJudgement(_)
+            | Self::Claiming(_)
+            | Self::Departed
+            | Self::Releasing(_)
+            | Self::StandingBy(_)
+            | Self::Suspended(_) => None,
+        }
+    }
+
+    /// Whether this report about the job is news to it.
+    pub(super) fn is_news(&self, report: JobReport) -> bool {
+        match self {
+            Self::Leading(state) => state.job() != report,
+            // The run has ended by itself.
+            Self::Overlapped(_) => report.state == JobState::Restarting,
+            Self::AwaitingJudgement(_)
+            | Self::Claiming(_)
+            | Self::Departed
+            | Self::Fenced(_)
+            | Self::Releasing(_)
+            | Self::StandingBy(_)
+            | Self::Suspended(_) => false,
         }
     }
 

@@ -44,7 +44,7 @@ impl Suspended {
             | Input::GivenUp
             | Input::GuardFenced { .. }
             | Input::HistoryCut
-            | Input::JobChanged(_)
+            | Input::Job(_)
             | Input::NamedSuccessor
             | Input::NothingLeft(_)
             | Input::ReleaseRead { .. }

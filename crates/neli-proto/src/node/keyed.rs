@@ -1,11 +1,11 @@
 //! A node whose job succeeds once for a key: connects the key's facts, the candidate and the supervisor.
 
 use super::{Action, Awaited, Awaits, FactsEvent, Node};
-use crate::candidate::{self, LocalEvent};
+use crate::candidate;
 use crate::kafka::Request;
 use crate::once::{self, Once};
 use crate::record::{KeyedRun, Why};
-use crate::supervisor::{Ending, JobStatus, LeadEvent};
+use crate::supervisor::{Ending, JobStatus};
 use crate::time::Time;
 
 impl Node {
@@ -17,12 +17,20 @@ impl Node {
             self.candidate.hold_claims(now, true);
         }
         self.candidate.handle(now, event);
-        let Some((fact, once)) = fact_released.zip(self.once.as_mut()) else { return };
-        if self.candidate.released_term() == Some(fact.term) {
+        if let Some((fact, once)) = fact_released.zip(self.once.as_mut())
+            && self.candidate.released_term() == Some(fact.term)
+        {
             once.run_released(fact);
         }
-        if !once.holds_claims() {
-            self.candidate.hold_claims(now, false);
+    }
+
+    /// Tells the key of the run that has ended, and the candidate whether it may claim.
+    pub(super) fn tell_of_key(&mut self, now: Time) {
+        if let Some(once) = &mut self.once {
+            if let Some(end) = self.supervisor.run_end() {
+                once.run_ended(end);
+            }
+            self.candidate.hold_claims(now, once.holds_claims());
         }
     }
 
@@ -47,23 +55,13 @@ impl Node {
             _ if self.is_exiting => {}
             From::Finish { again } => {
                 let why = if again { Why::Failed } else { Why::Exited };
-                self.candidate.handle_local(now, LocalEvent::StandDown { why, leaving: !again });
-                // It is the stop that was delayed, or this one.
-                self.supervisor.handle_lead(now, LeadEvent::StoppedFor(why));
+                self.candidate.stand_down(now, why, !again);
             }
-            From::HoldClaims(are_held) => self.candidate.hold_claims(now, are_held),
             From::Note(note) => self.actions.push_back(Action::Note(note)),
             From::Read { id } => self.actions.push_back(Action::ReadFacts { id }),
             From::RenewProducer => self.actions.push_back(Action::Kafka(Request::RenewProducer)),
-            From::Run { window, attempt } => self.supervisor.handle_lead(now, LeadEvent::MayRun { window, attempt }),
-            From::Skip => {
-                self.candidate.handle_local(now, LocalEvent::StandDown { why: Why::Skipped, leaving: true });
-            }
-            From::StandDown => {
-                self.candidate.handle_local(now, LocalEvent::StandDown { why: Why::FactsUnavailable, leaving: false });
-            }
-            From::Stop(why) => self.supervisor.handle_lead(now, LeadEvent::StoppedFor(why)),
-            From::Wait => self.supervisor.handle_lead(now, LeadEvent::Waits),
+            From::Skip => self.candidate.stand_down(now, Why::Skipped, true),
+            From::StandDown => self.candidate.stand_down(now, Why::FactsUnavailable, false),
         }
     }
 

@@ -3,16 +3,18 @@
 use alloc::vec::Vec;
 
 use crate::candidate::Position;
-use crate::status::{Awaits, Counts, Known, Leader, OtherCandidate, Vacancy};
+use crate::leadership::{LastTerm, Leader, Leadership, ReadAt, Release, TermState, Unknown};
+use crate::record::Offset;
+use crate::status::{Awaits, Counts, OtherCandidate};
 use crate::time::Time;
 
 /// The state of a node at one moment.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Status {
-    /// The leader, as far as the records that were read show it. A leader that is silent is shown until another candidate leads.
-    pub leader: Option<Leader>,
-    /// Why there is no leader, as far as the records show it; `None` if there is one.
-    pub vacancy: Option<Vacancy>,
+    /// The last term, as far as its records were read.
+    pub last_term: LastTerm,
+    /// What the law says of it.
+    pub term_state: TermState,
     /// The node's state in the election; if it leads, the state of its job.
     pub position: Position,
     /// When the node's own lease ends if no beat extends it; `None` while it holds none.
@@ -30,19 +32,53 @@ pub struct Status {
 }
 
 impl Status {
-    /// Whether there is a leader, as far as is known. If Kafka does not answer (`is_answered`), nothing shows who leads, except that a lease
-    /// runs: the own one, or that of a leader whose last record is too young for a missed heartbeat.
+    /// The leader, as far as the records that were read show it. A leader that is silent is shown until another candidate leads; one that
+    /// has left the election does not know it any more.
     #[must_use]
-    pub fn known(&self, now: Time, is_answered: bool) -> Known {
-        match (&self.leader, &self.vacancy) {
-            _ if matches!(self.position, Position::Departed | Position::Listening) => Known::Nothing,
-            (Some(leader), _) if leader.is_self && self.lease_end.is_some_and(|end| now < end) => Known::Led,
-            (Some(leader), _) if leader.late.is_none() && now < leader.overdue_at() => Known::Led,
-            _ if !is_answered => Known::Nothing,
-            (Some(leader), _) if leader.is_silent(now) => Known::Silent,
-            (Some(_), _) => Known::Overdue,
-            (None, Some(Vacancy::Forgotten | Vacancy::NeverLed | Vacancy::Released { .. })) => Known::Vacant,
-            (None, Some(Vacancy::Unknown) | None) => Known::Nothing,
+    pub fn leader(&self) -> Option<&Leader> {
+        let is_led = match self.term_state {
+            TermState::Led => true,
+            TermState::Unread => self.last_term.release.is_none(),
+            TermState::Forgotten | TermState::NeverLed | TermState::Released | TermState::Undecided => false,
+        };
+        self.last_term.leader.as_ref().filter(|_| is_led && self.position != Position::Departed)
+    }
+
+    /// The release of the last term.
+    #[must_use]
+    pub fn release(&self) -> Option<&Release> {
+        let is_shown = self.term_state == TermState::Released && self.position != Position::Departed;
+        self.last_term.release.as_ref().filter(|_| is_shown)
+    }
+
+    /// The term of the leader, or of the last release.
+    #[must_use]
+    pub fn term(&self) -> Option<Offset> {
+        self.leader().map(|leader| leader.term).or(self.release().map(|release| release.term))
+    }
+
+    /// Who leads, as far as is known. If Kafka does not answer (`is_answered`), nothing shows it, except that a lease runs: the own one, or
+    /// that of a leader whose last record is too young for a missed heartbeat.
+    #[must_use]
+    pub fn leadership(&self, at: ReadAt, is_answered: bool) -> Leadership<'_> {
+        if self.position == Position::Departed {
+            return Leadership::Unknown(Unknown::Left);
         }
+        if let Some(leader) = self.leader().filter(|leader| leader.is_self) {
+            let age = at.now.since(leader.last_record.read);
+            return match self.lease_end.filter(|end| at.now < *end) {
+                Some(end) => Leadership::Led { leader, age, left: end.since(at.now) },
+                None => Leadership::Unknown(Unknown::LeaseOver),
+            };
+        }
+        let current = self.last_term.leadership(self.term_state, |received| received.age(at.now, at.wall_ms));
+        if is_answered { current } else { current.unanswered() }
+    }
+
+    /// Whether there is a leader, as far as is known.
+    #[must_use]
+    pub fn is_led(&self, now: Time, is_answered: bool) -> bool {
+        // The wall clock shows only the age of a release.
+        self.leadership(ReadAt { now, wall_ms: 0 }, is_answered).is_led()
     }
 }

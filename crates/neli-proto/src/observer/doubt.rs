@@ -3,8 +3,9 @@
 
 use core::time::Duration;
 
-use super::{Leadership, Observer, ReadAt};
+use super::Observer;
 use crate::journal::View;
+use crate::leadership::{Leadership, ReadAt};
 use crate::listener::silence;
 use crate::time::millis;
 
@@ -22,7 +23,7 @@ impl Observer {
     /// record is in the future, and no record was read live that would show the difference of the clocks.
     #[must_use]
     pub fn doubts_timestamps(&self, at: ReadAt) -> Option<Duration> {
-        let (View::Led(_), None, Some(leader)) = (self.journal.view(), self.broker_clock, &self.leader) else {
+        let (View::Led(_), None, Some(leader)) = (self.journal.view(), self.broker_clock, self.leader()) else {
             return None;
         };
         let is_ahead = leader
@@ -30,13 +31,13 @@ impl Observer {
             .written_ms
             .is_some_and(|written| written.saturating_sub(at.wall_ms) > millis(CLOCKS_DIFFER));
         let silent_after = match self.leadership(at) {
-            Leadership::Overdue { .. } => Some(leader.punctuality.overdue_after(leader.lease)),
+            Leadership::Overdue { .. } => Some(leader.overdue_after()),
             Leadership::Silent { .. } => Some(silence(leader.lease)),
             Leadership::Forgotten
             | Leadership::Led { .. }
             | Leadership::NeverLed
             | Leadership::Released { .. }
-            | Leadership::Unknown => None,
+            | Leadership::Unknown(_) => None,
         };
         let is_doubtful = silent_after.is_some_and(|after| !self.was_silent_by_brokers_clock(after));
         (is_ahead || is_doubtful).then(|| leader.two_beats())
@@ -45,8 +46,8 @@ impl Observer {
     /// How far the newest record lies in the future by this machine's clock, if so: then the age of what was not read live is too short.
     #[must_use]
     pub fn is_ahead_by(&self, at: ReadAt) -> Option<Duration> {
-        let leader = self.leader.as_ref().and_then(|leader| leader.last_record.written_ms);
-        let release = self.release.as_ref().and_then(|release| release.received.written_ms);
+        let leader = self.leader().and_then(|leader| leader.last_record.written_ms);
+        let release = self.last_term.release.as_ref().and_then(|release| release.received.written_ms);
         let newest_ms = self.latest_timestamp.max(leader).max(release)?;
         let ahead = Duration::from_millis(newest_ms.saturating_sub(at.wall_ms));
         (ahead > CLOCKS_DIFFER).then_some(ahead)
@@ -54,7 +55,7 @@ impl Observer {
 
     /// Whether a record after the leader's last one shows, by the broker's clock alone, that the leader has been silent for so long.
     fn was_silent_by_brokers_clock(&self, silent: Duration) -> bool {
-        let last_ms = self.leader.as_ref().and_then(|leader| leader.last_record.written_ms);
+        let last_ms = self.leader().and_then(|leader| leader.last_record.written_ms);
         let (Some(last_ms), Some(latest_ms)) = (last_ms, self.latest_timestamp) else { return false };
         latest_ms.saturating_sub(last_ms) >= millis(silent)
     }

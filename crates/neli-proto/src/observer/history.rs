@@ -4,8 +4,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Change, Leader, Leadership, Observer, ReadAt, Release};
+use super::{Change, Observer};
 use crate::journal::{Journal, Verdict};
+use crate::leadership::{Leader, Leadership, ReadAt, Release, shown};
 use crate::record::{Body, MemberId, Offset, Record};
 use crate::time::{Time, millis};
 
@@ -290,7 +291,7 @@ impl History {
             Leadership::Overdue { .. } | Leadership::Released { .. } | Leadership::Silent { .. } => {
                 Gap::after(self.terms.last()?, self.observer.broker_now(at))
             }
-            Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed | Leadership::Unknown => None,
+            Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed | Leadership::Unknown(_) => None,
         }
     }
 
@@ -436,7 +437,7 @@ impl PastTerm {
     /// The leader's name, or its member id if it had no name.
     #[must_use]
     pub fn shown(&self) -> &str {
-        super::known::shown(self.name.as_deref(), self.member.as_ref())
+        shown(self.name.as_deref(), self.member.as_ref())
     }
 }
 

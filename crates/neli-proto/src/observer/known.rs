@@ -1,94 +1,17 @@
-//! The data that an observer has: leader, job, release, standbys, and each change.
+//! The data that an observer has besides the last term: candidates, silences, and each change.
 
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::{OverlappedJob, Receipt};
+use super::OverlappedJob;
 use crate::failed_runs;
-use crate::journal::Term;
-use crate::late_beat::{DELIVERY, LateBeat, Punctuality, longest_interval};
+use crate::late_beat::{DELIVERY, longest_interval};
+use crate::leadership::{Job, Leader, Receipt, Release, shown};
 use crate::listener::silence;
 use crate::process_hello::ProcessHello;
-use crate::record::{Body, JobState, MemberId, Offset, Record, What};
+use crate::record::{MemberId, Offset, What};
 use crate::time::millis;
 use crate::timings::LONGEST_LEASE;
-
-/// The leader, or the last leader.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Leader {
-    /// Its member id; `None` if no record that was read contains it.
-    pub member: Option<MemberId>,
-    /// Its name.
-    pub name: Option<Box<str>>,
-    /// The term: its fencing token.
-    pub term: Offset,
-    /// The longest lease in its records.
-    pub lease: Duration,
-    /// When its claim was appended, in milliseconds since 1970; `None` if the claim was not read.
-    pub claimed_ms: Option<u64>,
-    /// Its last record: a claim or a beat.
-    pub last_record: Receipt,
-    /// Whether its records were appended in time.
-    pub(super) punctuality: Punctuality,
-    /// The state of its job by its last beat.
-    pub job: Option<Job>,
-    /// A request to it to stand down.
-    pub resign: Option<Request>,
-}
-
-/// A job as a beat describes it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Job {
-    /// Its state.
-    pub state: JobState,
-    /// Its main process.
-    pub pid: Option<u32>,
-    /// 1, and 1 more for each failed run before it.
-    pub attempt: Option<u32>,
-    /// How long it had been in this state when the beat was written, in milliseconds.
-    pub since_ms: Option<u64>,
-}
-
-/// A request to a leader to stand down, or to all candidates to end the election.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Request {
-    /// The name of the operator.
-    pub by: Option<Box<str>>,
-    /// The reason that the operator gave.
-    pub reason: Option<Box<str>>,
-}
-
-/// A request to end the election.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Ended {
-    /// Who made it, and why.
-    pub request: Request,
-    /// When it was read and written.
-    pub received: Receipt,
-}
-
-/// The release of a term.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Release {
-    /// The term.
-    pub term: Offset,
-    /// The name of the candidate that released it.
-    pub name: Option<Box<str>>,
-    /// The member that released it.
-    pub member: Option<MemberId>,
-    /// The reason in the release.
-    pub why: Option<Box<str>>,
-    /// The operator's request because of which it was released.
-    pub request: Option<Request>,
-    /// The job's exit status.
-    pub exit: Option<u8>,
-    /// How long after the lease's end a process of the job may have been alive.
-    pub late: Option<Duration>,
-    /// `--once`: the key whose run ended.
-    pub once: Option<Box<str>>,
-    /// When the release was read and written.
-    pub received: Receipt,
-}
 
 /// Void claims.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -173,55 +96,6 @@ pub struct Standby<'a> {
     pub failed_runs: u32,
 }
 
-/// The leader, or why there is none.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Leadership<'a> {
-    /// There is a leader.
-    Led {
-        /// The leader.
-        leader: &'a Leader,
-        /// The age of its last record.
-        age: Duration,
-        /// The rest of its lease, counted from its last record. This is an upper limit, since the lease runs from the record's sending.
-        left: Duration,
-    },
-    /// The leader has missed three heartbeats: it may be dead, and its lease may still run.
-    Overdue {
-        /// The leader.
-        leader: &'a Leader,
-        /// The age of its last record.
-        age: Duration,
-        /// The rest of its lease, at most.
-        left: Duration,
-        /// How long no standby will claim yet.
-        claimable_in: Duration,
-    },
-    /// The log's head was deleted, and the rest contains no record of the election.
-    Forgotten,
-    /// There has never been a leader: the log was read from its beginning.
-    NeverLed,
-    /// The last term was released.
-    Released {
-        /// The release.
-        release: &'a Release,
-        /// The age of the release.
-        age: Duration,
-    },
-    /// The leader has been silent for longer than its lease, so it no longer leads.
-    Silent {
-        /// The last leader.
-        leader: &'a Leader,
-        /// The age of its last record that was appended within its lease.
-        age: Duration,
-        /// How long a standby could have claimed.
-        claimable_since: Duration,
-        /// How long no standby will claim yet, because a late heartbeat came.
-        claimable_in: Duration,
-    },
-    /// The leader is unknown: the record that names it is missing.
-    Unknown,
-}
-
 /// A change by a record.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Change {
@@ -299,61 +173,10 @@ impl Silence {
 }
 
 impl Leader {
-    pub(super) fn of(term: &Term, last_record: Receipt, claimed_ms: Option<u64>) -> Self {
-        Self {
-            member: term.member.clone(),
-            name: term.name.clone(),
-            term: term.offset,
-            lease: term.lease,
-            claimed_ms,
-            last_record,
-            job: None,
-            resign: None,
-            punctuality: Punctuality::beginning(term.offset, last_record.written_ms),
-        }
-    }
-
-    /// The late heartbeat, if its last record was appended after its lease was over.
-    #[must_use]
-    pub fn late(&self) -> Option<LateBeat> {
-        self.punctuality.late(self.term)
-    }
-
     /// The time in which two of the leader's beats are read, if it is alive.
     pub(super) fn two_beats(&self) -> Duration {
         // The time between two records that were read does not show the interval, because a leader also beats when its job's state changes.
         longest_interval(self.lease) * 2 + DELIVERY
-    }
-
-    /// Its name, or its member id if it has no name.
-    #[must_use]
-    pub fn shown(&self) -> &str {
-        shown(self.name.as_deref(), self.member.as_ref())
-    }
-}
-
-impl Job {
-    pub(super) const fn without_time(self) -> (JobState, Option<u32>, Option<u32>) {
-        (self.state, self.pid, self.attempt)
-    }
-}
-
-impl Release {
-    /// `record` is the release itself, if it was read.
-    pub(super) fn of(term: Offset, why: Option<Box<str>>, record: Option<&Record>, received: Receipt) -> Self {
-        let (name, member) = record.map_or((None, None), |record| (record.name.clone(), record.member.clone()));
-        let (exit, late_ms, once) = match record.map(|record| &record.body) {
-            Some(Body::Release { exit, late_ms, once, .. }) => (*exit, *late_ms, once.clone()),
-            _ => (None, None, None),
-        };
-        let (late, once) = (late_ms.map(Duration::from_millis), once.map(|run| run.key));
-        Self { term, name, member, why, request: None, exit, late, once, received }
-    }
-
-    /// The name of the candidate that released it.
-    #[must_use]
-    pub fn shown(&self) -> &str {
-        shown(self.name.as_deref(), self.member.as_ref())
     }
 }
 
@@ -363,8 +186,4 @@ impl KnownCandidate {
     pub fn shown(&self) -> &str {
         shown(self.name.as_deref(), Some(&self.member))
     }
-}
-
-pub(super) fn shown<'a>(name: Option<&'a str>, member: Option<&'a MemberId>) -> &'a str {
-    name.or_else(|| member.map(MemberId::as_str)).unwrap_or("somebody")
 }

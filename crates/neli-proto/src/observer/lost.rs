@@ -4,8 +4,9 @@
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use super::{Change, Leader, Observer, Receipt, Silence};
+use super::{Change, Observer, Silence};
 use crate::journal::{Journal, View};
+use crate::leadership::{Leader, Receipt};
 use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
 use crate::record::{MemberId, Why};

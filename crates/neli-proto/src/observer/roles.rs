@@ -4,7 +4,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::ReadAt;
+use crate::leadership::ReadAt;
 use crate::mapping::Mapping;
 use crate::precedence::HELLO_HOLDS;
 use crate::process_hello::ProcessHello;

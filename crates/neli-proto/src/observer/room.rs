@@ -45,8 +45,8 @@ impl NoRoom {
 mod tests {
     use core::time::Duration;
 
-    use super::super::Receipt;
     use super::*;
+    use crate::leadership::Receipt;
     use crate::time::Time;
 
     fn candidate(max_roles: Option<u32>) -> KnownCandidate {

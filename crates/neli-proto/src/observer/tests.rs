@@ -5,7 +5,9 @@ use alloc::string::String;
 use super::doubt::CLOCKS_DIFFER;
 use super::*;
 use crate::journal::Origin;
+use crate::leadership::{AgeBy, Request, Unknown};
 use crate::record::JobState;
+use crate::record::What;
 
 mod history;
 mod late_beats;
@@ -265,7 +267,7 @@ fn a_request_to_resign_belongs_to_the_term() {
 #[test]
 fn a_reading_from_the_middle_is_undecided_before_a_record_of_the_leader() {
     let mut observer = Observer::new(Journal::read_from(50, Origin::Middle));
-    assert_eq!(observer.leadership(AT), Leadership::Unknown);
+    assert_eq!(observer.leadership(AT), Leadership::Unknown(Unknown::Missing));
     let changes = read(&mut observer, 50, 0, &beat("m", 7, "running").replace("\"seen\":7", "\"seen\":49"));
     assert!(matches!(changes.as_slice(), [Change::Led, Change::Job(_)]), "{changes:?}");
     assert_eq!(observer.leader().map(|leader| (leader.term, leader.claimed_ms)), Some((7, None)));
@@ -346,7 +348,7 @@ fn missing_records_are_reported_once_and_the_leader_is_unknown() {
     let mut observer = observer();
     read(&mut observer, 0, 0, &claim("m", -1));
     assert_eq!(read(&mut observer, 5, 10, &beat("m", 0, "running")), [Change::Missing]);
-    assert_eq!(observer.leadership(later(10)), Leadership::Unknown);
+    assert_eq!(observer.leadership(later(10)), Leadership::Unknown(Unknown::Missing));
     assert_eq!(read(&mut observer, 6, 20, &beat("m", 0, "running")), []);
 }
 

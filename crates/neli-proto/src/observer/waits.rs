@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use super::{Leadership, Observer, ReadAt, Standby};
+use super::{Observer, Standby};
+use crate::leadership::{Leadership, ReadAt};
 use crate::record::Why;
 use crate::timings::cool_off;
 
@@ -14,14 +15,14 @@ impl Observer {
     pub fn waits(&self, standby: &Standby<'_>, at: ReadAt) -> Duration {
         let (release, age) = match self.leadership(at) {
             Leadership::Released { release, age } => (release, age),
-            Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown => {
+            Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown(_) => {
                 return standby.candidate.undecided_for.saturating_sub(standby.age);
             }
             Leadership::Led { .. } | Leadership::Overdue { .. } | Leadership::Silent { .. } => return Duration::ZERO,
         };
         let is_own = release.member.as_ref() == Some(&standby.candidate.member);
         let why = release.why.as_deref().and_then(Why::parse).filter(|_| is_own);
-        let leader = self.leader.as_ref().filter(|leader| leader.term == release.term);
+        let leader = self.leader().filter(|leader| leader.term == release.term);
         let cool_off = why.zip(leader).and_then(|(why, leader)| cool_off(why, leader.lease)).unwrap_or_default();
         cool_off.max(standby.back_off()).saturating_sub(age)
     }

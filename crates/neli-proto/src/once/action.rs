@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 
 use crate::fact::Fact;
 use crate::note::Note;
-use crate::record::Why;
 use crate::schedule::CatchUp;
 use crate::window::Span;
 
@@ -40,8 +39,6 @@ pub enum Action {
         /// The fact; the owner adds its wall clock.
         fact: Fact,
     },
-    /// Whether a vacancy may be claimed.
-    HoldClaims(bool),
     /// No process of the job is left, and the run's outcome is recorded or given up: release the term.
     Finish {
         /// Whether another run of the key may follow.
@@ -56,19 +53,8 @@ pub enum Action {
     },
     /// Create a new producer, and drop the previous one: facts were not acknowledged for long.
     RenewProducer,
-    /// Let the job start under the current term.
-    Run {
-        /// The window of the run, if it is for one.
-        window: Option<Span>,
-        /// `NELI_ATTEMPT`: that of the fact about the run.
-        attempt: u32,
-    },
     /// Exit, because the job must not be run.
     Skip,
     /// Let another candidate lead, because the facts can't be read or written.
     StandDown,
-    /// `--schedule`: perform a stop that waited until the outcome was recorded.
-    Stop(Why),
-    /// `--schedule`: keep the lead and run no job before the next window.
-    Wait,
 }

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use super::{Action, Once, Phase, RETRY};
 use crate::fact::{Account, Fact, Outcome, Place};
 use crate::note::Note;
-use crate::record::{Offset, Why};
+use crate::record::Offset;
 use crate::schedule::{self, CatchUp, Recorded, Schedule};
 use crate::time::Time;
 use crate::window::{Span, Window};
@@ -18,8 +18,6 @@ pub(super) struct Scheduled {
     skip: Option<SkipToRecord>,
     /// The start of the next window; it is reported after that fact is recorded.
     waits_until: Option<u64>,
-    /// The reason for a stop that waits until the outcome is recorded.
-    stop: Option<Why>,
     /// The key and the term of the last run in a release.
     released: Option<(Box<str>, Offset)>,
 }
@@ -33,15 +31,11 @@ struct SkipToRecord {
 
 impl Scheduled {
     pub(super) const fn new(catch_up: CatchUp) -> Self {
-        Self { schedule: Schedule::new(catch_up), skip: None, waits_until: None, stop: None, released: None }
+        Self { schedule: Schedule::new(catch_up), skip: None, waits_until: None, released: None }
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         self.skip.as_ref()?.again_at
-    }
-
-    pub(super) fn stop_for(&mut self, why: Why) {
-        self.stop.get_or_insert(why);
     }
 
     pub(super) fn released_elsewhere(&mut self, run: Fact) {
@@ -72,7 +66,7 @@ impl Once {
         self.actions.extend(unfinished.map(|fact| Action::Note(Note::Unfinished(fact.into()))));
         let forgotten = self.known.forgotten.as_ref().and_then(|forgotten| forgotten.window);
         let Some(scheduled) = &mut self.scheduled else { return };
-        (scheduled.skip, scheduled.stop, scheduled.waits_until) = (None, None, None);
+        (scheduled.skip, scheduled.waits_until) = (None, None);
         scheduled.schedule.ask_for(forgotten);
         scheduled.schedule.led(recorded);
         self.follow_schedule(now);
@@ -80,12 +74,12 @@ impl Once {
 
     /// Handles that the run's outcome was recorded or given up.
     pub(super) fn outcome_recorded(&mut self, now: Time) {
-        let Phase::Recording { fact, .. } = &self.phase else { return };
+        let Phase::Recording { fact, stop_by, .. } = &self.phase else { return };
         let term = fact.term;
         let Some(scheduled) = &mut self.scheduled else { return };
-        if let Some(why) = scheduled.stop.take() {
-            self.phase = Phase::Recorded { fact: fact.clone() };
-            return self.actions.push_back(Action::Stop(why));
+        if stop_by.is_some() {
+            self.phase = Phase::Recorded { fact: fact.clone(), why: None };
+            return;
         }
         self.phase = Phase::Waiting { term };
         scheduled.schedule.ended();
@@ -107,7 +101,6 @@ impl Once {
                     self.announce(now, term, self.end_of_wait(now));
                 }
                 schedule::Action::Wait { until_ms } => {
-                    self.actions.push_back(Action::Wait);
                     self.scheduled.iter_mut().for_each(|scheduled| scheduled.waits_until = Some(until_ms));
                     self.note_waiting();
                 }

@@ -1,9 +1,8 @@
 //! The actions of a supervisor.
 
-use super::{JobStatus, RunEnd};
+use super::JobStatus;
 use crate::guard::Order;
 use crate::note::Note;
-use crate::supervisor::LocalEvent;
 
 /// An action that the supervisor's owner must perform.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -29,12 +28,8 @@ pub enum Action {
     Note(Note),
     /// Send this order to the guard.
     Order(Order),
-    /// A run under a held term has ended by itself, and no process of it is left. The node decides what follows.
-    RunEnded(RunEnd),
     /// Start a new guard.
     StartGuard,
-    /// Pass this to the candidate.
-    Tell(LocalEvent),
 }
 
 /// The cause of the exit, which gives its status.

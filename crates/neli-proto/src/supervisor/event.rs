@@ -1,15 +1,11 @@
-//! The events of a job, of its guard's process and of `neli-run`, and the candidate's decisions about the lead.
+//! The events of a job, of its guard's process and of `neli-run`.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use crate::command::CommandEnd;
-use crate::guard::{Grant, SeenEnd};
-use crate::note::Loss;
-use crate::record::Why;
+use crate::guard::SeenEnd;
 use crate::terminal::Foreground;
-use crate::window::Span;
 
 /// An event of the job, of its guard's process or of `neli-run`. The guard's answers are handled by
 /// [`handle_answer`](super::Supervisor::handle_answer).
@@ -66,40 +62,6 @@ pub enum Event {
         /// Its number.
         signal: i32,
     },
-}
-
-/// The candidate's decisions about the lead.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum LeadEvent {
-    /// The candidate exits.
-    Departed(Departure),
-    /// The lease was extended.
-    Extended(Grant),
-    /// The candidate leads, but the job must wait for [`MayRun`](Self::MayRun). After a run that ended by itself the
-    /// term is kept until [`StoppedFor`](Self::StoppedFor).
-    Held(Grant),
-    /// The lease is over; the job must be killed at once.
-    Killed(Loss),
-    /// The candidate leads.
-    Led(Grant),
-    /// A job that waited may run.
-    MayRun {
-        /// The window of the run, if it is for one.
-        window: Option<Span>,
-        /// `NELI_ATTEMPT`.
-        attempt: u32,
-    },
-    /// The candidate stands down: begin the barrier.
-    StoppedFor(Why),
-    /// Another candidate leads already: begin the barrier, with a time limit.
-    StoppedWithin {
-        /// The reason.
-        why: Why,
-        /// The time limit.
-        within: Duration,
-    },
-    /// A job that waits must not run before the next window.
-    Waits,
 }
 
 /// Why a candidate exits.

@@ -6,7 +6,8 @@ use crate::record::Why;
 use crate::supervisor::{Action, Departure, Ending, JobStatus, Lost, OnLoss};
 
 impl Supervisor {
-    pub(super) fn exit(&mut self, departure: Departure) {
+    /// Handles that the candidate exits.
+    pub fn exit(&mut self, departure: Departure) {
         let ending = match (departure, self.stop) {
             (Departure::Ended, _) => Ending::Ended,
             (Departure::Left | Departure::WaitedEnough, Some(stop)) => self.stopped(stop),
@@ -32,7 +33,7 @@ impl Supervisor {
     }
 
     fn left(&self) -> Ending {
-        match self.over {
+        match self.over.map(|over| over.why) {
             Some(why) if is_loss(why) => Ending::Lost(match self.run.killed {
                 Killed::ForLoss if self.run.started => Lost::Fenced,
                 Killed::InBarrier if self.run.started => Lost::Killed,

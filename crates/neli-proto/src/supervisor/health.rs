@@ -5,8 +5,6 @@ use crate::command::CommandEnd;
 use crate::guard::{CommandKind, Order};
 use crate::health::{Action as HealthAction, Event};
 use crate::note::Note;
-use crate::record::Why;
-use crate::supervisor::LocalEvent;
 use crate::time::Time;
 use alloc::boxed::Box;
 
@@ -47,10 +45,7 @@ impl Supervisor {
                 HealthAction::Run { id, kill_at } => {
                     self.order(Order::Command { kind: CommandKind::Health, id, kill_at });
                 }
-                HealthAction::StandDown(failure) => {
-                    self.note(Note::Unhealthy { term: self.noted_term(), failure });
-                    self.tell(LocalEvent::StandDown { why: Why::Unhealthy, leaving: false });
-                }
+                HealthAction::StandDown(failure) => self.note(Note::Unhealthy { term: self.noted_term(), failure }),
             }
         }
         self.health = Some(health);

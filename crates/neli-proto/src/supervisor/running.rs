@@ -1,13 +1,13 @@
 //! The runs of a term's job, according to the guard's answers: each from its start until no process is left, and the next step.
 
-use super::answers::TreeEnd;
+use super::local::Over;
 use super::watch::Watch;
 use super::{Job, Killed, NextGuard, Run, Supervisor};
 use crate::guard::{Order, SeenEnd, Step};
 use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
 use crate::restart::RestartDecision;
-use crate::supervisor::{Action, Ending, JobEnd, JobStatus, LocalEvent};
+use crate::supervisor::{Action, Ending, JobStatus};
 use crate::time::Time;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -19,40 +19,15 @@ const NOT_FOUND: u8 = 127;
 /// The number of the error "no such file or directory", the same on every Linux.
 const ENOENT: i32 = 2;
 
-/// The proof that no process of a term's job is left, and that none will be started under that term (R6). Only the end of a tree creates it
-/// (`nothing_left_since`), and a release of the term consumes it.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct NothingLeft {
-    term: Offset,
-}
-
 /// A run that ended by itself.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RunEnd {
+    /// Its number.
+    pub id: u32,
     /// Its status, as in a shell.
     pub status: u8,
     /// How long its main process was alive.
     pub ran: Duration,
-}
-
-impl NothingLeft {
-    const fn new(end: TreeEnd) -> Self {
-        Self { term: end.into_term() }
-    }
-
-    /// The term of the job.
-    pub(crate) const fn term(&self) -> Offset {
-        self.term
-    }
-
-    /// Whether it is about the job of that term.
-    pub(crate) const fn is_of(&self, term: Offset) -> bool {
-        self.term == term
-    }
-
-    pub(crate) const fn into_term(self) -> Offset {
-        self.term
-    }
 }
 
 impl Supervisor {
@@ -62,7 +37,7 @@ impl Supervisor {
         match &mut self.job {
             Job::Ordered => {
                 self.job = Job::Running { pid, since: now };
-                self.report(JobState::Running, Some(pid), now);
+                self.set_report(JobState::Running, Some(pid), now);
             }
             // A stop was ordered after the spawn, so the barrier has begun already.
             Job::Stopping { main, .. } => *main = Some((pid, now)),
@@ -101,9 +76,9 @@ impl Supervisor {
     }
 
     /// Handles that no process was started, so that none is left.
-    pub(super) fn gone_without_start(&mut self, now: Time, end: TreeEnd) {
+    pub(super) fn gone_without_start(&mut self, now: Time) {
         match self.job {
-            Job::Ordered | Job::Running { .. } | Job::Stopping { .. } => self.gone(now, None, end),
+            Job::Ordered | Job::Running { .. } | Job::Stopping { .. } => self.gone(now, None),
             Job::Held { .. } | Job::None | Job::Orphaned | Job::Restarting { .. } => {}
         }
     }
@@ -154,56 +129,58 @@ impl Supervisor {
                     let kill_at = now + self.policy.stop.timeout;
                     self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: Some(kill_at) };
                     self.ask_rest(now, kill_at);
-                    self.report(JobState::Stopping, None, now);
+                    self.set_report(JobState::Stopping, None, now);
                 }
             }
         }
     }
 
-    pub(super) fn gone(&mut self, now: Time, seen: Option<SeenEnd>, end: TreeEnd) {
+    /// Handles that no process of the present or last tree is left, according to its guard, or, if the guard is dead, to this process's own
+    /// check, of which the end was seen.
+    pub(super) fn gone(&mut self, now: Time, seen: Option<SeenEnd>) {
         match self.job {
             Job::Held { .. } | Job::None | Job::Restarting { .. } => {}
-            Job::Ordered | Job::Running { .. } | Job::Stopping { why: Why::Exited, .. } => self.run_is_over(now, end),
+            Job::Ordered | Job::Running { .. } | Job::Stopping { why: Why::Exited, .. } => self.run_is_over(now),
             // It got the stop signal when only processes that it had left were alive.
             Job::Stopping { why, .. } if self.run.by_itself && why != Why::Fenced => {
-                self.run_is_over(now, end);
+                self.run_is_over(now);
             }
-            Job::Stopping { why, .. } => self.nothing_left(why, end),
+            Job::Stopping { why, .. } => self.end_term(why),
             Job::Orphaned => {
                 // During a restart delay no run was alive.
                 let was_alive = self.run.killed == Killed::ForLoss;
-                self.nothing_left_since(Why::GuardDied, seen.filter(|_| was_alive), end);
+                self.end_term_seen(Why::GuardDied, seen.filter(|_| was_alive));
                 self.start_guard_if_due(now);
             }
         }
     }
 
     /// Handles that the job ended by itself: another run under the same term follows, or the term ends.
-    fn run_is_over(&mut self, now: Time, end: TreeEnd) {
+    fn run_is_over(&mut self, now: Time) {
         if let Some(status) = self.run.status.filter(|_| self.run.by_itself) {
-            self.job = Job::Held { end, settles_until: None };
+            let ended = RunEnd { id: self.run_id, status: status.code(), ran: self.run.ran };
+            self.job = Job::Held { ended: Some(ended), settles_until: None };
             // The run is over: later kills don't change its result.
             self.run.killed = Killed::No;
             self.failed_runs.ended(status, self.run.ran);
-            self.report(JobState::Stopping, None, now);
-            self.actions.push_back(Action::RunEnded(RunEnd { status: status.code(), ran: self.run.ran }));
+            self.set_report(JobState::Stopping, None, now);
             return;
         }
         let Some(status) = self.run.status.filter(|_| self.stop.is_none()) else {
-            return self.nothing_left(Why::Exited, end);
+            return self.end_term(Why::Exited);
         };
         self.failed_runs.ended(status, self.run.ran);
         match self.backoff.judge(now, self.policy.restart, status, self.run.ran) {
             RestartDecision::Again(delay) => {
                 self.next_attempt = if status == JobStatus::Exited(0) { 1 } else { self.run.attempt.saturating_add(1) };
                 self.note(Note::Restarting { term: self.noted_term(), attempt: self.next_attempt, delay });
-                self.job = Job::Restarting { at: now + delay, end };
+                self.job = Job::Restarting { at: now + delay };
                 // The run is over: later kills don't change its result.
                 self.run.killed = Killed::No;
-                self.report(JobState::Restarting, None, now);
+                self.set_report(JobState::Restarting, None, now);
             }
-            RestartDecision::Done => self.nothing_left(Why::Exited, end),
-            RestartDecision::TooOften => self.nothing_left(Why::RestartLimit, end),
+            RestartDecision::Done => self.end_term(Why::Exited),
+            RestartDecision::TooOften => self.end_term(Why::RestartLimit),
         }
     }
 
@@ -223,7 +200,7 @@ impl Supervisor {
     /// When the next run (or the first of a term) is due; `None` while there is no guard or it is being killed.
     pub(super) fn run_due(&self) -> Option<Time> {
         match self.job {
-            Job::Restarting { at, .. } => self.watch.map(|_| at),
+            Job::Restarting { at } => self.watch.map(|_| at),
             Job::Held { .. }
             | Job::None
             | Job::Ordered
@@ -256,11 +233,12 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn fenced(&mut self, seen: Option<SeenEnd>, end: TreeEnd) {
-        if self.term() == Some(end.term()) && self.job != Job::None {
+    /// Handles the guard's answer that it has fenced the job of this term, and that no process of it is left.
+    pub(super) fn fenced(&mut self, term: Offset, seen: Option<SeenEnd>) {
+        if self.term() == Some(term) && self.job != Job::None {
             self.note_kill(Killed::ForLoss);
-            self.tell(LocalEvent::Fenced { why: Why::Fenced });
-            self.nothing_left_since(Why::Fenced, seen, end);
+            self.fenced.get_or_insert(Why::Fenced);
+            self.end_term_seen(Why::Fenced, seen);
         }
     }
 
@@ -271,7 +249,7 @@ impl Supervisor {
         self.actions.push_back(Action::KillGuard);
         self.note(Note::GuardHangs);
         if self.job != Job::None {
-            self.tell(LocalEvent::Fenced { why: Why::GuardDied });
+            self.fenced.get_or_insert(Why::GuardDied);
         }
     }
 
@@ -287,7 +265,7 @@ impl Supervisor {
         self.run.started |= !matches!(self.job, Job::Held { .. } | Job::Restarting { .. });
         self.note_kill(Killed::ForLoss);
         self.job = Job::Orphaned;
-        self.tell(LocalEvent::Fenced { why: Why::GuardDied });
+        self.fenced.get_or_insert(Why::GuardDied);
         self.actions.push_back(Action::KillOrphans);
     }
 
@@ -305,14 +283,10 @@ impl Supervisor {
         self.next_guard.started.filter(|_| is_awaited).map(|started| started + NextGuard::LONG_LIFE)
     }
 
-    /// Tells the candidate whether a claim would be in vain for lack of a guard, if that has changed. While processes of the last guard's job are
-    /// left, the candidate claims nothing anyway.
-    pub(super) fn look_after_guard(&mut self) {
-        let lacks_guard = self.next_guard.is_doubtful || self.next_guard_due().is_some();
-        if self.lacks_guard != lacks_guard {
-            self.lacks_guard = lacks_guard;
-            self.tell(LocalEvent::GuardIsMissing(lacks_guard));
-        }
+    /// Whether a claim would be in vain, because there is no guard, or one that may fail as the last one did. While processes of the last
+    /// guard's job are left, the candidate claims nothing anyway.
+    pub(crate) fn lacks_guard(&self) -> bool {
+        self.next_guard.is_doubtful || self.next_guard_due().is_some()
     }
 
     pub(super) fn start_guard_if_due(&mut self, now: Time) {
@@ -326,7 +300,7 @@ impl Supervisor {
         // A run that waited for the guard may begin now. If none is due yet, the guard must get the term at once, since it must release it
         // if this process dies.
         if self.run_due().is_none_or(|due| now < due) {
-            self.extended(now, grant);
+            self.extend(now, grant);
         }
     }
 
@@ -349,26 +323,17 @@ impl Supervisor {
         }
     }
 
-    /// Reports that no process is left of a job whose guard kept its deadline, or that no job was alive.
-    pub(super) fn nothing_left(&mut self, why: Why, end: TreeEnd) {
-        self.nothing_left_since(why, None, end);
+    /// Ends the term: no process is left of a job whose guard kept its deadline, or no job was alive.
+    pub(super) fn end_term(&mut self, why: Why) {
+        self.end_term_seen(why, None);
     }
 
-    fn nothing_left_since(&mut self, why: Why, seen: Option<SeenEnd>, end: TreeEnd) {
-        if self.job == Job::None {
-            return;
-        }
+    /// The same for a job whose last process was seen to end after the guard's deadline.
+    fn end_term_seen(&mut self, why: Why, seen: Option<SeenEnd>) {
+        let Some(term) = self.term().filter(|_| self.job != Job::None) else { return };
         self.job = Job::None;
         self.watch = None;
-        self.over = Some(why);
-        self.order(Order::Over { term: end.term() });
-        self.tell_nothing_left(why, seen, end);
-    }
-
-    pub(super) fn tell_nothing_left(&mut self, why: Why, seen: Option<SeenEnd>, end: TreeEnd) {
-        let (exit, leaving) = (self.run.status.map(JobStatus::code), self.leaves_after(why));
-        let proof = NothingLeft::new(end);
-        let back_off = self.failed_runs.back_off();
-        self.tell(LocalEvent::NothingLeft(JobEnd { proof, why, exit, leaving, once: None, seen, back_off }));
+        self.over = Some(Over { why, seen });
+        self.order(Order::Over { term });
     }
 }

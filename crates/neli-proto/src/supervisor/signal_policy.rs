@@ -6,7 +6,7 @@ use super::signals::{SIGCHLD, SIGCONT, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWIN
 use super::{Job, Stop, Supervisor};
 use crate::guard::{Order, Target};
 use crate::record::Why;
-use crate::supervisor::{Action, LocalEvent};
+use crate::supervisor::Action;
 use crate::time::Time;
 
 /// Two stop signals within this time count as one: GNU `timeout` sends two.
@@ -48,7 +48,7 @@ impl Supervisor {
     pub(super) fn stop_signal(&mut self, now: Time, signal: i32) {
         let Some(stop) = self.stop else {
             self.stop = Some(Stop { signal, at: now, amid_runs: self.job != Job::None });
-            return self.tell(LocalEvent::StandDown { why: Why::Stopped, leaving: true });
+            return;
         };
         if now.since(stop.at) < SAME_STOP {
             return;

@@ -7,8 +7,7 @@ use super::signals::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU
 use super::{Job, Supervisor};
 use crate::guard::{Order, Target};
 use crate::note::Note;
-use crate::record::Why;
-use crate::supervisor::{Action, Ending, Foreground, JobStatus, LocalEvent};
+use crate::supervisor::{Action, Ending, Foreground, JobStatus};
 use crate::time::Time;
 
 /// The time between two checks of the foreground while a stopped job waits for it. No signal reports it, and some shells' `fg` does not
@@ -212,12 +211,17 @@ impl Supervisor {
         if self.job_may_be_alive() {
             self.order(Order::TakeBack);
         }
-        self.tell(LocalEvent::StandDown { why: Why::Suspended, leaving: false });
+        self.is_suspended = true;
     }
 
     pub(super) fn continued(&mut self) {
         self.pass_signal(SIGCONT, Target::Group);
-        self.tell(LocalEvent::Continued);
+        self.go_on();
+    }
+
+    /// Handles that the process continues, also without a SIGCONT, since it could not be suspended.
+    pub(crate) const fn go_on(&mut self) {
+        self.is_suspended = false;
     }
 
     /// Handles a terminal that is gone. Several signals count as one, because the kernel and the shell each send one.

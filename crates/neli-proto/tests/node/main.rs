@@ -26,10 +26,11 @@ use neli_proto::candidate::{self, JobReport, Position};
 use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Answer, Order};
 use neli_proto::hooks::Hook;
-use neli_proto::kafka::Request;
-use neli_proto::node::{Action, Awaited, Counts, Event, HookRun, Known, Leader, OtherCandidate, Vacancy};
+use neli_proto::kafka;
+use neli_proto::leadership::{Leadership, ReadAt, Request, TermState, Unknown};
+use neli_proto::node::{Action, Awaited, Counts, Event, HookRun, OtherCandidate};
 use neli_proto::note::{Note, Refusal, StandbyReason, Waiting};
-use neli_proto::record::{Body, JobState, MemberId, Offset, Why};
+use neli_proto::record::{Body, JobState, MemberId, Offset, What, Why};
 use neli_proto::supervisor::{self, Ending, JobStatus};
 use neli_proto::topic::{TopicId, TopicIdentity};
 
@@ -52,25 +53,23 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
     host.reads(by("db3", hello(0)));
     host.pass(Duration::from_secs(1));
     let status = host.status();
-    let (member, name) = (Some(MemberId::from("db1")), Some("db1-name".into()));
-    let lease = Duration::from_millis(lease_ms);
-    // Three heartbeats of the default interval, and the time that one needs to be read.
-    let overdue_after = Duration::from_millis(3 * 400 + 200);
-    let (term, received, late, is_self) = (0, since, None, false);
-    let leader = Leader { member, name, term, since: Some(since), is_self, lease, received, late, overdue_after };
-    assert_eq!((status.leader.as_ref(), status.vacancy.as_ref()), (Some(&leader), None));
-    // R2 adds 1 % and 10 ms.
-    assert!(
-        !leader.is_silent(since + Duration::from_millis(2_029))
-            && leader.is_silent(since + Duration::from_millis(2_030))
-    );
-    let known = |ms, is_answered| status.known(since + Duration::from_millis(ms), is_answered);
-    assert_eq!(
-        [1_399, 1_400, 2_029, 2_030].map(|ms| known(ms, true)),
-        [Known::Led, Known::Overdue, Known::Overdue, Known::Silent]
-    );
+    let leader = status.leader().unwrap();
+    assert_eq!((leader.member.as_ref(), leader.shown()), (Some(&MemberId::from("db1")), "db1-name"));
+    assert_eq!((leader.term, leader.since, leader.is_self), (0, since, false));
+    assert_eq!((leader.lease, leader.last_record.read), (Duration::from_millis(lease_ms), since));
+    // Three heartbeats of the default interval, and the time that one needs to be read; R2 adds 1 % and 10 ms to the lease.
+    let state = |ms, is_answered| match status
+        .leadership(ReadAt { now: since + Duration::from_millis(ms), wall_ms: 0 }, is_answered)
+    {
+        Leadership::Led { .. } => "led",
+        Leadership::Overdue { .. } => "overdue",
+        Leadership::Silent { .. } => "silent",
+        Leadership::Unknown(Unknown::NotHeard { .. }) => "not heard",
+        Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown(_) => "else",
+    };
+    assert_eq!([1_399, 1_400, 2_029, 2_030].map(|ms| state(ms, true)), ["led", "overdue", "overdue", "silent"]);
     // While Kafka does not answer, its heartbeats can't be read.
-    assert_eq!([1_399, 1_400, 2_030].map(|ms| known(ms, false)), [Known::Led, Known::Nothing, Known::Nothing]);
+    assert_eq!([1_399, 1_400, 2_030].map(|ms| state(ms, false)), ["led", "not heard", "not heard"]);
     let standby = StandbyReason { leader: Some("db1-name".into()), term: Some(0), why: Some(Waiting::Led) };
     assert_eq!(status.position, Position::Standby(Some(standby)));
     // R2: its own lease plus 1 % and 10 ms.
@@ -95,7 +94,7 @@ fn a_leader_whose_silence_led_to_a_claim_is_no_standby() {
     host.pass(Duration::from_secs(4));
     let after = Offset::try_from(host.log.len()).expect("a short log") - 1;
     host.reads(by("db3", Body::Claim { after, lease_ms: 2_000, overlap: None }));
-    assert_eq!(host.status().leader.and_then(|leader| leader.member), Some(MemberId::from("db3")));
+    assert_eq!(host.status().leader().and_then(|leader| leader.member.clone()), Some(MemberId::from("db3")));
     assert_eq!(host.status().standbys, []);
     host.reads(by("db1", hello(1)));
     assert_eq!(host.status().standbys.len(), 1);
@@ -104,9 +103,9 @@ fn a_leader_whose_silence_led_to_a_claim_is_no_standby() {
 #[test]
 fn the_status_counts_records_and_states_why_there_is_no_leader() {
     let mut host = Host::listening(&[]);
-    assert_eq!(host.status().vacancy, Some(Vacancy::Unknown));
+    assert_eq!(host.status().term_state, TermState::Unread);
     host.answered_with(0);
-    assert_eq!(host.status().vacancy, Some(Vacancy::NeverLed));
+    assert_eq!(host.status().term_state, TermState::NeverLed);
     host.actions();
     host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
     host.reads(by("db2", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
@@ -125,10 +124,24 @@ fn the_status_counts_records_and_states_why_there_is_no_leader() {
     host.reads(by("db1", release));
     let status = host.status();
     assert_eq!(status.counts, Counts { terms: 1, void_claims: 2, void_in_a_row: 0 });
-    assert_eq!(
-        (status.leader, status.vacancy),
-        (None, Some(Vacancy::Released { term: 0, why: Some("stopped".into()) }))
-    );
+    let release = status.release().unwrap();
+    assert_eq!((release.term, release.shown(), release.why.as_deref()), (0, "db1-name", Some("stopped")));
+    assert_eq!((status.leader(), release.request.as_ref()), (None, None));
+}
+
+/// The page and `/status` name the operator, as the commands do.
+#[test]
+fn the_status_names_who_asked_the_leader_to_stand_down_and_why() {
+    let mut host = Host::listening(&[]);
+    host.answered_with(0);
+    host.actions();
+    host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
+    let request = Body::Request { what: What::Resign, term: Some(0), by: None, reason: Some("patching".into()) };
+    host.reads(by("ann", request));
+    let (why, exit, late_ms, group_member, once, successor) = (Some("resigned".into()), None, None, None, None, None);
+    host.reads(by("db1", Body::Release { term: 0, seen: 1, why, exit, late_ms, group_member, once, successor }));
+    let ann = Request { by: Some("ann-name".into()), reason: Some("patching".into()) };
+    assert_eq!(host.status().release().and_then(|release| release.request.clone()), Some(ann));
 }
 
 #[test]
@@ -151,21 +164,23 @@ fn the_status_of_a_leader_from_its_claim_to_its_release() {
         (host.status().position, host.status().awaits),
         (Position::Claiming, Some(awaits(Awaited::Claim, lease_end)))
     );
-    assert_eq!((host.status().leader, host.status().lease_end), (None, None));
+    assert_eq!((host.status().leader(), host.status().lease_end), (None, None));
 
     host.reads_what_it_sent();
     let status = host.status();
-    let leader = status.leader.unwrap();
+    let leader = status.leader().unwrap();
     assert!(leader.is_self);
-    assert_eq!((leader.since, status.lease_end), (Some(host.now), Some(lease_end)));
+    assert_eq!((leader.since, status.lease_end), (host.now, Some(lease_end)));
+    let shown = |now| status.leadership(ReadAt { now, wall_ms: 0 }, false);
+    assert!(shown(host.now).is_led() && !shown(lease_end).is_led(), "also if Kafka does not answer");
     assert_eq!(status.awaits, Some(awaits(Awaited::JobStart, None)));
 
     host.pass(Duration::from_millis(20));
     host.started();
-    let status = host.status();
+    let running = host.status();
     let job = JobReport { state: JobState::Running, pid: Some(7), attempt: 1, since: host.now };
-    assert_eq!(status.position, Position::Leading { term: leader.term, job, stopping: None });
-    assert_eq!((status.awaits, status.leader.unwrap().since), (None, leader.since));
+    assert_eq!(running.position, Position::Leading { term: leader.term, job, stopping: None });
+    assert_eq!((running.awaits, running.leader().map(|leader| leader.since)), (None, Some(leader.since)));
 
     host.happens(Event::Signal { signal: TERM });
     let status = host.status();
@@ -295,7 +310,8 @@ fn the_guard_is_replaced_when_no_job_is_alive() {
     let actions = host.actions();
     assert!(actions.contains(&Action::Order(Order::Kill)) && !actions.contains(&Action::RenewGuard), "{actions:?}");
     assert!(
-        actions.contains(&Action::Kafka(Request::ReadAnew)) && actions.contains(&Action::Kafka(Request::RenewProducer)),
+        actions.contains(&Action::Kafka(kafka::Request::ReadAnew))
+            && actions.contains(&Action::Kafka(kafka::Request::RenewProducer)),
         "{actions:?}"
     );
     host.ends(JobStatus::Signaled(9));
@@ -377,7 +393,7 @@ fn a_suspended_node_waits_for_its_hook_and_goes_on_from_the_beginning() {
     host.happens(Event::Continued);
     other.happens(Event::Signal { signal: TSTP_ENDS });
     for mut host in [host, other] {
-        assert!(!host.node.is_suspended() && host.actions().contains(&Action::Kafka(Request::ReadAnew)));
+        assert!(!host.node.is_suspended() && host.actions().contains(&Action::Kafka(kafka::Request::ReadAnew)));
     }
 }
 

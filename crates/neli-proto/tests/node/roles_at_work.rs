@@ -197,7 +197,7 @@ fn wanted_after_release(reason: Why) -> Vec<Action> {
     host.pass(Duration::from_secs(1));
     many.handle_timeout(host.now);
     wanted(&mut many);
-    let term = host.status().leader.map(|leader| leader.term);
+    let term = host.status().term();
     host.reads(by("ann", Body::Request { what: What::Resign, term, by: None, reason: None }));
     host.ends(JobStatus::Exited(0));
     host.actions();

@@ -5,7 +5,8 @@ use std::time::Duration;
 use neli_proto::candidate::{self, Position};
 use neli_proto::fact::Facts;
 use neli_proto::kafka::Request;
-use neli_proto::node::{Action, Awaited, Counts, Event, Node, Settings, Vacancy};
+use neli_proto::leadership::{ReadAt, TermState};
+use neli_proto::node::{Action, Awaited, Counts, Event, Node, Settings};
 use neli_proto::random::Random;
 use neli_proto::record::{Body, Hello, MemberId, Record, What, Why};
 use neli_proto::supervisor::{Ending, JobStatus};
@@ -76,7 +77,7 @@ fn under_a_leader_its_silence_is_awaited() {
     host.reads(claim_of_db2());
     assert!(host.node.is_caught_up());
     let status = host.status();
-    assert_eq!((status.awaits.map(|awaits| awaits.what), status.vacancy), (Some(Awaited::Silence), None));
+    assert_eq!((status.awaits.map(|awaits| awaits.what), status.term_state), (Some(Awaited::Silence), TermState::Led));
     let until = status.awaits.and_then(|awaits| awaits.until).unwrap();
     assert!(until >= host.now + LEASE && until < host.now + LEASE + HEARTBEAT_INTERVAL, "{until:?}");
     assert_eq!(status.counts, Counts::default(), "what was written before it began to listen is not counted");
@@ -122,8 +123,8 @@ fn deleted_older_records_leave_the_leader_unknown() {
     host.elects(candidate::Event::Read { offset: 4, record: Some(beat_of_db2(0, 1)), written_ms: None });
     let status = host.status();
     assert_eq!(
-        (status.vacancy, status.awaits.map(|awaits| awaits.what)),
-        (Some(Vacancy::Unknown), Some(Awaited::Silence))
+        (status.term_state, status.awaits.map(|awaits| awaits.what)),
+        (TermState::Undecided, Some(Awaited::Silence))
     );
     assert!(status.awaits.and_then(|awaits| awaits.until).is_some());
 }
@@ -136,8 +137,7 @@ fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
     let mut shows_leader = |host: &mut Host, record: Record, written_ms: u64| {
         offset += 1;
         host.elects(candidate::Event::Read { offset, record: Some(record), written_ms: Some(written_ms) });
-        let now = host.now;
-        host.status().leader.is_some_and(|leader| !leader.is_silent(now))
+        host.status().leadership(ReadAt { now: host.now, wall_ms: 0 }, true).is_led()
     };
     assert!(shows_leader(&mut host, claim_of_db2(), 1_000));
     assert!(shows_leader(&mut host, beat_of_db2(0, 0), 2_000));
@@ -159,7 +159,7 @@ fn where_all_older_records_were_deleted_the_election_is_forgotten() {
     host.elects(candidate::Event::ReadOther { offset: 3, hello: Some(hello) });
     let status = host.status();
     let awaited = status.awaits.map(|awaits| awaits.what);
-    assert_eq!((status.vacancy, awaited), (Some(Vacancy::Forgotten), Some(Awaited::ClaimDelay)));
+    assert_eq!((status.term_state, awaited), (TermState::Forgotten, Some(Awaited::ClaimDelay)));
 }
 
 #[test]

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::LocalEvent;
 use neli_proto::guard::{Answer, Grant};
 use neli_proto::restart::RestartPolicy;
-use neli_proto::supervisor::{Action, LeadEvent, NothingLeft, OnLoss, Policy, StopPolicy, Supervisor};
+use neli_proto::supervisor::{Does, JobIs, NothingLeft, OnLoss, Policy, StopPolicy, Supervisor, Wanted};
 use neli_proto::time::Time;
 
 /// The proof that no process is left of the job that was started with `grant`. A supervisor makes it from its guard's answer.
@@ -14,12 +13,11 @@ pub(crate) fn nothing_left(now: Time, grant: Grant) -> NothingLeft {
     let restart = RestartPolicy::NEVER;
     let policy = Policy { settle: Duration::ZERO, stop, restart, on_loss: OnLoss::Standby, health: None };
     let mut supervisor = Supervisor::new(policy, Duration::ZERO);
-    supervisor.handle_lead(now, LeadEvent::Led(grant));
+    supervisor.set_wanted(now, Some(Wanted { grant, again: 0, does: Does::Run }));
+    let Some(JobIs::Alive { .. }) = supervisor.local().job else { panic!("a job that was ordered may be alive") };
     supervisor.handle_answer(now, Answer::Gone);
-    while let Some(action) = supervisor.poll_action() {
-        if let Action::Tell(LocalEvent::NothingLeft(end)) = action {
-            return end.proof;
-        }
+    match supervisor.local().job {
+        Some(JobIs::Gone(end)) => end.proof,
+        job => panic!("the supervisor does not tell that nothing is left: {job:?}"),
     }
-    panic!("the supervisor does not tell that nothing is left")
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use neli_proto::candidate::{
-    Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, LocalEvent, Patience, Setup, Timings,
+    Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, Patience, Setup, Timings,
 };
 use neli_proto::guard::Grant;
 use neli_proto::kafka::Request;
@@ -14,9 +14,9 @@ use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Standing;
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Hello, JobState, KeyedRun, Offset, Overlap, Record, What};
+use neli_proto::record::{Body, Hello, JobState, KeyedRun, Offset, Overlap, Record, What, Why};
 use neli_proto::role_set::RoleSet;
-use neli_proto::supervisor::NothingLeft;
+use neli_proto::supervisor::{JobIs, Local, NothingLeft, Wanted};
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
 
@@ -24,7 +24,7 @@ use crate::proof::nothing_left;
 use crate::records::hello;
 use crate::words::{Words, begin, member, seen_end};
 use crate::{Subject, actions_of};
-use outcome::{NO_IDS, shown_action};
+use outcome::{NO_IDS, shown_action, shown_change};
 
 /// A candidate and its time.
 pub(crate) struct Scenario {
@@ -35,6 +35,12 @@ pub(crate) struct Scenario {
     lease: Duration,
     /// The last grant to run a job that it gave.
     grant: Option<Grant>,
+    /// What it wants of its job.
+    wanted: Option<Wanted>,
+    /// The job's state.
+    report: JobReport,
+    lacks_guard: bool,
+    is_suspended: bool,
 }
 
 impl Scenario {
@@ -74,39 +80,71 @@ impl Scenario {
         if !words.says("ids") {
             candidate.handle(now, Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
         }
-        let mut scenario = Self { candidate, now, sent: BTreeMap::new(), lease, grant: None };
+        let report = JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now };
+        let mut scenario = Self {
+            candidate,
+            now,
+            sent: BTreeMap::new(),
+            lease,
+            grant: None,
+            wanted: None,
+            report,
+            lacks_guard: false,
+            is_suspended: false,
+        };
         let mut actions = actions_of(&mut scenario);
         actions.retain(|action| words.says("ids") || action != NO_IDS);
         (scenario, actions)
     }
 
-    /// An event of the machine; `None` if the line is about Kafka.
-    fn local_event(&self, words: &Words<'_>) -> Option<LocalEvent> {
-        Some(match words.verb() {
-            "continued" => LocalEvent::Continued,
-            "fenced" => LocalEvent::Fenced { why: words.why() },
-            "job" => LocalEvent::JobChanged(JobReport {
-                state: job_state(words.word(1)),
-                pid: words.number_of("pid"),
-                attempt: words.number_of("attempt").unwrap_or(1),
-                since: self.now,
-            }),
-            "nothing-left" => LocalEvent::NothingLeft(JobEnd {
-                proof: self.proof(words.number_of("of")),
-                why: words.why(),
-                exit: words.number_of("exit"),
-                leaving: words.says("leaving"),
-                once: words.value("once").map(|key| KeyedRun { key: key.into(), is_window: None }),
-                seen: seen_end(words),
-                back_off: words.span_of("back-off").unwrap_or_default(),
-            }),
-            "guard-is-missing" => LocalEvent::GuardIsMissing(true),
-            "guard-lives" => LocalEvent::GuardIsMissing(false),
-            "hand-over" => LocalEvent::HandOver { to: member(words.needed("to", words.value("to"))) },
-            "spread-by" => LocalEvent::SpreadBy(words.span_of("extra")),
-            "stand-down" => LocalEvent::StandDown { why: words.why(), leaving: words.says("leaving") },
-            _ => return None,
-        })
+    /// Handles a line about this machine; returns whether it is one.
+    fn meet_locally(&mut self, words: &Words<'_>) -> bool {
+        let now = self.now;
+        match words.verb() {
+            "continued" => self.is_suspended = false,
+            "fenced" => return self.set_job(Some(self.alive(Some(words.why())))),
+            "guard-is-missing" => self.lacks_guard = true,
+            "guard-lives" => self.lacks_guard = false,
+            "hand-over" => self.candidate.hand_over(now, member(words.needed("to", words.value("to")))),
+            "job" => {
+                self.report = JobReport {
+                    state: job_state(words.word(1)),
+                    pid: words.number_of("pid"),
+                    attempt: words.number_of("attempt").unwrap_or(1),
+                    since: now,
+                };
+                return self.set_job(Some(self.alive(None)));
+            }
+            "nothing-left" => {
+                return self.set_job(Some(JobIs::Gone(JobEnd {
+                    proof: self.proof(words.number_of("of")),
+                    why: words.why(),
+                    exit: words.number_of("exit"),
+                    leaving: words.says("leaving"),
+                    once: words.value("once").map(|key| KeyedRun { key: key.into(), is_window: None }),
+                    fenced: None,
+                    seen: seen_end(words),
+                    back_off: words.span_of("back-off").unwrap_or_default(),
+                })));
+            }
+            "spread-by" => self.candidate.spread_by(now, words.span_of("extra")),
+            "stand-down" if words.why() == Why::Suspended => self.is_suspended = true,
+            "stand-down" => self.candidate.stand_down(now, words.why(), words.says("leaving")),
+            _ => return false,
+        }
+        self.set_job(None)
+    }
+
+    fn set_job(&mut self, job: Option<JobIs>) -> bool {
+        let (lacks_guard, is_stopped, is_suspended) = (self.lacks_guard, false, self.is_suspended);
+        self.candidate.set_local(self.now, Local { job, lacks_guard, is_stopped, is_suspended });
+        true
+    }
+
+    /// The job of the last term, of which a process may be alive.
+    fn alive(&self, fenced: Option<Why>) -> JobIs {
+        let term = self.grant.map_or(-1, |grant| grant.term);
+        JobIs::Alive { term, report: self.report, is_unhealthy: false, fenced }
     }
 
     /// The proof that no process of the job is left, for its term or another one. Only a supervisor can make it, from its guard's
@@ -232,10 +270,8 @@ impl Subject for Scenario {
                     self.candidate.handle(self.now, Event::ReadOther { offset, hello: None });
                 }
             }
-            _ => match self.local_event(words) {
-                Some(event) => self.candidate.handle_local(self.now, event),
-                None => self.candidate.handle(self.now, self.event(words)),
-            },
+            _ if self.meet_locally(words) => {}
+            _ => self.candidate.handle(self.now, self.event(words)),
         }
     }
 
@@ -248,13 +284,13 @@ impl Subject for Scenario {
     }
 
     fn actions(&mut self) -> Vec<String> {
-        let mut actions = Vec::new();
+        let wanted = self.candidate.wants();
+        let mut actions = shown_change(self.now, self.wanted, wanted);
+        self.grant = wanted.map(|wanted| wanted.grant).or(self.grant);
+        self.wanted = wanted;
         while let Some(action) = self.candidate.poll_action() {
             if let Action::Kafka(Request::Send { record }) = &action {
                 self.sent.extend(record.seq.map(|seq| (seq, record.clone())));
-            }
-            if let Action::Lead(grant) = action {
-                self.grant = Some(grant);
             }
             let alone = action == Action::Kafka(Request::LeaveGroup) && self.candidate.is_alone(self.now);
             actions.push(format!(

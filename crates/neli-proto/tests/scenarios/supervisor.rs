@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{Departure, JobEnd, JobReport, LocalEvent, Loss};
+use neli_proto::candidate::{Departure, JobEnd, JobReport};
 use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Answer, CommandKind, Grant, Order, SeenEnd, Step, Target};
 use neli_proto::health::HealthPolicy;
@@ -10,7 +10,7 @@ use neli_proto::note::Note;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 use neli_proto::supervisor::Supervisor;
 use neli_proto::supervisor::{
-    Action, Ending, Event, Foreground, JobStatus, LeadEvent, Lost, OnLoss, Policy, RunEnd, StopPolicy,
+    Action, Does, Ending, Event, Foreground, JobIs, JobStatus, Local, Lost, OnLoss, Policy, RunEnd, StopPolicy, Wanted,
 };
 use neli_proto::time::Time;
 use neli_proto::window::Span;
@@ -22,6 +22,10 @@ use crate::words::{Words, begin, seen_end, shown, shown_end, shown_time};
 pub(crate) struct Scenario {
     supervisor: Supervisor,
     now: Time,
+    /// What the candidate wants of the job.
+    wanted: Option<Wanted>,
+    /// What the candidate, and with a key the node, last saw.
+    seen: (Local, Option<RunEnd>),
 }
 
 impl Scenario {
@@ -61,7 +65,8 @@ impl Scenario {
         if !words.says("guard-untried") {
             supervisor.handle_answer(begin(), Answer::Ready);
         }
-        Self { supervisor, now: begin() }
+        let seen = (supervisor.local(), supervisor.run_end());
+        Self { supervisor, now: begin(), wanted: None, seen }
     }
 
     /// `healthy 1`, `unhealthy 1 status=1`, `unhealthy 1 signal=9`, `unhealthy 1 timed-out`, `abandoned 1`: the end of a health command.
@@ -78,42 +83,40 @@ impl Scenario {
         Event::HealthEnded { id: words.number(1), end, last_line: words.value("line").unwrap_or_default().into() }
     }
 
-    /// The candidate's event about the lead; `None` if the line is about something else.
-    fn lead_event(words: &Words<'_>) -> Option<LeadEvent> {
+    /// What the candidate or the node wants of the job from now on; `None` if the line is about something else.
+    fn new_wanted(&self, words: &Words<'_>) -> Option<Wanted> {
         let grant = || Grant {
             term: words.needed("term", words.number_of("term")),
             seen: words.needed("seen", words.number_of("seen").or(words.number_of("term"))),
             next_seq: 3,
             until: words.needed("until", words.time_of("until")),
         };
+        let led = |does| Wanted { grant: grant(), again: 0, does };
+        let wanted = |does| Wanted { does, ..words.needed("led", self.wanted) };
         Some(match words.verb() {
-            "departed" => LeadEvent::Departed(match words.word(1) {
-                "ended" => Departure::Ended,
-                "left" => Departure::Left,
-                "waited-enough" => Departure::WaitedEnough,
-                other => panic!("{other} is no departure"),
-            }),
-            "extended" => LeadEvent::Extended(grant()),
-            "held" => LeadEvent::Held(grant()),
-            "killed" => LeadEvent::Killed(match words.word(1) {
-                "history-cut" => Loss::HistoryCut,
-                "lease-over" => Loss::LeaseOver,
-                "superseded" => Loss::Superseded,
-                other => panic!("{other} is no loss"),
-            }),
-            "led" => LeadEvent::Led(grant()),
-            "may-run" => LeadEvent::MayRun {
+            "extended" => {
+                let (before, grant) = (words.needed("led", self.wanted), grant());
+                let again = if before.grant == grant { before.again + 1 } else { 0 };
+                Wanted { grant, again, ..before }
+            }
+            "held" => led(Does::Hold { waits: false }),
+            "killed" => wanted(Does::Die),
+            "led" => led(Does::Run),
+            "may-run" => wanted(Does::RunOnce {
+                // Each run has another number.
+                id: self.seen.1.map_or(0, |end| end.id) + 1,
                 window: words
                     .number_of("window")
                     .map(|number: u64| Span { from_ms: number * 1_000, until_ms: (number + 1) * 1_000 }),
                 attempt: words.number_of("attempt").unwrap_or(1),
-            },
-            "waits" => LeadEvent::Waits,
-            "stopped-for" => LeadEvent::StoppedFor(crate::words::why(words.word(1))),
-            "stopped-within" => LeadEvent::StoppedWithin {
+            }),
+            "holds" => wanted(Does::Hold { waits: false }),
+            "waits" => wanted(Does::Hold { waits: true }),
+            "stopped-for" => wanted(Does::Stop { why: crate::words::why(words.word(1)), by: None }),
+            "stopped-within" => wanted(Does::Stop {
                 why: crate::words::why(words.word(1)),
-                within: words.needed("within", words.span_of("within")),
-            },
+                by: Some(self.now + words.needed("within", words.span_of("within"))),
+            }),
             _ => return None,
         })
     }
@@ -180,8 +183,17 @@ impl Subject for Scenario {
     fn meet(&mut self, words: &Words<'_>) {
         match words.verb() {
             "signal" => self.supervisor.handle_signal(self.now, words.number(1)),
-            _ => match (Self::lead_event(words), Self::answer(self.now, words)) {
-                (Some(event), _) => self.supervisor.handle_lead(self.now, event),
+            "departed" => self.supervisor.exit(match words.word(1) {
+                "ended" => Departure::Ended,
+                "left" => Departure::Left,
+                "waited-enough" => Departure::WaitedEnough,
+                other => panic!("{other} is no departure"),
+            }),
+            _ => match (self.new_wanted(words), Self::answer(self.now, words)) {
+                (Some(wanted), _) => {
+                    self.wanted = Some(wanted);
+                    self.supervisor.set_wanted(self.now, self.wanted);
+                }
                 (None, Some(answer)) => self.supervisor.handle_answer(self.now, answer),
                 (None, None) => self.supervisor.handle(self.now, Self::event(self.now, words)),
             },
@@ -201,6 +213,12 @@ impl Subject for Scenario {
         while let Some(action) = self.supervisor.poll_action() {
             actions.push(shown_action(action));
         }
+        let seen = (self.supervisor.local(), self.supervisor.run_end());
+        actions.extend(shown_change(&self.seen.0, &seen.0));
+        if let Some(RunEnd { status, ran, .. }) = seen.1.filter(|_| self.seen.1.is_none()) {
+            actions.push(format!("asks what follows a run with {status}, after {}", shown(ran)));
+        }
+        self.seen = seen;
         actions
     }
 }
@@ -238,11 +256,7 @@ fn shown_action(action: Action) -> String {
         Action::LookAtForeground => "looks whose the foreground is".to_owned(),
         Action::Note(note) => shown_note(note),
         Action::Order(order) => shown_order(order),
-        Action::RunEnded(RunEnd { status, ran }) => {
-            format!("asks what follows a run with {status}, after {}", shown(ran))
-        }
         Action::StartGuard => "starts a guard".to_owned(),
-        Action::Tell(event) => format!("tells the candidate: {}", shown_event(&event)),
     }
 }
 
@@ -277,30 +291,64 @@ fn shown_order(order: Order) -> String {
     }
 }
 
-fn shown_event(event: &LocalEvent) -> String {
-    match event {
-        LocalEvent::Continued => "it was continued".to_owned(),
-        LocalEvent::Fenced { why } => format!("fenced, {why}"),
-        LocalEvent::GuardIsMissing(true) => "no guard lives".to_owned(),
-        LocalEvent::GuardIsMissing(false) => "a guard lives".to_owned(),
-        LocalEvent::HandOver { .. } | LocalEvent::SpreadBy(_) => {
-            panic!("the spread's: {event:?}")
+/// What the candidate sees of a change.
+fn shown_change(before: &Local, local: &Local) -> Vec<String> {
+    let mut seen = Vec::new();
+    if before.lacks_guard != local.lacks_guard {
+        seen.push(if local.lacks_guard { "no guard lives" } else { "a guard lives" }.to_owned());
+    }
+    if local.is_stopped && !before.is_stopped {
+        seen.push("it is to stop and leave".to_owned());
+    }
+    match (before.is_suspended, local.is_suspended) {
+        (false, true) => seen.push("it is to be suspended".to_owned()),
+        (true, false) => seen.push("it was continued".to_owned()),
+        (false, false) | (true, true) => {}
+    }
+    seen.extend(shown_job(before.job.as_ref(), local.job.as_ref()));
+    seen.into_iter().map(|seen| format!("shows the candidate: {seen}")).collect()
+}
+
+fn shown_job(before: Option<&JobIs>, job: Option<&JobIs>) -> Vec<String> {
+    let Some(job) = job else { return Vec::new() };
+    let (report_before, unhealthy_before, fenced_before) = match before {
+        Some(JobIs::Alive { report, is_unhealthy, fenced, .. }) => (Some(*report), *is_unhealthy, *fenced),
+        Some(JobIs::Gone(_)) | None => (None, false, None),
+    };
+    let mut seen = Vec::new();
+    match job {
+        JobIs::Alive { report, is_unhealthy, fenced, .. } => {
+            if let Some(why) = fenced.filter(|_| fenced_before.is_none()) {
+                seen.push(format!("fenced, {why}"));
+            }
+            if report_before != Some(*report) {
+                let JobReport { state, pid, .. } = report;
+                let pid = pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
+                seen.push(format!("the job is {}{pid}", format!("{state:?}").to_lowercase()));
+            }
+            if *is_unhealthy && !unhealthy_before {
+                seen.push("the job is unhealthy".to_owned());
+            }
         }
-        LocalEvent::JobChanged(JobReport { state, pid, .. }) => {
-            let pid = pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
-            format!("the job is {}{pid}", format!("{state:?}").to_lowercase())
-        }
-        LocalEvent::NothingLeft(JobEnd { why, exit, leaving, seen, back_off, .. }) => {
-            let exit = exit.map(|exit| format!(", exit {exit}")).unwrap_or_default();
-            let since = seen.map(|seen| format!(", since {}", shown_end(seen))).unwrap_or_default();
-            let backs_off =
-                if back_off.is_zero() { String::new() } else { format!(", and it backs off for {}", shown(*back_off)) };
-            format!("nothing is left, {why}{exit}{since}{backs_off}{}", if *leaving { ", and it leaves" } else { "" })
-        }
-        LocalEvent::StandDown { why, leaving } => {
-            format!("stand down, {why}{}", if *leaving { ", and leave" } else { "" })
+        JobIs::Gone(end) => {
+            if let Some(why) = end.fenced.filter(|_| fenced_before.is_none()) {
+                seen.push(format!("fenced, {why}"));
+            }
+            if !matches!(before, Some(JobIs::Gone(_))) {
+                seen.push(shown_job_end(end));
+            }
         }
     }
+    seen
+}
+
+fn shown_job_end(end: &JobEnd) -> String {
+    let JobEnd { why, exit, leaving, seen, back_off, .. } = end;
+    let exit = exit.map(|exit| format!(", exit {exit}")).unwrap_or_default();
+    let since = seen.map(|seen| format!(", since {}", shown_end(seen))).unwrap_or_default();
+    let backs_off =
+        if back_off.is_zero() { String::new() } else { format!(", and it backs off for {}", shown(*back_off)) };
+    format!("nothing is left, {why}{exit}{since}{backs_off}{}", if *leaving { ", and it leaves" } else { "" })
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the others are notes of other objects")]

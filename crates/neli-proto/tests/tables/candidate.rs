@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::candidate::{
-    Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, LocalEvent, Patience, Position, Setup,
-    Timings,
+    Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, Patience, Position, Setup, Timings,
 };
 use neli_proto::guard::Grant;
 use neli_proto::kafka::Request;
@@ -12,6 +11,7 @@ use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, JobState, MemberId, Offset, Record, What, Why};
+use neli_proto::supervisor::{Does, JobIs, Local, Wanted};
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
 
@@ -33,6 +33,9 @@ struct Fixture {
     release: u64,
     /// The grant that the candidate gave for the job.
     grant: Grant,
+    /// What it wants of the job.
+    wanted: Option<Wanted>,
+    is_suspended: bool,
 }
 
 /// The states, each with a function that reaches it.
@@ -84,17 +87,17 @@ const EVENTS: [Happening<Fixture>; 24] = [
     ("the topic is another", |fixture| fixture.identified(2)),
     ("the topic is judged", Fixture::judged),
     ("the partition revoked", |fixture| fixture.handle(Event::Revoked)),
-    ("the guard fenced or died", |fixture| fixture.handle_local(LocalEvent::Fenced { why: Why::GuardDied })),
+    ("the guard fenced or died", |fixture| fixture.fence()),
     ("the job's state changed", |fixture| {
         let job = JobReport { state: JobState::Running, pid: Some(7), attempt: 1, since: fixture.now };
         fixture.now = fixture.now + Duration::from_secs(1);
-        fixture.handle_local(LocalEvent::JobChanged(job));
+        fixture.set_job(Some(fixture.alive(job, None)));
     }),
     ("nothing is left of the job", Fixture::nothing_left),
     ("told to stop for good", |fixture| fixture.stand_down(Why::Stopped, true)),
     ("told that the job is unhealthy", |fixture| fixture.stand_down(Why::Unhealthy, false)),
-    ("told to be suspended", |fixture| fixture.stand_down(Why::Suspended, false)),
-    ("continued", |fixture| fixture.handle_local(LocalEvent::Continued)),
+    ("told to be suspended", |fixture| fixture.set_suspended(true)),
+    ("continued", |fixture| fixture.set_suspended(false)),
     ("told to wait no more", |fixture| fixture.candidate.give_up(fixture.now)),
 ];
 
@@ -120,7 +123,10 @@ impl Subject for Fixture {
     }
 
     fn actions(&mut self) -> Vec<String> {
-        let mut actions = Vec::new();
+        let wanted = self.candidate.wants();
+        let mut actions = shown_change(self.wanted, wanted).map(str::to_owned).collect::<Vec<_>>();
+        self.grant = wanted.map_or(self.grant, |wanted| wanted.grant);
+        self.wanted = wanted;
         while let Some(action) = self.candidate.poll_action() {
             actions.extend(self.shown(action));
         }
@@ -151,7 +157,7 @@ impl Fixture {
         };
         let candidate = Candidate::new(now, setup, Random::from_seed(1));
         let grant = Grant { term: 0, seen: 0, next_seq: 1, until: now };
-        Self { candidate, now, end: 0, claim: 0, beat: 0, release: 0, grant }
+        Self { candidate, now, end: 0, claim: 0, beat: 0, release: 0, grant, wanted: None, is_suspended: false }
     }
 
     /// A candidate that has read an empty log; the group has assigned the partition to it.
@@ -202,7 +208,7 @@ impl Fixture {
 
     fn fenced() -> Self {
         let mut fixture = Self::leading();
-        fixture.handle_local(LocalEvent::Fenced { why: Why::GuardDied });
+        fixture.fence();
         fixture
     }
 
@@ -214,7 +220,7 @@ impl Fixture {
 
     fn suspended() -> Self {
         let mut fixture = Self::standing_by();
-        fixture.stand_down(Why::Suspended, false);
+        fixture.set_suspended(true);
         fixture
     }
 
@@ -224,8 +230,24 @@ impl Fixture {
         self.candidate.handle(self.now, event);
     }
 
-    fn handle_local(&mut self, event: LocalEvent) {
-        self.candidate.handle_local(self.now, event);
+    fn set_job(&mut self, job: Option<JobIs>) {
+        let is_suspended = self.is_suspended;
+        let local = Local { job, lacks_guard: false, is_stopped: false, is_suspended };
+        self.candidate.set_local(self.now, local);
+    }
+
+    fn set_suspended(&mut self, is_suspended: bool) {
+        self.is_suspended = is_suspended;
+        self.set_job(None);
+    }
+
+    fn alive(&self, report: JobReport, fenced: Option<Why>) -> JobIs {
+        JobIs::Alive { term: self.grant.term, report, is_unhealthy: false, fenced }
+    }
+
+    fn fence(&mut self) {
+        let report = JobReport { state: JobState::Starting, pid: None, attempt: 1, since: self.now };
+        self.set_job(Some(self.alive(report, Some(Why::GuardDied))));
     }
 
     fn answered(&mut self) {
@@ -243,7 +265,7 @@ impl Fixture {
     }
 
     fn stand_down(&mut self, why: Why, leaving: bool) {
-        self.handle_local(LocalEvent::StandDown { why, leaving });
+        self.candidate.stand_down(self.now, why, leaving);
     }
 
     fn wait(&mut self) {
@@ -300,33 +322,28 @@ impl Fixture {
 
     fn nothing_left(&mut self) {
         let (proof, seen) = (nothing_left(self.now, self.grant), None);
-        self.handle_local(LocalEvent::NothingLeft(JobEnd {
+        self.set_job(Some(JobIs::Gone(JobEnd {
             once: None,
             proof,
             why: Why::Exited,
             exit: Some(0),
             leaving: false,
+            fenced: None,
             seen,
             back_off: Duration::ZERO,
-        }));
+        })));
     }
 
     fn shown(&mut self, action: Action) -> Option<String> {
         let shown = match action {
-            Action::Kafka(Request::ReadAnew) => "read anew",
             Action::Depart(_) => "depart",
-            Action::Extend(_) => "extend",
             Action::ForgetTerms => "new guard",
             Action::Kafka(Request::Identify) => "ask for the topic's id",
             Action::Kafka(Request::JoinGroup) => "join the group",
-            Action::Kill(_) => "kill the job",
-            Action::Lead(grant) => {
-                self.grant = grant;
-                "let the job run"
-            }
             Action::Kafka(Request::LeaveGroup) => "leave the group",
             Action::Kafka(Request::LookForEnd) => "ask where the log ends",
             Action::Note(_) => return None,
+            Action::Kafka(Request::ReadAnew) => "read anew",
             Action::Kafka(Request::ReadFrom(_)) => "read",
             Action::Refuse { .. } => "refuse",
             Action::Kafka(Request::RenewProducer) => "new producer",
@@ -349,9 +366,25 @@ impl Fixture {
                     Body::Request { .. } => "send a request",
                 }
             }
-            Action::StopJob(_) | Action::StopJobWithin { .. } => "stop the job",
             Action::Suspend => "suspend",
         };
         Some(shown.to_owned())
     }
+}
+
+/// The change of what the candidate wants of its job.
+fn shown_change(before: Option<Wanted>, wanted: Option<Wanted>) -> impl Iterator<Item = &'static str> {
+    let term = wanted.map(|wanted| wanted.grant.term);
+    let before = before.filter(|before| Some(before.grant.term) == term);
+    let is_given =
+        wanted.map(|wanted| (wanted.grant, wanted.again)) != before.map(|before| (before.grant, before.again));
+    let given = wanted.filter(|_| is_given).map(|_| if before.is_some() { "extend" } else { "let the job run" });
+    let does = wanted.map(|wanted| wanted.does).filter(|does| before.is_some_and(|before| before.does != *does));
+    let does = does.map(|does| match does {
+        Does::Run => "let the job run",
+        Does::Stop { .. } => "stop the job",
+        Does::Die => "kill the job",
+        Does::Hold { .. } | Does::RunOnce { .. } => panic!("the node's: {does:?}"),
+    });
+    given.into_iter().chain(does)
 }

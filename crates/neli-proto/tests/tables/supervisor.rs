@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{LocalEvent, Loss};
 use neli_proto::guard::{Answer, CommandKind, Grant, Order, SeenEnd, Step};
 use neli_proto::record::{JobState, Why};
 use neli_proto::restart::{Restart, RestartPolicy};
-use neli_proto::supervisor::{Action, Event, JobPhase, LeadEvent, OnLoss, Policy, StopPolicy, Supervisor};
+use neli_proto::supervisor::{
+    Action, Does, Event, JobIs, JobPhase, Local, OnLoss, Policy, StopPolicy, Supervisor, Wanted,
+};
 use neli_proto::terminal::Foreground;
 use neli_proto::time::Time;
 
@@ -21,6 +22,10 @@ const STATUS: i32 = 3;
 struct Fixture {
     supervisor: Supervisor,
     now: Time,
+    /// What the candidate wants of the job.
+    wanted: Option<Wanted>,
+    /// What the candidate last saw of this machine.
+    seen: Local,
 }
 
 /// The states, each with a function that reaches it.
@@ -36,13 +41,13 @@ const STATES: [State<Fixture>; 7] = [
 
 /// The events.
 const EVENTS: [Happening<Fixture>; 30] = [
-    ("candidate: led", |fixture| fixture.lead(LeadEvent::Led(fixture.grant()))),
-    ("candidate: led, with `--once`", |fixture| fixture.lead(LeadEvent::Held(fixture.grant()))),
-    ("node: the job may run", |fixture| fixture.lead(LeadEvent::MayRun { window: None, attempt: 1 })),
-    ("node: the next window is awaited", |fixture| fixture.lead(LeadEvent::Waits)),
-    ("candidate: extended", |fixture| fixture.lead(LeadEvent::Extended(fixture.grant()))),
-    ("candidate: stand down", |fixture| fixture.lead(LeadEvent::StoppedFor(Why::Resigned))),
-    ("candidate: lease over", |fixture| fixture.lead(LeadEvent::Killed(Loss::LeaseOver))),
+    ("candidate: run", |fixture| fixture.lead(Does::Run)),
+    ("candidate: run, with `--once`", |fixture| fixture.lead(Does::Hold { waits: false })),
+    ("node: the job may run", |fixture| fixture.want(Does::RunOnce { id: 1, window: None, attempt: 1 })),
+    ("node: the next window is awaited", |fixture| fixture.want(Does::Hold { waits: true })),
+    ("candidate: extended", |fixture| fixture.extend()),
+    ("candidate: stop", |fixture| fixture.want(Does::Stop { why: Why::Resigned, by: None })),
+    ("candidate: die", |fixture| fixture.want(Does::Die)),
     ("guard: `Accepted`, `Extended`", |fixture| fixture.answer(Answer::Extended { until: fixture.grant().until })),
     ("guard: `Started`", |fixture| fixture.answer(Answer::Started { pid: 7 })),
     ("guard: `NotStarted`", |fixture| fixture.answer(Answer::NotStarted { errno: 2, at: Step::Exec })),
@@ -56,7 +61,7 @@ const EVENTS: [Happening<Fixture>; 30] = [
     ("guard: `Stuck`", |fixture| fixture.answer(Answer::Stuck { pids: vec![7] })),
     ("no answer in time", |fixture| {
         fixture.now = fixture.now + Duration::from_secs(1);
-        fixture.lead(LeadEvent::Extended(fixture.grant()));
+        fixture.extend();
         fixture.actions();
         // This is the first moment that is too late. A supervisor that is late itself gives the guard more time.
         let mut later = (0..400).map(|step| fixture.now + Duration::from_millis(50) * step);
@@ -106,7 +111,12 @@ impl Subject for Fixture {
     }
 
     fn actions(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.supervisor.poll_action()).filter_map(shown).collect()
+        let mut actions: Vec<String> =
+            std::iter::from_fn(|| self.supervisor.poll_action()).filter_map(|action| shown(&action)).collect();
+        let local = self.supervisor.local();
+        actions.extend(shown_change(&self.seen, &local));
+        self.seen = local;
+        actions
     }
 }
 
@@ -117,20 +127,21 @@ impl Fixture {
         let restart = RestartPolicy { restart: Restart::Always, delay: second, limit: None };
         let policy = Policy { settle: Duration::ZERO, stop, restart, on_loss: OnLoss::Standby, health: None };
         let supervisor = Supervisor::new(policy, Duration::from_millis(200));
-        let mut fixture = Self { supervisor, now: Time::from_nanos(1_000_000_000_000) };
+        let seen = supervisor.local();
+        let mut fixture = Self { supervisor, now: Time::from_nanos(1_000_000_000_000), wanted: None, seen };
         fixture.answer(Answer::Ready);
         fixture
     }
 
     fn ordered() -> Self {
         let mut fixture = Self::new();
-        fixture.lead(LeadEvent::Led(fixture.grant()));
+        fixture.lead(Does::Run);
         fixture
     }
 
     fn held() -> Self {
         let mut fixture = Self::new();
-        fixture.lead(LeadEvent::Held(fixture.grant()));
+        fixture.lead(Does::Hold { waits: false });
         fixture
     }
 
@@ -143,7 +154,7 @@ impl Fixture {
 
     fn stopping() -> Self {
         let mut fixture = Self::running();
-        fixture.lead(LeadEvent::StoppedFor(Why::Resigned));
+        fixture.want(Does::Stop { why: Why::Resigned, by: None });
         fixture
     }
 
@@ -170,8 +181,23 @@ impl Fixture {
         std::iter::from_fn(|| supervisor.poll_action()).any(|action| action == Action::KillGuard)
     }
 
-    fn lead(&mut self, event: LeadEvent) {
-        self.supervisor.handle_lead(self.now, event);
+    /// The candidate has won a term.
+    fn lead(&mut self, does: Does) {
+        if self.wanted.is_none() {
+            self.wanted = Some(Wanted { grant: self.grant(), again: 0, does });
+        }
+        self.supervisor.set_wanted(self.now, self.wanted);
+    }
+
+    fn extend(&mut self) {
+        let grant = self.grant();
+        self.wanted = self.wanted.map(|wanted| Wanted { grant, again: wanted.again + 1, ..wanted });
+        self.supervisor.set_wanted(self.now, self.wanted);
+    }
+
+    fn want(&mut self, does: Does) {
+        self.wanted = self.wanted.map(|wanted| Wanted { does, ..wanted });
+        self.supervisor.set_wanted(self.now, self.wanted);
     }
 
     fn answer(&mut self, answer: Answer) {
@@ -191,7 +217,7 @@ impl Fixture {
     }
 }
 
-fn shown(action: Action) -> Option<String> {
+fn shown(action: &Action) -> Option<String> {
     Some(match action {
         Action::DieOf { .. } => "die of the signal".to_owned(),
         Action::Exit(ending) => format!("exit: {ending:?}"),
@@ -213,25 +239,40 @@ fn shown(action: Action) -> Option<String> {
             Order::Stop { .. } => "`Stop`".to_owned(),
             Order::TakeBack => "`TakeBack`".to_owned(),
         },
-        Action::RunEnded(_) => "ask the node what follows".to_owned(),
         Action::StartGuard => "start a guard".to_owned(),
-        Action::Tell(event) => match event {
-            LocalEvent::Continued => "tell: continued".to_owned(),
-            LocalEvent::Fenced { .. } => "tell: fenced".to_owned(),
-            LocalEvent::GuardIsMissing(true) => "tell: no guard".to_owned(),
-            LocalEvent::GuardIsMissing(false) => "tell: a guard".to_owned(),
-            LocalEvent::HandOver { .. } | LocalEvent::SpreadBy(_) => {
-                panic!("the spread's: {event:?}")
-            }
-            LocalEvent::JobChanged(job) => match job.state {
-                JobState::Restarting => "tell: restarting",
-                JobState::Running => "tell: running",
-                JobState::Starting => "tell: starting",
-                JobState::Stopping => "tell: stopping",
-            }
-            .to_owned(),
-            LocalEvent::NothingLeft(end) => format!("tell: nothing is left ({})", end.why),
-            LocalEvent::StandDown { why, .. } => format!("tell: stand down ({why})"),
-        },
     })
+}
+
+/// What the candidate sees of a change.
+fn shown_change(before: &Local, local: &Local) -> Vec<String> {
+    let mut seen = Vec::new();
+    if before.lacks_guard != local.lacks_guard {
+        seen.push(if local.lacks_guard { "no guard" } else { "a guard" }.to_owned());
+    }
+    if local.is_stopped && !before.is_stopped {
+        seen.push("told to stop".to_owned());
+    }
+    if local.is_suspended && !before.is_suspended {
+        seen.push("told to be suspended".to_owned());
+    }
+    seen.extend(shown_job(before.job.as_ref(), local.job.as_ref()));
+    seen.into_iter().map(|seen| format!("shows: {seen}")).collect()
+}
+
+fn shown_job(before: Option<&JobIs>, job: Option<&JobIs>) -> Option<String> {
+    let (report_before, fenced_before) = match before {
+        Some(JobIs::Alive { report, fenced, .. }) => (Some(report.state), *fenced),
+        Some(JobIs::Gone(_)) | None => (None, None),
+    };
+    match job? {
+        JobIs::Alive { fenced: Some(_), .. } if fenced_before.is_none() => Some("fenced".to_owned()),
+        JobIs::Alive { report, .. } if report_before != Some(report.state) => Some(match report.state {
+            JobState::Restarting => "restarting".to_owned(),
+            JobState::Running => "running".to_owned(),
+            JobState::Starting => "starting".to_owned(),
+            JobState::Stopping => "stopping".to_owned(),
+        }),
+        JobIs::Gone(end) if !matches!(before, Some(JobIs::Gone(_))) => Some(format!("nothing is left ({})", end.why)),
+        JobIs::Alive { .. } | JobIs::Gone(_) => None,
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use neli_proto::candidate;
-use neli_proto::node::{self, Node, Vacancy};
+use neli_proto::node::{self, Node, Status};
 use neli_proto::record::Offset;
 use neli_proto::reminder::Reminder;
 use neli_proto::supervisor::Ending;
@@ -16,7 +16,6 @@ use crate::command::Unfinished;
 use crate::election::{ElectionId, Elections};
 use crate::error::Error;
 use crate::event::{Event, Leader};
-use crate::leadership::Heard;
 use crate::lease::Tenure;
 use crate::nodes::{self, HasNode};
 use crate::reason::Reason;
@@ -248,30 +247,15 @@ impl Role {
     pub(super) fn publish(&self, may_claim: bool) {
         use neli_proto::candidate::Position;
         let status = self.node.status(clock::now());
-        let fresh_until = status.leader.as_ref().and_then(|leader| match leader {
-            // Its own lead is known until its lease ends, and that counts from the sending of its last heartbeat.
-            node::Leader { is_self: true, .. } => status.lease_end,
-            // Its lease was over when its last heartbeat was appended.
-            node::Leader { late: Some(_), .. } => None,
-            // While records are read from before, this may be an earlier leader.
-            _ if !self.node.is_caught_up() => None,
-            node::Leader { received, lease, .. } => Some(*received + *lease),
-        });
-        let heard = status.leader.as_ref().filter(|leader| !leader.is_self).map(|leader| Heard {
-            at: leader.received,
-            overdue: leader.overdue_at(),
-            claimable: leader.claimable_at(),
-        });
-        let is_vacant = status.vacancy.is_some_and(|vacancy| vacancy != Vacancy::Unknown);
         let tenure = self.held.as_ref().map(|held| Arc::clone(&held.tenure)).filter(|tenure| tenure.ends().is_none());
         let unreleased = self.held.as_ref().map(|held| held.tenure.term());
         let stands = may_claim && !matches!(status.position, Position::Listening);
         self.state.send_if_modified(|state| {
             let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
-            // Nobody waits for a change of these: they are read on request.
-            (state.fresh_until, state.heard, state.is_vacant) = (fresh_until, heard, is_vacant);
             state.undecodable = self.undecodable.trouble().map(|(_, message)| message.to_owned());
-            let leader = status.leader.map(|leader| Leader::of(leader, state.leader.as_ref()));
+            let leader = status.leader().map(|leader| Leader::of(leader, state.leader.as_ref()));
+            // Nobody waits for a change of this: it is read on request.
+            state.status = Status { standbys: Vec::new(), ..status };
             let has_changed = state.leader != leader
                 || state.unreleased != unreleased
                 || term(&state.tenure) != term(&tenure)

@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use neli_proto::candidate;
 use neli_proto::followed_mapping::FollowedMapping;
-use neli_proto::journal::{Verdict, View};
-use neli_proto::late_beat::Punctuality;
-use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds, silence};
+use neli_proto::leadership::{LastTerm, Leadership as Current, Receipt, TermState};
+use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds};
 use neli_proto::record::{Offset, Record};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
@@ -23,12 +22,13 @@ use crate::error::Error;
 use crate::event::{Event, Leader};
 use crate::kafka::event::{KafkaEvent, SessionEvent};
 use crate::kafka::source::Source;
-use crate::leadership::{Heard, Leadership};
+use crate::leadership::{self, Leadership};
 use crate::session::readers::KafkaReaders;
 use crate::session::router::Router;
 use crate::text;
 use crate::timeouts::Timeouts;
 use crate::waiter::Waiter;
+use crate::warnings::to_stderr;
 use crate::wording;
 
 /// A reader that has handed over nothing for this long, although the log has more records, is replaced. Candidates wait as long with the
@@ -52,6 +52,8 @@ pub(super) struct Reading {
     timeouts: Timeouts,
     /// Why nothing can be read: no broker answers, for example.
     trouble: Option<String>,
+    /// Since when nothing can be read, if the followers were warned of it.
+    warned_since: Option<Time>,
     /// For the followers' warnings; the reading goes on after each.
     warnings: broadcast::Sender<Event>,
 }
@@ -59,10 +61,7 @@ pub(super) struct Reading {
 /// One election that is followed.
 struct Role {
     listener: Listener,
-    /// Whether the leader's records were appended in time.
-    punctuality: Punctuality,
-    /// The last term that was known, and since when.
-    known: Option<(Offset, Instant)>,
+    last_term: LastTerm,
     state: watch::Sender<FollowerState>,
 }
 
@@ -86,6 +85,7 @@ impl Reading {
             timeouts: Timeouts::default(),
             roles: states.into_iter().map(|state| Role::new(now, state)).collect(),
             trouble: None,
+            warned_since: None,
             warnings,
         }
     }
@@ -136,16 +136,17 @@ impl Reading {
         self.touched.extend(self.timeouts.due(now));
         while let Some(at) = self.touched.pop_first() {
             let role = &self.roles[at];
-            let leader = role.leader(now, self.trouble.is_none());
-            let silent_at = leader.as_ref().map(|(_, until)| *until);
+            let current = role.current(now);
+            let current = if self.trouble.is_none() { current } else { current.unanswered() };
+            let changes_at = leadership::lasts_for(current).map(|left| now + left);
             let is_partition_known = at == 0 || self.is_mapping_known(now);
             let known_at = self.mapping.as_ref().and_then(FollowedMapping::known_from).filter(|_| !is_partition_known);
-            self.timeouts.set(at, [silent_at, role.stuck_at(), known_at].into_iter().flatten().min());
-            let leadership = match leader {
-                Some((leadership, _)) => leadership,
-                None if self.trouble.is_none() && is_partition_known && role.is_vacant() => Leadership::Vacant,
-                None => Leadership::Unknown { trouble: self.trouble.clone() },
-            };
+            self.timeouts.set(at, [changes_at, role.stuck_at(), known_at].into_iter().flatten().min());
+            let known = role.state.borrow().leadership.leader().cloned();
+            let mut leadership = Leadership::of(current, now, known.as_ref(), self.trouble.clone());
+            if leadership == Leadership::Vacant && !is_partition_known {
+                leadership = Leadership::Unknown { trouble: None };
+            }
             role.state.send_if_modified(|state| {
                 // The times of a silence by Rust's clock differ a little at each look.
                 let is_silent_still =
@@ -182,10 +183,35 @@ impl Reading {
 
     /// Sets why nothing can be read, which each role's followers are told; `None` if the reading goes on.
     fn set_trouble(&mut self, trouble: Option<String>) {
+        if let Some(trouble) = trouble.as_ref().filter(|_| self.warned_since.is_none()) {
+            self.warned_since = Some(clock::now());
+            self.warn(&format!("it is unknown who leads: {trouble}"));
+        }
         if self.trouble != trouble {
             self.trouble = trouble;
             self.touched.extend(0..self.roles.len());
         }
+    }
+
+    /// The journals can be read again.
+    fn trouble_is_over(&mut self) {
+        self.set_trouble(None);
+        if let Some(since) = self.warned_since.take() {
+            let lasted = Duration::from_secs(clock::now().since(since).as_secs());
+            self.warn(&format!("the journal is read again, after {}", text::shown_duration(lasted)));
+        }
+    }
+
+    /// Warns the followers. If nobody has asked for their events, the warning goes to stderr.
+    fn warn(&self, message: &str) {
+        let event = Event::warning(message);
+        // One receiver is kept for those that ask later.
+        if let Event::Warning { message } = &event
+            && self.warnings.receiver_count() <= 1
+        {
+            to_stderr(message);
+        }
+        drop(self.warnings.send(event));
     }
 
     fn handle(&mut self, event: KafkaEvent) -> Result<(), Error> {
@@ -222,9 +248,8 @@ impl Reading {
         match event {
             SessionEvent::Refused { error } => return Err(Error::refused(&error)),
             SessionEvent::Down { error } => self.set_trouble(Some(wording::of_library(&error))),
-            SessionEvent::Up => self.set_trouble(None),
-            // Nobody may be listening.
-            SessionEvent::Warning(message) => drop(self.warnings.send(Event::warning(&message))),
+            SessionEvent::Up => self.trouble_is_over(),
+            SessionEvent::Warning(message) => self.warn(&message),
             // Readers alone report none of these.
             SessionEvent::AppendRefused { .. }
             | SessionEvent::BrokerSession(_)
@@ -244,7 +269,7 @@ impl Reading {
     /// A reading hands over records, so nothing hinders it.
     fn reads_on(&mut self, reading: u32) {
         if self.router.has(reading) {
-            self.set_trouble(None);
+            self.trouble_is_over();
         }
     }
 
@@ -283,7 +308,9 @@ impl Reading {
             candidate::Event::HistoryCut => self.read_anew(now, number),
             candidate::Event::Passed { first, last } => role.listener.read_others(now, first, last),
             candidate::Event::ReachedEnd { next } => role.listener.reached(now, next),
-            candidate::Event::Read { offset, record, written_ms } => role.read(now, offset, record, written_ms),
+            candidate::Event::Read { offset, record, written_ms } => {
+                role.read(now, offset, record.as_ref(), written_ms);
+            }
             candidate::Event::TopicIdentified { asked, identity: TopicIdentity::Missing } => {
                 if role.listener.topic_missing(asked).is_err() {
                     self.read_anew(now, number);
@@ -339,27 +366,14 @@ impl Reading {
 impl Role {
     fn new(now: Time, state: watch::Sender<FollowerState>) -> Self {
         let listener = Listener::asking(now, FIRST_SPAN);
-        Self { listener, punctuality: Punctuality::default(), known: None, state }
+        Self { listener, last_term: LastTerm::none(), state }
     }
 
-    /// The leader or that it is silent, and until when that counts as known. A silence shows nothing while Kafka does not answer.
-    fn leader(&self, now: Time, is_answered: bool) -> Option<(Leadership, Time)> {
-        let View::Led(term) = self.listener.journal().view() else { return None };
-        let at = self.listener.last_effective();
-        let until = at + term.lease;
-        let is_late = self.punctuality.late(term.offset).is_some();
-        if !self.listener.is_caught_up() || now >= until || is_late {
-            return None;
-        }
-        let name = term.name.as_deref().map(Into::into);
-        let since = self.known.filter(|(known, _)| *known == term.offset).map(|(_, since)| since);
-        let leader = Leader { name, term: term.offset, is_self: false, since };
-        let overdue = at + self.punctuality.overdue_after(term.lease);
-        if now < overdue {
-            return Some((Leadership::Led(leader), until.min(overdue)));
-        }
-        let heard = Heard { at, overdue, claimable: at + silence(term.lease) };
-        is_answered.then(|| (heard.silent(leader), until))
+    /// Who leads, by the records that were read.
+    fn current(&self, now: Time) -> Current<'_> {
+        let is_read = self.listener.is_caught_up();
+        let state = if is_read { TermState::of(self.listener.journal().view()) } else { TermState::Unread };
+        self.last_term.leadership(state, |_| now.since(self.listener.last_effective()))
     }
 
     /// When its reader counts as stuck, unless it hands over a record before.
@@ -367,19 +381,11 @@ impl Role {
         self.listener.stuck_since().map(|since| since + STUCK_AFTER)
     }
 
-    fn is_vacant(&self) -> bool {
-        self.listener.is_caught_up() && self.listener.is_vacant()
-    }
-
-    fn read(&mut self, now: Time, offset: Offset, record: Option<Record>, written_ms: Option<u64>) {
-        let is_effective = self.listener.read(now, offset, record.as_ref(), false).verdict == Verdict::Effective;
-        let View::Led(term) = self.listener.journal().view() else { return };
-        if let Some(record) = record.filter(|_| is_effective) {
-            self.punctuality.read(term.offset, term.lease, &record, written_ms);
-        }
-        if self.known.is_none_or(|(known, _)| known != term.offset) {
-            self.known = Some((term.offset, clock::instant_of(now)));
-        }
+    fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>, written_ms: Option<u64>) {
+        let is_live = self.listener.is_caught_up();
+        let verdict = self.listener.read(now, offset, record, false).verdict;
+        let received = Receipt { read: now, written_ms, is_live };
+        self.last_term.read(self.listener.journal().view(), offset, record, verdict, received);
     }
 }
 

@@ -5,6 +5,8 @@ use neli_proto::guard::Grant;
 use neli_proto::kafka::Request;
 use neli_proto::note::{Note, StandbyReason};
 use neli_proto::record::{Body, Overlap};
+use neli_proto::supervisor::{Does, Wanted};
+use neli_proto::time::Time;
 
 use crate::words::{shown, shown_time, span};
 
@@ -21,27 +23,46 @@ fn shown_overlap(overlap: Option<Overlap>) -> String {
 /// An action in the words of the scenarios.
 pub(super) fn shown_action(action: Action) -> String {
     match action {
-        Action::Kafka(Request::ReadAnew) => "asks where the log ends".to_owned(),
         Action::Depart(departure) => format!("departs: {departure:?}"),
-        Action::Extend(grant) => format!("tells the guard: {}", shown_grant(grant)),
         Action::ForgetTerms => "has the guard forget its terms".to_owned(),
         Action::Kafka(Request::Identify) => "asks which topic this is".to_owned(),
         Action::Kafka(Request::JoinGroup) => "joins the group".to_owned(),
-        Action::Kill(loss) => format!("has the job killed: {loss:?}"),
-        Action::Lead(grant) => format!("leads: {}", shown_grant(grant)),
         Action::Kafka(Request::LeaveGroup) => "leaves the group".to_owned(),
         Action::Kafka(Request::LookForEnd) => "asks soon where the log ends".to_owned(),
         Action::Note(note) => shown_note(note),
+        Action::Kafka(Request::ReadAnew) => "asks where the log ends".to_owned(),
         Action::Kafka(Request::ReadFrom(offset)) => format!("reads from {offset}"),
         Action::Refuse { why } => format!("refuses: {why}"),
         Action::Kafka(Request::RenewProducer) => "makes a new producer".to_owned(),
         Action::Kafka(Request::Send { record }) => {
             format!("sends {}: {}", record.seq.unwrap_or_default(), shown_body(&record.body))
         }
-        Action::StopJob(why) => format!("has the job stopped: {why}"),
-        Action::StopJobWithin { why, within } => format!("has the job stopped within {}: {why}", shown(within)),
         Action::Suspend => "has the process suspended".to_owned(),
     }
+}
+
+/// The change of what the candidate wants of its job. That it wants nothing any more follows from the job's end.
+pub(super) fn shown_change(now: Time, before: Option<Wanted>, wanted: Option<Wanted>) -> Vec<String> {
+    let Some(Wanted { grant, again, does }) = wanted else { return Vec::new() };
+    let before = before.filter(|before| before.grant.term == grant.term);
+    let given = match before {
+        None => Some(format!("leads: {}", shown_grant(grant))),
+        Some(before) if (before.grant, before.again) != (grant, again) => {
+            Some(format!("tells the guard: {}", shown_grant(grant)))
+        }
+        Some(_) => None,
+    };
+    let does = match (before.map(|before| before.does), does) {
+        (Some(before), does) if before == does => None,
+        (_, Does::Run) => None,
+        (_, Does::Stop { why, by: None }) => Some(format!("has the job stopped: {why}")),
+        (_, Does::Stop { why, by: Some(by) }) => {
+            Some(format!("has the job stopped within {}: {why}", shown(by.since(now))))
+        }
+        (_, Does::Die) => Some("has the job killed".to_owned()),
+        (_, Does::Hold { .. } | Does::RunOnce { .. }) => panic!("the node's: {does:?}"),
+    };
+    given.into_iter().chain(does).collect()
 }
 
 fn shown_grant(grant: Grant) -> String {

@@ -3,7 +3,7 @@
 use std::io;
 
 use neli_proto::followed_mapping::FollowedMapping;
-use neli_proto::late_beat::Punctuality;
+use neli_proto::leadership::LastTerm;
 use neli_proto::listener::{FIRST_SPAN, Listener};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::Offset;
@@ -11,7 +11,6 @@ use neli_proto::time::Time;
 
 use super::Reading;
 use crate::clock;
-use crate::event::Event;
 
 impl Reading {
     /// Notes the number of the topic's partitions. If it has changed, roles have moved to other partitions, and all journals are read again.
@@ -36,11 +35,12 @@ impl Reading {
     pub(super) fn handle_hello(&mut self, now: Time, offset: Offset, hello: &[u8]) {
         let Some((mapping, hello)) = self.mapping.as_mut().zip(ProcessHello::parse(hello)) else { return };
         let known_from = mapping.known_from();
-        if let Some(warning) = mapping.received(now, offset, &hello) {
-            drop(self.warnings.send(Event::warning(&warning)));
-        }
+        let warning = mapping.received(now, offset, &hello);
         if known_from.is_none_or(|from| now < from) {
             self.touched.extend(0..self.roles.len());
+        }
+        if let Some(warning) = warning {
+            self.warn(&warning);
         }
     }
 
@@ -65,8 +65,7 @@ impl Reading {
         for (number, role) in self.elections.roles.clone().zip(&mut self.roles) {
             if counted.is_some() {
                 // The journal is another one.
-                (role.listener, role.known) = (Listener::asking(now, FIRST_SPAN), None);
-                role.punctuality = Punctuality::default();
+                (role.listener, role.last_term) = (Listener::asking(now, FIRST_SPAN), LastTerm::none());
             } else {
                 role.listener.history_cut(now);
             }

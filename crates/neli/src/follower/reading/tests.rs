@@ -94,6 +94,25 @@ fn a_record_from_before_the_reading_is_at_least_as_old_as_the_reading() {
     assert_eq!(leadership(1, &records, 5_000), Leadership::Unknown { trouble: None });
 }
 
+/// Otherwise only those learn of it who ask for the leadership at that time.
+#[test]
+fn an_outage_is_a_warning_once_and_so_is_its_end() {
+    let mut fixture = Fixture::new();
+    let mut events = fixture.reading.warnings.subscribe();
+    for error in ["no broker answers", "refused"] {
+        fixture.reading.handle(SessionEvent::Down { error: error.to_owned() }.into()).unwrap();
+    }
+    let warning = |message: &str| Event::Warning { message: message.to_owned() };
+    let mut told = || std::iter::from_fn(|| events.try_recv().ok()).collect::<Vec<_>>();
+    assert_eq!(told(), [warning("it is unknown who leads: no broker answers")]);
+    for _ in 0..2 {
+        fixture.reading.handle(SessionEvent::Up.into()).unwrap();
+    }
+    let over = told();
+    let [Event::Warning { message }] = over.as_slice() else { panic!("{over:?}") };
+    assert!(message.starts_with("the journal is read again, after "), "{message}");
+}
+
 /// Each of thousands of leaders writes a heartbeat a second, and a look at all roles for each heartbeat would take more than a processor.
 #[test]
 fn a_record_of_one_role_costs_no_look_at_the_others() {

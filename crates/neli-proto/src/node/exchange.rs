@@ -1,46 +1,91 @@
-//! Passes messages between the candidate, the supervisor, the hooks and the keyed runs of a node.
+//! The exchange of states between the candidate and the supervisor of a node, with a key's run between them, and the performing of their
+//! actions.
+
+use alloc::vec::Vec;
 
 use super::{Action, HookRun, Node};
-use crate::candidate::{self, LocalEvent};
+use crate::candidate;
 use crate::guard::{CommandKind, Order};
 use crate::hooks::{self, Hook};
 use crate::note::{Note, Refusal};
 use crate::once::Once;
 use crate::record::{Offset, Why};
-use crate::supervisor::{self, Ending, LeadEvent};
+use crate::supervisor::{self, Ending, JobIs, Wanted};
 use crate::time::Time;
 
 impl Node {
-    /// Passes on the actions of the candidate, the supervisor and the hooks until there is none left. Actions that stop or kill the job
-    /// come first, so that a hook never delays them.
+    /// Compares the states of candidate and supervisor, and passes on the actions of all objects until there is none left. Orders about the job
+    /// come first, so that no hook and no other action delays them.
     pub(super) fn connect(&mut self, now: Time) {
+        while let Some(action) = self.supervisor.poll_action() {
+            self.take_from_supervisor(now, action);
+        }
+        let mut notes = Vec::new();
         loop {
-            if let Some(action) = self.supervisor.poll_action() {
-                self.take_from_supervisor(now, action);
-            } else if let Some(action) = self.once.as_mut().and_then(Once::poll_action) {
+            self.exchange(now, &mut notes);
+            if let Some(action) = self.once.as_mut().and_then(Once::poll_action) {
                 self.take_from_once(now, action);
             } else if self.is_exiting {
-                break self.take_from_hooks();
+                break;
             } else if let Some(action) = self.candidate.poll_action() {
                 self.take_from_candidate(now, action);
-            } else if self.guard_is_outdated && !self.supervisor.job_may_be_alive() {
-                self.guard_is_outdated = false;
-                self.take_from_hooks();
-                // No term of the history that was cut needs a release any more.
-                if let Some(term) = self.supervisor.term() {
-                    self.nothing_to_release(term);
-                }
-                self.actions.push_back(Action::RenewGuard);
             } else {
-                break self.take_from_hooks();
+                break;
             }
         }
+        self.actions.extend(notes);
+        if self.guard_is_outdated && !self.is_exiting && !self.supervisor.job_may_be_alive() {
+            self.guard_is_outdated = false;
+            self.take_from_hooks();
+            // No term of the history that was cut needs a release any more.
+            if let Some(term) = self.supervisor.term() {
+                self.nothing_to_release(term);
+            }
+            self.actions.push_back(Action::RenewGuard);
+        }
+        self.take_from_hooks();
         if self.is_suspending && self.hooks.is_idle() {
             self.is_suspending = false;
             if self.candidate.is_suspended() {
                 self.actions.push_back(Action::Suspend);
             }
         }
+    }
+
+    /// Tells the supervisor what the candidate wants of the job, and the candidate what the job is, until neither changes: two turns for a stop,
+    /// and a third one if no process was alive. Notes about a consequence come after those about its cause, which the candidate still has.
+    fn exchange(&mut self, now: Time, notes: &mut Vec<Action>) {
+        while !self.is_exiting {
+            let wanted = self.wanted(now);
+            self.supervisor.set_wanted(now, wanted);
+            while let Some(action) = self.supervisor.poll_action() {
+                if let supervisor::Action::Note(note) = action {
+                    notes.push(Action::Note(note));
+                } else {
+                    self.take_from_supervisor(now, action);
+                }
+            }
+            let mut local = self.supervisor.local();
+            if let Some(JobIs::Gone(end)) = &mut local.job
+                && self.candidate.awaits_end_of(end.proof.term())
+            {
+                end.once = self.term_is_over(end.leaving);
+            }
+            self.candidate.set_local(now, local);
+            if self.wanted(now) == wanted {
+                break;
+            }
+        }
+    }
+
+    /// What the candidate wants of the job, as far as the key's facts allow it.
+    fn wanted(&mut self, now: Time) -> Option<Wanted> {
+        self.tell_of_key(now);
+        let wanted = self.candidate.wants()?;
+        Some(match &mut self.once {
+            Some(once) => once.allowed(now, wanted),
+            None => wanted,
+        })
     }
 
     fn take_from_supervisor(&mut self, now: Time, action: supervisor::Action) {
@@ -61,44 +106,20 @@ impl Node {
             From::LookAtForeground => Action::LookAtForeground,
             From::Note(note) => Action::Note(note),
             From::Order(order) => return self.order(now, order),
-            From::RunEnded(end) => {
-                self.once.iter_mut().for_each(|once| once.run_ended(now, end));
-                return;
-            }
             From::StartGuard => Action::StartGuard,
-            From::Tell(LocalEvent::NothingLeft(mut end)) => {
-                end.once = self.term_is_over(end.leaving);
-                return self.candidate.handle_local(now, LocalEvent::NothingLeft(end));
-            }
-            From::Tell(event) => return self.candidate.handle_local(now, event),
         };
         self.actions.push_back(action);
     }
 
     fn take_from_candidate(&mut self, now: Time, action: candidate::Action) {
         use candidate::Action as From;
-        let event = match action {
-            From::Depart(departure) => LeadEvent::Departed(departure),
-            From::Extend(grant) => LeadEvent::Extended(grant),
-            From::Kill(loss) => {
-                self.supervisor.handle_lead(now, LeadEvent::Killed(loss));
-                return;
-            }
-            From::Lead(grant) => match &mut self.once {
-                None => LeadEvent::Led(grant),
-                Some(once) => {
-                    once.led(now, grant.term);
-                    LeadEvent::Held(grant)
-                }
-            },
-            From::StopJob(why) if self.once.as_mut().is_some_and(|once| once.hold_back_stop(now, why)) => return,
-            From::StopJob(why) => LeadEvent::StoppedFor(why),
-            From::StopJobWithin { why, within } => LeadEvent::StoppedWithin { why, within },
+        let action = match action {
+            From::Depart(departure) => return self.supervisor.exit(departure),
             From::ForgetTerms => {
                 self.guard_is_outdated = true;
                 return;
             }
-            From::Kafka(request) => return self.actions.push_back(Action::Kafka(request)),
+            From::Kafka(request) => Action::Kafka(request),
             From::Note(note) => return self.take_note(now, note),
             From::Refuse { why } => return self.refuse(now, Refusal::Said(why)),
             // A process that is stopped could not end a hook in time.
@@ -107,7 +128,7 @@ impl Node {
                 return;
             }
         };
-        self.supervisor.handle_lead(now, event);
+        self.actions.push_back(action);
     }
 
     /// Passes on an order of the supervisor; the first run of a term also starts the hook that runs beside the job.
@@ -158,7 +179,7 @@ impl Node {
         self.is_refused = true;
         self.actions.push_back(Action::Note(Note::Refused(refusal)));
         if self.supervisor.job_may_be_alive() || self.candidate.holds_or_awaits() {
-            self.candidate.handle_local(now, LocalEvent::StandDown { why: Why::Refused, leaving: true });
+            self.candidate.stand_down(now, Why::Refused, true);
         } else {
             // No claim is made any more.
             self.is_exiting = true;

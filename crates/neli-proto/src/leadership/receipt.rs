@@ -35,7 +35,7 @@ pub enum AgeBy {
 
 impl Receipt {
     /// The record's age; `broker_now` is the broker's clock now.
-    pub(super) fn age(self, now: Time, broker_now: u64) -> Duration {
+    pub(crate) fn age(self, now: Time, broker_now: u64) -> Duration {
         match (self.is_live, self.written_ms) {
             (false, Some(written_ms)) => Duration::from_millis(broker_now.saturating_sub(written_ms)),
             (true, _) | (false, None) => now.since(self.read),
@@ -49,7 +49,7 @@ impl Receipt {
     }
 
     /// How long before a later record it was appended, by the broker's clock.
-    pub(super) fn written_before(self, later: Self) -> Option<Duration> {
+    pub(crate) fn written_before(self, later: Self) -> Option<Duration> {
         let span = later.written_ms?.checked_sub(self.written_ms?)?;
         Some(Duration::from_millis(span))
     }

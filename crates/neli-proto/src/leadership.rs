@@ -1,0 +1,421 @@
+//! Who leads an election, or why nobody does, or that this is unknown: the one model of it. Candidates, followers and commands read the same
+//! records, keep the last term here, and ask here what it shows, so that two places can't disagree.
+
+use alloc::boxed::Box;
+use core::time::Duration;
+
+use crate::journal::{Term, Verdict, View};
+use crate::late_beat::{LateBeat, Punctuality};
+use crate::listener::silence;
+use crate::record::{Body, JobState, MemberId, Offset, Record, What, Why};
+use crate::time::Time;
+
+pub use receipt::{AgeBy, ReadAt, Receipt};
+
+mod receipt;
+
+/// Who leads, or why nobody does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Leadership<'a> {
+    /// There is a leader.
+    Led {
+        /// The leader.
+        leader: &'a Leader,
+        /// The age of its last record.
+        age: Duration,
+        /// The rest of its lease. For another than this process it is an upper limit, since the lease runs from the record's sending.
+        left: Duration,
+    },
+    /// The leader has missed three heartbeats: it may be dead, and its lease may still run.
+    Overdue {
+        /// The leader.
+        leader: &'a Leader,
+        /// The age of its last record.
+        age: Duration,
+        /// The rest of its lease, at most.
+        left: Duration,
+        /// How long no standby will claim yet.
+        claimable_in: Duration,
+    },
+    /// The log's head was deleted, and the rest contains no record of the election.
+    Forgotten,
+    /// There has never been a leader: the log was read from its beginning.
+    NeverLed,
+    /// The last term was released.
+    Released {
+        /// The release.
+        release: &'a Release,
+        /// The age of the release.
+        age: Duration,
+    },
+    /// The leader has been silent for longer than its lease, so it no longer leads.
+    Silent {
+        /// The last leader.
+        leader: &'a Leader,
+        /// The age of its last record that was appended within its lease.
+        age: Duration,
+        /// How long a standby could have claimed.
+        claimable_since: Duration,
+        /// How long no standby will claim yet, because a late heartbeat came.
+        claimable_in: Duration,
+    },
+    /// It is unknown who leads.
+    Unknown(Unknown<'a>),
+}
+
+/// Why it is unknown who leads.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Unknown<'a> {
+    /// The process has left the election, and does not read it any more.
+    Left,
+    /// The lease of this process, which led, is over.
+    LeaseOver,
+    /// The record that names the leader is missing.
+    Missing,
+    /// Kafka does not answer, and has not given the journal.
+    NoAnswer,
+    /// Kafka does not answer. Nobody led when it last did.
+    NobodyAnswers,
+    /// Kafka does not answer. This leader was heard last.
+    NotHeard {
+        /// The leader.
+        leader: &'a Leader,
+        /// The age of its last record.
+        age: Duration,
+    },
+    /// The journal is being read.
+    Reading,
+}
+
+/// What the law says of the last term.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum TermState {
+    /// The log's head was deleted, and the rest contains no record of the election.
+    Forgotten,
+    /// It is led.
+    Led,
+    /// There was none.
+    NeverLed,
+    /// It was released.
+    Released,
+    /// The records that were read so far don't decide it.
+    Undecided,
+    /// The journal is being read.
+    #[default]
+    Unread,
+}
+
+/// The leader, or the last leader.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Leader {
+    /// Its member id; `None` if no record that was read contains it.
+    pub member: Option<MemberId>,
+    /// Its name.
+    pub name: Option<Box<str>>,
+    /// The term: its fencing token.
+    pub term: Offset,
+    /// The longest lease in its records.
+    pub lease: Duration,
+    /// Whether it is the candidate that reads.
+    pub is_self: bool,
+    /// When one of its records was first read; it may have led before.
+    pub since: Time,
+    /// When its claim was appended, in milliseconds since 1970; `None` if the claim was not read.
+    pub claimed_ms: Option<u64>,
+    /// Its last record: a claim or a beat.
+    pub last_record: Receipt,
+    /// Whether its records were appended in time.
+    pub punctuality: Punctuality,
+    /// The state of its job by its last beat.
+    pub job: Option<Job>,
+    /// A request to it to stand down.
+    pub resign: Option<Request>,
+}
+
+/// A job as a beat describes it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Job {
+    /// Its state.
+    pub state: JobState,
+    /// Its main process.
+    pub pid: Option<u32>,
+    /// 1, and 1 more for each failed run before it.
+    pub attempt: Option<u32>,
+    /// How long it had been in this state when the beat was written, in milliseconds.
+    pub since_ms: Option<u64>,
+}
+
+/// A request to a leader to stand down, or to all candidates to end the election.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Request {
+    /// The name of the operator.
+    pub by: Option<Box<str>>,
+    /// The reason that the operator gave.
+    pub reason: Option<Box<str>>,
+}
+
+/// A request to end the election.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Ended {
+    /// Who made it, and why.
+    pub request: Request,
+    /// When it was read and written.
+    pub received: Receipt,
+}
+
+/// The release of a term.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Release {
+    /// The term.
+    pub term: Offset,
+    /// The name of the candidate that released it.
+    pub name: Option<Box<str>>,
+    /// The member that released it.
+    pub member: Option<MemberId>,
+    /// The reason in the release.
+    pub why: Option<Box<str>>,
+    /// The operator's request because of which it was released.
+    pub request: Option<Request>,
+    /// The job's exit status.
+    pub exit: Option<u8>,
+    /// How long after the lease's end a process of the job may have been alive.
+    pub late: Option<Duration>,
+    /// `--once`: the key whose run ended.
+    pub once: Option<Box<str>>,
+    /// When the release was read and written.
+    pub received: Receipt,
+}
+
+/// The last term, as far as its records were read.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct LastTerm {
+    /// Its leader.
+    pub leader: Option<Leader>,
+    /// Its release, if it was released.
+    pub release: Option<Release>,
+    /// The last request to end the election, if no term has begun since.
+    pub ended: Option<Ended>,
+}
+
+impl LastTerm {
+    /// No term.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { leader: None, release: None, ended: None }
+    }
+
+    /// Handles the record at `offset`, after the law has judged it, and with the view that the law has then.
+    pub fn read(&mut self, view: &View, offset: Offset, record: Option<&Record>, verdict: Verdict, received: Receipt) {
+        let effective = record.filter(|_| verdict == Verdict::Effective);
+        match view {
+            View::Led(term) if self.leader.as_ref().is_none_or(|leader| leader.term != term.offset) => {
+                let claimed_ms = received.written_ms.filter(|_| term.offset == offset);
+                *self = Self { leader: Some(Leader::of(term, received, claimed_ms)), ..Self::none() };
+            }
+            View::Released { term, why } if self.release.as_ref().is_none_or(|release| release.term != *term) => {
+                let request = self.request_behind(*term, why.as_deref().and_then(Why::parse));
+                self.release = Some(Release { request, ..Release::of(*term, why.clone(), effective, received) });
+            }
+            View::Undecided(_) => (self.leader, self.release) = (None, None),
+            View::Led(_) | View::NeverLed | View::Released { .. } => {}
+        }
+        let Some(record) = effective else { return };
+        match &record.body {
+            Body::Beat { .. } | Body::Claim { .. } => self.heard(view, record, received),
+            Body::Request { what, by, reason, .. } => {
+                let request = Request { by: by.clone().or_else(|| record.name.clone()), reason: reason.clone() };
+                match (what, &mut self.leader) {
+                    (What::End, _) => self.ended = Some(Ended { request, received }),
+                    (What::Resign, Some(leader)) => leader.resign = Some(request),
+                    (What::Resign, None) => {}
+                }
+            }
+            Body::Hello { .. } | Body::Release { .. } => {}
+        }
+    }
+
+    fn heard(&mut self, view: &View, record: &Record, received: Receipt) {
+        let (View::Led(term), Some(leader)) = (view, &mut self.leader) else { return };
+        leader.punctuality.read(term.offset, leader.lease, record, received.written_ms);
+        (leader.last_record, leader.lease) = (received, term.lease);
+        if let Body::Beat { state: Some(state), pid, attempt, since_ms, .. } = &record.body {
+            leader.job = Some(Job { state: *state, pid: *pid, attempt: *attempt, since_ms: *since_ms });
+        }
+    }
+
+    /// The request because of which that term was released.
+    fn request_behind(&self, term: Offset, why: Option<Why>) -> Option<Request> {
+        let of_end = self.ended.as_ref().filter(|_| why == Some(Why::Ended)).map(|ended| &ended.request);
+        let leader = self.leader.as_ref().filter(|leader| leader.term == term && why == Some(Why::Resigned));
+        of_end.or(leader.and_then(|leader| leader.resign.as_ref())).cloned()
+    }
+
+    /// Who leads, by the records alone; `age` gives the age of a record.
+    #[must_use]
+    pub fn leadership(&self, state: TermState, age: impl Fn(Receipt) -> Duration) -> Leadership<'_> {
+        match (state, &self.leader, &self.release) {
+            (TermState::Led, Some(leader), _) => leader.leadership(age(leader.last_record)),
+            (TermState::Released, _, Some(release)) => Leadership::Released { release, age: age(release.received) },
+            (TermState::Forgotten, ..) => Leadership::Forgotten,
+            (TermState::NeverLed, ..) => Leadership::NeverLed,
+            (TermState::Unread, ..) => Leadership::Unknown(Unknown::Reading),
+            (TermState::Led | TermState::Released | TermState::Undecided, ..) => Leadership::Unknown(Unknown::Missing),
+        }
+    }
+}
+
+impl TermState {
+    /// What this view says.
+    #[must_use]
+    pub const fn of(view: &View) -> Self {
+        match view {
+            View::Led(_) => Self::Led,
+            View::NeverLed => Self::NeverLed,
+            View::Released { .. } => Self::Released,
+            View::Undecided(undecided) if undecided.empty_since_cut_head => Self::Forgotten,
+            View::Undecided(_) => Self::Undecided,
+        }
+    }
+}
+
+impl<'a> Leadership<'a> {
+    /// The leader, also if it is silent.
+    #[must_use]
+    pub const fn leader(self) -> Option<&'a Leader> {
+        match self {
+            Self::Led { leader, .. } | Self::Overdue { leader, .. } | Self::Silent { leader, .. } => Some(leader),
+            Self::Forgotten | Self::NeverLed | Self::Released { .. } | Self::Unknown(_) => None,
+        }
+    }
+
+    /// The leader, if its lease may still run.
+    #[must_use]
+    pub fn may_lead(self) -> Option<&'a Leader> {
+        self.leader().filter(|_| !self.is_vacant())
+    }
+
+    /// Whether it is known that there is a leader, which has missed no three heartbeats.
+    #[must_use]
+    pub const fn is_led(self) -> bool {
+        matches!(self, Self::Led { .. })
+    }
+
+    /// Whether nothing is known.
+    #[must_use]
+    pub const fn is_unknown(self) -> bool {
+        matches!(self, Self::Unknown(_))
+    }
+
+    /// Whether it is known that nobody leads.
+    #[must_use]
+    pub const fn is_vacant(self) -> bool {
+        match self {
+            Self::Forgotten | Self::NeverLed | Self::Released { .. } | Self::Silent { .. } => true,
+            Self::Led { .. } | Self::Overdue { .. } | Self::Unknown(_) => false,
+        }
+    }
+
+    /// After which time it is another, if no record comes before; `None` if only a record changes it.
+    #[must_use]
+    pub fn changes_in(self) -> Option<Duration> {
+        match self {
+            Self::Led { leader, age, .. } => Some(leader.overdue_after().saturating_sub(age)),
+            Self::Overdue { claimable_in, .. } => Some(claimable_in),
+            Self::Forgotten | Self::NeverLed | Self::Released { .. } | Self::Silent { .. } | Self::Unknown(_) => None,
+        }
+    }
+
+    /// The same while Kafka does not answer: nothing shows who leads, but for a leader whose last record is too young for a missed heartbeat.
+    #[must_use]
+    pub const fn unanswered(self) -> Self {
+        match self {
+            Self::Unknown(Unknown::Reading) => Self::Unknown(Unknown::NoAnswer),
+            Self::Led { .. } | Self::Unknown(_) => self,
+            Self::Overdue { leader, age, .. } | Self::Silent { leader, age, .. } => {
+                Self::Unknown(Unknown::NotHeard { leader, age })
+            }
+            Self::Forgotten | Self::NeverLed | Self::Released { .. } => Self::Unknown(Unknown::NobodyAnswers),
+        }
+    }
+}
+
+impl Leader {
+    pub(crate) fn of(term: &Term, received: Receipt, claimed_ms: Option<u64>) -> Self {
+        Self {
+            member: term.member.clone(),
+            name: term.name.clone(),
+            term: term.offset,
+            lease: term.lease,
+            is_self: false,
+            since: received.read,
+            claimed_ms,
+            last_record: received,
+            punctuality: Punctuality::beginning(term.offset, received.written_ms),
+            job: None,
+            resign: None,
+        }
+    }
+
+    /// Whether it leads, if its last record is this old.
+    fn leadership(&self, age: Duration) -> Leadership<'_> {
+        let (leader, over) = (self, silence(self.lease));
+        let (left, claimable_in) = (self.lease.saturating_sub(age), over.saturating_sub(age));
+        match self.late() {
+            None if age < self.overdue_after() => Leadership::Led { leader, age, left },
+            None if age < over => Leadership::Overdue { leader, age, left, claimable_in },
+            late => {
+                let claimable_since = age.saturating_sub(over);
+                let age = age + late.map_or(Duration::ZERO, |late| late.gap);
+                Leadership::Silent { leader, age, claimable_since, claimable_in }
+            }
+        }
+    }
+
+    /// The late heartbeat, if its last record was appended after its lease was over.
+    #[must_use]
+    pub fn late(&self) -> Option<LateBeat> {
+        self.punctuality.late(self.term)
+    }
+
+    /// For how long it writes nothing until it has missed three heartbeats.
+    #[must_use]
+    pub fn overdue_after(&self) -> Duration {
+        self.punctuality.overdue_after(self.lease)
+    }
+
+    /// Its name, or its member id if it has no name.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        shown(self.name.as_deref(), self.member.as_ref())
+    }
+}
+
+impl Job {
+    /// What is a change if it differs.
+    pub(crate) const fn without_time(self) -> (JobState, Option<u32>, Option<u32>) {
+        (self.state, self.pid, self.attempt)
+    }
+}
+
+impl Release {
+    /// `record` is the release itself, if it was read.
+    pub(crate) fn of(term: Offset, why: Option<Box<str>>, record: Option<&Record>, received: Receipt) -> Self {
+        let (name, member) = record.map_or((None, None), |record| (record.name.clone(), record.member.clone()));
+        let (exit, late_ms, once) = match record.map(|record| &record.body) {
+            Some(Body::Release { exit, late_ms, once, .. }) => (*exit, *late_ms, once.clone()),
+            _ => (None, None, None),
+        };
+        let (late, once) = (late_ms.map(Duration::from_millis), once.map(|run| run.key));
+        Self { term, name, member, why, request: None, exit, late, once, received }
+    }
+
+    /// The name of the candidate that released it.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        shown(self.name.as_deref(), self.member.as_ref())
+    }
+}
+
+pub(crate) fn shown<'a>(name: Option<&'a str>, member: Option<&'a MemberId>) -> &'a str {
+    name.or_else(|| member.map(MemberId::as_str)).unwrap_or("somebody")
+}

@@ -1,0 +1,230 @@
+//! What the candidate wants of the job, as a state, and what the supervisor does when it changes.
+
+use core::mem;
+use core::time::Duration;
+
+use super::watch::Watch;
+use super::{Job, Killed, Run, Supervisor};
+use crate::guard::{Grant, Order};
+use crate::note::Note;
+use crate::record::{JobState, Why};
+use crate::restart::Backoff;
+use crate::supervisor::{JobReport, StopPolicy};
+use crate::time::Time;
+use crate::window::Span;
+
+/// What the candidate that holds a term wants of its job. It is compared after each input, so that no change is lost or comes twice.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Wanted {
+    /// The term, and until when its job may run.
+    pub grant: Grant,
+    /// How often the same grant was given again: there is no new one, but the guard's answer shows that it is alive.
+    pub again: u32,
+    /// What the job is to do.
+    pub does: Does,
+}
+
+/// What a job is to do.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Does {
+    /// Run, and run again as the policy says.
+    Run,
+    /// Not run: the node decides what follows, before each run of the term and after each run that ended by itself.
+    Hold {
+        /// Whether it waits for the next window.
+        waits: bool,
+    },
+    /// Run once. After a run that ended by itself the term is kept.
+    RunOnce {
+        /// Its number, which the report of its end contains.
+        id: u32,
+        /// The window of the run, if it is for one.
+        window: Option<Span>,
+        /// `NELI_ATTEMPT`.
+        attempt: u32,
+    },
+    /// End in order: the barrier.
+    Stop {
+        /// The reason.
+        why: Why,
+        /// `--overlap`: another candidate leads already. SIGKILL follows at this time, or at the stop timeout if that is sooner.
+        by: Option<Time>,
+    },
+    /// Be killed at once: the lease is over, or another candidate has taken over.
+    Die,
+}
+
+impl Supervisor {
+    /// Handles what the candidate wants of the job; `None` while it holds no term.
+    pub fn set_wanted(&mut self, now: Time, wanted: Option<Wanted>) {
+        let before = mem::replace(&mut self.wanted, wanted);
+        if before == wanted {
+            return;
+        }
+        if let Some(wanted) = wanted {
+            self.follow(now, before.filter(|before| before.grant.term == wanted.grant.term), wanted);
+        } else if self.job_may_be_alive() {
+            // Nothing may run without a term.
+            self.lose(now);
+        }
+        self.look_after_health(now);
+    }
+
+    /// Handles a change; `before` is what was wanted under the same term.
+    fn follow(&mut self, now: Time, before: Option<Wanted>, wanted: Wanted) {
+        let Wanted { grant, again, does } = wanted;
+        let changes = before.is_none_or(|before| before.does != does);
+        let is_given = before.is_some_and(|before| (before.grant, before.again) != (grant, again));
+        if before.is_none() {
+            self.begin_term(now, wanted);
+        }
+        // A stop goes out before the lease, and a run under the new lease.
+        match does {
+            Does::Die if changes => self.lose(now),
+            Does::Stop { why, by } if changes => {
+                let has_begun = before.is_some_and(|before| matches!(before.does, Does::Stop { .. }));
+                self.stop(now, why, by, has_begun);
+            }
+            Does::Die | Does::Hold { .. } | Does::Run | Does::RunOnce { .. } | Does::Stop { .. } => {}
+        }
+        if is_given && does != Does::Die {
+            self.extend(now, grant);
+        }
+        match does {
+            Does::Hold { waits: true } if changes => self.wait(now),
+            Does::RunOnce { id, window, attempt } if changes => self.run_once(now, id, (window, attempt)),
+            Does::Die | Does::Hold { .. } | Does::Run | Does::RunOnce { .. } | Does::Stop { .. } => {}
+        }
+    }
+
+    /// Begins a term that was won; no run has been started under it.
+    fn begin_term(&mut self, now: Time, wanted: Wanted) {
+        let Wanted { grant, does, .. } = wanted;
+        let settle = self.policy.settle;
+        self.holds = matches!(does, Does::Hold { .. } | Does::RunOnce { .. });
+        self.grant = Some(grant);
+        (self.run, self.next_attempt) = (Run::new(0, 0), 1);
+        (self.over, self.fenced) = (None, None);
+        self.report = JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now };
+        self.backoff = Backoff::default();
+        if self.next_guard.due.is_none() {
+            self.watch = Some(Watch::new(grant.until));
+        }
+        if self.holds {
+            let settles_until = Some(settle).filter(|settle| !settle.is_zero()).map(|settle| now + settle);
+            self.job = Job::Held { ended: None, settles_until };
+        } else {
+            self.job = Job::Restarting { at: now + settle };
+            if settle.is_zero() {
+                return self.start_run_if_due(now);
+            }
+            self.note(Note::Settling { term: self.noted_term(), delay: settle });
+        }
+        // The guard must get the term at once, since it must release it if this process dies.
+        self.extend(now, grant);
+    }
+
+    fn run_once(&mut self, now: Time, id: u32, (window, attempt): (Option<Span>, u32)) {
+        if let Job::Held { settles_until, .. } = &self.job {
+            let delay = settles_until.map_or(Duration::ZERO, |until| until.since(now));
+            (self.run_id, self.window, self.next_attempt) = (id, window, attempt);
+            self.job = Job::Restarting { at: now + delay };
+            if !delay.is_zero() {
+                self.note(Note::Settling { term: self.noted_term(), delay });
+            }
+            self.start_run_if_due(now);
+        }
+    }
+
+    fn wait(&mut self, now: Time) {
+        if let Job::Held { .. } = self.job {
+            self.set_report(JobState::Restarting, None, now);
+        }
+    }
+
+    pub(super) fn extend(&mut self, now: Time, grant: Grant) {
+        if let Some(watch) = &mut self.watch {
+            watch.ask(now, grant.until);
+            self.grant = Some(grant);
+            self.order(Order::Lease(grant));
+        } else if self.next_guard.due.is_some() {
+            self.grant = Some(grant);
+        }
+    }
+
+    /// Begins the barrier, unless it has begun. Without a living run it is over at once. If another candidate leads already, SIGKILL follows
+    /// at `by` at the latest, also in a barrier that has begun.
+    fn stop(&mut self, now: Time, reason: Why, by: Option<Time>, has_begun: bool) {
+        let longest = self.policy.stop.timeout;
+        let timeout = by.map_or(longest, |by| by.since(now).min(longest));
+        if !has_begun || by.is_some() {
+            self.stop_in(now, reason, timeout);
+        }
+        if by.is_some()
+            && let Job::Stopping { kill_at, .. } = &mut self.job
+        {
+            let sooner = now + timeout;
+            if kill_at.is_none_or(|kill_at| sooner < kill_at) {
+                *kill_at = kill_at.map(|_| sooner);
+                // It got the stop signal already.
+                self.order(Order::Stop { signal: None, kill_at: sooner });
+            }
+        }
+    }
+
+    fn stop_in(&mut self, now: Time, reason: Why, timeout: Duration) {
+        match &mut self.job {
+            Job::Ordered => self.begin_to_stop(now, reason, None, timeout),
+            Job::Running { pid, since } => {
+                let main = (*pid, *since);
+                self.begin_to_stop(now, reason, Some(main), timeout);
+            }
+            // The processes that the job left got the stop signal already, but this does not count as an end by itself any more. The first
+            // timeout applies. Because of the order, the guard repeats the report of the end, in case it was lost.
+            Job::Stopping { why: why @ Why::Exited, kill_at, .. } => {
+                *why = reason;
+                let kill_at = kill_at.unwrap_or(now + timeout);
+                self.order(Order::Stop { signal: None, kill_at });
+            }
+            Job::Held { .. } | Job::Restarting { .. } => self.end_term(reason),
+            Job::None | Job::Orphaned | Job::Stopping { .. } => {}
+        }
+    }
+
+    fn begin_to_stop(&mut self, now: Time, why: Why, main: Option<(u32, Time)>, timeout: Duration) {
+        self.note(Note::Stopping { term: self.noted_term(), why, timeout });
+        let kill_at = now + timeout;
+        self.order_stop_by(kill_at);
+        self.job = Job::Stopping { why, main, kill_at: Some(kill_at) };
+        self.set_report(JobState::Stopping, main.map(|(pid, _)| pid), now);
+    }
+
+    /// Handles that the lease is over or another candidate took over: there is no barrier.
+    fn lose(&mut self, now: Time) {
+        self.kill(Why::Fenced);
+        // No later beat makes the guard answer. Its next answer is that no process is left.
+        if let Some(watch) = &mut self.watch {
+            watch.ask_for_end(now);
+        }
+    }
+
+    pub(super) fn kill(&mut self, why: Why) {
+        let main = match self.job {
+            Job::Running { pid, since } => Some((pid, since)),
+            Job::Stopping { main, .. } => main,
+            Job::Ordered => None,
+            Job::Held { .. } | Job::Restarting { .. } => return self.end_term(why),
+            // There is no job, or it is being killed already.
+            Job::None | Job::Orphaned => return,
+        };
+        self.run.note_kill(if why == Why::Fenced { Killed::ForLoss } else { Killed::InBarrier });
+        self.job = Job::Stopping { why, main, kill_at: None };
+        self.order(Order::Kill);
+    }
+
+    /// Orders the guard to send the stop signal to the processes that did not get it in this barrier.
+    pub(super) fn order_stop_by(&mut self, kill_at: Time) {
+        let StopPolicy { signal, timeout, .. } = self.policy.stop;
+        self.order(Order::Stop { signal: signal.filter(|_| !timeout.is_zero()), kill_at });
+    }
+}
