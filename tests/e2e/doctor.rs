@@ -406,8 +406,12 @@ fn without_a_group() {
 fn a_partition_without_a_leader_and_one_without_its_replicas_are_reported() {
     let mut cluster = Cluster::start(3, 0);
     let kafka = cluster.kafka();
-    // No consumer group was ever there: this question makes Kafka create the topic of its coordinators.
-    Found::of(&["--group", "first", "--brokers", kafka.address()]).assert_finding("group", "ok", &["no members"]);
+    // No consumer group was ever there: this question makes Kafka create the topic of its coordinators, which may take longer than an
+    // answer is awaited.
+    wait::until_true("coordinators of groups", || {
+        let found = Found::of(&["--group", "first", "--brokers", kafka.address()]);
+        found.texts("group", "ok").iter().any(|text| text.contains("no members"))
+    });
     kafka.create_topic_on("alone.neli", &[3], &[("message.timestamp.type", "LogAppendTime")]);
     let settings = [("message.timestamp.type", "LogAppendTime"), ("min.insync.replicas", "2")];
     kafka.create_topic_on("both.neli", &[1, 3], &settings);

@@ -181,7 +181,6 @@ impl Listener {
     fn passed(&mut self, now: Time, offset: Offset) {
         if offset >= self.known_end.1 {
             self.known_end = (now, offset + 1);
-            self.signs.shrunk = None;
         }
         self.reached(now, offset + 1);
     }

@@ -14,9 +14,9 @@ use crate::hooks::{self, Hook, Hooks};
 use crate::note::Refusal;
 use crate::once::{self, Once};
 use crate::random::Random;
-use crate::record::Offset;
+use crate::record::{Offset, Why};
 use crate::spread::Holding;
-use crate::supervisor::{self, Supervisor};
+use crate::supervisor::{self, Does, Supervisor};
 use crate::time::Time;
 
 mod action;
@@ -177,6 +177,15 @@ impl Node {
     #[must_use]
     pub fn leads(&self) -> Option<Offset> {
         self.candidate.leads()
+    }
+
+    /// Why the job of the term that it holds must end in order, while it must.
+    #[must_use]
+    pub fn stops_for(&self) -> Option<Why> {
+        match self.candidate.wants()?.does {
+            Does::Stop { why, .. } => Some(why),
+            Does::Die | Does::Hold { .. } | Does::Run | Does::RunOnce { .. } => None,
+        }
     }
 
     /// The last released term, if no other term has begun.

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::Arc;
 
 use neli_proto::candidate;
-use neli_proto::guard::Answer;
+use neli_proto::guard::{Answer, Order};
 use neli_proto::kafka::Request;
 use neli_proto::many_roles;
 use neli_proto::node::{Action, Event as NodeEvent};
@@ -39,6 +39,9 @@ impl Host for Driver {
             }
             Action::Note(note) => self.handle_note(at, note),
             Action::Order(order) => {
+                if let Order::Stop { kill_at, .. } = order {
+                    self.begin_stop(at, kill_at);
+                }
                 self.nodes.roles[at].guard.obey(clock::now(), order);
                 self.perform_effects(at);
             }
@@ -119,19 +122,22 @@ impl Host for Driver {
 }
 
 impl Driver {
+    /// Tells the tasks under the lead why it ends, before the guard gets the order to stop them. Without a callback, the guard drops them at
+    /// `kill_at`; with one they are dropped at the stop timeout, and the callback follows.
+    fn begin_stop(&mut self, at: usize, kill_at: Time) {
+        let role = &mut self.nodes.roles[at];
+        let Some(why) = role.node.stops_for() else { return };
+        let Some(held) = role.held.as_mut().filter(|held| held.tenure.ends().is_none()) else { return };
+        held.tenure.stop(Reason::of(why));
+        held.drop_at = self.before_release.is_some().then(|| kill_at.min(clock::now() + self.stop_timeout));
+    }
+
     fn handle_note(&mut self, at: usize, note: Note) {
         let role = &mut self.nodes.roles[at];
         if let Some(event) = Event::of(&note) {
             role.tell(event);
         }
-        if let Note::Stopping { why, timeout, .. } = note {
-            // The guard gets the order to stop right after this note.
-            if let Some(held) = &mut role.held {
-                held.tenure.stop(Reason::of(why));
-                let within = self.stop_timeout.min(timeout);
-                held.drop_at = self.before_release.is_some().then(|| clock::now() + within);
-            }
-        } else if let Note::Refused(refusal) = note {
+        if let Note::Refused(refusal) = note {
             // The node stops the tasks in order before it ends.
             role.refusal = match refusal {
                 Refusal::Said(error) => error.into(),
