@@ -224,6 +224,8 @@ const MUTANTS: &[Mutant] = &[
                 "self.over = Some(super::local::Over { why: reason, seen: None })",
             ),
             edit("= ‹(&self.job, self.over)› else", "(&Job::None, self.over)"),
+            // Without a term nothing may run, which would end the job as well.
+            edit_in("set_wanted", "else if ‹self.job_may_be_alive()› {", "false"),
         ],
         noticed_by: &[Model("a_stop_between_two_runs"), Model("a_stop_before_the_first_run")],
     },

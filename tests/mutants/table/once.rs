@@ -77,12 +77,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("a_key_that_is_forgotten")],
     },
     Mutant {
-        name: "StopAwaitsRecord",
-        breaks: "once: a stop that comes while the outcome of a run is recorded waits for the acknowledgement for ever",
+        name: "StopWhileRecordingForgotten",
+        breaks: "once: a stop that comes while the outcome of a run is recorded is forgotten, and the release does not report the run",
         edits: &[edit("stop_by.get_or_insert(now + self.lease);", "let _ = stop_by;")],
         noticed_by: &[Node(
             "schedule::a_stop_among_leftovers_of_a_run_ends_the_lead_when_the_outcome_is_recorded",
-            "the outcome is tried to record for a lease",
+            "left: (None, Some(0), Some(\"stopped\"))",
         )],
     },
     Mutant {
