@@ -1,7 +1,7 @@
 //! Decides whether this member may lead: the rules R1 to R7 of a candidate. It takes inputs and returns actions.
 //!
-//! It knows the journal and the lease, but not the job. [`Candidate::wants`] is what it wants of the job, and [`Local`] what it learns of it: both
-//! are states, which the node compares after each input.
+//! It knows the journal and the lease, but not the job. [`Candidate::wants`] is what it wants of the job, and
+//! [`Local`](crate::supervisor::Local) what it learns of it: both are states, which the node compares after each input.
 //!
 //! `State` is the state in the election, `Common` the data that every state needs. What happens is handled in the file of its kind (`on_read`,
 //! `on_kafka`, `on_local`, `on_timeout`), and only `transitions` replaces the state.
