@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use neli::program::{EVENTS_TOGETHER, Host, SessionEvent, clock};
+use neli::program::{SessionEvent, clock};
 
 use crate::process::ready::Ready;
 use crate::process::signals::Signals;
 use crate::process::timer::Timer;
+use crate::supervise::EVENTS_TOGETHER;
 use crate::supervise::facts_topic::FactsTopic;
 use crate::supervise::main_loop::MainLoop;
 

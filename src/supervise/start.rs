@@ -3,11 +3,10 @@
 
 use std::os::fd::RawFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use neli::program::embedded::{BrokerFinder, FoundBroker};
-use neli::program::{Access, Brokers, Client, ElectionId, Session, SessionSettings};
+use neli::program::{Access, Brokers, Client, ElectionId};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::MemberId;
 use neli_proto::time::millis;
@@ -28,8 +27,6 @@ use crate::process::signals::{self, Signals};
 use crate::process::spin_watch;
 use crate::process::terminal::may_be_handed_on;
 use crate::release;
-use crate::report::events;
-use crate::report::log::Logger;
 use crate::supervise::environment;
 use crate::supervise::job::{PROGRAM, PreparedJob};
 use neli::program::random;
@@ -203,19 +200,4 @@ pub(super) fn release_config(
     };
     // A struct of strings and numbers always serializes.
     serde_json::to_value(&settings).unwrap_or_default()
-}
-
-/// Connects this process's producer.
-pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) -> Result<Session> {
-    let logger = logger.clone();
-    let log_callback = Arc::new(move |message: &str| {
-        logger.event(&events::librdkafka("client", message));
-    });
-    let access = Access { log_callback: Some(log_callback), ..access };
-    let settings = SessionSettings {
-        elections: config.elections(),
-        create_topic: config.create_topic,
-        timeout: config.timings.lease(),
-    };
-    Ok(Session::start(access, settings)?)
 }

@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::kafka::event::SessionEvent;
 use crate::lease::Lease;
-use crate::nodes::{EVENTS_TOGETHER, Host, Nodes};
+use crate::nodes::Nodes;
 use crate::reason::Reason;
 use crate::session::{Session, SessionSettings};
 use crate::state::Shared;
@@ -34,10 +34,13 @@ use crate::waiter::Waiter;
 use crate::warnings::{self, OnWarning, Warnings};
 use role::Role;
 
+mod kafka;
 mod last_call;
 mod perform;
 mod role;
 
+/// How many events of the session are handled at a time. After them come commands and timeouts.
+const EVENTS_TOGETHER: usize = 1024;
 /// How long the thread waits at its end for its member to leave the group. A leave takes half of that at most.
 const LEAVING_TAKES: Duration = Duration::from_secs(1);
 
@@ -173,10 +176,6 @@ impl Driver {
         }
     }
 
-    fn warn_of_append(&mut self, error: &str) {
-        self.warn(&format!("Kafka does not append this candidate's records: {error}"));
-    }
-
     /// Performs what is due for an election. The tasks' deadline comes first.
     fn let_time_pass(&mut self, at: usize, now: Time) {
         self.let_lease_end(at, now);
@@ -214,6 +213,15 @@ impl Driver {
             }
             Command::LeaveWithAll => self.stand_down(at, Why::Departed, true),
             Command::Resign { term } => self.give_up(at, term),
+        }
+    }
+
+    /// Events that arrived together are handled together, but commands and the guard don't wait for long.
+    fn handle_session_events(&mut self) {
+        for _ in 0..EVENTS_TOGETHER {
+            let Some(event) = self.nodes.session.poll() else { break };
+            self.perform();
+            self.handle_session_event(event);
         }
     }
 

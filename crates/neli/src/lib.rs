@@ -238,7 +238,7 @@ pub mod program {
     pub use crate::kafka::same_machine::runs_on_this_machine;
     pub use crate::kafka::source::{IfMissing, Source};
     pub use crate::kafka::topic::{TopicExistence, has_topic, topics};
-    pub use crate::nodes::{EVENTS_TOGETHER, HasNode, Host, Nodes, new_node};
+    pub use crate::nodes::{HasNode, Nodes, Unperformed, new_node};
     pub use crate::session::{Session, SessionSettings};
     pub use crate::text::{ClientError, reason, shown_duration, undecodable};
 

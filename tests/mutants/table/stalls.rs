@@ -29,20 +29,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "CutByOneAnswer",
         breaks: "R1: one answer that the log ends below the records read counts as a cut, although a broker may give such an answer for \
                  a moment",
-        edits: &[edit("lasts(&mut self.shrunk, asked, ‹SHRUNK_FOR›)", "Duration::ZERO")],
-        noticed_by: &[Scenarios],
-    },
-    Mutant {
-        name: "DeletedUnreadUnnoticed",
-        breaks: "R1: records that were deleted before they were read do not count as a cut, if the reader is not told that its offset is out \
-                 of range",
-        edits: &[edit("if ‹start > self.position› {", "false")],
-        noticed_by: &[Scenarios],
-    },
-    Mutant {
-        name: "GoneByOneAnswer",
-        breaks: "R1: one answer that there is no such topic counts as its end, although a broker that has just started may not know it yet",
-        edits: &[edit("lasts(&mut self.missing, asked, ‹GONE_AFTER›)", "Duration::ZERO")],
+        edits: &[edit("return if ‹asked.since(first) >= SHRUNK_FOR› { Err(HistoryCut) } else { Ok(None) };", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -60,9 +47,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ProducerKeptAfterCut",
         breaks: "After a topic was created again, the producer for the old topic still writes to it",
-        edits: &[edit_in(
-            "forget_history",
-            "‹Action::Kafka(Request::RenewProducer)›, Action::Kafka(Request::ReadAnew)",
+        edits: &[edit(
+            "self.actions.extend([Action::ForgetTerms, ‹Action::RenewProducer›, Action::ReadAnew]);",
             "Action::ForgetTerms",
         )],
         noticed_by: &[Scenarios],
@@ -70,11 +56,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ProducerKeptUnanswered",
         breaks: "R1: a producer whose claims get no answer for two leases is never replaced",
-        edits: &[edit_in(
-            "claim_went_unanswered",
-            "self.actions.push_back(Action::Kafka(Request::RenewProducer));",
-            "",
-        )],
+        edits: &[edit_in("claim_went_unanswered", "self.actions.push_back(Action::RenewProducer);", "")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -1,7 +1,5 @@
-//! The log's bounds: the start of a reading (R1), and the answers that show that the history was cut or the topic made anew. Whoever asks a
-//! broker only reports its answers, each with the time of the question; what they show is decided here.
+//! The log's bounds: the start of a reading (R1), and the answers that show that the history was cut.
 
-use core::ops::Range;
 use core::time::Duration;
 
 use super::{Listener, Stage};
@@ -11,8 +9,6 @@ use crate::time::Time;
 
 /// The history counts as cut if a broker reports a log's end below a record that was read, and reports it so again after this time.
 const SHRUNK_FOR: Duration = Duration::from_secs(1);
-/// A topic that has been missing in all answers for this long is gone. Before that, a broker that has just started may not know it yet.
-const GONE_AFTER: Duration = Duration::from_secs(5);
 
 /// The bounds of the log: it contains `start..end`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -29,67 +25,18 @@ pub struct LogBounds {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct HistoryCut;
 
-/// The answers that may show that a log's history was cut, or its topic made anew.
-#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-pub struct CutSigns {
-    /// When the question was asked whose answer was below a record that was read, if no other answer has come since.
-    pub(super) shrunk: Option<Time>,
-    /// Since when answers have said that the topic does not exist.
-    missing: Option<Time>,
-}
-
-impl CutSigns {
-    /// Handles an answer that the log contains `log`, of which everything below `position` was read.
-    ///
-    /// # Errors
-    ///
-    /// The history was cut.
-    pub fn answered(&mut self, asked: Time, log: Range<Offset>, position: Offset) -> Result<(), HistoryCut> {
-        self.missing = None;
-        if log.start > position {
-            return Err(HistoryCut);
-        }
-        if log.end < position {
-            return self.shrunk(asked);
-        }
-        self.shrunk = None;
-        Ok(())
-    }
-
-    /// Handles an answer that the log ends below a record that was read. A broker that has just taken over the partition may report that for a
-    /// moment.
-    fn shrunk(&mut self, asked: Time) -> Result<(), HistoryCut> {
-        lasts(&mut self.shrunk, asked, SHRUNK_FOR)
-    }
-
-    /// Handles an answer that there is no such topic.
-    ///
-    /// # Errors
-    ///
-    /// The topic is gone, and the history with it.
-    pub fn missing(&mut self, asked: Time) -> Result<(), HistoryCut> {
-        lasts(&mut self.missing, asked, GONE_AFTER)
-    }
-}
-
-/// Notes the first of several answers in a row; the history counts as cut if the last was asked for this long after it.
-fn lasts(since: &mut Option<Time>, asked: Time, long: Duration) -> Result<(), HistoryCut> {
-    if asked.since(*since.get_or_insert(asked)) >= long { Err(HistoryCut) } else { Ok(()) }
-}
-
 impl Listener {
     /// Handles a broker's answer about the log's bounds. Returns the offset to read from, if a reading is wanted.
     ///
     /// # Errors
     ///
-    /// The log begins behind the records that were read, or ends before an end that was reported earlier: its history was cut.
+    /// The log ends before an end that was reported earlier: its history was cut.
     pub fn answered(&mut self, now: Time, bounds: LogBounds) -> Result<Option<Offset>, HistoryCut> {
         let LogBounds { asked, start, end } = bounds;
         if matches!(self.stage, Stage::Asking | Stage::AskingFurtherBack) && asked < self.asking_since {
             return Ok(None);
         }
         let shrunk = self.learn_end(now, asked, end);
-        self.signs.missing = None;
         match self.stage {
             Stage::Asking => {
                 self.history_cut |= shrunk;
@@ -112,14 +59,13 @@ impl Listener {
                 self.span = self.span.saturating_mul(2);
             }
             Stage::CaughtUp | Stage::Reading(_) => {
-                if start > self.position {
-                    return Err(HistoryCut);
-                }
                 if shrunk {
-                    return self.signs.shrunk(asked).map(|()| None);
+                    // A broker that has just taken over the partition may report a lower end for a moment, so it is asked again.
+                    let first = *self.shrunk.get_or_insert(asked);
+                    return if asked.since(first) >= SHRUNK_FOR { Err(HistoryCut) } else { Ok(None) };
                 }
                 if end >= self.known_end.1 {
-                    self.signs.shrunk = None;
+                    self.shrunk = None;
                 }
                 self.journal.answered(now, asked, end);
                 self.note_progress(now);
@@ -145,25 +91,6 @@ impl Listener {
         self.stage = Stage::Reading(end.max(self.frontier));
         self.reached(now, from);
         Ok(Some(from))
-    }
-
-    /// Handles a broker's answer that there is no such topic.
-    ///
-    /// # Errors
-    ///
-    /// The topic is gone, and the history with it.
-    pub fn topic_missing(&mut self, asked: Time) -> Result<(), HistoryCut> {
-        self.signs.missing(asked)
-    }
-
-    /// Handles a broker's answer that the topic exists.
-    pub(crate) const fn topic_found(&mut self) {
-        self.signs.missing = None;
-    }
-
-    /// Whether the last answer was that there is no such topic.
-    pub(crate) const fn is_topic_missing(&self) -> bool {
-        self.signs.missing.is_some()
     }
 
     /// Notes that the log ends at `end`, as of a time not before `asked`. Returns whether that is below an end that was known when the
