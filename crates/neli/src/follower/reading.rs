@@ -348,6 +348,8 @@ impl Reading {
             mapping.history_cut();
         }
         self.roles[at].listener.history_cut(now);
+        // A term of the new history may have the number of one of the old.
+        self.roles[at].last_term = LastTerm::none();
         self.router.read_anew(now, number);
     }
 
