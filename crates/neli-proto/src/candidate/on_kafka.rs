@@ -45,34 +45,26 @@ impl Candidate {
     pub(super) fn topic_judged(&mut self, now: Time, cut_is_harmless: bool, gaps_are_markers: bool) {
         self.common.judgement = Judgement::Fit;
         let is_misread = self.common.listener.topic_judged(now, cut_is_harmless, gaps_are_markers);
-        match &self.state {
-            State::AwaitingJudgement(AwaitingJudgement { claim, sent }) => {
-                let (claim, sent) = (claim.clone(), *sent);
-                if now >= self.common.claim_expires_at(sent) {
-                    self.release_unjudged(now, Why::ClaimExpired);
-                } else if self.common.is_current(claim.term()) {
-                    self.become_leader(now, claim, sent);
-                } else {
-                    self.drop_unjudged(now);
-                }
+        if let State::AwaitingJudgement(awaiting) = &self.state
+            && now >= self.common.claim_expires_at(awaiting.sent)
+        {
+            self.release_unjudged(now, Why::ClaimExpired);
+        } else if let Some(AwaitingJudgement { claim, sent }) = self.take_unjudged(now) {
+            if self.common.is_current(claim.term()) {
+                self.become_leader(now, claim, sent);
+            } else {
+                self.drop_unjudged(now);
             }
-            State::StandingBy { .. } if is_misread => self.common.ask_anew(now),
-            State::Claiming(_)
-            | State::Departed
-            | State::Fenced(_)
-            | State::Leading(_)
-            | State::Overlapped(_)
-            | State::Releasing(_)
-            | State::StandingBy { .. }
-            | State::Suspended => {}
+        } else if is_misread && matches!(self.state, State::StandingBy { .. }) {
+            self.common.ask_anew(now);
         }
         self.common.introduce(now);
     }
 
     /// Releases the term of a claim that took effect before the topic was judged, and is not wanted any more. No job has run under it.
     pub(super) fn release_unjudged(&mut self, now: Time, why: Why) {
-        let State::AwaitingJudgement(AwaitingJudgement { claim, sent }) = &self.state else { return };
-        let (claim, lease_end) = (claim.clone(), *sent + self.common.timings.lease());
+        let Some(AwaitingJudgement { claim, sent }) = self.take_unjudged(now) else { return };
+        let lease_end = sent + self.common.timings.lease();
         if why.lets_another_lead() {
             self.common.cool_off(now);
         }

@@ -1,5 +1,6 @@
 //! The transitions between the states of a candidate: the only place that replaces the state.
 
+use core::mem;
 use core::time::Duration;
 
 use super::action::Action;
@@ -71,6 +72,15 @@ impl Candidate {
     /// Holds the term of a claim that was sent at `sent`, until the topic is judged.
     pub(super) fn become_awaiting(&mut self, claim: OwnClaim, sent: Time) {
         self.state = State::AwaitingJudgement(AwaitingJudgement { claim, sent });
+    }
+
+    /// Takes the claim that is not judged out of the state, so that its term is taken up, released or left to its lease once.
+    pub(super) fn take_unjudged(&mut self, now: Time) -> Option<AwaitingJudgement> {
+        if !matches!(self.state, State::AwaitingJudgement(_)) {
+            return None;
+        }
+        let state = mem::replace(&mut self.state, State::StandingBy { not_before: now });
+        if let State::AwaitingJudgement(awaiting) = state { Some(awaiting) } else { None }
     }
 
     /// Takes up the term of a claim that was sent at `sent`: from then on its lease runs (R3).
