@@ -75,34 +75,22 @@ impl Candidate {
     }
 
     fn is_news(&self, report: JobReport, fenced: Option<Why>) -> bool {
-        match &self.state {
-            State::Leading(leading) => fenced.is_some() || leading.job != report,
-            State::Overlapped(_) => fenced.is_some() || report.state == JobState::Restarting,
-            State::AwaitingJudgement(_)
-            | State::Claiming(_)
-            | State::Departed
-            | State::Fenced(_)
-            | State::Releasing(_)
-            | State::StandingBy { .. }
-            | State::Suspended => false,
+        if let State::Leading(leading) = &self.state {
+            return fenced.is_some() || leading.job != report;
         }
+        matches!(self.state, State::Overlapped(_)) && (fenced.is_some() || report.state == JobState::Restarting)
     }
 
     /// Handles a new state of the job.
     fn job_is(&mut self, now: Time, report: JobReport, fenced: Option<Why>) {
         self.guard_has_fenced(fenced);
-        match &mut self.state {
-            State::Leading(leading) => leading.job_changed(now, report),
+        if let State::Leading(leading) = &mut self.state {
+            leading.job_changed(now, report);
+        } else if let State::Overlapped(overlapped) = &mut self.state
+            && report.state == JobState::Restarting
+        {
             // The run has ended by itself. No other one begins beside the next leader's.
-            State::Overlapped(overlapped) if report.state == JobState::Restarting => overlapped.asks_at = None,
-            State::AwaitingJudgement(_)
-            | State::Claiming(_)
-            | State::Departed
-            | State::Fenced(_)
-            | State::Overlapped(_)
-            | State::Releasing(_)
-            | State::StandingBy { .. }
-            | State::Suspended => {}
+            overlapped.asks_at = None;
         }
     }
 
@@ -158,17 +146,9 @@ impl Candidate {
     /// Ends the wait for a claim or for a release's delivery, at the second request to stop. (A candidate that was asked to stop has
     /// released a term that is not judged.)
     pub fn give_up(&mut self, now: Time) {
-        match &self.state {
-            State::Claiming(_) => self.claim_was_void(now),
-            State::Releasing(_) => self.release_is_over(now, false),
-            State::AwaitingJudgement(_)
-            | State::Departed
-            | State::Fenced(_)
-            | State::Leading(_)
-            | State::Overlapped(_)
-            | State::StandingBy { .. }
-            | State::Suspended => {}
-        }
+        // Each has an effect in its own state only.
+        self.claim_was_void(now);
+        self.release_is_over(now, false);
         self.move_on(now);
     }
 

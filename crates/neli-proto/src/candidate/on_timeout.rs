@@ -1,6 +1,7 @@
 //! What a candidate does when time has passed.
 
 use super::Candidate;
+use super::lease::Leading;
 use super::state::{Overlapped, State};
 use crate::record::Why;
 use crate::supervisor::{Departure, Loss};
@@ -31,24 +32,17 @@ impl Candidate {
 
     /// Ends a lease that is over. That comes before any other event at this time, because none can extend a lease that has ended.
     pub(super) fn end_lease_if_over(&mut self, now: Time) {
-        match &self.state {
-            State::Leading(leading) if now >= self.common.deadline(leading.lease_end) => {
-                leading.note_unconfirmed(&mut self.common, now);
-                self.become_fenced(Why::Fenced, Loss::LeaseOver);
-            }
-            State::Overlapped(overlapped) if now >= self.common.deadline(overlapped.lease_end) => {
-                self.become_fenced(Why::Fenced, Loss::LeaseOver);
-            }
-            State::AwaitingJudgement(_)
-            | State::Claiming(_)
-            | State::Departed
-            | State::Fenced(_)
-            | State::Leading(_)
-            | State::Overlapped(_)
-            | State::Releasing(_)
-            | State::StandingBy { .. }
-            | State::Suspended => {}
+        let (State::Leading(Leading { lease_end, .. }) | State::Overlapped(Overlapped { lease_end, .. })) = &self.state
+        else {
+            return;
+        };
+        if now < self.common.deadline(*lease_end) {
+            return;
         }
+        if let State::Leading(leading) = &self.state {
+            leading.note_unconfirmed(&mut self.common, now);
+        }
+        self.become_fenced(Why::Fenced, Loss::LeaseOver);
     }
 
     fn perform_what_is_due(&mut self, now: Time) {
