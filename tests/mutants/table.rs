@@ -84,7 +84,7 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R6: a fence is over for the candidate before the guard has answered that no process is left",
         edits: &[
             edit(
-                "Does::Die if changes => ‹self.lose(now)›,",
+                "WantedState::Kill if changes => ‹self.lose(now)›,",
                 "{
                 self.lose(now);
                 self.handle_answer(now, crate::guard::Answer::Gone);

@@ -16,7 +16,7 @@ use crate::once::{self, Once};
 use crate::random::Random;
 use crate::record::{Offset, Why};
 use crate::spread::Holding;
-use crate::supervisor::{self, Does, Supervisor};
+use crate::supervisor::{self, Supervisor, WantedState};
 use crate::time::Time;
 
 mod action;
@@ -182,9 +182,9 @@ impl Node {
     /// Why the job of the term that it holds must end in order, while it must.
     #[must_use]
     pub fn stops_for(&self) -> Option<Why> {
-        match self.candidate.wants()?.does {
-            Does::Stop { why, .. } => Some(why),
-            Does::Die | Does::Hold { .. } | Does::Run | Does::RunOnce { .. } => None,
+        match self.candidate.wants()?.state {
+            WantedState::Stop { why, .. } => Some(why),
+            WantedState::Kill | WantedState::Hold { .. } | WantedState::Run | WantedState::RunOnce { .. } => None,
         }
     }
 

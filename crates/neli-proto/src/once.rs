@@ -11,7 +11,7 @@ use crate::candidate;
 use crate::fact::{self, Account, Fact, Facts, Outcome};
 use crate::note::Note;
 use crate::record::{Body, KeyedRun, MemberId, Offset, Why};
-use crate::supervisor::{Does, RunEnd, Wanted};
+use crate::supervisor::{RunEnd, Wanted, WantedState};
 use crate::time::{Time, millis};
 use crate::window::{Span, Window};
 
@@ -158,21 +158,27 @@ impl Once {
         if self.term != Some(wanted.grant.term) {
             self.led(now, wanted.grant.term);
         }
-        let does = match (wanted.does, &mut self.phase) {
-            (Does::Run, Phase::Running { fact }) => {
-                Does::RunOnce { id: fact.seq, window: self.policy.window, attempt: fact.attempt }
+        let state = match (wanted.state, &mut self.phase) {
+            (WantedState::Run, Phase::Running { fact }) => {
+                WantedState::RunOnce { id: fact.seq, window: self.policy.window, attempt: fact.attempt }
             }
-            (Does::Run, _) => Does::Hold { waits: self.is_waiting() && self.next_window_ms().is_some() },
-            (Does::Stop { by: None, .. }, Phase::Recording { stop_by, .. }) => {
+            (WantedState::Run, _) => WantedState::Hold { waits: self.is_waiting() && self.next_window_ms().is_some() },
+            (WantedState::Stop { by: None, .. }, Phase::Recording { stop_by, .. }) => {
                 stop_by.get_or_insert(now + self.lease);
-                Does::Hold { waits: false }
+                WantedState::Hold { waits: false }
             }
-            (Does::Stop { why, by }, Phase::Recorded { why: instead, .. }) => {
-                Does::Stop { why: instead.unwrap_or(why), by }
+            (WantedState::Stop { why, by }, Phase::Recorded { why: instead, .. }) => {
+                WantedState::Stop { why: instead.unwrap_or(why), by }
             }
-            (does @ (Does::Die | Does::Hold { .. } | Does::RunOnce { .. } | Does::Stop { .. }), _) => does,
+            (
+                state @ (WantedState::Kill
+                | WantedState::Hold { .. }
+                | WantedState::RunOnce { .. }
+                | WantedState::Stop { .. }),
+                _,
+            ) => state,
         };
-        Wanted { does, ..wanted }
+        Wanted { state, ..wanted }
     }
 
     /// Handles that the claim took effect: only facts that are read from now on count (K2, S1).

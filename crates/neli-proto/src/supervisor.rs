@@ -27,7 +27,7 @@ pub use event::{Departure, Event};
 pub use local::{JobEnd, JobIs, JobReport, Local, NothingLeft};
 pub use policy::{OnLoss, Policy, StopPolicy};
 pub use running::RunEnd;
-pub use wanted::{Does, Wanted};
+pub use wanted::{Wanted, WantedState};
 
 mod action;
 mod answers;

@@ -9,7 +9,7 @@ use neli_proto::candidate::{Action, Candidate, Durations, Elector, Event, Identi
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Record, Why};
-use neli_proto::supervisor::{Does, JobIs, Local, Wanted};
+use neli_proto::supervisor::{JobIs, Local, Wanted, WantedState};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
@@ -115,8 +115,8 @@ impl World {
         }
         member.wanted = wanted;
         match wanted {
-            None | Some(Wanted { does: Does::Run, .. }) => {}
-            Some(Wanted { does: Does::Stop { why, by: None }, grant, .. }) => {
+            None | Some(Wanted { state: WantedState::Run, .. }) => {}
+            Some(Wanted { state: WantedState::Stop { why, by: None }, grant, .. }) => {
                 let (proof, leaving) = (proof::nothing_left(now, grant), why == Why::Stopped);
                 let (once, fenced, seen, back_off) = (None, None, None, Duration::ZERO);
                 let end = JobEnd { proof, why, exit: Some(0), leaving, once, fenced, seen, back_off };

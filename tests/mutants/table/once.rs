@@ -18,8 +18,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "UnheldJob",
         breaks: "once: the job is ordered as soon as the candidate leads, without the recorded facts",
         edits: &[edit(
-            "(Does::Run, _) => ‹Does::Hold { waits: self.is_waiting() && self.next_window_ms().is_some() }›,",
-            "Does::Run",
+            "(WantedState::Run, _) => ‹WantedState::Hold { waits: self.is_waiting() && self.next_window_ms().is_some() }›,",
+            "WantedState::Run",
         )],
         noticed_by: &[Node(
             "once::the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginning",

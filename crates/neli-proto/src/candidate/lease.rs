@@ -9,7 +9,7 @@ use super::reasons::{lets_job_run_on, rank};
 use crate::guard::Grant;
 use crate::note::Note;
 use crate::record::{Body, JobState, Offset, Why};
-use crate::supervisor::{Does, JobReport, Wanted};
+use crate::supervisor::{JobReport, Wanted, WantedState};
 use crate::time::{Time, millis};
 
 /// A stop that ends sooner than this is not announced by a beat. The release would wait for that beat, since a broker handles the appends
@@ -97,8 +97,8 @@ impl Leading {
     }
 
     pub(super) fn wants(&self) -> Wanted {
-        let does = self.stopping.map_or(Does::Run, |why| Does::Stop { why, by: None });
-        Wanted { grant: self.grant, again: self.again, does }
+        let state = self.stopping.map_or(WantedState::Run, |why| WantedState::Stop { why, by: None });
+        Wanted { grant: self.grant, again: self.again, state }
     }
 
     pub(super) fn due(&self, common: &Common) -> Option<Time> {

@@ -6,7 +6,7 @@ use super::lease::Leading;
 use super::on_read::OwnClaim;
 use super::release::Releasing;
 use crate::record::{Offset, Why};
-use crate::supervisor::{Does, Loss, Wanted};
+use crate::supervisor::{Loss, Wanted, WantedState};
 use crate::time::Time;
 
 /// The state of a candidate in the election.
@@ -86,8 +86,8 @@ pub(super) struct Overlapped {
 
 impl Overlapped {
     fn wants(&self) -> Wanted {
-        let stop = Does::Stop { why: self.why, by: Some(self.kill_at) };
-        Wanted { does: if self.asks_at.is_some() { Does::Run } else { stop }, ..self.wanted }
+        let stop = WantedState::Stop { why: self.why, by: Some(self.kill_at) };
+        Wanted { state: if self.asks_at.is_some() { WantedState::Run } else { stop }, ..self.wanted }
     }
 }
 
@@ -95,7 +95,7 @@ impl State {
     /// What it wants of the job of the term that it holds.
     pub(super) fn wants(&self) -> Option<Wanted> {
         match self {
-            Self::Fenced(fenced) => Some(Wanted { does: Does::Die, ..fenced.wanted }),
+            Self::Fenced(fenced) => Some(Wanted { state: WantedState::Kill, ..fenced.wanted }),
             Self::Leading(leading) => Some(leading.wants()),
             Self::Overlapped(overlapped) => Some(overlapped.wants()),
             Self::AwaitingJudgement(_)

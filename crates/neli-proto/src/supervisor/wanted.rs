@@ -20,13 +20,13 @@ pub struct Wanted {
     pub grant: Grant,
     /// How often the same grant was given again: there is no new one, but the guard's answer shows that it is alive.
     pub again: u32,
-    /// What the job is to do.
-    pub does: Does,
+    /// The state that the job is to come to.
+    pub state: WantedState,
 }
 
 /// What a job is to do.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Does {
+pub enum WantedState {
     /// Run, and run again as the policy says.
     Run,
     /// Not run: the node decides what follows, before each run of the term and after each run that ended by itself.
@@ -51,7 +51,7 @@ pub enum Does {
         by: Option<Time>,
     },
     /// Be killed at once: the lease is over, or another candidate has taken over.
-    Die,
+    Kill,
 }
 
 impl Supervisor {
@@ -72,36 +72,44 @@ impl Supervisor {
 
     /// Handles a change; `before` is what was wanted under the same term.
     fn follow(&mut self, now: Time, before: Option<Wanted>, wanted: Wanted) {
-        let Wanted { grant, again, does } = wanted;
-        let changes = before.is_none_or(|before| before.does != does);
+        let Wanted { grant, again, state } = wanted;
+        let changes = before.is_none_or(|before| before.state != state);
         let is_given = before.is_some_and(|before| (before.grant, before.again) != (grant, again));
         if before.is_none() {
             self.begin_term(now, wanted);
         }
         // A stop goes out before the lease, and a run under the new lease.
-        match does {
-            Does::Die if changes => self.lose(now),
-            Does::Stop { why, by } if changes => {
-                let has_begun = before.is_some_and(|before| matches!(before.does, Does::Stop { .. }));
+        match state {
+            WantedState::Kill if changes => self.lose(now),
+            WantedState::Stop { why, by } if changes => {
+                let has_begun = before.is_some_and(|before| matches!(before.state, WantedState::Stop { .. }));
                 self.stop(now, why, by, has_begun);
             }
-            Does::Die | Does::Hold { .. } | Does::Run | Does::RunOnce { .. } | Does::Stop { .. } => {}
+            WantedState::Kill
+            | WantedState::Hold { .. }
+            | WantedState::Run
+            | WantedState::RunOnce { .. }
+            | WantedState::Stop { .. } => {}
         }
-        if is_given && does != Does::Die {
+        if is_given && state != WantedState::Kill {
             self.extend(now, grant);
         }
-        match does {
-            Does::Hold { waits: true } if changes => self.wait(now),
-            Does::RunOnce { id, window, attempt } if changes => self.run_once(now, id, (window, attempt)),
-            Does::Die | Does::Hold { .. } | Does::Run | Does::RunOnce { .. } | Does::Stop { .. } => {}
+        match state {
+            WantedState::Hold { waits: true } if changes => self.wait(now),
+            WantedState::RunOnce { id, window, attempt } if changes => self.run_once(now, id, (window, attempt)),
+            WantedState::Kill
+            | WantedState::Hold { .. }
+            | WantedState::Run
+            | WantedState::RunOnce { .. }
+            | WantedState::Stop { .. } => {}
         }
     }
 
     /// Begins a term that was won; no run has been started under it.
     fn begin_term(&mut self, now: Time, wanted: Wanted) {
-        let Wanted { grant, does, .. } = wanted;
+        let Wanted { grant, state, .. } = wanted;
         let settle = self.policy.settle;
-        self.holds = matches!(does, Does::Hold { .. } | Does::RunOnce { .. });
+        self.holds = matches!(state, WantedState::Hold { .. } | WantedState::RunOnce { .. });
         self.grant = Some(grant);
         (self.run, self.next_attempt) = (Run::new(0, 0), 1);
         (self.over, self.fenced) = (None, None);

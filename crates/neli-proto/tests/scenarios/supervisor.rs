@@ -10,7 +10,8 @@ use neli_proto::note::Note;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 use neli_proto::supervisor::Supervisor;
 use neli_proto::supervisor::{
-    Action, Does, Ending, Event, Foreground, JobIs, JobStatus, Local, Lost, OnLoss, Policy, RunEnd, StopPolicy, Wanted,
+    Action, Ending, Event, Foreground, JobIs, JobStatus, Local, Lost, OnLoss, Policy, RunEnd, StopPolicy, Wanted,
+    WantedState,
 };
 use neli_proto::time::Time;
 use neli_proto::window::Span;
@@ -91,18 +92,18 @@ impl Scenario {
             next_seq: 3,
             until: words.needed("until", words.time_of("until")),
         };
-        let led = |does| Wanted { grant: grant(), again: 0, does };
-        let wanted = |does| Wanted { does, ..words.needed("led", self.wanted) };
+        let led = |state| Wanted { grant: grant(), again: 0, state };
+        let wanted = |state| Wanted { state, ..words.needed("led", self.wanted) };
         Some(match words.verb() {
             "extended" => {
                 let (before, grant) = (words.needed("led", self.wanted), grant());
                 let again = if before.grant == grant { before.again + 1 } else { 0 };
                 Wanted { grant, again, ..before }
             }
-            "held" => led(Does::Hold { waits: false }),
-            "killed" => wanted(Does::Die),
-            "led" => led(Does::Run),
-            "may-run" => wanted(Does::RunOnce {
+            "held" => led(WantedState::Hold { waits: false }),
+            "killed" => wanted(WantedState::Kill),
+            "led" => led(WantedState::Run),
+            "may-run" => wanted(WantedState::RunOnce {
                 // Each run has another number.
                 id: self.seen.1.map_or(0, |end| end.id) + 1,
                 window: words
@@ -110,10 +111,10 @@ impl Scenario {
                     .map(|number: u64| Span { from_ms: number * 1_000, until_ms: (number + 1) * 1_000 }),
                 attempt: words.number_of("attempt").unwrap_or(1),
             }),
-            "holds" => wanted(Does::Hold { waits: false }),
-            "waits" => wanted(Does::Hold { waits: true }),
-            "stopped-for" => wanted(Does::Stop { why: crate::words::why(words.word(1)), by: None }),
-            "stopped-within" => wanted(Does::Stop {
+            "holds" => wanted(WantedState::Hold { waits: false }),
+            "waits" => wanted(WantedState::Hold { waits: true }),
+            "stopped-for" => wanted(WantedState::Stop { why: crate::words::why(words.word(1)), by: None }),
+            "stopped-within" => wanted(WantedState::Stop {
                 why: crate::words::why(words.word(1)),
                 by: Some(self.now + words.needed("within", words.span_of("within"))),
             }),

@@ -10,7 +10,7 @@ use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Standing;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, JobState, MemberId, Offset, Record, What, Why};
-use neli_proto::supervisor::{Does, JobIs, Local, Wanted};
+use neli_proto::supervisor::{JobIs, Local, Wanted, WantedState};
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
 
@@ -378,12 +378,12 @@ fn shown_change(before: Option<Wanted>, wanted: Option<Wanted>) -> impl Iterator
     let is_given =
         wanted.map(|wanted| (wanted.grant, wanted.again)) != before.map(|before| (before.grant, before.again));
     let given = wanted.filter(|_| is_given).map(|_| if before.is_some() { "extend" } else { "let the job run" });
-    let does = wanted.map(|wanted| wanted.does).filter(|does| before.is_some_and(|before| before.does != *does));
-    let does = does.map(|does| match does {
-        Does::Run => "let the job run",
-        Does::Stop { .. } => "stop the job",
-        Does::Die => "kill the job",
-        Does::Hold { .. } | Does::RunOnce { .. } => panic!("the node's: {does:?}"),
+    let state = wanted.map(|wanted| wanted.state).filter(|state| before.is_some_and(|before| before.state != *state));
+    let state = state.map(|state| match state {
+        WantedState::Run => "let the job run",
+        WantedState::Stop { .. } => "stop the job",
+        WantedState::Kill => "kill the job",
+        WantedState::Hold { .. } | WantedState::RunOnce { .. } => panic!("the node's: {state:?}"),
     });
-    given.into_iter().chain(does)
+    given.into_iter().chain(state)
 }

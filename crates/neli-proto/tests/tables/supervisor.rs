@@ -6,7 +6,7 @@ use neli_proto::guard::{Answer, CommandKind, Grant, Order, SeenEnd, Step};
 use neli_proto::record::{JobState, Why};
 use neli_proto::restart::{Restart, RestartPolicy};
 use neli_proto::supervisor::{
-    Action, Does, Event, JobIs, JobPhase, Local, OnLoss, Policy, StopPolicy, Supervisor, Wanted,
+    Action, Event, JobIs, JobPhase, Local, OnLoss, Policy, StopPolicy, Supervisor, Wanted, WantedState,
 };
 use neli_proto::terminal::Foreground;
 use neli_proto::time::Time;
@@ -41,13 +41,13 @@ const STATES: [State<Fixture>; 7] = [
 
 /// The events.
 const EVENTS: [Happening<Fixture>; 30] = [
-    ("candidate: run", |fixture| fixture.lead(Does::Run)),
-    ("candidate: run, with `--once`", |fixture| fixture.lead(Does::Hold { waits: false })),
-    ("node: the job may run", |fixture| fixture.want(Does::RunOnce { id: 1, window: None, attempt: 1 })),
-    ("node: the next window is awaited", |fixture| fixture.want(Does::Hold { waits: true })),
+    ("candidate: run", |fixture| fixture.lead(WantedState::Run)),
+    ("candidate: run, with `--once`", |fixture| fixture.lead(WantedState::Hold { waits: false })),
+    ("node: the job may run", |fixture| fixture.want(WantedState::RunOnce { id: 1, window: None, attempt: 1 })),
+    ("node: the next window is awaited", |fixture| fixture.want(WantedState::Hold { waits: true })),
     ("candidate: extended", |fixture| fixture.extend()),
-    ("candidate: stop", |fixture| fixture.want(Does::Stop { why: Why::Resigned, by: None })),
-    ("candidate: die", |fixture| fixture.want(Does::Die)),
+    ("candidate: stop", |fixture| fixture.want(WantedState::Stop { why: Why::Resigned, by: None })),
+    ("candidate: kill", |fixture| fixture.want(WantedState::Kill)),
     ("guard: `Accepted`, `Extended`", |fixture| fixture.answer(Answer::Extended { until: fixture.grant().until })),
     ("guard: `Started`", |fixture| fixture.answer(Answer::Started { pid: 7 })),
     ("guard: `NotStarted`", |fixture| fixture.answer(Answer::NotStarted { errno: 2, at: Step::Exec })),
@@ -135,13 +135,13 @@ impl Fixture {
 
     fn ordered() -> Self {
         let mut fixture = Self::new();
-        fixture.lead(Does::Run);
+        fixture.lead(WantedState::Run);
         fixture
     }
 
     fn held() -> Self {
         let mut fixture = Self::new();
-        fixture.lead(Does::Hold { waits: false });
+        fixture.lead(WantedState::Hold { waits: false });
         fixture
     }
 
@@ -154,7 +154,7 @@ impl Fixture {
 
     fn stopping() -> Self {
         let mut fixture = Self::running();
-        fixture.want(Does::Stop { why: Why::Resigned, by: None });
+        fixture.want(WantedState::Stop { why: Why::Resigned, by: None });
         fixture
     }
 
@@ -182,9 +182,9 @@ impl Fixture {
     }
 
     /// The candidate has won a term.
-    fn lead(&mut self, does: Does) {
+    fn lead(&mut self, state: WantedState) {
         if self.wanted.is_none() {
-            self.wanted = Some(Wanted { grant: self.grant(), again: 0, does });
+            self.wanted = Some(Wanted { grant: self.grant(), again: 0, state });
         }
         self.supervisor.set_wanted(self.now, self.wanted);
     }
@@ -195,8 +195,8 @@ impl Fixture {
         self.supervisor.set_wanted(self.now, self.wanted);
     }
 
-    fn want(&mut self, does: Does) {
-        self.wanted = self.wanted.map(|wanted| Wanted { does, ..wanted });
+    fn want(&mut self, state: WantedState) {
+        self.wanted = self.wanted.map(|wanted| Wanted { state, ..wanted });
         self.supervisor.set_wanted(self.now, self.wanted);
     }
 

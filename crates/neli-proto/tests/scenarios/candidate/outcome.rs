@@ -4,7 +4,7 @@ use neli_proto::candidate::Action;
 use neli_proto::guard::Grant;
 use neli_proto::note::{Note, StandbyReason};
 use neli_proto::record::{Body, Overlap};
-use neli_proto::supervisor::{Does, Wanted};
+use neli_proto::supervisor::{Wanted, WantedState};
 use neli_proto::time::Time;
 
 use crate::words::{shown, shown_time, span};
@@ -40,7 +40,7 @@ pub(super) fn shown_action(action: Action) -> String {
 
 /// The change of what the candidate wants of its job. That it wants nothing any more follows from the job's end.
 pub(super) fn shown_change(now: Time, before: Option<Wanted>, wanted: Option<Wanted>) -> Vec<String> {
-    let Some(Wanted { grant, again, does }) = wanted else { return Vec::new() };
+    let Some(Wanted { grant, again, state }) = wanted else { return Vec::new() };
     let before = before.filter(|before| before.grant.term == grant.term);
     let given = match before {
         None => Some(format!("leads: {}", shown_grant(grant))),
@@ -49,17 +49,17 @@ pub(super) fn shown_change(now: Time, before: Option<Wanted>, wanted: Option<Wan
         }
         Some(_) => None,
     };
-    let does = match (before.map(|before| before.does), does) {
-        (Some(before), does) if before == does => None,
-        (_, Does::Run) => None,
-        (_, Does::Stop { why, by: None }) => Some(format!("has the job stopped: {why}")),
-        (_, Does::Stop { why, by: Some(by) }) => {
+    let state = match (before.map(|before| before.state), state) {
+        (Some(before), state) if before == state => None,
+        (_, WantedState::Run) => None,
+        (_, WantedState::Stop { why, by: None }) => Some(format!("has the job stopped: {why}")),
+        (_, WantedState::Stop { why, by: Some(by) }) => {
             Some(format!("has the job stopped within {}: {why}", shown(by.since(now))))
         }
-        (_, Does::Die) => Some("has the job killed".to_owned()),
-        (_, Does::Hold { .. } | Does::RunOnce { .. }) => panic!("the node's: {does:?}"),
+        (_, WantedState::Kill) => Some("has the job killed".to_owned()),
+        (_, WantedState::Hold { .. } | WantedState::RunOnce { .. }) => panic!("the node's: {state:?}"),
     };
-    given.into_iter().chain(does).collect()
+    given.into_iter().chain(state).collect()
 }
 
 fn shown_grant(grant: Grant) -> String {
