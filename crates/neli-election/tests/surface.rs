@@ -108,9 +108,8 @@ fn surface() -> String {
 /// The root's re-exports, file by file: the names, and the file's source.
 fn sources() -> Vec<(String, String)> {
     let library = fs::read_to_string(root().join("src/lib.rs")).unwrap();
-    let (before_hidden, _) = library.split_once("#[doc(hidden)]").unwrap();
-    assert!(!before_hidden.lines().any(|line| line.starts_with("pub mod ")), "the root has no modules");
-    let uses = before_hidden.lines().filter(|line| line.starts_with("pub use "));
+    assert!(!library.lines().any(|line| line.starts_with("pub mod ")), "the root has no modules");
+    let uses = library.lines().filter(|line| line.starts_with("pub use "));
     uses.map(|line| {
         let (path, names) = line.trim_start_matches("pub use ").trim_end_matches(';').rsplit_once("::").unwrap();
         let file = format!("src/{}.rs", path.replace("::", "/"));

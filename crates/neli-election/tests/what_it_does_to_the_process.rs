@@ -1,5 +1,5 @@
-//! The library starts no process, handles no signal, reads no environment variable and changes no global state. The crate contains code
-//! that does so, for the embedded broker of `neli-run`; the library must not reach it.
+//! The library starts no process, handles no signal, reads no environment variable and changes no global state. The crate
+//! `neli-kafka` contains code that does so, for the embedded broker of `neli-run`; the library must not reach it.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use neli_election::{Election, Elector, EmbeddedBroker, Follower};
 
 /// The file that starts processes and reads variables, for `neli-run`.
-const BROKER_OF_PROGRAM: [&str; 1] = ["kafka/embedded.rs"];
+const BROKER_OF_PROGRAM: [&str; 1] = ["neli-kafka/src/embedded.rs"];
 /// Functions that start a process, read or set a variable, or change signals or other state of the whole process.
 const GLOBAL: [&str; 12] = [
     "Command::new",
@@ -28,7 +28,7 @@ const GLOBAL: [&str; 12] = [
 ];
 /// The entry points of that code, and where they may occur.
 const ENTRANCES: [&str; 2] = ["BrokerFinder", "BrokerDirectory"];
-const WITH_ENTRANCES: [&str; 2] = ["kafka/embedded.rs", "kafka/embedded/directory.rs"];
+const WITH_ENTRANCES: [&str; 2] = ["neli-kafka/src/embedded.rs", "neli-kafka/src/embedded/directory.rs"];
 
 fn sources(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
@@ -37,10 +37,10 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn the_library_does_not_reach_the_code_for_processes_and_variables() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let (mut global, mut entered) = (Vec::new(), Vec::new());
-    for file in sources(&root) {
-        let name = file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+    for file in ["neli-election/src", "neli-kafka/src"].iter().flat_map(|folder| sources(&crates.join(folder))) {
+        let name = file.strip_prefix(crates).unwrap().to_str().unwrap().to_owned();
         let source = fs::read_to_string(&file).unwrap();
         for line in source.lines().map(str::trim).filter(|line| !line.starts_with("//")) {
             global.extend(GLOBAL.iter().any(|part| line.contains(part)).then(|| name.clone()));
