@@ -32,8 +32,9 @@ const CLOCK: &str = "crates/neli-kafka/src/clock.rs";
 /// [`HOSTS`] pass events to the deciding objects and perform their actions, so they may use both.)
 const EFFECTS: [&str; 3] = ["crates/neli-kafka/src", "src/guard", "src/process"];
 
-/// The modules among those that host the nodes.
-const HOSTS: [&str; 2] = ["crates/neli-kafka/src/nodes", "crates/neli-kafka/src/session"];
+/// The modules among those that host the nodes, or read the clock for them.
+const HOSTS: [&str; 3] =
+    ["crates/neli-kafka/src/clock", "crates/neli-kafka/src/nodes", "crates/neli-kafka/src/session"];
 
 /// Where the main loops get events from outside.
 const SOURCES: [&str; 6] =
