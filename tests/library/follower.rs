@@ -6,8 +6,9 @@ use harness::election::TestElection;
 use harness::kafka::{Broker, Kafka};
 use harness::rights::{Operation, Resource, Rights, Rule};
 use harness::wait::PATIENCE;
-use neli_election::{Follower, Leader, Leadership, Roles, RolesFollower};
+use neli_election::{Election, Follower, Leader, Leadership, Roles};
 use nix::sys::signal::Signal;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::worker::Worker;
@@ -48,12 +49,12 @@ fn the_right_to_read_a_topic_that_is_created_later_is_enough() {
     let rights = Rights::of(kafka);
     rights.make(std::slice::from_ref(&reads));
     run(async {
-        let mut builder = Follower::builder(&test_election.group)
+        let mut builder = Election::builder(&test_election.group)
             .brokers(kafka.accounts_address().expect("the broker has a listener with accounts"));
         for (key, value) in Account::Tenant.properties() {
             builder = builder.property(key, value);
         }
-        let mut follower = builder.start().expect("the follower starts");
+        let mut follower = builder.follow().expect("the follower starts");
         let trouble = until("what is wrong", &mut follower, |leadership| {
             if let Leadership::Unknown { trouble } = leadership { trouble.clone() } else { None }
         });
@@ -81,8 +82,8 @@ fn a_leader_without_records_is_unknown_after_its_lease() {
     let worker = Worker::start(&test_election, Kafka::shared().address(), LEASE);
     worker.await_lead(&test_election, None);
     run(async {
-        let builder = Follower::builder(&test_election.group).brokers(Kafka::shared().address());
-        let mut follower = builder.start().expect("the follower starts");
+        let builder = Election::builder(&test_election.group).brokers(Kafka::shared().address());
+        let mut follower = builder.follow().expect("the follower starts");
         until("a leader", &mut follower, led).await;
         worker.process().signal(Signal::SIGSTOP);
         let silent = |leadership: &Leadership| (*leadership == Leadership::Unknown { trouble: None }).then_some(());
@@ -100,8 +101,8 @@ fn a_topic_that_is_created_again_is_followed() {
     let mut follower = run(async {
         let election = candidate(&test_election).name("first").join().await.expect("the candidate joins");
         let lead = election.lead().await.expect("the candidate leads");
-        let builder = Follower::builder(&test_election.group).brokers(kafka.address());
-        let mut follower = builder.start().expect("the follower starts");
+        let builder = Election::builder(&test_election.group).brokers(kafka.address());
+        let mut follower = builder.follow().expect("the follower starts");
         until("a leader", &mut follower, led).await;
         election.leave().await;
         until("a release", &mut follower, vacant).await;
@@ -128,25 +129,25 @@ fn a_topic_that_is_created_again_with_other_partitions_is_followed() {
     let kafka = Kafka::shared();
     kafka.create_partitioned_topic(&test_election.topic(), 4);
     let followers = run(async {
-        let roles = candidate(&test_election).roles(4).join().await.expect("the candidate joins");
-        let followers = Follower::builder(&test_election.group)
+        let roles = candidate(&test_election).roles(4).join_roles().await.expect("the candidate joins");
+        let followers = Election::builder(&test_election.group)
             .brokers(kafka.address())
             .roles(4)
-            .start()
+            .follow_roles()
             .expect("the follower starts");
         follow_leads(roles, &followers).await;
         followers
     });
     kafka.delete_topic(&test_election.topic());
     run(async {
-        for (role, follower) in followers.iter() {
+        for (role, follower) in &followers {
             let is_gone = |leadership: &Leadership| matches!(leadership, Leadership::Unknown { .. }).then_some(());
             until(&format!("the end of the topic, by {role}"), &mut follower.clone(), is_gone).await;
         }
     });
     kafka.create_partitioned_topic(&test_election.topic(), 3);
     run(async {
-        let roles = candidate(&test_election).roles(4).join().await.expect("the candidate joins");
+        let roles = candidate(&test_election).roles(4).join_roles().await.expect("the candidate joins");
         follow_leads(roles, &followers).await;
     });
 }
@@ -159,20 +160,20 @@ fn partitions_that_were_added_under_running_candidates_hide_no_leader() {
     let kafka = Kafka::shared();
     kafka.create_partitioned_topic(&test_election.topic(), 2);
     run(async {
-        let roles = candidate(&test_election).roles(4).join().await.expect("the candidate joins");
+        let roles = candidate(&test_election).roles(4).join_roles().await.expect("the candidate joins");
         let topic = test_election.topic();
         let add = tokio::task::spawn_blocking(move || kafka.add_partitions(&topic, 3));
         add.await.expect("the partitions are added");
-        let builder = Follower::builder(&test_election.group).brokers(kafka.address());
-        let followers = builder.roles(4).start().expect("the follower starts");
+        let builder = Election::builder(&test_election.group).brokers(kafka.address());
+        let followers = builder.roles(4).follow_roles().expect("the follower starts");
         follow_leads(roles, &followers).await;
-        let roles = candidate(&test_election).roles(4).join().await.expect("the candidate joins");
+        let roles = candidate(&test_election).roles(4).join_roles().await.expect("the candidate joins");
         follow_leads(roles, &followers).await;
     });
 }
 
 /// Leads each role, and follows each lead and each release.
-async fn follow_leads(roles: Roles, followers: &RolesFollower) {
+async fn follow_leads(roles: Roles, followers: &BTreeMap<String, Follower>) {
     let mut leads = Vec::new();
     for (role, election) in roles.iter() {
         let lead = election.lead().await.expect("the candidate leads");
@@ -181,7 +182,7 @@ async fn follow_leads(roles: Roles, followers: &RolesFollower) {
         leads.push(lead);
     }
     roles.leave().await;
-    for (_, follower) in followers.iter() {
+    for (_, follower) in followers {
         until("a release", &mut follower.clone(), vacant).await;
     }
 }

@@ -255,8 +255,8 @@ fn a_follower_knows_the_leader() {
     run(async {
         let election = candidate(&test_election).name("10.0.0.7:8080").join().await.expect("the candidate joins");
         let lead = election.lead().await.expect("the candidate leads");
-        let builder = neli_election::Follower::builder(&test_election.group).brokers(Kafka::shared().address());
-        let mut follower = builder.start().expect("the follower starts");
+        let builder = neli_election::Election::builder(&test_election.group).brokers(Kafka::shared().address());
+        let mut follower = builder.follow().expect("the follower starts");
         let learn = async {
             while follower.leader().is_none() {
                 follower.changed().await.expect("the follower runs");

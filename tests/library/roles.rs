@@ -9,7 +9,7 @@ use harness::election::TestElection;
 use harness::kafka::Kafka;
 use harness::wait::PATIENCE;
 use harness::witness::Testimony;
-use neli_election::{Follower, Roles};
+use neli_election::{Election, Roles};
 use serde_json::Value;
 
 use crate::follower::{led, until};
@@ -56,7 +56,7 @@ with_both_electors! {
         let program = test_election.candidate().option("--roles", ROLES.join(",")).job(job).start();
         run(async {
             let builder = candidate(&test_election).stop_timeout(Duration::from_millis(100));
-            let roles = builder.named_roles(ROLES).join().await.expect("the candidate joins");
+            let roles = builder.named_roles(ROLES).join_roles().await.expect("the candidate joins");
             let mut served = Vec::new();
             for (role, election) in roles.iter() {
                 let file = File::options().create(true).append(true).open(file(role)).expect("a file");
@@ -64,9 +64,9 @@ with_both_electors! {
                 served.push(tokio::spawn(async move { election.serve(|lease| act(&file, lease)).await }));
             }
             until_true("a fair share for both", || led_here(&roles) == 2 && led_by(&program) == 2).await;
-            let builder = Follower::builder(&test_election.group).brokers(Kafka::shared().address());
-            let followers = builder.named_roles(ROLES).start().expect("the follower starts");
-            for (role, follower) in followers.iter() {
+            let builder = Election::builder(&test_election.group).brokers(Kafka::shared().address());
+            let followers = builder.named_roles(ROLES).follow_roles().expect("the follower starts");
+            for (role, follower) in &followers {
                 until(role, &mut follower.clone(), led).await;
             }
             roles.leave().await;
@@ -89,7 +89,7 @@ with_both_electors! {
 fn a_process_that_leaves_all_roles_says_so_in_each_release() {
     let test_election = test_election(Elector::Log);
     run(async {
-        let roles = candidate(&test_election).named_roles(ROLES).join().await.expect("the candidate joins");
+        let roles = candidate(&test_election).named_roles(ROLES).join_roles().await.expect("the candidate joins");
         until_true("a lead of each role", || led_here(&roles) == ROLES.len()).await;
         roles.leave().await;
     });
@@ -101,7 +101,7 @@ fn a_process_that_leaves_all_roles_says_so_in_each_release() {
 fn a_process_that_drops_all_roles_says_so_in_each_release() {
     let test_election = test_election(Elector::Log);
     run(async {
-        let roles = candidate(&test_election).named_roles(ROLES).join().await.expect("the candidate joins");
+        let roles = candidate(&test_election).named_roles(ROLES).join_roles().await.expect("the candidate joins");
         until_true("a lead of each role", || led_here(&roles) == ROLES.len()).await;
         let mut events = roles.events();
         drop(roles);

@@ -14,14 +14,16 @@ use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
 use neli_proto::timings::{self, Patience, Timings};
 use tokio::runtime::Handle;
 
-use crate::builder::place::PlaceOptions;
+use crate::builder::place::{Place, PlaceOptions};
 use crate::builder::times::TimeOptions;
 use crate::driver::{self, BeforeRelease, Callback};
 use crate::embedded_broker::EmbeddedBroker;
 use crate::error::Error;
+use crate::follower::{self, Follower};
 use crate::handle::Election;
 use crate::lease::Lease;
 use crate::reason::Reason;
+use crate::roles::RoleNames;
 use crate::task_guard::STOP;
 use crate::warnings::OnWarning;
 
@@ -47,7 +49,7 @@ pub enum Elector {
     Log,
 }
 
-/// A candidate, before it joins its election: see [`Election::builder`](crate::Election::builder).
+/// A candidate before it joins its election, or a follower before it starts: see [`Election::builder`](crate::Election::builder).
 ///
 /// ```
 /// # use std::time::Duration;
@@ -67,16 +69,19 @@ pub enum Elector {
 ///     .margin(Duration::from_secs(1))
 ///     .fence_warning(Duration::from_secs(2))
 ///     .stop_timeout(Duration::from_secs(5))
+///     .named_roles(["ingest", "bill", "report"])
+///     .spread(true)
+///     .max_roles(2)
 ///     .before_release(Duration::from_secs(2), |lease, reason| async move {
 ///         println!("about to release term {}: {reason}", lease.token());
 ///     });
-/// let election = builder.join().await?;
+/// let roles = builder.join_roles().await?;
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-#[must_use = "it joins nothing before join"]
+#[must_use = "it does nothing before it joins or follows"]
 pub struct Builder {
-    place: PlaceOptions,
+    pub(crate) place: PlaceOptions,
     times: TimeOptions,
     create_topic: bool,
     elector: Elector,
@@ -84,7 +89,11 @@ pub struct Builder {
     name: Option<String>,
     stop_timeout: Duration,
     before_release: Option<BeforeRelease>,
-    on_warning: Option<OnWarning>,
+    pub(crate) on_warning: Option<OnWarning>,
+    /// The roles in place of one election.
+    pub(crate) roles: Option<RoleNames>,
+    pub(crate) are_spread: bool,
+    pub(crate) max_roles: Option<u32>,
 }
 
 impl Election {
@@ -119,6 +128,9 @@ impl Builder {
             stop_timeout: Duration::from_secs(8),
             before_release: None,
             on_warning: None,
+            roles: None,
+            are_spread: true,
+            max_roles: None,
         }
     }
 
@@ -268,6 +280,18 @@ impl Builder {
         self
     }
 
+    /// With [`roles`](Self::roles): whether processes hand over roles until each leads its fair share; true unless it is given.
+    pub const fn spread(mut self, spread: bool) -> Self {
+        self.are_spread = spread;
+        self
+    }
+
+    /// With [`roles`](Self::roles): the most roles that this process leads; all roles unless it is given.
+    pub const fn max_roles(mut self, most: u32) -> Self {
+        self.max_roles = Some(most);
+        self
+    }
+
     /// Joins the election, and waits until this candidate has read the journal and stands for election. While Kafka does not answer, it
     /// waits, and passes the reason to [`on_warning`](Self::on_warning), or writes it to stderr.
     ///
@@ -278,12 +302,54 @@ impl Builder {
     /// # Cancel safety
     ///
     /// If the future is dropped before it has ended, the candidate does not stand for election, and leaves it in the background.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli_election::Election::builder("billing").embedded(&broker);
+    /// let election = builder.join().await?;
+    /// election.leave().await;
+    /// # Ok(()) }
+    /// ```
     pub async fn join(self) -> Result<Election, Error> {
+        self.refuse_roles("join stands in one election, join_roles for these roles")?;
         let mut shared = driver::start(self.settings()?)?;
         let only = shared.pop().ok_or_else(|| Error::System("an election without a role".to_owned()))?;
         let election = Election::joining(only);
         election.stands().await?;
         Ok(election)
+    }
+
+    /// Follows the election, in a thread of its own, and stands in none: who leads is learnt, to route requests to the leader for example. Only
+    /// the options that say where the election is count, and [`on_warning`](Self::on_warning), whose callback that thread calls.
+    ///
+    /// # Errors
+    ///
+    /// An option is missing or wrong: the error says what would be right. Or the machine has no thread to spare.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli_election::Election::builder("billing").embedded(&broker);
+    /// let follower = builder.topic("elections").property("client.id", "billing-web").follow()?;
+    /// assert_eq!(follower.leader(), None);
+    /// # Ok(()) }
+    /// ```
+    pub fn follow(self) -> Result<Follower, Error> {
+        self.refuse_roles("follow follows one election, follow_roles those of these roles")?;
+        let Place { access, election } = self.place.validate()?;
+        let mut followers = follower::start(access, Elections::from(&election), self.on_warning)?;
+        followers.pop().ok_or_else(|| Error::System("an election without a role".to_owned()))
+    }
+
+    fn refuse_roles(&self, expected: &str) -> Result<(), Error> {
+        self.roles.as_ref().map_or(Ok(()), |roles| Err(Error::option("roles", roles.to_string(), expected)))
     }
 
     /// The settings with which it joins an election without roles.

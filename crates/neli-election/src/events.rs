@@ -13,7 +13,8 @@ use tokio::task::unconstrained;
 
 use crate::event::Event;
 
-/// The events of one election, from the call of [`Election::events`](crate::Election::events) on. It is a [`Stream`] too.
+/// The events of one election, from the call of [`Election::events`](crate::Election::events) on; or those of all roles of a process, each
+/// with its role, from the call of [`Roles::events`](crate::Roles::events) on. It is a [`Stream`] too. Events of one role come in their order.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,23 +28,27 @@ use crate::event::Event;
 /// });
 /// # Ok(()) }
 /// ```
-pub struct Events {
-    /// The next one, and then the rest.
-    next: Next,
-}
-
-type Next = Pin<Box<dyn Future<Output = (Result<Event, RecvError>, Receiver<Event>)> + Send + Sync>>;
-
-fn next(mut events: Receiver<Event>) -> Next {
-    Box::pin(async move { (events.recv().await, events) })
+pub struct Events<T = Event> {
+    stream: Pin<Box<dyn Stream<Item = T> + Send + Sync>>,
 }
 
 impl Events {
+    /// The events of one election.
     pub(crate) fn new(events: Receiver<Event>) -> Self {
-        Self { next: next(events) }
+        Self { stream: Box::pin(OfElection { next: next(events) }) }
     }
+}
 
-    /// The next event; `None` once the election is over for this candidate.
+impl Events<(String, Event)> {
+    /// The events of these roles.
+    pub(crate) fn of_roles(roles: Vec<(String, Events)>) -> Self {
+        Self { stream: Box::pin(OfRoles { roles: roles.into() }) }
+    }
+}
+
+impl<T> Events<T> {
+    /// The next event, with its role's name or number if it is one of [`Roles::events`](crate::Roles::events); `None` once the process no
+    /// longer stands for the election, or for any of the roles.
     ///
     /// # Cancel safety
     ///
@@ -66,12 +71,37 @@ impl Events {
     /// }
     /// # Ok(()) }
     /// ```
-    pub async fn next(&mut self) -> Option<Event> {
-        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
+    pub async fn next(&mut self) -> Option<T> {
+        poll_fn(|context| self.stream.as_mut().poll_next(context)).await
     }
 }
 
-impl Stream for Events {
+impl<T> Stream for Events<T> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        self.stream.as_mut().poll_next(context)
+    }
+}
+
+impl<T> fmt::Debug for Events<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").finish_non_exhaustive()
+    }
+}
+
+struct OfElection {
+    /// The next one, and then the rest.
+    next: Next,
+}
+
+type Next = Pin<Box<dyn Future<Output = (Result<Event, RecvError>, Receiver<Event>)> + Send + Sync>>;
+
+fn next(mut events: Receiver<Event>) -> Next {
+    Box::pin(async move { (events.recv().await, events) })
+}
+
+impl Stream for OfElection {
     type Item = Event;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
@@ -85,50 +115,12 @@ impl Stream for Events {
     }
 }
 
-impl fmt::Debug for Events {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Events").finish_non_exhaustive()
-    }
-}
-
-/// The events of all roles of a process, each with its role, from the call of [`Roles::events`](crate::Roles::events) on. It is a
-/// [`Stream`] too. Events of one role come in their order.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let broker = neli_election::EmbeddedBroker::start()?;
-/// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
-/// # let builder = neli_election::Election::builder("billing").embedded(&broker);
-/// let roles = builder.named_roles(["ingest", "bill"]).join().await?;
-/// let mut events = roles.events();
-/// while let Some((role, event)) = events.next().await {
-///     if let neli_election::Event::Acquired { term } = event {
-///         println!("{role} is led here, in term {term}");
-///         # break;
-///     }
-/// }
-/// # Ok(()) }
-/// ```
-#[derive(Debug)]
-pub struct RolesEvents {
+struct OfRoles {
     /// In the order in which they are looked at: a role that has just had an event is last, so that no role waits behind one with many.
     roles: VecDeque<(String, Events)>,
 }
 
-impl RolesEvents {
-    pub(crate) fn new(roles: Vec<(String, Events)>) -> Self {
-        Self { roles: roles.into() }
-    }
-
-    /// The role of the next event, by its name or number, and the event; `None` once the process stands for no role any more.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe in `select!`: an event is taken only when the future is ready.
-    pub async fn next(&mut self) -> Option<(String, Event)> {
-        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
-    }
-
+impl OfRoles {
     fn poll_each(&mut self, context: &mut Context<'_>) -> Poll<Option<(String, Event)>> {
         for _ in 0..self.roles.len() {
             let Some((role, mut events)) = self.roles.pop_front() else { break };
@@ -146,7 +138,7 @@ impl RolesEvents {
     }
 }
 
-impl Stream for RolesEvents {
+impl Stream for OfRoles {
     type Item = (String, Event);
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -175,7 +167,7 @@ mod tests {
                             (Some(sender), (role.to_string(), Events::new(events)))
                         })
                         .unzip();
-                    let mut events = RolesEvents::new(events);
+                    let mut events = Events::of_roles(events);
                     let mut context = Context::from_waker(Waker::noop());
                     let mut poll = || pin!(events.next()).poll(&mut context);
                     let send = |sender: &Option<broadcast::Sender<Event>>| {

@@ -9,14 +9,12 @@ use neli_kafka::{Access, Elections, IfMissing, Source, reason};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::{broadcast, watch};
 
-use crate::builder::place::{Place, PlaceOptions};
-use crate::embedded_broker::EmbeddedBroker;
 use crate::error::Error;
 use crate::event::{Event, Leader};
 use crate::events::Events;
 use crate::leadership::Leadership;
-use crate::roles::RoleNames;
 use crate::waiter::Waiter;
+use crate::warnings::OnWarning;
 use reading::Reading;
 
 mod reading;
@@ -28,7 +26,8 @@ const WARNINGS_KEPT: usize = 32;
 const EVENTS_WAITING: usize = 1024;
 
 /// Learns who leads an election, to route requests to the leader for example. It needs READ on the topic alone, joins no group, and
-/// writes nothing. Where the topic does not exist yet, it waits for it. A clone is the same follower.
+/// writes nothing. Where the topic does not exist yet, it waits for it. A clone is the same follower. [`Builder::follow`](crate::Builder::follow)
+/// starts one.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,9 +35,9 @@ const EVENTS_WAITING: usize = 1024;
 /// # let builder = neli_election::Election::builder("billing").embedded(&broker).name("10.0.0.7:8080");
 /// # let election = builder.join().await?;
 /// # let lead = election.lead().await?;
-/// let builder = neli_election::Follower::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
-/// # let builder = neli_election::Follower::builder("billing").embedded(&broker);
-/// let mut follower = builder.start()?;
+/// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+/// # let builder = neli_election::Election::builder("billing").embedded(&broker);
+/// let mut follower = builder.follow()?;
 /// while follower.leader().is_none() {
 ///     follower.changed().await?;
 /// }
@@ -64,11 +63,6 @@ struct FollowerState {
 }
 
 impl Follower {
-    /// A follower of the election of this name.
-    pub fn builder(group: impl Into<String>) -> FollowerBuilder {
-        FollowerBuilder { place: PlaceOptions::new(group.into()) }
-    }
-
     /// The leader, as far as it is known; [`leadership`](Self::leadership) also says why there is none.
     #[must_use]
     pub fn leader(&self) -> Option<Leader> {
@@ -83,14 +77,14 @@ impl Follower {
 
     /// The warnings from now on: [`Event::Warning`] and [`Event::Missed`] alone. One says that nothing can be read, and another that this is
     /// over. The followers of many roles share one reader, so each returns the same warnings. While nobody has asked for events, warnings go to
-    /// stderr.
+    /// stderr, unless [`Builder::on_warning`](crate::Builder::on_warning) was given.
     ///
     /// # Examples
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let broker = neli_election::EmbeddedBroker::start()?;
-    /// # let follower = neli_election::Follower::builder("billing").embedded(&broker).start()?;
+    /// # let follower = neli_election::Election::builder("billing").embedded(&broker).follow()?;
     /// let mut events = follower.events();
     /// tokio::spawn(async move {
     ///     while let Some(event) = events.next().await {
@@ -122,173 +116,12 @@ impl Follower {
     }
 }
 
-/// A follower, before it starts: see [`Follower::builder`].
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let broker = neli_election::EmbeddedBroker::start()?;
-/// let builder = neli_election::Follower::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
-/// # let builder = neli_election::Follower::builder("billing").embedded(&broker);
-/// let follower = builder.topic("elections").property("client.id", "billing-web").start()?;
-/// assert_eq!(follower.leader(), None);
-/// # Ok(()) }
-/// ```
-#[derive(Clone)]
-#[must_use = "it follows nothing before start"]
-pub struct FollowerBuilder {
-    place: PlaceOptions,
-}
-
-impl FollowerBuilder {
-    /// As [`Builder::brokers`](crate::Builder::brokers).
-    pub fn brokers(mut self, brokers: impl Into<String>) -> Self {
-        self.place.brokers = Some(brokers.into());
-        self
-    }
-
-    /// As [`Builder::embedded`](crate::Builder::embedded).
-    pub fn embedded(mut self, broker: &EmbeddedBroker) -> Self {
-        self.place.embedded = Some(broker.clone());
-        self
-    }
-
-    /// As [`Builder::topic`](crate::Builder::topic).
-    pub fn topic(mut self, topic: impl Into<String>) -> Self {
-        self.place.topic = Some(topic.into());
-        self
-    }
-
-    /// As [`Builder::property`](crate::Builder::property).
-    pub fn property(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.place.properties.push((key.into(), value.into()));
-        self
-    }
-
-    /// In place of one election those of so many roles, which are called by their numbers: as
-    /// [`Builder::roles`](crate::Builder::roles).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let broker = neli_election::EmbeddedBroker::start()?;
-    /// let builder = neli_election::Follower::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
-    /// # let builder = neli_election::Follower::builder("billing").embedded(&broker);
-    /// let roles = builder.roles(16).start()?;
-    /// assert!(roles.get("15").is_some());
-    /// # Ok(()) }
-    /// ```
-    pub const fn roles(self, count: u32) -> RolesFollowerBuilder {
-        RolesFollowerBuilder { follower: self, roles: RoleNames::counted(count) }
-    }
-
-    /// The same by names: as [`Builder::named_roles`](crate::Builder::named_roles), the same ones in the same order.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let broker = neli_election::EmbeddedBroker::start()?;
-    /// let builder = neli_election::Follower::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
-    /// # let builder = neli_election::Follower::builder("billing").embedded(&broker);
-    /// let roles = builder.named_roles(["ingest", "bill"]).start()?;
-    /// assert!(roles.get("bill").is_some());
-    /// # Ok(()) }
-    /// ```
-    pub fn named_roles<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> RolesFollowerBuilder {
-        RolesFollowerBuilder { follower: self, roles: RoleNames::named(names.into_iter().map(Into::into).collect()) }
-    }
-
-    /// Starts to follow, in a thread of its own.
-    ///
-    /// # Errors
-    ///
-    /// An option is missing or wrong: the error says what would be right. Or the machine has no thread to spare.
-    pub fn start(self) -> Result<Follower, Error> {
-        let Place { access, election } = self.place.validate()?;
-        let mut followers = start(access, Elections::from(&election))?;
-        followers.pop().ok_or_else(|| Error::System("an election without a role".to_owned()))
-    }
-}
-
-/// Followers of many roles, before they start: see [`FollowerBuilder::roles`] and [`FollowerBuilder::named_roles`].
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let broker = neli_election::EmbeddedBroker::start()?;
-/// let builder = neli_election::Follower::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
-/// # let builder = neli_election::Follower::builder("billing").embedded(&broker);
-/// let roles = builder.roles(16).start()?;
-/// assert_eq!(roles.iter().count(), 16);
-/// # Ok(()) }
-/// ```
-#[derive(Clone)]
-#[must_use = "it follows nothing before start"]
-pub struct RolesFollowerBuilder {
-    follower: FollowerBuilder,
-    roles: RoleNames,
-}
-
-impl RolesFollowerBuilder {
-    /// Starts to follow all roles, in one thread and by one reader.
-    ///
-    /// # Errors
-    ///
-    /// As for [`FollowerBuilder::start`].
-    pub fn start(self) -> Result<RolesFollower, Error> {
-        self.roles.validate()?;
-        let Place { access, election } = self.follower.place.validate()?;
-        let followers = start(access, self.roles.elections(&Elections::from(&election)))?;
-        Ok(RolesFollower { followers: self.roles.labels().into_iter().zip(followers).collect() })
-    }
-}
-
-/// Learns who leads each of many roles, to route requests to a shard's leader for example. A clone is the same.
-///
-/// It looks for each role in the partition that the candidates' hellos say, so it finds the leaders although partitions were added to the
-/// topic since those started. If the candidates stand for other roles, or for the same names in another order, its [events](Follower::events)
-/// contain a warning.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let broker = neli_election::EmbeddedBroker::start()?;
-/// # let builder = neli_election::Election::builder("billing").embedded(&broker).name("10.0.0.7:8080");
-/// # let candidate = builder.roles(4).join().await?;
-/// # let lead = candidate.get("3").ok_or("no such role")?.lead().await?;
-/// let builder = neli_election::Follower::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
-/// # let builder = neli_election::Follower::builder("billing").embedded(&broker);
-/// let roles = builder.roles(4).start()?;
-/// let mut shard = roles.get("3").ok_or("no such role")?.clone();
-/// while shard.leader().is_none() {
-///     shard.changed().await?;
-/// }
-/// assert_eq!(shard.leader().and_then(|leader| leader.name).as_deref(), Some("10.0.0.7:8080"));
-/// for (role, follower) in roles.iter() {
-///     println!("{role}: {:?}", follower.leadership());
-/// }
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Debug)]
-pub struct RolesFollower {
-    /// In the order of their numbers.
-    followers: Vec<(String, Follower)>,
-}
-
-impl RolesFollower {
-    /// The follower of a role, by its name or number.
-    #[must_use]
-    pub fn get(&self, role: &str) -> Option<&Follower> {
-        self.followers.iter().find(|(name, _)| name == role).map(|(_, follower)| follower)
-    }
-
-    /// Every role with its follower, in the order of their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Follower)> {
-        self.followers.iter().map(|(name, follower)| (name.as_str(), follower))
-    }
-}
-
 /// Starts the thread. Returns a follower of each role.
-fn start(access: Access, elections: Elections) -> Result<Vec<Follower>, Error> {
+pub(crate) fn start(
+    access: Access,
+    elections: Elections,
+    on_warning: Option<OnWarning>,
+) -> Result<Vec<Follower>, Error> {
     let cannot = |error: io::Error| Error::System(format!("the follower can't be started: {}", reason(&error)));
     let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
     let (states, receivers): (Vec<_>, Vec<_>) =
@@ -300,7 +133,7 @@ fn start(access: Access, elections: Elections) -> Result<Vec<Follower>, Error> {
     let (follows, followers) = mpsc::channel(1);
     let (warnings, warned) = broadcast::channel(WARNINGS_KEPT);
     let warned = Arc::new(warned);
-    let mut reading = Reading::new(source, event_sender, states, warnings);
+    let mut reading = Reading::new(source, event_sender, states, warnings, on_warning);
     reading.start().map_err(cannot)?;
     let waiter = Waiter::new().map_err(cannot)?;
     let thread = thread::Builder::new().name("neli-follower".to_owned());

@@ -13,7 +13,7 @@ use crate::event::Leader;
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let broker = neli_election::EmbeddedBroker::start()?;
-/// # let mut follower = neli_election::Follower::builder("billing").embedded(&broker).start()?;
+/// # let mut follower = neli_election::Election::builder("billing").embedded(&broker).follow()?;
 /// # let election = neli_election::Election::builder("billing").embedded(&broker).join().await?;
 /// # let lead = election.lead().await?;
 /// # while follower.leader().is_none() { follower.changed().await? }

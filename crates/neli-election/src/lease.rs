@@ -66,7 +66,7 @@ impl Lease {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let broker = neli_election::EmbeddedBroker::start()?;
-    /// # let roles = neli_election::Election::builder("billing").embedded(&broker).roles(2).join().await?;
+    /// # let roles = neli_election::Election::builder("billing").embedded(&broker).roles(2).join_roles().await?;
     /// # let election = roles.get("1").ok_or("no such role")?;
     /// let lead = election.lead().await?;
     /// assert_eq!(lead.lease().role(), Some("1"));

@@ -107,8 +107,8 @@
 //!
 //! # Many roles
 //!
-//! A process that leads some of many roles, shards for example, stands for all of them on one session with Kafka: [`Builder::roles`] and
-//! [`Builder::named_roles`]. Each role has an [`Election`] with its own lead. The processes share the roles fairly: a process that leads
+//! A process that leads some of many roles, shards for example, stands for all of them on one session with Kafka: [`Builder::roles`] or
+//! [`Builder::named_roles`], and [`Builder::join_roles`]. Each role has an [`Election`] with its own lead. The processes share the roles fairly: a process that leads
 //! more roles than its share gives up one lead after the other, each as at any other revoke.
 //!
 //! # What it does to the process
@@ -167,11 +167,11 @@ pub use builder::{Builder, Elector};
 pub use embedded_broker::EmbeddedBroker;
 pub use error::{Error, Lost};
 pub use event::{Event, Leader};
-pub use events::{Events, RolesEvents};
-pub use follower::{Follower, FollowerBuilder, RolesFollower, RolesFollowerBuilder};
+pub use events::Events;
+pub use follower::Follower;
 pub use handle::Election;
 pub use lead::Lead;
 pub use leadership::Leadership;
 pub use lease::Lease;
 pub use reason::Reason;
-pub use roles::{Roles, RolesBuilder};
+pub use roles::Roles;

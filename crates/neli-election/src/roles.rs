@@ -1,10 +1,13 @@
 //! Many roles in one process: an election for each, on one session with Kafka.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::mem;
 use std::task::Poll;
 
 use neli_kafka::{Elections, names};
+use neli_proto::candidate::Identity;
 use neli_proto::many_roles;
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::Body;
@@ -12,125 +15,18 @@ use neli_proto::role_set::RoleSet;
 use tokio::task::unconstrained;
 
 use crate::builder::Builder;
+use crate::builder::place::Place;
 use crate::driver;
 use crate::error::Error;
-use crate::events::RolesEvents;
+use crate::event::Event;
+use crate::events::Events;
+use crate::follower::{self, Follower};
 use crate::handle::Election;
 use crate::lead::Lead;
 
-/// Many roles of one process, before it joins their elections: see [`Builder::roles`] and [`Builder::named_roles`].
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let broker = neli_election::EmbeddedBroker::start()?;
-/// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
-/// # let builder = neli_election::Election::builder("billing").embedded(&broker);
-/// let roles = builder.named_roles(["ingest", "bill", "report"]).spread(true).max_roles(2).join().await?;
-/// # roles.leave().await;
-/// # Ok(()) }
-/// ```
-#[derive(Clone)]
-#[must_use = "it joins nothing before join"]
-pub struct RolesBuilder {
-    builder: Builder,
-    roles: RoleNames,
-    are_spread: bool,
-    max_roles: Option<u32>,
-}
-
-impl RolesBuilder {
-    pub(crate) const fn counted(builder: Builder, count: u32) -> Self {
-        Self { builder, roles: RoleNames::counted(count), are_spread: true, max_roles: None }
-    }
-
-    pub(crate) fn named(builder: Builder, names: Vec<String>) -> Self {
-        Self { builder, roles: RoleNames::named(names), are_spread: true, max_roles: None }
-    }
-
-    /// Whether processes hand over roles until each leads its fair share; true unless it is given.
-    pub const fn spread(mut self, spread: bool) -> Self {
-        self.are_spread = spread;
-        self
-    }
-
-    /// The most roles that this process leads; all roles unless it is given.
-    pub const fn max_roles(mut self, most: u32) -> Self {
-        self.max_roles = Some(most);
-        self
-    }
-
-    /// Joins the elections, and waits until this process has read their journals and stands in all: the other candidates had half a second
-    /// to answer its first hello. While Kafka does not answer, it waits.
-    ///
-    /// If an earlier candidate of the group had other roles and may have gone, it waits for 75 s at most, until it is known that the
-    /// earlier candidate has gone.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Builder::join`]. Or another candidate of the group looks for a role in another partition than this one would: it has other
-    /// roles, or the topic had another number of partitions when it started. Only if that candidate takes longer than half a second to
-    /// answer does `join` return before: then [`Roles::lead`] and [`Election::lead`] return the error once the answer is read.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped before it has ended, the process stands for no role, and leaves the elections in the background.
-    pub async fn join(self) -> Result<Roles, Error> {
-        let joining = driver::start(self.settings()?)?.into_iter().map(Election::joining);
-        let roles = Roles { elections: self.roles.labels().into_iter().zip(joining).collect() };
-        for (_, election) in roles.iter() {
-            election.stands().await?;
-        }
-        Ok(roles)
-    }
-
-    fn settings(&self) -> Result<driver::Settings, Error> {
-        self.roles.validate()?;
-        if self.max_roles.is_some_and(|most| !(1..=names::MOST_ROLES).contains(&most)) {
-            let most = self.max_roles.unwrap_or_default().to_string();
-            return Err(Error::option("max_roles", most, format!("must be 1 to {}", names::MOST_ROLES)));
-        }
-        let mut settings = self.builder.clone().settings()?;
-        settings.session.elections = self.roles.elections(&settings.session.elections);
-        settings.has_roles = true;
-        if settings.session.elections.are_many() {
-            settings.many = Some(self.many(&settings.node, &settings.session.elections));
-        }
-        Ok(settings)
-    }
-
-    fn many(&self, node: &neli_proto::node::Settings, elections: &Elections) -> many_roles::Settings {
-        let identity = &node.identity;
-        let (host, pid, version, elector) = match identity.hello.clone() {
-            Body::Hello { host, pid, version, elector, .. } => (host, pid, version, elector),
-            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
-                (None, None, None, None)
-            }
-        };
-        let hello = ProcessHello {
-            member: identity.member.clone(),
-            name: Some(identity.name.clone()),
-            host,
-            pid,
-            version,
-            elector,
-            group_refuses: None,
-            roles: Some(elections.typed().into()),
-            partitions: None,
-            priority: 0,
-            max_roles: self.max_roles,
-            joined: None,
-            asks: None,
-            waits_ms: None,
-            left: RoleSet::new(),
-            leaves: false,
-        };
-        let (roles, elector) = (self.roles.count as usize, node.timings.elector());
-        many_roles::Settings { hello, roles, elector, are_spread: self.are_spread }
-    }
-}
-
 impl Builder {
     /// Stands in `count` elections in place of one, on one session with Kafka: 1 to 10,000 roles, whose names are their numbers from 0 on.
+    /// [`join_roles`](Self::join_roles) joins them, [`follow_roles`](Self::follow_roles) follows them.
     ///
     /// # Examples
     ///
@@ -139,12 +35,13 @@ impl Builder {
     /// # let broker = neli_election::EmbeddedBroker::start()?;
     /// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
     /// # let builder = neli_election::Election::builder("billing").embedded(&broker);
-    /// let roles = builder.roles(16).join().await?;
+    /// let roles = builder.roles(16).join_roles().await?;
     /// assert_eq!(roles.iter().count(), 16);
     /// # Ok(()) }
     /// ```
-    pub fn roles(self, count: u32) -> RolesBuilder {
-        RolesBuilder::counted(self, count)
+    pub fn roles(mut self, count: u32) -> Self {
+        self.roles = Some(RoleNames { count, names: Vec::new() });
+        self
     }
 
     /// As [`roles`](Self::roles), with names for the roles. Every candidate must give the same names in the same order.
@@ -156,13 +53,142 @@ impl Builder {
     /// # let broker = neli_election::EmbeddedBroker::start()?;
     /// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
     /// # let builder = neli_election::Election::builder("billing").embedded(&broker);
-    /// let roles = builder.named_roles(["ingest", "bill"]).join().await?;
+    /// let roles = builder.named_roles(["ingest", "bill"]).join_roles().await?;
     /// let lead = roles.get("bill").ok_or("no such role")?.lead().await?;
     /// assert_eq!(lead.lease().role(), Some("bill"));
     /// # Ok(()) }
     /// ```
-    pub fn named_roles<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> RolesBuilder {
-        RolesBuilder::named(self, names.into_iter().map(Into::into).collect())
+    pub fn named_roles<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        self.roles = Some(RoleNames { count: u32::try_from(names.len()).unwrap_or(u32::MAX), names });
+        self
+    }
+
+    /// Joins the elections of all roles (of one, called `0`, if none were given), and waits until this process has read their journals and
+    /// stands in all: the other candidates had half a second to answer its first hello. While Kafka does not answer, it waits.
+    ///
+    /// If an earlier candidate of the group had other roles and may have gone, it waits for 75 s at most, until it is known that the
+    /// earlier candidate has gone.
+    ///
+    /// # Errors
+    ///
+    /// As for [`join`](Self::join). Or another candidate of the group looks for a role in another partition than this one would: it has other
+    /// roles, or the topic had another number of partitions when it started. Only if that candidate takes longer than half a second to
+    /// answer does this return before: then [`Roles::lead`] and [`Election::lead`] return the error once the answer is read.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it has ended, the process stands for no role, and leaves the elections in the background.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli_election::Election::builder("billing").embedded(&broker);
+    /// let roles = builder.named_roles(["ingest", "bill", "report"]).max_roles(2).join_roles().await?;
+    /// # roles.leave().await;
+    /// # Ok(()) }
+    /// ```
+    pub async fn join_roles(self) -> Result<Roles, Error> {
+        let labels = self.role_names().labels();
+        let joining = driver::start(self.settings_of_roles()?)?.into_iter().map(Election::joining);
+        let roles = Roles { elections: labels.into_iter().zip(joining).collect() };
+        for (_, election) in roles.iter() {
+            election.stands().await?;
+        }
+        Ok(roles)
+    }
+
+    /// Follows the elections of all roles in one thread and by one reader, to route requests to a shard's leader for example: a [`Follower`] for
+    /// each, by its role's name or number.
+    ///
+    /// It looks for each role in the partition that the candidates' hellos say, so it finds the leaders although partitions were added to the
+    /// topic since those started. If the candidates stand for other roles, or for the same names in another order, its
+    /// [events](Follower::events) contain a warning.
+    ///
+    /// # Errors
+    ///
+    /// As for [`follow`](Self::follow).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// # let builder = neli_election::Election::builder("billing").embedded(&broker).name("10.0.0.7:8080");
+    /// # let candidate = builder.roles(4).join_roles().await?;
+    /// # let lead = candidate.get("3").ok_or("no such role")?.lead().await?;
+    /// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli_election::Election::builder("billing").embedded(&broker);
+    /// let mut shards = builder.roles(4).follow_roles()?;
+    /// let mut shard = shards.remove("3").ok_or("no such role")?;
+    /// while shard.leader().is_none() {
+    ///     shard.changed().await?;
+    /// }
+    /// assert_eq!(shard.leader().and_then(|leader| leader.name).as_deref(), Some("10.0.0.7:8080"));
+    /// for (role, follower) in &shards {
+    ///     println!("{role}: {:?}", follower.leadership());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn follow_roles(self) -> Result<BTreeMap<String, Follower>, Error> {
+        let roles = self.role_names();
+        roles.validate()?;
+        let Place { access, election } = self.place.validate()?;
+        let followers = follower::start(access, roles.elections(&Elections::from(&election)), self.on_warning)?;
+        Ok(roles.labels().into_iter().zip(followers).collect())
+    }
+
+    /// The roles; one if none were given.
+    fn role_names(&self) -> RoleNames {
+        self.roles.clone().unwrap_or(RoleNames { count: 1, names: Vec::new() })
+    }
+
+    fn settings_of_roles(self) -> Result<driver::Settings, Error> {
+        let (roles, max_roles, are_spread) = (self.role_names(), self.max_roles, self.are_spread);
+        roles.validate()?;
+        if let Some(most) = max_roles.filter(|most| !(1..=names::MOST_ROLES).contains(most)) {
+            return Err(Error::option("max_roles", most.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
+        }
+        let mut settings = self.settings()?;
+        settings.session.elections = roles.elections(&settings.session.elections);
+        settings.has_roles = true;
+        let elections = &settings.session.elections;
+        if elections.are_many() {
+            let hello = hello_of_roles(&settings.node.identity, elections, max_roles);
+            let (roles, elector) = (roles.count as usize, settings.node.timings.elector());
+            settings.many = Some(many_roles::Settings { hello, roles, elector, are_spread });
+        }
+        Ok(settings)
+    }
+}
+
+fn hello_of_roles(identity: &Identity, elections: &Elections, max_roles: Option<u32>) -> ProcessHello {
+    let (host, pid, version, elector) = match identity.hello.clone() {
+        Body::Hello { host, pid, version, elector, .. } => (host, pid, version, elector),
+        Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
+            (None, None, None, None)
+        }
+    };
+    ProcessHello {
+        member: identity.member.clone(),
+        name: Some(identity.name.clone()),
+        host,
+        pid,
+        version,
+        elector,
+        group_refuses: None,
+        roles: Some(elections.typed().into()),
+        partitions: None,
+        priority: 0,
+        max_roles,
+        joined: None,
+        asks: None,
+        waits_ms: None,
+        left: RoleSet::new(),
+        leaves: false,
     }
 }
 
@@ -174,16 +200,14 @@ pub(crate) struct RoleNames {
     names: Vec<String>,
 }
 
+impl fmt::Display for RoleNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.names.is_empty() { write!(f, "{}", self.count) } else { f.write_str(&self.names.join(",")) }
+    }
+}
+
 impl RoleNames {
-    pub(crate) const fn counted(count: u32) -> Self {
-        Self { count, names: Vec::new() }
-    }
-
-    pub(crate) fn named(names: Vec<String>) -> Self {
-        Self { count: u32::try_from(names.len()).unwrap_or(u32::MAX), names }
-    }
-
-    pub(crate) fn validate(&self) -> Result<(), Error> {
+    fn validate(&self) -> Result<(), Error> {
         let Self { count, names } = self;
         if !(1..=names::MOST_ROLES).contains(count) {
             return Err(Error::option("roles", count.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
@@ -192,12 +216,12 @@ impl RoleNames {
     }
 
     /// The label of each role, in the order of their numbers.
-    pub(crate) fn labels(&self) -> Vec<String> {
+    fn labels(&self) -> Vec<String> {
         if self.names.is_empty() { (0..self.count).map(|role| role.to_string()).collect() } else { self.names.clone() }
     }
 
     /// Their elections, in the place of that of one role.
-    pub(crate) fn elections(&self, of_one: &Elections) -> Elections {
+    fn elections(&self, of_one: &Elections) -> Elections {
         Elections { roles: 0..self.count, names: self.names.clone().into(), ..of_one.clone() }
     }
 }
@@ -216,7 +240,7 @@ impl RoleNames {
 /// # let (ran, mut runs) = tokio::sync::mpsc::unbounded_channel();
 /// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
 /// # let builder = neli_election::Election::builder("billing").embedded(&broker);
-/// let roles = builder.named_roles(["ingest", "bill"]).join().await?;
+/// let roles = builder.named_roles(["ingest", "bill"]).join_roles().await?;
 /// for (role, election) in roles.iter() {
 ///     let (role, election) = (role.to_owned(), election.clone());
 ///     # let ran = ran.clone();
@@ -276,7 +300,7 @@ impl Roles {
     /// # let broker = neli_election::EmbeddedBroker::start()?;
     /// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
     /// # let builder = neli_election::Election::builder("billing").embedded(&broker);
-    /// let roles = builder.roles(4).join().await?;
+    /// let roles = builder.roles(4).join_roles().await?;
     /// for _ in 0..4 {
     ///     let mut lead = roles.lead().await?;
     ///     tokio::spawn(async move {
@@ -309,7 +333,7 @@ impl Roles {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let broker = neli_election::EmbeddedBroker::start()?;
-    /// # let roles = neli_election::Election::builder("billing").embedded(&broker).roles(2).join().await?;
+    /// # let roles = neli_election::Election::builder("billing").embedded(&broker).roles(2).join_roles().await?;
     /// let mut events = roles.events();
     /// if let Some((role, event)) = events.next().await {
     ///     println!("{role}: {event:?}");
@@ -317,8 +341,8 @@ impl Roles {
     /// # Ok(()) }
     /// ```
     #[must_use]
-    pub fn events(&self) -> RolesEvents {
-        RolesEvents::new(self.iter().map(|(role, election)| (role.to_owned(), election.events())).collect())
+    pub fn events(&self) -> Events<(String, Event)> {
+        Events::of_roles(self.iter().map(|(role, election)| (role.to_owned(), election.events())).collect())
     }
 
     /// Leaves all elections, and waits until that is done: see [`Election::leave`].

@@ -45,7 +45,7 @@ fn vacant(leadership: &Leadership) -> Option<()> {
 #[tokio::test(flavor = "current_thread")]
 async fn a_follower_waits_for_a_missing_topic() {
     let broker = EmbeddedBroker::start().unwrap();
-    let mut follower = Follower::builder("billing").embedded(&broker).start().unwrap();
+    let mut follower = Election::builder("billing").embedded(&broker).follow().unwrap();
     let message = until(&mut follower, trouble).await;
     assert!(message.contains("billing.neli") && message.contains("does not exist yet"), "{message}");
     let election = candidate(&broker).name("web1").join().await.unwrap();
@@ -68,19 +68,42 @@ async fn a_follower_waits_for_a_missing_topic() {
 #[tokio::test(flavor = "current_thread")]
 async fn an_unreachable_broker_is_reported() {
     // No process listens at this address.
-    let mut follower = Follower::builder("billing").brokers("127.0.0.1:9").start().unwrap();
+    let mut follower = Election::builder("billing").brokers("127.0.0.1:9").follow().unwrap();
     assert!(matches!(follower.leadership(), Leadership::Unknown { .. }), "nobody has said yet who leads");
     let message = until(&mut follower, trouble).await;
     assert!(message.contains("127.0.0.1:9"), "{message}");
+}
+
+/// With a callback for warnings they go there, and not to stderr.
+#[tokio::test(flavor = "current_thread")]
+async fn warnings_go_to_the_callback() {
+    let (sender, mut warnings) = tokio::sync::mpsc::unbounded_channel();
+    let builder = Election::builder("billing").brokers("127.0.0.1:9");
+    let builder = builder.on_warning(move |message| sender.send(message.to_owned()).unwrap());
+    let _follower = builder.follow().unwrap();
+    let warning = soon("the warning", warnings.recv()).await.unwrap();
+    assert!(warning.starts_with("it is unknown who leads: ") && warning.contains("127.0.0.1:9"), "{warning}");
+}
+
+/// One election and several roles are joined and followed by different calls, which say so.
+#[tokio::test(flavor = "current_thread")]
+async fn roles_are_refused_where_one_election_is_meant() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let error = candidate(&broker).roles(3).join().await.map(drop).unwrap_err();
+    assert_eq!(error.to_string(), "roles 3: join stands in one election, join_roles for these roles");
+    let error = candidate(&broker).named_roles(["a", "b"]).follow().map(drop).unwrap_err();
+    assert_eq!(error.to_string(), "roles a,b: follow follows one election, follow_roles those of these roles");
+    let roles = candidate(&broker).join_roles().await.unwrap();
+    assert_eq!(roles.iter().map(|(role, _)| role).collect::<Vec<_>>(), ["0"], "a single role is a list of one");
 }
 
 /// Each role's leader is known, although several roles share a partition.
 #[tokio::test(flavor = "current_thread")]
 async fn the_leader_of_each_role_is_followed() {
     let broker = EmbeddedBroker::start().unwrap();
-    let roles = candidate(&broker).name("web1").roles(3).join().await.unwrap();
-    let builder = Follower::builder("billing").embedded(&broker);
-    let followers = builder.roles(3).start().unwrap();
+    let roles = candidate(&broker).name("web1").roles(3).join_roles().await.unwrap();
+    let builder = Election::builder("billing").embedded(&broker);
+    let followers = builder.roles(3).follow_roles().unwrap();
     let mut leads = Vec::new();
     for (role, election) in roles.iter() {
         let lead = election.lead().await.unwrap();
@@ -88,7 +111,7 @@ async fn the_leader_of_each_role_is_followed() {
         assert_eq!(until(&mut follower, led).await.term, lead.lease().token(), "role {role}");
         leads.push(lead);
     }
-    assert!(followers.get("3").is_none());
+    assert!(!followers.contains_key("3"));
     leads.remove(1).resign().await;
     let resigned = roles.get("1").unwrap().clone();
     let mut follower = followers.get("1").unwrap().clone();
@@ -104,12 +127,13 @@ async fn the_leader_of_each_role_is_followed() {
 async fn roles_are_followed_by_their_names() {
     let broker = EmbeddedBroker::start().unwrap();
     let names = ["ingest", "bill"];
-    let roles = candidate(&broker).named_roles(names).join().await.unwrap();
-    let followers = Follower::builder("billing").embedded(&broker).named_roles(names).start().unwrap();
+    let roles = candidate(&broker).named_roles(names).join_roles().await.unwrap();
+    let followers = Election::builder("billing").embedded(&broker).named_roles(names).follow_roles().unwrap();
     let lead = roles.get("bill").unwrap().lead().await.unwrap();
     let mut follower = followers.get("bill").unwrap().clone();
     assert_eq!(until(&mut follower, led).await.term, lead.lease().token());
     drop(lead);
-    let error = Follower::builder("billing").embedded(&broker).named_roles(["a", "a"]).start().map(drop).unwrap_err();
+    let error =
+        Election::builder("billing").embedded(&broker).named_roles(["a", "a"]).follow_roles().map(drop).unwrap_err();
     assert!(error.to_string().starts_with("named_roles a,a: "), "{error}");
 }

@@ -234,7 +234,7 @@ fn futures_of_leads_are_send() {
         Lease,
         neli_election::Roles,
         neli_election::Events,
-        neli_election::RolesEvents,
+        neli_election::Events<(String, neli_election::Event)>,
         neli_election::Follower,
     )>();
 }

@@ -82,7 +82,7 @@ async fn until_over(lease: &Lease) {
 async fn share_and_take_over(elector: Elector) {
     let broker = EmbeddedBroker::start().unwrap();
     // No lead ends here but by a handover, also on a machine that stalls.
-    let join = || builder(&broker, elector).lease(5 * LEASE).named_roles(ROLES).join();
+    let join = || builder(&broker, elector).lease(5 * LEASE).named_roles(ROLES).join_roles();
     let leads = Leads::default();
     let first = join().await.unwrap();
     leads.follow("first", &first);
@@ -125,7 +125,7 @@ async fn two_processes_share_the_roles_with_the_group() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_process_leaves_one_role_and_keeps_the_others() {
     let broker = EmbeddedBroker::start().unwrap();
-    let roles = builder(&broker, Elector::Log).roles(3).join().await.unwrap();
+    let roles = builder(&broker, Elector::Log).roles(3).join_roles().await.unwrap();
     let (zero, one) = (roles.get("0").unwrap().clone(), roles.get("1").unwrap().clone());
     assert!(roles.get("3").is_none());
     let lead = one.lead().await.unwrap();
@@ -140,11 +140,11 @@ async fn a_process_leaves_one_role_and_keeps_the_others() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_process_leads_at_most_max_roles() {
     let broker = EmbeddedBroker::start().unwrap();
-    let roles = builder(&broker, Elector::Log).roles(3).max_roles(1).join().await.unwrap();
+    let roles = builder(&broker, Elector::Log).roles(3).max_roles(1).join_roles().await.unwrap();
     let leads = Leads::default();
     leads.follow("one", &roles);
     leads.until(|leads| leads.of("one").len() == 1).await;
-    let others = builder(&broker, Elector::Log).roles(3).join().await.unwrap();
+    let others = builder(&broker, Elector::Log).roles(3).join_roles().await.unwrap();
     leads.follow("others", &others);
     leads.until(|leads| leads.of("others").len() == 2).await;
     assert_eq!(leads.of("one").len(), 1);
@@ -153,19 +153,19 @@ async fn a_process_leads_at_most_max_roles() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_process_that_maps_a_role_elsewhere_is_refused() {
     let broker = EmbeddedBroker::start().unwrap();
-    let first = builder(&broker, Elector::Log).name("first").named_roles(ROLES).join().await.unwrap();
+    let first = builder(&broker, Elector::Log).name("first").named_roles(ROLES).join_roles().await.unwrap();
     // When it leads, its hello has been written.
     first.get("bill").unwrap().lead().await.unwrap();
     let mut others = ROLES;
     others.reverse();
-    let error = builder(&broker, Elector::Log).named_roles(others).join().await.map(drop).unwrap_err();
+    let error = builder(&broker, Elector::Log).named_roles(others).join_roles().await.map(drop).unwrap_err();
     assert!(matches!(&error, Error::Refused(line) if line.contains("first")), "{error:?}");
     assert_eq!(
-        builder(&broker, Elector::Log).named_roles(["bill", "bill"]).join().await.unwrap_err().to_string(),
+        builder(&broker, Elector::Log).named_roles(["bill", "bill"]).join_roles().await.unwrap_err().to_string(),
         "named_roles bill,bill: 'bill' is named twice"
     );
     assert_eq!(
-        builder(&broker, Elector::Log).roles(0).join().await.unwrap_err().to_string(),
+        builder(&broker, Elector::Log).roles(0).join_roles().await.unwrap_err().to_string(),
         "roles 0: must be 1 to 10000"
     );
 }
@@ -176,7 +176,7 @@ async fn the_next_role_that_is_led_and_the_events_of_all() {
     const COUNT: u32 = 300;
     let broker = EmbeddedBroker::start().unwrap();
     // There are more channels than a task may poll in tokio without yielding.
-    let roles = builder(&broker, Elector::Log).roles(COUNT).join().await.unwrap();
+    let roles = builder(&broker, Elector::Log).roles(COUNT).join_roles().await.unwrap();
     let mut events = roles.events();
     let mut leads = BTreeMap::new();
     for _ in 0..COUNT {
@@ -204,7 +204,7 @@ async fn the_next_role_that_is_led_and_the_events_of_all() {
 async fn events_are_streams() {
     fn is_stream<T>(_: &impl futures_core::Stream<Item = T>) {}
     let broker = EmbeddedBroker::start().unwrap();
-    let roles = builder(&broker, Elector::Log).roles(2).join().await.unwrap();
+    let roles = builder(&broker, Elector::Log).roles(2).join_roles().await.unwrap();
     is_stream::<Event>(&roles.get("0").unwrap().events());
     is_stream::<(String, Event)>(&roles.events());
 }
@@ -213,7 +213,7 @@ async fn events_are_streams() {
 #[tokio::test]
 async fn one_role_can_be_left() {
     let broker = EmbeddedBroker::start().unwrap();
-    let join = || builder(&broker, Elector::Log).named_roles(ROLES).join();
+    let join = || builder(&broker, Elector::Log).named_roles(ROLES).join_roles();
     let leads = Leads::default();
     let (first, second) = (join().await.unwrap(), join().await.unwrap());
     leads.follow("first", &first);
@@ -229,7 +229,7 @@ async fn one_role_can_be_left() {
 #[tokio::test(flavor = "current_thread")]
 async fn the_events_of_a_role_that_was_left_end() {
     let broker = EmbeddedBroker::start().unwrap();
-    let roles = builder(&broker, Elector::Log).roles(2).join().await.unwrap();
+    let roles = builder(&broker, Elector::Log).roles(2).join_roles().await.unwrap();
     let (kept, left) = (roles.get("0").unwrap(), roles.get("1").unwrap());
     let mut events = left.events();
     left.clone().leave().await;
@@ -241,7 +241,7 @@ async fn the_events_of_a_role_that_was_left_end() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_lease_names_its_role_also_if_there_is_one() {
     let broker = EmbeddedBroker::start().unwrap();
-    let roles = builder(&broker, Elector::Log).roles(1).join().await.unwrap();
+    let roles = builder(&broker, Elector::Log).roles(1).join_roles().await.unwrap();
     assert_eq!(roles.lead().await.unwrap().lease().role(), Some("0"));
     let election = Election::builder("other").embedded(&broker).join().await.unwrap();
     assert_eq!(election.lead().await.unwrap().lease().role(), None);
@@ -261,7 +261,7 @@ impl Wake for BlockingWaker {
 #[tokio::test(flavor = "current_thread")]
 async fn a_lead_that_is_dropped_after_its_lease_was_not_given_up() {
     let broker = EmbeddedBroker::start().unwrap();
-    let roles = builder(&broker, Elector::Log).roles(2).join().await.unwrap();
+    let roles = builder(&broker, Elector::Log).roles(2).join_roles().await.unwrap();
     let (zero, one) = (roles.get("0").unwrap(), roles.get("1").unwrap());
     let (lead, other) = (zero.lead().await.unwrap(), one.lead().await.unwrap());
     // The event wakes this in the election's thread.
@@ -284,7 +284,7 @@ async fn a_lead_that_is_dropped_after_its_lease_was_not_given_up() {
 async fn the_last_event_of_a_role_says_why_it_is_over() {
     let broker = EmbeddedBroker::start().unwrap();
     let builder = builder(&broker, Elector::Log).stop_timeout(Duration::ZERO);
-    let roles = builder.roles(2).join().await.unwrap();
+    let roles = builder.roles(2).join_roles().await.unwrap();
     let mut events = roles.get("0").unwrap().events();
     let mut lead = roles.get("0").unwrap().lead().await.unwrap();
     // A task that is begun, and then not polled any more, can't be dropped.
@@ -306,15 +306,9 @@ async fn the_last_event_of_a_role_says_why_it_is_over() {
 async fn a_role_of_which_a_task_blocked_is_not_led_there_again() {
     let broker = EmbeddedBroker::start().unwrap();
     let builder = builder(&broker, Elector::Log).lease(LEASE / 2).stop_timeout(Duration::ZERO);
-    let first = builder.clone().name("first").roles(2).join().await.unwrap();
-    let mut follower = neli_election::Follower::builder("billing")
-        .embedded(&broker)
-        .roles(2)
-        .start()
-        .unwrap()
-        .get("0")
-        .unwrap()
-        .clone();
+    let first = builder.clone().name("first").roles(2).join_roles().await.unwrap();
+    let mut follower =
+        Election::builder("billing").embedded(&broker).roles(2).follow_roles().unwrap().get("0").unwrap().clone();
     let (zero, one) = (first.get("0").unwrap(), first.get("1").unwrap());
     let _kept = one.lead().await.unwrap();
     let mut lead = zero.lead().await.unwrap();
@@ -329,7 +323,7 @@ async fn a_role_of_which_a_task_blocked_is_not_led_there_again() {
     }
     // It would claim again after this time, at the next record.
     tokio::time::sleep(3 * LEASE / 2).await;
-    let second = builder.name("second").roles(2).join().await.unwrap();
+    let second = builder.name("second").roles(2).join_roles().await.unwrap();
     let next = async {
         loop {
             follower.changed().await.unwrap();
@@ -360,7 +354,7 @@ async fn a_callback_is_not_polled_once_the_lease_has_run_out() {
             }
         }
     });
-    let roles = builder.roles(2).join().await.unwrap();
+    let roles = builder.roles(2).join_roles().await.unwrap();
     let (zero, one) = (roles.get("0").unwrap(), roles.get("1").unwrap());
     let (lead, other) = (zero.lead().await.unwrap(), one.lead().await.unwrap());
     drop(lead);
@@ -383,7 +377,7 @@ async fn a_callback_is_not_polled_once_the_lease_has_run_out() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_process_that_gives_a_role_up_is_not_handed_it_at_once() {
     let broker = EmbeddedBroker::start().unwrap();
-    let join = || builder(&broker, Elector::Log).roles(2).join();
+    let join = || builder(&broker, Elector::Log).roles(2).join_roles();
     let (failing, working) = (join().await.unwrap(), join().await.unwrap());
     for (_, election) in failing.iter() {
         let election = election.clone();

@@ -58,7 +58,7 @@ async fn without_a_callback_warnings_go_to_stderr() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_warning_about_all_roles_is_passed_once() {
     let (builder, mut warnings) = candidate();
-    let joining = tokio::spawn(builder.roles(3).join());
+    let joining = tokio::spawn(builder.roles(3).join_roles());
     let mut all = vec![soon("a warning", warnings.recv()).await.unwrap()];
     joining.abort();
     soon("the end of the warnings", async {
@@ -77,7 +77,7 @@ async fn an_end_of_all_roles_is_passed_once() {
     let (warn, mut warnings) = unbounded_channel();
     let builder = Election::builder("billing").embedded(&broker).create_topic(false);
     let builder = builder.on_warning(move |message| warn.send(message.to_owned()).unwrap());
-    let refused = soon("the refusal", builder.roles(3).join()).await.unwrap_err();
+    let refused = soon("the refusal", builder.roles(3).join_roles()).await.unwrap_err();
     assert_eq!(soon("a warning", warnings.recv()).await, Some(refused.to_string()));
     assert_eq!(soon("the end of the warnings", warnings.recv()).await, None);
 }

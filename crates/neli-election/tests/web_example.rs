@@ -56,7 +56,7 @@ async fn leads(follower: &mut Follower, address: &str) {
 #[tokio::test(flavor = "current_thread")]
 async fn writes_go_to_the_leader() {
     let broker = EmbeddedBroker::start().unwrap();
-    let mut follower = Follower::builder("web").embedded(&broker).start().unwrap();
+    let mut follower = Election::builder("web").embedded(&broker).follow().unwrap();
     let (first, first_task) = instance(&broker).await;
     leads(&mut follower, &first).await;
     let (second, second_task) = instance(&broker).await;

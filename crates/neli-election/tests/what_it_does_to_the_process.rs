@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use neli_election::{Election, Elector, EmbeddedBroker, Follower};
+use neli_election::{Election, Elector, EmbeddedBroker};
 
 /// The file that starts processes and reads variables, for `neli-run`.
 const BROKER_OF_PROGRAM: [&str; 1] = ["neli-kafka/src/embedded.rs"];
@@ -76,7 +76,7 @@ async fn an_election_leaves_the_process_as_it_was() {
     let broker = EmbeddedBroker::start().unwrap();
     let builder = Election::builder("billing").embedded(&broker).elector(Elector::Group);
     let election = builder.lease(Duration::from_secs(2)).join().await.unwrap();
-    let follower = Follower::builder("billing").embedded(&broker).start().unwrap();
+    let follower = Election::builder("billing").embedded(&broker).follow().unwrap();
     let mut lead = election.lead().await.unwrap();
     lead.run(async |_| ()).await.unwrap();
     assert_eq!(of_process(), before, "while it leads");

@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::event::{Event, Leader};
 use crate::leadership::{self, Leadership};
 use crate::waiter::Waiter;
-use crate::warnings::to_stderr;
+use crate::warnings::{OnWarning, to_stderr};
 use crate::wording;
 
 /// A reader that has handed over nothing for this long, although the log has more records, is replaced. Candidates wait as long with the
@@ -50,6 +50,7 @@ pub(super) struct Reading {
     warned_since: Option<Time>,
     /// For the followers' warnings; the reading goes on after each.
     warnings: broadcast::Sender<Event>,
+    on_warning: Option<OnWarning>,
 }
 
 /// One election that is followed.
@@ -65,6 +66,7 @@ impl Reading {
         event_sender: Sender<KafkaEvent>,
         states: Vec<watch::Sender<FollowerState>>,
         warnings: broadcast::Sender<Event>,
+        on_warning: Option<OnWarning>,
     ) -> Self {
         let now = clock::now();
         let elections = &source.elections;
@@ -81,6 +83,7 @@ impl Reading {
             trouble: None,
             warned_since: None,
             warnings,
+            on_warning,
         }
     }
 
@@ -196,14 +199,16 @@ impl Reading {
         }
     }
 
-    /// Warns the followers. If nobody has asked for their events, the warning goes to stderr.
+    /// Warns the followers, and the callback. If there is none, and nobody has asked for events, the warning goes to stderr.
     fn warn(&self, message: &str) {
         let event = Event::warning(message);
-        // One receiver is kept for those that ask later.
-        if let Event::Warning { message } = &event
-            && self.warnings.receiver_count() <= 1
-        {
-            to_stderr(message);
+        if let Event::Warning { message } = &event {
+            match &self.on_warning {
+                Some(callback) => callback(message),
+                // One receiver is kept for those that ask later.
+                None if self.warnings.receiver_count() <= 1 => to_stderr(message),
+                None => {}
+            }
         }
         drop(self.warnings.send(event));
     }

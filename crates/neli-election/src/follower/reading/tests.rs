@@ -35,7 +35,7 @@ impl Fixture {
         let (warnings, told) = broadcast::channel(1);
         let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
         let (state, follower) = watch::channel(unknown);
-        let reading = Reading::new(source(), events, vec![state], warnings);
+        let reading = Reading::new(source(), events, vec![state], warnings, None);
         Self { reading, follower, _events: received, _warnings: told }
     }
 }
@@ -119,7 +119,7 @@ fn a_record_of_one_role_costs_no_look_at_the_others() {
     let (states, followers): (Vec<_>, Vec<_>) = (0..3).map(|_| watch::channel(unknown.clone())).unzip();
     let source = source();
     let elections = Elections { roles: 0..3, ..source.elections };
-    let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings);
+    let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings, None);
     let began = clock::now();
     reading.publish(began);
     reading.handle_role_event(began, 1, candidate::Event::Answered { asked: began, start: 0, end: 0 });
@@ -152,7 +152,7 @@ fn a_role_without_records_is_vacant_once_the_candidates_partitions_are_known() {
         let (states, followers): (Vec<_>, Vec<_>) = (0..2).map(|_| watch::channel(unknown.clone())).unzip();
         let source = source();
         let elections = Elections { roles: 0..2, ..source.elections };
-        let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings);
+        let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings, None);
         let began = clock::now();
         reading.handle(KafkaEvent::Partitions(3)).unwrap();
         for (role, end) in [(0, END), (1, 0)] {
@@ -241,7 +241,7 @@ fn a_reader_that_hands_over_records_of_other_elections_is_not_replaced() {
 fn a_warning_is_passed_on() {
     let (events, _received) = mpsc::channel(1);
     let (warnings, mut told) = broadcast::channel(1);
-    let mut reading = Reading::new(source(), events, Vec::new(), warnings);
+    let mut reading = Reading::new(source(), events, Vec::new(), warnings, None);
     let message = "odd".to_owned();
     reading.handle(SessionEvent::Warning(message.clone()).into()).unwrap();
     assert_eq!(told.try_recv(), Ok(Event::Warning { message }));
