@@ -13,7 +13,6 @@ const CRATES: [&str; 3] = ["src", "crates/neli/src", "crates/neli-proto/src"];
 
 /// Folders whose modules may use each other in a circle.
 const CIRCLES: &[(&str, &str)] = &[
-    ("crates/neli-proto/src/candidate", "each of its states makes the next one"),
     ("src/command", "`forget` and `status` show facts, and readings are told in the words of `wording`"),
     ("src/report/log", "an event is cut to the length of a line, which is made of it"),
 ];
