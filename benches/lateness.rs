@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use harness::figures::{Figures, Row};
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::mark::Mark;
 use neli_run::process::release_queue::ReleaseQueue;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use neli::program::{Client, ElectionId, Elections, FactsSettings, clock};
+use neli_kafka::{Client, ElectionId, Elections, FactsSettings, clock};
 use neli_proto::candidate::Timings;
 use neli_proto::health::HealthPolicy;
 use neli_proto::restart::RestartPolicy;

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use neli::program::{Access, Client, ElectionId, Elections, KafkaEvent, Producer, Properties};
+use neli_kafka::{Access, Client, ElectionId, Elections, KafkaEvent, Producer, Properties};
 use neli_proto::record::{MemberId, Offset, Record};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{self, Sender};
@@ -42,7 +42,7 @@ pub struct ReleaseRequest {
 /// The parameters of a release, besides the term. The guard passes them on unread.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ReleaseConfig {
-    /// The connection to Kafka: always [`Brokers::At`](neli::program::Brokers::At), also with the embedded broker's address.
+    /// The connection to Kafka: always [`Brokers::At`](neli_kafka::Brokers::At), also with the embedded broker's address.
     pub client: Client,
     /// The election.
     pub election: ElectionId,

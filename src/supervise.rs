@@ -11,7 +11,7 @@ use std::panic;
 use std::task::{Context, Poll};
 
 use anyhow::{Context as _, Result};
-use neli::program::{Nodes, clock};
+use neli_kafka::{Nodes, clock};
 use neli_proto::leadership::ReadAt;
 use neli_proto::node::Event;
 use neli_proto::time::Time;

@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 use std::fmt::Write;
 
-use neli::program::names::is_invisible;
-pub use neli::program::{reason, shown_duration};
+use neli_kafka::names::is_invisible;
+pub use neli_kafka::{reason, shown_duration};
 use nix::libc;
 use nix::sys::signal::Signal;
 use serde::Serialize;

@@ -47,8 +47,8 @@ fn sources() {
     for package in packages() {
         let source = package["source"].as_str();
         let name = &package["name"];
-        let ours =
-            source.is_none() && ["harness", "neli-election", "neli-proto", "neli-run"].iter().any(|ours| name == ours);
+        let ours = source.is_none()
+            && ["harness", "neli-election", "neli-kafka", "neli-proto", "neli-run"].iter().any(|ours| name == ours);
         assert!(ours || source.is_some_and(|source| source.starts_with("registry+")), "{name} comes from {source:?}");
     }
 }

@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use neli::program::embedded::{BrokerFinder, FoundBroker};
-use neli::program::{Access, ElectionId, Elections, IfMissing, KafkaEvent, Key, Producer, Properties, Reader, Source};
+use neli_kafka::embedded::{BrokerFinder, FoundBroker};
+use neli_kafka::{Access, ElectionId, Elections, IfMissing, KafkaEvent, Key, Producer, Properties, Reader, Source};
 use neli_proto::candidate::Event;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -64,7 +64,7 @@ fn every_option_named_in_the_docs_exists() {
 
 /// All texts of the program in the sources, with `…` for inserted values.
 fn texts() -> String {
-    let folders = ["src", "crates/neli/src", "crates/neli-proto/src"];
+    let folders = ["src", "crates/neli-election/src", "crates/neli-kafka/src", "crates/neli-proto/src"];
     let files = folders.iter().flat_map(|folder| sources(&root(folder)));
     files.chain([root(BUILT_SENTENCES)]).map(|file| text_of(&file)).collect()
 }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use neli::program::{Brokers, Client, ElectionId, bootstrap, names};
+use neli_kafka::{Brokers, Client, ElectionId, bootstrap, names};
 use neli_proto::supervisor::OnLoss;
 
 use crate::cli::parsed_args::{ParsedArgs, Value};

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::Result;
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::leadership::Leadership;
 use neli_proto::time::millis;
 use serde::Serialize;

@@ -14,9 +14,9 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use neli::program::clock;
-use neli::program::embedded::directory::{BrokerDirectory, Left};
-use neli::program::embedded::{BrokerFinder, BrokerInfo, Reply, Request};
+use neli_kafka::clock;
+use neli_kafka::embedded::directory::{BrokerDirectory, Left};
+use neli_kafka::embedded::{BrokerFinder, BrokerInfo, Reply, Request};
 use neli_proto::time::Time;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use neli::program::{Elections, Examination, FactsSettings, NewTopic, clock, facts_to_create, journal_to_create};
+use neli_kafka::{Elections, Examination, FactsSettings, NewTopic, clock, facts_to_create, journal_to_create};
 
 use crate::command::page::Style;
 use crate::command::reading::{access, read_at};

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use anyhow::Result;
-use neli::program::{ElectionId, clock};
+use neli_kafka::{ElectionId, clock};
 use neli_proto::record::{Body, What};
 use serde::Serialize;
 

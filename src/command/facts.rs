@@ -1,7 +1,7 @@
 //! Reads the topic of facts for subcommands.
 
 use anyhow::Result;
-use neli::program::{Access, ElectionId, Elections, ReadRecord};
+use neli_kafka::{Access, ElectionId, Elections, ReadRecord};
 use neli_proto::fact::TOPIC_SUFFIX;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;

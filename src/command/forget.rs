@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use neli::program::{Access, ElectionId, TopicExistence, clock, has_topic};
+use neli_kafka::{Access, ElectionId, TopicExistence, clock, has_topic};
 use neli_proto::fact::{
     Account as FactAccount, Fact, Facts, Outcome as RunOutcome, Place as FactPlace, UNREADABLE, record_key,
 };

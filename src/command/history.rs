@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use neli::program::{ElectionId, Key, ReadRecord, clock};
+use neli_kafka::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::listener::FIRST_SPAN;

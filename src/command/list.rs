@@ -6,7 +6,7 @@ use std::mem;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use neli::program::{Access, Elections, Examination, Layer, ReadRecord, Unreachable, clock, names, topics};
+use neli_kafka::{Access, Elections, Examination, Layer, ReadRecord, Unreachable, clock, names, topics};
 use neli_proto::journal::Journal;
 use neli_proto::leadership::ReadAt;
 use neli_proto::mapping::Mapping;

@@ -6,7 +6,7 @@ use std::io;
 use std::mem;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use neli::program::{
+use neli_kafka::{
     Access, Brokers, Client, Elections, IfMissing, KafkaEvent, ReadRecord, Reader, SessionEvent, Source, clock,
     embedded,
 };

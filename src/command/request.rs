@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use neli::program::{Access, ElectionId, Elections, KafkaEvent, Producer, SessionEvent, clock};
+use neli_kafka::{Access, ElectionId, Elections, KafkaEvent, Producer, SessionEvent, clock};
 use neli_proto::record::{Body, Record};
 use nix::unistd::{User, gethostname, getuid};
 use serde::Serialize;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use neli::program::{Access, ElectionId, Elections, clock};
+use neli_kafka::{Access, ElectionId, Elections, clock};
 use neli_proto::journal::View;
 use neli_proto::leadership::{Leader, Leadership, Receipt};
 use neli_proto::mapping::Mapping;

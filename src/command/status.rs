@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::Result;
-use neli::program::{ElectionId, clock};
+use neli_kafka::{ElectionId, clock};
 use neli_proto::journal::{EarlierJob, View};
 use neli_proto::leadership::{Leader, Leadership, ReadAt};
 use neli_proto::mapping::Mapping;

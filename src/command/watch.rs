@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::Range;
 
 use anyhow::{Result, anyhow, bail};
-use neli::program::{ElectionId, Key, ReadRecord, clock};
+use neli_kafka::{ElectionId, Key, ReadRecord, clock};
 use neli_proto::journal::Journal;
 use neli_proto::leadership::ReadAt;
 use neli_proto::listener::FIRST_SPAN;

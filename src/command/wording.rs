@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use neli::program::ElectionId;
+use neli_kafka::ElectionId;
 use neli_proto::leadership::{Job, Leader, Leadership};
 use neli_proto::observer::{Change, NoRoom, Observer, OverlappedJob, Silence};
 use neli_proto::process_hello::ProcessHello;

@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
-use neli::program::clock;
-use neli::program::embedded::directory::BrokerDirectory;
+use neli_kafka::clock;
+use neli_kafka::embedded::directory::BrokerDirectory;
 use neli_proto::guard::{Answer, Answers, Event, Grant, Guard, Remains, RunPhase};
 use neli_proto::time::Time;
 use neli_proto::window::Span;
@@ -38,7 +38,7 @@ use crate::process::sealed_file;
 use crate::process::spin_watch;
 use crate::process::terminal::Terminal;
 use crate::process::tree::Tree;
-use neli::program::alarm::Alarm;
+use neli_kafka::alarm::Alarm;
 
 /// How many orders are read before other events are handled.
 const ORDERS_AT_ONCE: usize = 16;

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::guard::{Answer, Order};
 use neli_proto::time::Time;
 use nix::errno::Errno;

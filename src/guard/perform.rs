@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, KillMethod, Named, Step};
 use neli_proto::time::{Time, millis_rounded_up};
 use nix::libc::{self, SIGCONT};

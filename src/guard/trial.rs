@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::guard::{Answer, Grant, Order};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd;

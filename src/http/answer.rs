@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use hyper::{Method, StatusCode};
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::leadership::ReadAt;
 use neli_proto::time::Time;
 

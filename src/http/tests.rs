@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use harness::schema::Schema;
 use hyper::{Method, StatusCode};
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::candidate::{JobReport, Position, StandbyReason, Waiting};
 use neli_proto::fact::{Account, Fact, Runs, Success};
 use neli_proto::late_beat::Punctuality;

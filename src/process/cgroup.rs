@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::time::Time;
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc;
@@ -28,7 +28,7 @@ use nix::unistd::{self, Pid};
 
 use crate::process::system;
 use kill_file::KillFile;
-use neli::program::random;
+use neli_kafka::random;
 
 mod kill_file;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, RawFd};
 use std::sync::atomic::Ordering;
 
-use neli::program::clock;
+use neli_kafka::clock;
 use nix::fcntl::{self, OFlag};
 use nix::libc::{self, STDIN_FILENO};
 use nix::sys::prctl;

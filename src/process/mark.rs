@@ -12,7 +12,7 @@ use std::io;
 use nix::sys::resource::{self, Resource};
 use serde::{Deserialize, Serialize};
 
-use neli::program::random;
+use neli_kafka::random;
 
 /// The highest mark: 32-bit kernels take the highest numbers for no limit.
 const HIGHEST: u64 = usize::MAX as u64 / 2;

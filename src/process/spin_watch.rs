@@ -154,7 +154,7 @@ mod tests {
     use std::process::Command;
 
     use harness::wait;
-    use neli::program::clock;
+    use neli_kafka::clock;
     use nix::sched::{CpuSet, sched_setaffinity};
 
     use super::*;

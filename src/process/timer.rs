@@ -5,7 +5,7 @@ use std::io;
 use neli_proto::time::Time;
 
 use crate::process::ready::Ready;
-use neli::program::alarm::Alarm;
+use neli_kafka::alarm::Alarm;
 
 /// An [`Alarm`] that can be awaited.
 pub(crate) struct Timer {

@@ -7,7 +7,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
 
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::guard::{Named, SeenChild, has_tree_ended};
 use neli_proto::time::Time;
 use nix::unistd::Pid;

@@ -2,7 +2,7 @@
 
 use std::os::fd::RawFd;
 
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::time::Time;
 
 use crate::process::descriptors;

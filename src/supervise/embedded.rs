@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::{future, io};
 
-use neli::program::embedded::FoundBroker;
+use neli_kafka::embedded::FoundBroker;
 use nix::unistd::Pid;
 
 use crate::process::ready::Ready;

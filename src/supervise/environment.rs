@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use neli::program::{Brokers, ElectionId};
+use neli_kafka::{Brokers, ElectionId};
 use neli_proto::record::MemberId;
 
 use crate::config::{Config, Once, VARIABLE_PREFIX, job_variables};

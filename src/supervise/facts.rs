@@ -1,6 +1,6 @@
 //! The main loop's part in the topic of facts: reads and judges it, and appends facts.
 
-use neli::program::{FactsEvent as KafkaFacts, WantedFacts, clock};
+use neli_kafka::{FactsEvent as KafkaFacts, WantedFacts, clock};
 use neli_proto::fact::Fact;
 use neli_proto::node::{Event, FactsEvent};
 use neli_proto::time::Time;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::program::{ElectionId, FactsReading, FactsSettings};
+use neli_kafka::{ElectionId, FactsReading, FactsSettings};
 use neli_proto::fact::{self, Account, Place, Runs};
 use neli_proto::time::Time;
 

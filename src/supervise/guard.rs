@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::{io, mem, thread};
 
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::guard::{AwaitedGuard, GuardStarts, Wait};
 use neli_proto::node;
 use neli_proto::supervisor::Event;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::time::Time;
 
 use crate::guard::{GuardConfig, GuardHandle, Order};

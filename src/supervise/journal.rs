@@ -1,6 +1,6 @@
 //! Passes the events of one election to its node, and logs those that users should know.
 
-use neli::program::undecodable;
+use neli_kafka::undecodable;
 use neli_proto::candidate::Event;
 use neli_proto::precedence::Standing;
 use neli_proto::time::Time;

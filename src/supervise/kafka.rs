@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use neli::program::{Access, Session, SessionEvent, SessionSettings, Unperformed, clock};
+use neli_kafka::{Access, Session, SessionEvent, SessionSettings, Unperformed, clock};
 use neli_proto::broker_death;
 use neli_proto::candidate;
 use neli_proto::node::{self, Action};

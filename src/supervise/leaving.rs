@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::program::{SessionEvent, clock};
+use neli_kafka::{SessionEvent, clock};
 
 use crate::process::ready::Ready;
 use crate::process::signals::Signals;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::candidate::Event;
 use neli_proto::note::Note;
 use neli_proto::record::{Body, MemberId, Offset, Record};

@@ -1,6 +1,6 @@
 //! The state of the main loop.
 
-use neli::program::Nodes;
+use neli_kafka::Nodes;
 use neli_proto::guard::GuardStarts;
 
 use crate::config::Config;

@@ -1,6 +1,6 @@
 //! The object that spreads the roles of a process with many elections, and the log messages about all roles.
 
-use neli::program::{clock, names};
+use neli_kafka::{clock, names};
 use neli_proto::many_roles::{ManyRoles, Note, Settings};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::MemberId;

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Duration;
 
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::guard::{Killing, SeenEnd};
 use neli_proto::time::Time;
 use nix::unistd::Pid;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::node::{Action, Event, HookRun};
 use neli_proto::note::{Note, Refusal};
 use neli_proto::record::Body;

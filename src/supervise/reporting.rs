@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::hooks;
 use neli_proto::leadership::ReadAt;
 

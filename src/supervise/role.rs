@@ -1,7 +1,7 @@
 //! The state of this process in one election.
 
 use anyhow::Result;
-use neli::program::{ElectionId, HasNode, names, new_node};
+use neli_kafka::{ElectionId, HasNode, names, new_node};
 use neli_proto::candidate::Identity;
 use neli_proto::guard::AwaitedGuard;
 use neli_proto::listener::FIRST_SPAN;

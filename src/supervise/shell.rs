@@ -4,7 +4,7 @@ use std::future;
 use std::io;
 use std::time::Duration;
 
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::time::Time;
 use nix::libc::SIGHUP;
 use nix::unistd;

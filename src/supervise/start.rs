@@ -5,8 +5,8 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use neli::program::embedded::{BrokerFinder, FoundBroker};
-use neli::program::{Access, Brokers, Client, ElectionId};
+use neli_kafka::embedded::{BrokerFinder, FoundBroker};
+use neli_kafka::{Access, Brokers, Client, ElectionId};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::MemberId;
 use neli_proto::time::millis;
@@ -29,7 +29,7 @@ use crate::process::terminal::may_be_handed_on;
 use crate::release;
 use crate::supervise::environment;
 use crate::supervise::job::{PROGRAM, PreparedJob};
-use neli::program::random;
+use neli_kafka::random;
 
 /// The objects that are created before any thread exists.
 pub(super) struct Prepared {

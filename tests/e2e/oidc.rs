@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use harness::accounts::{Account, PASSWORD};
 use harness::candidate::{Candidate, Elector};
-use neli::program::clock;
+use neli_kafka::clock;
 use nix::sys::signal::Signal;
 
 use crate::bad_input::{Guarded, assert_refused};

@@ -10,7 +10,7 @@ use harness::journal;
 use harness::kafka::Kafka;
 use harness::process::Process;
 use harness::wait;
-use neli::program::topic_identity;
+use neli_kafka::topic_identity;
 use neli_proto::topic::TopicIdentity;
 use nix::sys::signal::Signal;
 use rdkafka::producer::{BaseProducer, Producer as _};

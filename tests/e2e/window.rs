@@ -8,7 +8,7 @@ use harness::candidate::{Candidate, Elector, Running};
 use harness::election::TestElection;
 use harness::install;
 use harness::wait;
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_run::report::log::to_the_second;
 
 use crate::{election, noted_runs};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::command::CommandEnd;
 use neli_proto::time::Time;
 use neli_run::guard::{Answer, CommandKind, Order};

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::guard::SeenEnd;
 use neli_run::guard::{Answer, Order};
 use nix::libc::{SIGKILL, SIGTERM};

@@ -8,7 +8,7 @@ use std::process::{Child, Command};
 
 use harness::wait::{self, PATIENCE};
 use harness::{not_tested, program};
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_run::guard::{Answer, Order};
 use neli_run::process::cgroup::Cgroup;
 use nix::fcntl::{Flock, FlockArg};

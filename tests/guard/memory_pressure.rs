@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use harness::not_tested;
 use harness::process::{Process, may_schedule_in_real_time};
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_run::guard::{Answer, Order};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use harness::process::may_schedule_in_real_time;
 use harness::{program, wait};
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_run::guard::Answer;
 use nix::sys::signal::{Signal, kill};
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use harness::not_tested;
 use harness::process::Process;
 use harness::program;
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_run::guard::{Answer, GuardConfig, GuardHandle, Order, ReleaseRequest};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};

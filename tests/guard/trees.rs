@@ -269,7 +269,7 @@ fn remaining_processes_get_the_signal_one_by_one_and_are_killed_in_the_end() {
         assert!(fixture.has_no_answer());
         let process = process_of(ignoring);
         // Without a stop signal the process is killed.
-        fixture.send(&Order::Stop { signal: None, kill_at: neli::program::clock::now() });
+        fixture.send(&Order::Stop { signal: None, kill_at: neli_kafka::clock::now() });
         assert_eq!(fixture.receive(), Answer::Killed);
         let (names, killed) = left_behind(fixture.receive());
         assert!(killed && names.contains(&"sh".to_owned()), "{names:?}");

@@ -6,7 +6,7 @@ use harness::election::TestElection;
 use harness::kafka::{Broker, Kafka};
 use harness::rights::{Operation, Resource, Rights, Rule};
 use harness::wait::PATIENCE;
-use neli::{Follower, Leader, Leadership, Roles, RolesFollower};
+use neli_election::{Follower, Leader, Leadership, Roles, RolesFollower};
 use nix::sys::signal::Signal;
 use std::time::Duration;
 

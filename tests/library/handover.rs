@@ -8,7 +8,7 @@ use harness::candidate::Elector;
 use harness::journal::Pen;
 use harness::kafka::Kafka;
 use harness::wait::PATIENCE;
-use neli::{Error, Event, Events, Lost, Reason};
+use neli_election::{Error, Event, Events, Lost, Reason};
 use nix::sys::signal::Signal;
 use tokio::sync::Notify;
 
@@ -255,7 +255,7 @@ fn a_follower_knows_the_leader() {
     run(async {
         let election = candidate(&test_election).name("10.0.0.7:8080").join().await.expect("the candidate joins");
         let lead = election.lead().await.expect("the candidate leads");
-        let builder = neli::Follower::builder(&test_election.group).brokers(Kafka::shared().address());
+        let builder = neli_election::Follower::builder(&test_election.group).brokers(Kafka::shared().address());
         let mut follower = builder.start().expect("the follower starts");
         let learn = async {
             while follower.leader().is_none() {

@@ -10,7 +10,7 @@ use harness::journal;
 use harness::kafka::Kafka;
 use harness::network::{Flow, LinkConditions};
 use harness::wait::{self, PATIENCE};
-use neli::{Error, Event, Reason};
+use neli_election::{Error, Event, Reason};
 use nix::sys::signal::Signal;
 
 use crate::worker::Worker;
@@ -104,7 +104,7 @@ fn the_term_of_a_blocked_task_is_never_released() {
             let election = builder.join().await.expect("the candidate joins");
             handle.send((election.clone(), election.events())).expect("the receiver exists");
             let mut lead = election.lead().await.expect("the candidate leads");
-            let block = async |lease: neli::Lease| {
+            let block = async |lease: neli_election::Lease| {
                 sender.send(lease).expect("the receiver exists");
                 // This blocks the thread, which no task should do.
                 let _ = blocked.recv();
@@ -178,7 +178,7 @@ fn a_background_task_runs_again_after_a_loss() {
         let builder = candidate_at(&test_election, far.address()).lease(LEASE).fence_warning(Duration::ZERO);
         let election = builder.join().await.expect("the candidate joins");
         let (sender, mut leases) = tokio::sync::mpsc::unbounded_channel();
-        let background = election.background(|lease: neli::Lease| {
+        let background = election.background(|lease: neli_election::Lease| {
             sender.send(lease).expect("the receiver exists");
             // This is pending until it is dropped: the task does not watch for the end of its lead.
             std::future::pending::<()>()

@@ -20,7 +20,7 @@ use harness::election::TestElection;
 use harness::kafka::Kafka;
 use harness::wait::PATIENCE;
 use harness::with_both_electors;
-use neli::{Builder, Election};
+use neli_election::{Builder, Election};
 
 /// The program with which the library shares elections.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
@@ -39,10 +39,10 @@ fn candidate_at(test_election: &TestElection, brokers: &str) -> Builder {
     Election::builder(&test_election.group).brokers(brokers).elector(elector(test_election.elector()))
 }
 
-const fn elector(elector: Elector) -> neli::Elector {
+const fn elector(elector: Elector) -> neli_election::Elector {
     match elector {
-        Elector::Group => neli::Elector::Group,
-        Elector::Log => neli::Elector::Log,
+        Elector::Group => neli_election::Elector::Group,
+        Elector::Log => neli_election::Elector::Log,
     }
 }
 

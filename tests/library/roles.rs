@@ -9,7 +9,7 @@ use harness::election::TestElection;
 use harness::kafka::Kafka;
 use harness::wait::PATIENCE;
 use harness::witness::Testimony;
-use neli::{Follower, Roles};
+use neli_election::{Follower, Roles};
 use serde_json::Value;
 
 use crate::follower::{led, until};

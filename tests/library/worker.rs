@@ -10,7 +10,7 @@ use harness::election::TestElection;
 use harness::process::Process;
 use harness::wait;
 use harness::witness::Event;
-use neli::{Election, Lease};
+use neli_election::{Election, Lease};
 
 const BROKERS: &str = "NELI_TEST_BROKERS";
 const GROUP: &str = "NELI_TEST_GROUP";

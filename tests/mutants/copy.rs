@@ -76,6 +76,8 @@ pub(crate) fn changed_files() -> Result<BTreeMap<String, String>, String> {
             "[profile.test.package.neli-proto]",
             "[profile.dev.package.neli-election]
 codegen-units = 255
+[profile.dev.package.neli-kafka]
+codegen-units = 255
 [profile.dev.package.neli-run]
 codegen-units = 255
 [profile.dev.package.neli-proto]

@@ -8,7 +8,7 @@ use crate::cli::parsed_args::{ParsedArgs, ValueOrigin};
 use crate::config::{Assert, End, Forget, HistoryOf, List, Look, Resign, StatusOf, job_variables};
 use crate::text::quoted;
 use anyhow::{Result, bail};
-use neli::program::ElectionId;
+use neli_kafka::ElectionId;
 
 /// The default limit for Kafka's answers (`--timeout`).
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);

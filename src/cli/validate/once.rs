@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use neli::program::ElectionId;
-use neli::program::names::{self, LONGEST_TOPIC};
+use neli_kafka::ElectionId;
+use neli_kafka::names::{self, LONGEST_TOPIC};
 use neli_proto::fact::{TOPIC_SUFFIX, may_have_facts};
 use neli_proto::restart::Restart;
 

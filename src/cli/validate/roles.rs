@@ -2,7 +2,7 @@
 //! this process leads.
 
 use anyhow::Result;
-use neli::program::names::{LONGEST_ROLE, MOST_ROLES, is_role_name, reads_as_number, validate_roles};
+use neli_kafka::names::{LONGEST_ROLE, MOST_ROLES, is_role_name, reads_as_number, validate_roles};
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::Roles;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use jiff::tz::TimeZone;
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::schedule::CatchUp;
 
 use crate::calendar::{Calendar, Edges, Every, LENGTH};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use anyhow::Result;
-use neli::program::{Access, ReadRecord, clock, topics};
+use neli_kafka::{Access, ReadRecord, clock, topics};
 use neli_proto::journal::Journal;
 use neli_proto::leadership::{Leader, ReadAt};
 use neli_proto::listener::FIRST_SPAN;

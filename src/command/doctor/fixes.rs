@@ -1,6 +1,6 @@
 //! Commands that fix a finding, for a shell with Kafka's own tools.
 
-use neli::program::{Client, NewTopic};
+use neli_kafka::{Client, NewTopic};
 
 /// The user and the address that these commands need.
 pub(super) struct Fixes {
@@ -81,7 +81,7 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use neli::program::{Brokers, Properties};
+    use neli_kafka::{Brokers, Properties};
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use neli::program::embedded::BrokerFinder;
-use neli::program::{Access, Brokers, Examination, Layer, MemberTimings, NotAnswered, SESSION_TIMEOUT, Unreachable};
+use neli_kafka::embedded::BrokerFinder;
+use neli_kafka::{Access, Brokers, Examination, Layer, MemberTimings, NotAnswered, SESSION_TIMEOUT, Unreachable};
 use neli_proto::broker_death;
 use neli_proto::candidate::{Elector, Patience, Timings};
 
@@ -285,7 +285,7 @@ fn group_session(own: Duration, sessions: &Sessions, refused: Refused, findings:
 
 #[cfg(test)]
 mod tests {
-    use neli::program::{Client, Properties};
+    use neli_kafka::{Client, Properties};
     use neli_proto::candidate::Durations;
 
     use super::*;

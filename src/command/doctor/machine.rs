@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io;
 
-use neli::program::alarm::Alarm;
+use neli_kafka::alarm::Alarm;
 use nix::unistd::{self, Pid};
 use tokio::runtime::Builder;
 

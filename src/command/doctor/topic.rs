@@ -1,6 +1,6 @@
 //! Checks a topic: whether it exists or could be created, which rights this user has to it, and whether it is suitable for elections.
 
-use neli::program::{
+use neli_kafka::{
     Elections, Examination, FactsSettings, NewTopic, PartitionSeen, Rights, TopicExamination, TopicSeen,
     facts_to_create, journal_to_create,
 };

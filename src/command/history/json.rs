@@ -1,6 +1,6 @@
 //! `history --json`: one line per term and one per finding, as docs/json.md describes them.
 
-use neli::program::ElectionId;
+use neli_kafka::ElectionId;
 use neli_proto::leadership::ReadAt;
 use neli_proto::observer::{Finding, Found};
 use neli_proto::time::millis;

@@ -4,7 +4,7 @@ use std::cell::LazyCell;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use neli::program::{Source, clock, runs_on_this_machine};
+use neli_kafka::{Source, clock, runs_on_this_machine};
 use neli_proto::leadership::Leadership;
 use neli_proto::observer::Observer;
 use neli_proto::time::Time;

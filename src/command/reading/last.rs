@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use neli::program::{Access, Elections, ReadRecord, clock};
+use neli_kafka::{Access, Elections, ReadRecord, clock};
 use neli_proto::journal::Origin;
 use neli_proto::leadership::ReadAt;
 use neli_proto::record::Offset;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use neli::program::{ElectionId, Key, ReadRecord};
+use neli_kafka::{ElectionId, Key, ReadRecord};
 use neli_proto::process_hello::ProcessHello;
 
 use super::key_of_election;

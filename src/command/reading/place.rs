@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use neli::program::{Access, ElectionId, Elections, Key, clock};
+use neli_kafka::{Access, ElectionId, Elections, Key, clock};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::GroupHellos;

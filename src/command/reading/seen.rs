@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use anyhow::Result;
-use neli::program::{ElectionId, Key, ReadRecord, Source, clock};
+use neli_kafka::{ElectionId, Key, ReadRecord, Source, clock};
 use neli_proto::journal::{Journal, View};
 use neli_proto::leadership::ReadAt;
 use neli_proto::listener::FIRST_SPAN;

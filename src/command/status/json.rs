@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use neli::program::ElectionId;
+use neli_kafka::ElectionId;
 use neli_proto::journal::EarlierJob;
 use neli_proto::leadership::{AgeBy, Leader, Leadership, ReadAt};
 use neli_proto::observer::{KnownCandidate, Standby};

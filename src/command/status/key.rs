@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::fact::{Fact, Outcome, UNREADABLE};
 use serde::Serialize;
 

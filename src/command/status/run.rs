@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use jiff::tz::TimeZone;
-use neli::program::{Access, ElectionId, TopicExistence, clock, has_topic};
+use neli_kafka::{Access, ElectionId, TopicExistence, clock, has_topic};
 use neli_proto::fact::{Account, Fact, Outcome, Place, Runs, may_have_facts, record_key};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::record::Offset;

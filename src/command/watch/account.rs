@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli::program::ElectionId;
+use neli_kafka::ElectionId;
 use neli_proto::journal::{Journal, Verdict};
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::listener::silence;

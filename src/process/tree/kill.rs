@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use neli::program::clock;
+use neli_kafka::clock;
 use neli_proto::guard::{KillMethod, KillRound, Named};
 use neli_proto::time::Time;
 use nix::libc::{ESRCH, SIGKILL};
@@ -238,7 +238,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use neli::program::clock;
+    use neli_kafka::clock;
     use neli_proto::guard::Killing;
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 

@@ -58,7 +58,7 @@ mod tests {
     use std::process::{Child, Command};
 
     use harness::wait;
-    use neli::program::clock;
+    use neli_kafka::clock;
     use neli_proto::guard::KillMethod;
 
     use super::*;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use neli::program::ElectionId;
+use neli_kafka::ElectionId;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The same relay as a program that stands for election itself, with the library `neli` (the crate `neli-election`). It runs on each
+//! The same relay as a program that stands for election itself, with the library `neli-election`. It runs on each
 //! machine, and one of them relays.
 //!
 //! It is configured by environment variables: `OUTBOX_DATABASE`, `OUTBOX_BROKERS` and `OUTBOX_TOPIC` as for the other program,
@@ -13,7 +13,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use neli::{Election, Lease};
+use neli_election::{Election, Lease};
 use outbox::{Options, relay, variable};
 use tokio::signal::unix::{SignalKind, signal};
 

@@ -1,0 +1,394 @@
+//! The description of a candidate before it joins its election.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use neli_kafka::{Elections, SessionSettings, clock, names, random, reason, shown_duration};
+use neli_proto::candidate::Identity;
+use neli_proto::listener::FIRST_SPAN;
+use neli_proto::node;
+use neli_proto::record::{Body, MemberId};
+use neli_proto::restart::RestartPolicy;
+use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
+use neli_proto::timings::{self, Patience, Timings};
+use tokio::runtime::Handle;
+
+use crate::builder::place::PlaceOptions;
+use crate::builder::times::TimeOptions;
+use crate::driver::{self, BeforeRelease, Callback};
+use crate::embedded_broker::EmbeddedBroker;
+use crate::error::Error;
+use crate::handle::Election;
+use crate::lease::Lease;
+use crate::reason::Reason;
+use crate::task_guard::STOP;
+use crate::warnings::OnWarning;
+
+pub(crate) mod place;
+mod times;
+
+/// Which candidate claims a vacant lead first. This is about precedence only: the journal decides which candidate leads.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli_election::EmbeddedBroker::start()?;
+/// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+/// # let builder = neli_election::Election::builder("billing").embedded(&broker);
+/// let election = builder.elector(neli_election::Elector::Log).join().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Elector {
+    /// The candidate that Kafka's consumer group has chosen is first. Each candidate needs the right READ on the group.
+    Group,
+    /// The candidate whose claim is appended first. It is faster at a start and after a death, and needs no right on a group.
+    Log,
+}
+
+/// A candidate, before it joins its election: see [`Election::builder`](crate::Election::builder).
+///
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli_election::EmbeddedBroker::start()?;
+/// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+/// # let builder = neli_election::Election::builder("billing").embedded(&broker);
+/// let builder = builder
+///     .topic("elections")
+///     .create_topic(true)
+///     .property("client.id", "billing")
+///     .name("10.0.0.7:8080")
+///     .elector(neli_election::Elector::Group)
+///     .patience(Some(Duration::from_secs(1)))
+///     .lease(Duration::from_secs(10))
+///     .heartbeat_interval(Duration::from_secs(1))
+///     .margin(Duration::from_secs(1))
+///     .fence_warning(Duration::from_secs(2))
+///     .stop_timeout(Duration::from_secs(5))
+///     .before_release(Duration::from_secs(2), |lease, reason| async move {
+///         println!("about to release term {}: {reason}", lease.token());
+///     });
+/// let election = builder.join().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+#[must_use = "it joins nothing before join"]
+pub struct Builder {
+    place: PlaceOptions,
+    times: TimeOptions,
+    create_topic: bool,
+    elector: Elector,
+    patience: Option<Patience>,
+    name: Option<String>,
+    stop_timeout: Duration,
+    before_release: Option<BeforeRelease>,
+    on_warning: Option<OnWarning>,
+}
+
+impl Election {
+    /// A candidate for the election of this name, the same on every machine.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli_election::Election::builder("billing").embedded(&broker);
+    /// let election = builder.join().await?;
+    /// let mut lead = election.lead().await?;
+    /// lead.run(|lease| async move { println!("leading in term {}", lease.token()) }).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn builder(group: impl Into<String>) -> Builder {
+        Builder::new(group.into())
+    }
+}
+
+impl Builder {
+    pub(crate) fn new(group: String) -> Self {
+        Self {
+            place: PlaceOptions::new(group),
+            times: TimeOptions::default(),
+            create_topic: true,
+            elector: Elector::Group,
+            patience: None,
+            name: None,
+            stop_timeout: Duration::from_secs(8),
+            before_release: None,
+            on_warning: None,
+        }
+    }
+
+    /// Kafka's bootstrap servers: `HOST:PORT,..`. Required, unless there is an [embedded](Self::embedded) broker.
+    pub fn brokers(mut self, brokers: impl Into<String>) -> Self {
+        self.place.brokers = Some(brokers.into());
+        self
+    }
+
+    /// A broker in this process, for tests and trials, in place of Kafka.
+    pub fn embedded(mut self, broker: &EmbeddedBroker) -> Self {
+        self.place.embedded = Some(broker.clone());
+        self
+    }
+
+    /// The topic that holds the election's journal; `<group>.neli` unless it is given. Several elections may share one.
+    pub fn topic(mut self, topic: impl Into<String>) -> Self {
+        self.place.topic = Some(topic.into());
+        self
+    }
+
+    /// Whether [`join`](Self::join) creates the topic if it is missing; true unless it is given.
+    pub const fn create_topic(mut self, create: bool) -> Self {
+        self.create_topic = create;
+        self
+    }
+
+    /// A property of librdkafka, for TLS and logins for example. If a property is given twice, the last value counts. [`join`](Self::join)
+    /// refuses properties that the protocol sets itself.
+    pub fn property(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.place.properties.push((key.into(), value.into()));
+        self
+    }
+
+    /// The name of this candidate, up to 255 bytes; `<host>:<process id>` unless it is given. Other processes read it in the journal: if it
+    /// is an address, they can route requests to it.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Which candidate claims a vacant lead first; [`Elector::Group`] unless it is given.
+    pub const fn elector(mut self, elector: Elector) -> Self {
+        self.elector = elector;
+        self
+    }
+
+    /// With [`Elector::Group`], how long a candidate waits for the candidate that the group has chosen before it claims itself: 500 ms
+    /// unless it is given; `None` means for ever.
+    pub const fn patience(mut self, patience: Option<Duration>) -> Self {
+        self.patience = Some(match patience {
+            Some(patience) => Patience::For(patience),
+            None => Patience::Never,
+        });
+        self
+    }
+
+    /// How long a leader may act while Kafka does not acknowledge its heartbeats, and how long the other candidates wait after a leader has
+    /// died: 300 ms to 60 s, in whole milliseconds; 20 s unless it is given.
+    pub const fn lease(mut self, lease: Duration) -> Self {
+        self.times.lease = lease;
+        self
+    }
+
+    /// The time from one heartbeat to the next: 10 ms to a third of the lease; a fifth of it, and at most 1 s, unless it is given.
+    pub const fn heartbeat_interval(mut self, interval: Duration) -> Self {
+        self.times.heartbeat_interval = Some(interval);
+        self
+    }
+
+    /// How long before its end the lease is over for this process: an effect that is in flight then has this time to arrive before another
+    /// candidate leads. At least 20 ms; a tenth of the lease unless it is given.
+    pub const fn margin(mut self, margin: Duration) -> Self {
+        self.times.margin = Some(margin);
+        self
+    }
+
+    /// How long before its deadline a leader gives up the lead if its heartbeats don't come back: up to half of the lease; with zero it
+    /// does not give it up before the deadline. A quarter of the lease, and at most 2.5 s, unless it is given.
+    pub const fn fence_warning(mut self, warning: Duration) -> Self {
+        self.times.fence_warning = Some(warning);
+        self
+    }
+
+    /// How long a task may continue when its lead must be given up, before it is dropped: 0 to 365 days; 8 s unless it is given. With zero
+    /// it is dropped at once.
+    /// [`before_release`](Self::before_release) has its own time after that.
+    pub const fn stop_timeout(mut self, timeout: Duration) -> Self {
+        self.stop_timeout = timeout;
+        self
+    }
+
+    /// A callback that is awaited before each release: after the last task under the lead has ended or was dropped, while the lease is
+    /// still valid, and for `limit` at most, however much of the stop timeout the tasks took. When the limit or the lease is over, its
+    /// future is dropped. If the lease was lost, nothing is released, and the callback is not called.
+    ///
+    /// The callback is called in a task of its own, in the runtime that [`join`](Self::join) was called in; if that has ended, it is not
+    /// called. The lead is released nevertheless then, and also if the callback panics or is dropped. An
+    /// [`Event::Warning`](crate::Event::Warning) reports each of these.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli_election::Election::builder("billing").embedded(&broker);
+    /// let builder = builder.before_release(Duration::from_secs(2), |lease, reason| async move {
+    ///     println!("flushing what term {} has written: {reason}", lease.token());
+    /// });
+    /// let election = builder.join().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn before_release<F>(
+        mut self,
+        limit: Duration,
+        callback: impl Fn(Lease, Reason) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let callback: Callback = Arc::new(move |lease, reason| Box::pin(callback(lease, reason)));
+        self.before_release = Some(BeforeRelease { limit, callback });
+        self
+    }
+
+    /// A callback for each [`Event::Warning`](crate::Event::Warning), from the call of [`join`](Self::join) on: also while `join` waits because
+    /// no broker answers, for example, when there is no candidate yet whose [`events`](crate::Election::events) could be read. A warning about
+    /// all [roles](Self::roles) of the process is passed once, and one about a single role of many begins with its name.
+    ///
+    /// The callback is called in a task of its own, in the runtime that `join` was called in. Without a callback each warning is a line on
+    /// stderr.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli_election::Election::builder("billing").embedded(&broker);
+    /// let election = builder.on_warning(|message| eprintln!("billing: {message}")).join().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn on_warning(mut self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_warning = Some(Arc::new(callback));
+        self
+    }
+
+    /// Joins the election, and waits until this candidate has read the journal and stands for election. While Kafka does not answer, it
+    /// waits, and passes the reason to [`on_warning`](Self::on_warning), or writes it to stderr.
+    ///
+    /// # Errors
+    ///
+    /// An option is missing or wrong, or Kafka refuses this candidate: the error says what would be right. Or there is no tokio runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it has ended, the candidate does not stand for election, and leaves it in the background.
+    pub async fn join(self) -> Result<Election, Error> {
+        let mut shared = driver::start(self.settings()?)?;
+        let only = shared.pop().ok_or_else(|| Error::System("an election without a role".to_owned()))?;
+        let election = Election::joining(only);
+        election.stands().await?;
+        Ok(election)
+    }
+
+    /// The settings with which it joins an election without roles.
+    pub(crate) fn settings(self) -> Result<driver::Settings, Error> {
+        let runtime = Handle::try_current()
+            .map_err(|_| Error::System("join must be called within a tokio runtime".to_owned()))?;
+        let elector = self.precedence()?;
+        let timings = self.times.validate(elector)?;
+        let place = self.place.validate()?;
+        if self.stop_timeout > LONGEST {
+            return Err(Error::option("stop_timeout", shown_duration(self.stop_timeout), "must be 0 to 365d"));
+        }
+        let release_takes = self.before_release.as_ref().map_or(Duration::ZERO, |last| last.limit);
+        if self.before_release.is_some() && !(Duration::from_millis(1)..=LONGEST).contains(&release_takes) {
+            let limit = shown_duration(release_takes);
+            return Err(Error::option("before_release", limit, "its limit must be 1ms to 365d"));
+        }
+        let no_randomness = |error| Error::System(format!("no randomness: {}", reason(&error)));
+        let member = MemberId::from_random(u128::from_le_bytes(random::bytes().map_err(no_randomness)?));
+        let session = SessionSettings {
+            elections: Elections::from(&place.election),
+            create_topic: self.create_topic,
+            timeout: timings.lease(),
+        };
+        let identity = Identity { member, name: self.candidates_name()?.into(), hello: hello(self.elector) };
+        let node = node_settings(identity, timings, self.stop_timeout + release_takes, self.create_topic);
+        let (access, stop_timeout) = (place.access, self.stop_timeout);
+        let (many, has_roles, before_release, on_warning) = (None, false, self.before_release, self.on_warning);
+        Ok(driver::Settings {
+            access,
+            session,
+            node,
+            many,
+            has_roles,
+            stop_timeout,
+            before_release,
+            on_warning,
+            runtime,
+        })
+    }
+
+    fn precedence(&self) -> Result<timings::Elector, Error> {
+        Ok(match (self.elector, self.patience) {
+            (Elector::Group, None) => timings::Elector::Group(Patience::For(Duration::from_millis(500))),
+            (Elector::Group, Some(Patience::For(patience))) if patience > LONGEST => {
+                return Err(Error::option("patience", shown_duration(patience), "must be 0 to 365d, or none"));
+            }
+            (Elector::Group, Some(patience)) => timings::Elector::Group(patience),
+            (Elector::Log, None) => timings::Elector::Log,
+            (Elector::Log, Some(_)) => {
+                return Err(Error::option("patience", "", "has no meaning with the elector Log"));
+            }
+        })
+    }
+
+    fn candidates_name(&self) -> Result<String, Error> {
+        let Some(name) = &self.name else { return Ok(names::of_process()) };
+        names::validate(name, names::LONGEST_NAME).map_err(|error| Error::option("name", name, error.to_string()))?;
+        Ok(name.clone())
+    }
+}
+
+/// The longest value of durations that the protocol does not limit: a year, so that no sum of them overflows.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+fn hello(elector: Elector) -> Body {
+    let elector = match elector {
+        Elector::Group => "group",
+        Elector::Log => "log",
+    };
+    Body::Hello {
+        host: names::host().map(Into::into),
+        pid: Some(std::process::id()),
+        version: Some(concat!("neli ", env!("CARGO_PKG_VERSION")).into()),
+        elector: Some(elector.into()),
+        group_member: None,
+        group_refuses: None,
+        priority: 0,
+        overlap_ms: None,
+        waits_ms: None,
+        joined: None,
+        leaves: false,
+    }
+}
+
+fn node_settings(identity: Identity, timings: Timings, stop_timeout: Duration, create_topic: bool) -> node::Settings {
+    let stop = StopPolicy { signal: Some(STOP), timeout: stop_timeout };
+    node::Settings {
+        identity,
+        timings,
+        job: Policy {
+            settle: Duration::ZERO,
+            stop,
+            restart: RestartPolicy::NEVER,
+            on_loss: OnLoss::Standby,
+            health: None,
+        },
+        hooks: Vec::new(),
+        accepts_remade_topic: create_topic,
+        once: None,
+        started: clock::now(),
+        wait: None,
+        first_span: FIRST_SPAN,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,299 @@
+//! The thread of a process's elections. It passes events to each election's node and performs the node's actions, as the main loop of
+//! `neli-run` does. It also is the guard of the tasks under their leads.
+//!
+//! It is a thread and not a task of the user's runtime: a runtime whose threads are all busy would send no heartbeat
+//! and notice no deadline. It waits on `CLOCK_BOOTTIME`, and holds no lock while it waits.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use neli_kafka::{Nodes, Session, SessionEvent, SessionSettings, clock, reason};
+use neli_proto::many_roles::{self, ManyRoles};
+use neli_proto::node;
+use neli_proto::record::{Offset, Why};
+use neli_proto::reminder::{Reminder, Reminders};
+use neli_proto::time::Time;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+
+use crate::command::{Command, Commands};
+use crate::error::Error;
+use crate::event::Event;
+use crate::lease::Lease;
+use crate::reason::Reason;
+use crate::state::Shared;
+use crate::waiter::Waiter;
+use crate::warnings::{self, OnWarning, Warnings};
+use role::Role;
+
+mod kafka;
+mod last_call;
+mod perform;
+mod role;
+
+/// How many events of the session are handled at a time. After them come commands and timeouts.
+const EVENTS_TOGETHER: usize = 1024;
+/// How long the thread waits at its end for its member to leave the group. A leave takes half of that at most.
+const LEAVING_TAKES: Duration = Duration::from_secs(1);
+
+/// The callback that is awaited before a lead is released.
+#[derive(Clone)]
+pub(crate) struct BeforeRelease {
+    /// How long it may take.
+    pub(crate) limit: Duration,
+    pub(crate) callback: Callback,
+}
+
+pub(crate) type Callback = Arc<dyn Fn(Lease, Reason) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// The settings of the thread.
+pub(crate) struct Settings {
+    pub(crate) access: neli_kafka::Access,
+    pub(crate) session: SessionSettings,
+    /// The settings of each node.
+    pub(crate) node: node::Settings,
+    /// Present if there are many roles.
+    pub(crate) many: Option<many_roles::Settings>,
+    /// Whether the elections are those of roles, of which there may be only one.
+    pub(crate) has_roles: bool,
+    /// How long tasks may continue when the lead must be given up. The callback before the release has its own time after that, and the
+    /// node's stop timeout is the sum.
+    pub(crate) stop_timeout: Duration,
+    pub(crate) before_release: Option<BeforeRelease>,
+    pub(crate) on_warning: Option<OnWarning>,
+    /// The runtime in which these callbacks run.
+    pub(crate) runtime: Handle,
+}
+
+/// Starts the thread. Returns the state that is shared with the handles, for each role.
+pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
+    let cannot = |error: io::Error| Error::System(format!("the election can't be started: {}", reason(&error)));
+    let Settings { access, session, node, many, has_roles, stop_timeout, before_release, on_warning, runtime } =
+        settings;
+    let warnings = Warnings::start(&runtime, on_warning.unwrap_or_else(|| Arc::new(warnings::to_stderr)));
+    let (command_sender, commands) = mpsc::unbounded_channel();
+    let (mut roles, mut shared) = (Vec::new(), Vec::new());
+    for (at, number) in session.elections.roles.clone().enumerate() {
+        let election = session.elections.election(number, 1);
+        let (mut role, states, events) = Role::new(&node, &session.elections, election, has_roles)?;
+        role.warnings = warnings.clone();
+        roles.push(role);
+        shared.push(Shared { commands: Commands::new(at, command_sender.clone()), state: states, events });
+    }
+    let driver = Driver {
+        standing: roles.len(),
+        nodes: Nodes::new(roles, Session::start(access, session)?, many.map(ManyRoles::new)),
+        lease: node.timings.lease(),
+        stop_timeout,
+        before_release,
+        runtime,
+        command_sender,
+        commands,
+        ended: Vec::new(),
+        group: Reminder::default(),
+        refused_appends: Reminders::default(),
+    };
+    let waiter = Waiter::new().map_err(cannot)?;
+    let thread = thread::Builder::new().name("neli-election".to_owned());
+    thread.spawn(move || driver.run(waiter)).map_err(cannot)?;
+    Ok(shared)
+}
+
+/// A process's elections, in their thread.
+struct Driver {
+    nodes: Nodes<Role>,
+    lease: Duration,
+    stop_timeout: Duration,
+    before_release: Option<BeforeRelease>,
+    runtime: Handle,
+    command_sender: UnboundedSender<(usize, Command)>,
+    commands: UnboundedReceiver<(usize, Command)>,
+    /// The number of elections in which the process stands.
+    standing: usize,
+    /// The elections whose end was not reported to users yet.
+    ended: Vec<usize>,
+    /// The group does not take this process's member.
+    group: Reminder,
+    /// Appends that Kafka refuses, by Kafka's reasons.
+    refused_appends: Reminders,
+}
+
+/// The cause of a wake-up of the loop.
+enum Input {
+    Command(usize, Command),
+    Kafka,
+}
+
+impl Driver {
+    fn run(mut self, mut waiter: Waiter) {
+        loop {
+            self.perform();
+            if self.standing == 0 {
+                return self.leave(&mut waiter);
+            }
+            self.tell_ends();
+            let reminders = [self.group.poll_timeout(), self.refused_appends.poll_timeout()];
+            let due = reminders.into_iter().chain([self.nodes.poll_timeout()]).flatten().min();
+            match self.wait(&mut waiter, due) {
+                Some(Input::Command(at, command)) => self.handle_command(at, command),
+                Some(Input::Kafka) => self.handle_session_events(),
+                None => {}
+            }
+            self.handle_timeouts();
+        }
+    }
+
+    fn wait(&mut self, waiter: &mut Waiter, due: Option<Time>) -> Option<Input> {
+        let (commands, session) = (&mut self.commands, &mut self.nodes.session);
+        waiter.wait(due, async {
+            tokio::select! {
+                biased;
+                Some((at, command)) = commands.recv() => Input::Command(at, command),
+                () = session.wait() => Input::Kafka,
+            }
+        })
+    }
+
+    fn handle_timeouts(&mut self) {
+        let now = clock::now();
+        for at in self.nodes.due(now) {
+            self.let_time_pass(at, now);
+        }
+        self.nodes.handle_timeout_of_many(now);
+        if let Some((error, _)) = self.group.poll(now) {
+            self.warn(&format!("{error}; until the group takes this candidate, it goes on without precedence"));
+        }
+        while let Some((error, _)) = self.refused_appends.poll(now) {
+            self.warn_of_append(&error);
+        }
+    }
+
+    /// Performs what is due for an election. The tasks' deadline comes first.
+    fn let_time_pass(&mut self, at: usize, now: Time) {
+        self.let_lease_end(at, now);
+        self.nodes.roles[at].drop_tasks_if_due(now);
+        self.nodes.roles[at].warn_if_due(now);
+        self.nodes.let_time_pass(now, at);
+        if let Some(term) = self.nodes.roles[at].term_that_nobody_took(now) {
+            if !self.nodes.roles[at].lead_ends() {
+                self.nodes.roles[at].report_warning(
+                    "nobody took the lead within a lease, so it is given up: one of lead, serve and background must be awaited for as \
+                     long as this candidate stands for election",
+                );
+            }
+            self.give_up(at, term);
+        }
+    }
+
+    /// Ends the lead if its lease is over by now.
+    fn let_lease_end(&mut self, at: usize, now: Time) {
+        self.nodes.roles[at].guard.handle_timeout(now);
+        self.perform_effects(at);
+    }
+
+    fn handle_command(&mut self, at: usize, command: Command) {
+        match command {
+            Command::CallbackUnfinished(why) => self.nodes.roles[at].tell_unfinished(why),
+            Command::Idle { term } => {
+                if self.nodes.roles[at].holds(term) {
+                    self.end_if_idle(at);
+                }
+            }
+            Command::Leave => {
+                let why = if self.nodes.has_many_roles() { Why::Left } else { Why::Departed };
+                self.stand_down(at, why, true);
+            }
+            Command::LeaveWithAll => self.stand_down(at, Why::Departed, true),
+            Command::Resign { term } => self.give_up(at, term),
+        }
+    }
+
+    /// Events that arrived together are handled together, but commands and the guard don't wait for long.
+    fn handle_session_events(&mut self) {
+        for _ in 0..EVENTS_TOGETHER {
+            let Some(event) = self.nodes.session.poll() else { break };
+            self.perform();
+            self.handle_session_event(event);
+        }
+    }
+
+    /// Gives up a lead because the program does not want it, or has not taken it.
+    fn give_up(&mut self, at: usize, term: Offset) {
+        // A task may see the end of the lease before this thread does, and drop the lead. That is no resignation, after which this
+        // candidate would claim nothing for two leases.
+        self.let_lease_end(at, clock::now());
+        if self.nodes.roles[at].holds(term) && !self.nodes.roles[at].lead_ends() {
+            // After a resignation other processes that share the roles would hand this one over again at once, and it may not do its work here.
+            let why = if self.nodes.has_many_roles() { Why::Unhealthy } else { Why::Resigned };
+            self.stand_down(at, why, false);
+        }
+    }
+
+    fn stand_down(&mut self, at: usize, why: Why, leaving: bool) {
+        self.nodes.tell(clock::now(), at, node::Event::StandDown { why, leaving });
+    }
+
+    /// Reports a warning to the subscribers of each election's events, and once to the callback.
+    fn warn(&mut self, message: &str) {
+        self.nodes.roles.iter().take(1).for_each(|role| role.warnings.send(message));
+        self.nodes.roles.iter().for_each(|role| role.pass_on(Event::warning(message)));
+    }
+
+    // ---- the end ------------------------------------------------------------------------------------------------------
+
+    /// The process no longer stands in this election.
+    fn end(&mut self, at: usize, error: Error) {
+        if self.nodes.roles[at].ending.is_none() {
+            self.nodes.roles[at].ending = Some(error);
+            self.standing -= 1;
+            self.ended.push(at);
+            // While the process stands for other roles, records still come. The node of a task that blocked must not claim again.
+            self.nodes.tell_ended(clock::now(), at, node::Event::Exiting);
+        }
+    }
+
+    fn tell_ends(&mut self) {
+        for at in self.ended.drain(..) {
+            self.nodes.roles[at].tell_end();
+        }
+    }
+
+    /// Leaves the group and waits for that. If the process ended before, the other members' next rebalance would wait for the session timeout.
+    fn leave(&mut self, waiter: &mut Waiter) {
+        self.nodes.session.stop_reading();
+        let now = clock::now();
+        self.nodes.leave_group_for_good(now);
+        self.nodes.say_last_hello();
+        self.handle_last_session_events();
+        let left_by = now + LEAVING_TAKES;
+        loop {
+            let left_by = (self.nodes.session.is_leaving_group() && clock::now() < left_by).then_some(left_by);
+            let waits = [left_by, self.nodes.session.awaits_last_hello_until()];
+            let Some(until) = waits.into_iter().flatten().min() else { break };
+            self.wait(waiter, Some(until));
+            self.handle_last_session_events();
+        }
+        self.tell_ends();
+    }
+
+    /// Events no longer matter, except that the last hello can't be sent.
+    fn handle_last_session_events(&mut self) {
+        for _ in 0..EVENTS_TOGETHER {
+            let Some(event) = self.nodes.session.poll() else { return };
+            if let SessionEvent::AppendRefused { error } = event {
+                self.warn_of_append(&error);
+            }
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // The tasks must also end if this thread panics.
+        self.nodes.roles.iter().for_each(|role| role.end_lead(Reason::Expired));
+    }
+}

@@ -1,0 +1,175 @@
+//! Performs the actions of the nodes, and those of the guards of the tasks.
+
+use std::mem;
+use std::sync::Arc;
+
+use neli_kafka::{Unperformed, clock};
+use neli_proto::guard::{Answer, Order};
+use neli_proto::node::{Action, Event as NodeEvent};
+use neli_proto::note::{Note, Refusal};
+use neli_proto::record::Offset;
+use neli_proto::time::Time;
+
+use super::Driver;
+use super::last_call::LastCall;
+use super::role::Held;
+use crate::command::Commands;
+use crate::event::Event;
+use crate::lease::{Lease, Tenure};
+use crate::reason::Reason;
+use crate::task_guard::Effect;
+
+impl Driver {
+    /// Performs the actions of the nodes that had an event, until there are no more.
+    pub(super) fn perform(&mut self) {
+        loop {
+            self.pass_on_notes();
+            let Some(at) = self.nodes.next_touched() else { return };
+            self.perform_effects(at);
+            while let Some(action) = self.nodes.poll_action(at) {
+                self.perform_one(at, action);
+            }
+            self.nodes.note_lead(at);
+            let role = &self.nodes.roles[at];
+            role.publish(self.nodes.may_claim());
+            let timeout = role.poll_timeout();
+            self.nodes.set_timeout(at, timeout);
+        }
+    }
+
+    fn perform_one(&mut self, at: usize, action: Action) {
+        let now = clock::now();
+        match action {
+            Action::Exit(ending) => {
+                let error = self.nodes.roles[at].error_of(ending);
+                self.end(at, error);
+            }
+            Action::Identify
+            | Action::JoinGroup
+            | Action::LeaveGroup { .. }
+            | Action::LookForEnd
+            | Action::ReadAnew
+            | Action::ReadFrom(_)
+            | Action::RenewProducer
+            | Action::Send { .. } => match self.nodes.perform(now, at, &action) {
+                // The node was told that the record is not delivered.
+                Ok(()) | Err(Unperformed::Append(_)) => {}
+                Err(Unperformed::Client(error)) => {
+                    self.nodes.tell_all(&NodeEvent::Refused { error: error.to_string().into() });
+                }
+            },
+            Action::Note(note) => self.handle_note(at, note),
+            Action::Order(order) => {
+                if let Order::Stop { kill_at, .. } = order {
+                    self.begin_stop(at, kill_at);
+                }
+                self.nodes.roles[at].guard.obey(now, order);
+                self.perform_effects(at);
+            }
+            // The node asks for it only when no task is alive.
+            Action::RenewGuard => self.nodes.roles[at].guard.renew(),
+            // The guard is in this thread and answers each order: it is never taken for dead. There are no hooks and no key, there is
+            // no terminal, and nothing suspends the node.
+            Action::AppendFact { .. }
+            | Action::DieOf { .. }
+            | Action::KillGuard
+            | Action::KillHook { .. }
+            | Action::KillOrphans
+            | Action::LookAtForeground
+            | Action::ReadFacts { .. }
+            | Action::RunHook(_)
+            | Action::StartGuard
+            | Action::Suspend => {}
+        }
+    }
+
+    /// Tells the tasks under the lead why it ends, before the guard gets the order to stop them. With a callback before the release they are
+    /// dropped at the stop timeout, and the callback follows; else the guard drops them at `kill_at`.
+    fn begin_stop(&mut self, at: usize, kill_at: Time) {
+        let role = &mut self.nodes.roles[at];
+        let Some(why) = role.node.stops_for() else { return };
+        let Some(held) = role.held.as_mut().filter(|held| held.tenure.ends().is_none()) else { return };
+        held.tenure.stop(Reason::of(why));
+        held.drop_at = self.before_release.is_some().then(|| kill_at.min(clock::now() + self.stop_timeout));
+    }
+
+    fn handle_note(&mut self, at: usize, note: Note) {
+        let role = &mut self.nodes.roles[at];
+        if let Some(event) = Event::of(&note) {
+            role.tell(event);
+        }
+        if let Note::Refused(refusal) = note {
+            // The node stops the tasks in order before it ends.
+            role.refusal = match refusal {
+                Refusal::Said(error) => error.into(),
+                Refusal::TopicRemade => {
+                    "the topic was deleted and made again, and the new one is not accepted if create_topic is false"
+                        .to_owned()
+                }
+            };
+        } else if let Note::Ended { .. } = note {
+            role.is_election_over = true;
+        }
+    }
+
+    /// Performs an action of a role's guard.
+    pub(super) fn perform_effects(&mut self, at: usize) {
+        while let Some(effect) = self.nodes.roles[at].guard.poll_effect() {
+            match effect {
+                Effect::Answer(answer) => self.answer(at, answer),
+                Effect::Begin { term, until } => self.begin(at, term, until),
+                Effect::End => {
+                    self.nodes.roles[at].end_lead(Reason::Expired);
+                    self.nodes.roles[at].abort_last();
+                    self.end_if_idle(at);
+                }
+                Effect::Extend { until } => self.nodes.roles[at].held.iter().for_each(|held| held.tenure.extend(until)),
+                Effect::Stop => self.end_if_idle(at),
+            }
+        }
+    }
+
+    fn answer(&mut self, at: usize, answer: Answer) {
+        self.nodes.tell(clock::now(), at, NodeEvent::Guard(answer));
+    }
+
+    /// Begins a lead, and offers it to the program.
+    fn begin(&mut self, at: usize, term: Offset, until: Time) {
+        let commands = Commands::new(at, self.command_sender.clone());
+        let role = &mut self.nodes.roles[at];
+        let tenure = Arc::new(Tenure::new(term, until, role.label.clone(), commands));
+        let untaken_until = Some(clock::now() + self.lease);
+        role.held = Some(Held {
+            tenure,
+            untaken_until,
+            drop_at: None,
+            last: None,
+            is_last_begun: self.before_release.is_none(),
+        });
+        role.tell(Event::Acquired { term });
+    }
+
+    /// If the end of the lead has begun and no task runs: begins the callback before the release, or tells the guard that nothing is left.
+    pub(super) fn end_if_idle(&mut self, at: usize) {
+        let held = self.nodes.roles[at].held.as_ref();
+        let Some(nothing) = held.and_then(|held| held.tenure.no_task()) else { return };
+        self.nodes.touch(at);
+        let role = &mut self.nodes.roles[at];
+        let Some(held) = &mut role.held else { return };
+        if !mem::replace(&mut held.is_last_begun, true)
+            && let (Some(last), Ok(task)) = (&self.before_release, held.tenure.begin_last())
+        {
+            let reason = held.tenure.ends().unwrap_or(Reason::Resigned);
+            let (lease, callback) = (Lease::new(Arc::clone(&held.tenure)), Arc::clone(&last.callback));
+            held.drop_at = Some(clock::now() + last.limit);
+            // The callback is called in the runtime as well: it may spawn, block or panic, and this thread sends the heartbeats.
+            let commands = Commands::new(at, self.command_sender.clone());
+            let call = async move { lease.run_last(async { callback(lease.clone(), reason).await }).await };
+            held.last = Some(LastCall::spawn(&self.runtime, task, commands, call));
+            return;
+        }
+        held.tenure.end(Reason::Resigned);
+        role.held = None;
+        role.guard.ended(clock::now(), &nothing);
+    }
+}

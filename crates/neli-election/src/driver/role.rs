@@ -1,0 +1,317 @@
+//! The thread's state for one election.
+
+use std::sync::Arc;
+
+use neli_kafka::{ElectionId, Elections, HasNode, clock, reason, undecodable};
+use neli_proto::candidate;
+use neli_proto::node::{self, Node, Status};
+use neli_proto::record::Offset;
+use neli_proto::reminder::Reminder;
+use neli_proto::supervisor::Ending;
+use neli_proto::time::Time;
+use tokio::sync::{broadcast, watch};
+
+use super::last_call::LastCall;
+use crate::command::Unfinished;
+use crate::error::Error;
+use crate::event::{Event, Leader};
+use crate::lease::Tenure;
+use crate::reason::Reason;
+use crate::state::State;
+use crate::task_guard::TaskGuard;
+use crate::warnings::Warnings;
+use crate::wording;
+
+/// How many events are kept for each subscriber.
+const EVENT_CAPACITY: usize = 256;
+/// The same for each of many elections.
+const EVENT_CAPACITY_OF_MANY: usize = 32;
+
+/// One election.
+pub(super) struct Role {
+    pub(super) election: ElectionId,
+    /// The role's label, unless the election has no roles.
+    pub(super) label: Option<Arc<str>>,
+    pub(super) node: Node,
+    pub(super) guard: TaskGuard,
+    state: watch::Sender<State>,
+    /// For the subscribers of its events; none once the process no longer stands in the election.
+    events: Option<broadcast::Sender<Event>>,
+    /// The term whose beginning was reported to users and whose end was not.
+    current_term: Option<Offset>,
+    /// To the callback for warnings.
+    pub(super) warnings: Warnings,
+    /// The lead that is held, or the last one while a task still runs under it.
+    pub(super) held: Option<Held>,
+    /// A batch of the journal that can't be decoded, if there is one.
+    undecodable: Reminder,
+    /// Why Kafka refuses the candidate, if it does.
+    pub(super) refusal: String,
+    /// Whether an operator has ended the election.
+    pub(super) is_election_over: bool,
+    /// Why the process no longer stands in the election, if so.
+    pub(super) ending: Option<Error>,
+}
+
+/// A lead, from its beginning until no task runs under it.
+pub(super) struct Held {
+    pub(super) tenure: Arc<Tenure>,
+    /// If the program has not taken the lead by then, it is given up.
+    pub(super) untaken_until: Option<Time>,
+    /// When the tasks are dropped, so that there is time for the callback before the release. Once that runs: when it is dropped.
+    pub(super) drop_at: Option<Time>,
+    /// The callback before the release, once it was called.
+    pub(super) last: Option<LastCall>,
+    /// Whether the callback was begun, or there is none.
+    pub(super) is_last_begun: bool,
+}
+
+impl HasNode for Role {
+    fn node(&self) -> &Node {
+        &self.node
+    }
+
+    fn node_mut(&mut self) -> &mut Node {
+        &mut self.node
+    }
+
+    fn election(&self) -> &ElectionId {
+        &self.election
+    }
+
+    fn election_mut(&mut self) -> &mut ElectionId {
+        &mut self.election
+    }
+}
+
+impl Role {
+    /// With the channels that the handles follow: the state, and the events. `has_label`: whether leases name the role.
+    pub(super) fn new(
+        settings: &node::Settings,
+        elections: &Elections,
+        election: ElectionId,
+        has_label: bool,
+    ) -> Result<(Self, watch::Receiver<State>, broadcast::Receiver<Event>), Error> {
+        let no_randomness = |error| Error::System(format!("no randomness: {}", reason(&error)));
+        let node = neli_kafka::new_node(settings.clone(), elections.are_many()).map_err(no_randomness)?;
+        let (state, states) = watch::channel(State::default());
+        let capacity = if elections.are_many() { EVENT_CAPACITY_OF_MANY } else { EVENT_CAPACITY };
+        let (events, first_events) = broadcast::channel(capacity);
+        let role = Self {
+            label: has_label.then(|| election.label().into()),
+            election,
+            node,
+            guard: TaskGuard::new(settings.timings.lease(), std::process::id().cast_signed()),
+            state,
+            events: Some(events),
+            current_term: None,
+            warnings: Warnings::default(),
+            held: None,
+            undecodable: Reminder::default(),
+            refusal: String::new(),
+            is_election_over: false,
+            ending: None,
+        };
+        Ok((role, states, first_events))
+    }
+
+    /// When the role has to be called.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        if self.ending.is_some() {
+            return None;
+        }
+        let untaken = self.held.as_ref().and_then(|held| held.untaken_until);
+        let drop_at = self.held.as_ref().and_then(|held| held.drop_at);
+        let undecodable = self.undecodable.poll_timeout();
+        [self.node.poll_timeout(), self.guard.poll_timeout(), untaken, drop_at, undecodable].into_iter().flatten().min()
+    }
+
+    // ---- the lead -----------------------------------------------------------------------------------------------------
+
+    /// Whether it holds this term, or a task still runs under it.
+    pub(super) fn holds(&self, term: Offset) -> bool {
+        self.held.as_ref().is_some_and(|held| held.tenure.term() == term)
+    }
+
+    /// Whether the end of its lead has begun.
+    pub(super) fn lead_ends(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.tenure.ends().is_some())
+    }
+
+    /// The term of a lead that the program has not taken in time. It is returned once.
+    pub(super) fn term_that_nobody_took(&mut self, now: Time) -> Option<Offset> {
+        let held = self.held.as_mut()?;
+        held.untaken_until.take_if(|until| now >= *until)?;
+        (!held.tenure.is_taken()).then(|| held.tenure.term())
+    }
+
+    /// Drops the tasks at the stop timeout, or the callback before the release at the end of its own time.
+    pub(super) fn drop_tasks_if_due(&mut self, now: Time) {
+        let Some(held) = &mut self.held else { return };
+        if held.drop_at.take_if(|at| now >= *at).is_none() {
+            return;
+        }
+        match &held.last {
+            Some(last) => last.abort(),
+            None => held.tenure.drop_tasks(),
+        }
+    }
+
+    pub(super) fn end_lead(&self, reason: Reason) {
+        self.held.iter().for_each(|held| held.tenure.end(reason));
+    }
+
+    pub(super) fn abort_last(&self) {
+        self.held.iter().filter_map(|held| held.last.as_ref()).for_each(LastCall::abort);
+    }
+
+    // ---- what users see ------------------------------------------------------------------------------------------
+
+    /// Reports an event; a warning is about all roles. The end of each term whose beginning was reported is reported once. If another candidate
+    /// has taken the lead, the node does not report that end, so it is reported here.
+    pub(super) fn tell(&mut self, event: Event) {
+        let (began, ended) = match &event {
+            Event::Acquired { term } => (Some(*term), self.current_term.take()),
+            Event::Standby { .. } => (None, self.current_term.take()),
+            Event::Fenced { term } | Event::Released { term, .. } => {
+                // The release of a term whose lease has run out, or of a claim under which it never led.
+                if self.current_term.take_if(|current| *current == *term).is_none() {
+                    return;
+                }
+                (None, None)
+            }
+            Event::Warning { message } => {
+                self.warnings.send_of_each(message, self.election.role);
+                (None, None)
+            }
+            Event::Missed { .. } | Event::Revoked { .. } => (None, None),
+        };
+        self.current_term = began.or(self.current_term);
+        ended.map(|term| Event::Fenced { term }).into_iter().chain([event]).for_each(|event| self.pass_on(event));
+    }
+
+    /// Reports a warning about this role. The callback for warnings is that of all roles, so it gets the role's name, too.
+    pub(super) fn report_warning(&self, message: &str) {
+        let event = Event::warning(message);
+        if let Event::Warning { message } = &event {
+            match &self.label {
+                Some(label) => self.warnings.send(&format!("role {label}: {message}")),
+                None => self.warnings.send(message),
+            }
+        }
+        self.pass_on(event);
+    }
+
+    /// Passes an event on to the subscribers.
+    pub(super) fn pass_on(&self, event: Event) {
+        // Nobody may be listening.
+        let _ = self.events.as_ref().map(|events| events.send(event));
+    }
+
+    /// Reports that the callback before a release is not finished.
+    pub(super) fn tell_unfinished(&self, why: Unfinished) {
+        self.report_warning(match why {
+            Unfinished::Dropped => {
+                "the callback of before_release was dropped before its end: its limit or the lease is over, or the runtime \
+                 that it ran in has ended"
+            }
+            Unfinished::NotBegun => {
+                "the callback of before_release was not called: the runtime in which join was called has ended, or was busy \
+                 until the limit or the lease was over"
+            }
+            Unfinished::Panicked => {
+                "the callback of before_release has panicked: the lead is released although the callback is not finished"
+            }
+        });
+    }
+
+    /// Notes an event of the journal of which users learn.
+    pub(super) fn note(&mut self, now: Time, event: &candidate::Event) {
+        if let candidate::Event::Undecodable { offset, error } = event {
+            self.undecodable.begin(now, undecodable(&self.election.topic, *offset, error));
+        } else if matches!(event, candidate::Event::Answered { .. }) {
+            self.undecodable.end(now);
+        }
+    }
+
+    /// Warns of a batch that can't be decoded, at once and every 30 s.
+    pub(super) fn warn_if_due(&mut self, now: Time) {
+        if let Some((message, _)) = self.undecodable.poll(now) {
+            self.report_warning(&message);
+        }
+    }
+
+    /// Publishes the state. `may_claim`: whether the process may claim vacancies; before, other candidates may still refuse it.
+    pub(super) fn publish(&self, may_claim: bool) {
+        use neli_proto::candidate::Position;
+        let status = self.node.status(clock::now());
+        let tenure = self.held.as_ref().map(|held| Arc::clone(&held.tenure)).filter(|tenure| tenure.ends().is_none());
+        let unreleased = self.held.as_ref().map(|held| held.tenure.term());
+        let stands = may_claim && !matches!(status.position, Position::Listening);
+        self.state.send_if_modified(|state| {
+            let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
+            state.undecodable = self.undecodable.trouble().map(|(_, message)| message.to_owned());
+            let leader = status.leader().map(|leader| Leader::of(leader, state.leader.as_ref()));
+            // Nobody waits for a change of this: it is read on request.
+            state.status = Status { standbys: Vec::new(), ..status };
+            let has_changed = state.leader != leader
+                || state.unreleased != unreleased
+                || term(&state.tenure) != term(&tenure)
+                || stands && !state.stands;
+            (state.leader, state.tenure, state.stands) = (leader, tenure, state.stands || stands);
+            state.unreleased = unreleased;
+            has_changed
+        });
+    }
+
+    /// Sets why Kafka does not answer; `None` if it answers again.
+    pub(super) fn set_trouble(&self, trouble: Option<&str>) {
+        self.state.send_if_modified(|state| {
+            state.trouble = trouble.map(wording::of_library);
+            false
+        });
+    }
+
+    /// Reports that the process no longer stands in this election, and why.
+    pub(super) fn tell_end(&mut self) {
+        self.end_lead(Reason::Left);
+        if self.ending != Some(Error::Blocked)
+            && let Some(term) = self.current_term
+        {
+            self.tell(Event::Fenced { term });
+        }
+        // Callers of `Roles::lead` are not told: they wait for the leads of other roles.
+        match self.ending.as_ref().map(|error| (error, error.to_string())) {
+            None | Some((Error::Left, _)) => {}
+            Some((Error::Blocked | Error::Ended, why)) => self.report_warning(&why),
+            Some((_, why)) => self.tell(Event::warning(&why)),
+        }
+        self.state.send_modify(|state| (state.tenure, state.ended) = (None, self.ending.clone()));
+        // The subscribers see that no event follows.
+        self.events = None;
+    }
+
+    /// Why the process no longer stands in the election, now that its node has ended.
+    pub(super) fn error_of(&mut self, ending: Ending) -> Error {
+        match ending {
+            Ending::Refused => Error::refused(&std::mem::take(&mut self.refusal)),
+            Ending::Stuck => Error::Blocked,
+            Ending::Ended
+            | Ending::Job(_)
+            | Ending::Lost(_)
+            | Ending::RestartLimit
+            | Ending::Skipped(_)
+            | Ending::StoppedBy(_)
+            | Ending::WaitedEnough => {
+                if self.is_election_over {
+                    Error::Ended
+                } else {
+                    Error::Left
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

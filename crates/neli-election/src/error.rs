@@ -1,0 +1,105 @@
+//! The library's errors. Each says what to do about it.
+
+use neli_kafka::ClientError;
+use thiserror::Error;
+
+use crate::reason::Reason;
+use crate::wording;
+
+/// Why a candidate or a follower can't start or has ended, or why a lead has ended.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let refused = neli_election::Election::builder("billing").brokers("kafka").join().await;
+/// assert_eq!(refused.unwrap_err().to_string(), "brokers kafka: must be HOST:PORT,.. and 'kafka' has no port");
+/// # }
+/// ```
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A task did not reach an await for a whole lease after it should have been dropped. It may still run, so nothing is released, and
+    /// this candidate no longer stands for election. Other candidates lead when the lease has run out.
+    /// [`Builder::join`](crate::Builder::join) makes another candidate; but while the task may still act, only the
+    /// [token](crate::Lease::token) and [`Lease::is_valid`](crate::Lease::is_valid) protect the next leader's work from it. Most programs
+    /// should exit here, and be started again.
+    #[error(
+        "a task has not come to an await for a lease after its lead was over, and may still run: let it check \
+         Lease::is_valid, and move what blocks to other threads"
+    )]
+    Blocked,
+    /// An operator has ended the election.
+    #[error("an operator has ended the election")]
+    Ended,
+    /// This candidate has left the election.
+    #[error("this candidate has left the election")]
+    Left,
+    /// A lead is over; the candidate still stands for election.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+    /// An option is missing, out of its bounds, or does not go with another.
+    #[error("{option}{}: {expected}", shown(value))]
+    Option {
+        /// The builder's method.
+        option: &'static str,
+        /// The value that it was given; empty if that may be a secret, or if it was given none.
+        value: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// Kafka, or librdkafka, refuses for good: a right that is missing, a topic that may not carry an election, a login. One line.
+    #[error("{0}")]
+    Refused(String),
+    /// The machine lacks something: threads, descriptors, randomness.
+    #[error("{0}")]
+    System(String),
+}
+
+impl Error {
+    /// The candidate has left because the caller asked for that, so this is no failure.
+    pub(crate) fn unless_left(self) -> Result<(), Self> {
+        if self == Self::Left { Ok(()) } else { Err(self) }
+    }
+
+    /// In the words of the library.
+    pub(crate) fn refused(line: &str) -> Self {
+        Self::Refused(wording::of_library(line))
+    }
+
+    pub(crate) fn option(option: &'static str, value: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self::Option { option, value: value.into(), expected: expected.into() }
+    }
+}
+
+impl From<ClientError> for Error {
+    fn from(error: ClientError) -> Self {
+        Self::refused(&error.to_string())
+    }
+}
+
+fn shown(value: &str) -> String {
+    if value.is_empty() { String::new() } else { format!(" {value}") }
+}
+
+/// A task did not begin, or was dropped before its end, because its lead is over.
+///
+/// To be the leader again, wait for the next [`Election::lead`](crate::Election::lead). `?` makes an [`enum@Error`] of it.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli_election::EmbeddedBroker::start()?;
+/// # let election = neli_election::Election::builder("billing").embedded(&broker).join().await?;
+/// let mut lead = election.lead().await?;
+/// election.leave().await;
+/// let lost = lead.run(async |_| println!("never begun")).await.unwrap_err();
+/// assert_eq!(lost.reason, neli_election::Reason::Left);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[error("the lead of term {term} is over: {reason}")]
+#[non_exhaustive]
+pub struct Lost {
+    /// The term: the fencing token of its lease.
+    pub term: i64,
+    /// Why it is over.
+    pub reason: Reason,
+}

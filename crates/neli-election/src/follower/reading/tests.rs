@@ -1,0 +1,248 @@
+use std::time::Duration;
+
+use neli_kafka::{Access, IfMissing, JournalRecord, Properties};
+use tokio::sync::mpsc;
+
+use super::*;
+
+fn source() -> Source {
+    Source {
+        access: Access::at("localhost:9", &Properties::default()),
+        elections: Elections { group: "g".into(), topic: "t".into(), roles: 0..1, names: [].into() },
+        partitions: None,
+        only: None,
+        if_missing: IfMissing::Await,
+        is_for_display: false,
+    }
+}
+
+const CLAIM: &str = r#"{"v":1,"member":"m","name":"db1","seq":1,"kind":"claim","after":-1,"lease_ms":5000}"#;
+const BEAT: &str = r#"{"v":1,"member":"m","name":"db1","seq":2,"kind":"beat","term":0,"seen":0,"lease_ms":5000}"#;
+const RELEASE: &str = r#"{"v":1,"member":"m","name":"db1","seq":3,"kind":"release","term":0,"seen":0}"#;
+const RESIGN: &str = r#"{"v":1,"name":"ann","kind":"request","what":"resign","term":0}"#;
+
+/// The reading of one election, and the receivers of what it sends.
+struct Fixture {
+    reading: Reading,
+    follower: watch::Receiver<FollowerState>,
+    _events: Receiver<KafkaEvent>,
+    _warnings: broadcast::Receiver<Event>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let (events, received) = mpsc::channel(1);
+        let (warnings, told) = broadcast::channel(1);
+        let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+        let (state, follower) = watch::channel(unknown);
+        let reading = Reading::new(source(), events, vec![state], warnings);
+        Self { reading, follower, _events: received, _warnings: told }
+    }
+}
+
+/// Returns what is published at `shown` after these records. Of each record: when it was read, when it was appended, and its text. `end`:
+/// the end of the log when the reading began. All times are in milliseconds; `shown`, and when a record was read, count from the begin of
+/// the reading.
+fn leadership(end: i64, records: &[(u64, u64, &str)], shown: u64) -> Leadership {
+    let mut fixture = Fixture::new();
+    let Fixture { reading, follower, .. } = &mut fixture;
+    let began = clock::now();
+    let after = |ms| began + Duration::from_millis(ms);
+    reading.handle_role_event(began, 0, candidate::Event::Answered { asked: began, start: 0, end });
+    for (offset, (read, written_ms, value)) in (0..).zip(records) {
+        let record = candidate::Event::of_record(offset, Some(value.as_bytes()), Some(*written_ms));
+        reading.handle_role_event(after(*read), 0, record);
+    }
+    reading.publish(after(shown));
+    follower.borrow().leadership.clone()
+}
+
+/// The leader was fenced before it.
+#[test]
+fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
+    let after_a_heartbeat = |gap_ms: u64| leadership(2, &[(0, 1_000, CLAIM), (0, 1_000 + gap_ms, BEAT)], 0);
+    assert!(matches!(after_a_heartbeat(4_900), Leadership::Led(_)));
+    assert_eq!(after_a_heartbeat(9_000), Leadership::Unknown { trouble: None });
+}
+
+/// An operator writes the request, and the leader may be dead.
+#[test]
+fn a_request_does_not_prolong_a_lead() {
+    let records = [(100, 1_000, CLAIM), (4_900, 5_800, RESIGN)];
+    assert!(matches!(leadership(0, &records, 5_099), Leadership::Silent { .. }));
+    assert_eq!(leadership(0, &records, 5_100), Leadership::Unknown { trouble: None });
+}
+
+#[test]
+fn a_leader_that_has_missed_three_heartbeats_is_silent() {
+    let records = [(100, 1_000, CLAIM)];
+    assert!(matches!(leadership(0, &records, 3_299), Leadership::Led(_)));
+    let Leadership::Silent { leader, since, claimable } = leadership(0, &records, 3_300) else { panic!("silent") };
+    // R2: its lease, a hundredth of it and 10 ms.
+    let silence = Duration::from_millis(5_060);
+    assert_eq!((leader.name.as_deref(), claimable.duration_since(since)), (Some("db1"), silence));
+}
+
+#[test]
+fn a_record_from_before_the_reading_is_at_least_as_old_as_the_reading() {
+    let records = [(900, 1_000, CLAIM)];
+    assert!(matches!(leadership(1, &records, 3_199), Leadership::Led(_)));
+    assert!(matches!(leadership(1, &records, 4_999), Leadership::Silent { .. }));
+    assert_eq!(leadership(1, &records, 5_000), Leadership::Unknown { trouble: None });
+}
+
+/// Otherwise only those learn of it who ask for the leadership at that time.
+#[test]
+fn an_outage_is_a_warning_once_and_so_is_its_end() {
+    let mut fixture = Fixture::new();
+    let mut events = fixture.reading.warnings.subscribe();
+    for error in ["no broker answers", "refused"] {
+        fixture.reading.handle(SessionEvent::Down { error: error.to_owned() }.into()).unwrap();
+    }
+    let warning = |message: &str| Event::Warning { message: message.to_owned() };
+    let mut told = || std::iter::from_fn(|| events.try_recv().ok()).collect::<Vec<_>>();
+    assert_eq!(told(), [warning("it is unknown who leads: no broker answers")]);
+    for _ in 0..2 {
+        fixture.reading.handle(SessionEvent::Up.into()).unwrap();
+    }
+    let over = told();
+    let [Event::Warning { message }] = over.as_slice() else { panic!("{over:?}") };
+    assert!(message.starts_with("the journal is read again, after "), "{message}");
+}
+
+/// Each of thousands of leaders writes a heartbeat a second, and a look at all roles for each heartbeat would take more than a processor.
+#[test]
+fn a_record_of_one_role_costs_no_look_at_the_others() {
+    let (events, _received) = mpsc::channel(1);
+    let (warnings, _told) = broadcast::channel(1);
+    let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+    let (states, followers): (Vec<_>, Vec<_>) = (0..3).map(|_| watch::channel(unknown.clone())).unzip();
+    let source = source();
+    let elections = Elections { roles: 0..3, ..source.elections };
+    let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings);
+    let began = clock::now();
+    reading.publish(began);
+    reading.handle_role_event(began, 1, candidate::Event::Answered { asked: began, start: 0, end: 0 });
+    reading.handle_role_event(began, 1, candidate::Event::of_record(0, Some(CLAIM.as_bytes()), None));
+    assert_eq!(reading.touched, BTreeSet::from([1]));
+    let (overdue, lease_end) = (began + Duration::from_millis(3_200), began + Duration::from_secs(5));
+    assert_eq!(reading.publish(began), Some(overdue));
+    let is_led = || matches!(followers[1].borrow().leadership, Leadership::Led(_));
+    assert!(is_led() && reading.touched.is_empty());
+    assert_eq!(reading.publish(overdue), Some(lease_end));
+    assert_eq!(reading.publish(lease_end), None);
+    assert!(!is_led());
+    let trouble = Some("no broker answers".to_owned());
+    reading.handle(SessionEvent::Down { error: "no broker answers".to_owned() }.into()).unwrap();
+    reading.publish(lease_end);
+    for follower in &followers {
+        assert_eq!(follower.borrow().leadership, Leadership::Unknown { trouble: trouble.clone() });
+    }
+}
+
+/// Partitions may have been added since the candidates counted them. Until one of them has said its number, a role without records may be
+/// led in another partition.
+#[test]
+fn a_role_without_records_is_vacant_once_the_candidates_partitions_are_known() {
+    const END: i64 = 30_000;
+    let leadership_of_role_1 = |hello: &[u8], after: Duration| {
+        let (events, _received) = mpsc::channel(1);
+        let (warnings, _told) = broadcast::channel(1);
+        let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+        let (states, followers): (Vec<_>, Vec<_>) = (0..2).map(|_| watch::channel(unknown.clone())).unzip();
+        let source = source();
+        let elections = Elections { roles: 0..2, ..source.elections };
+        let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings);
+        let began = clock::now();
+        reading.handle(KafkaEvent::Partitions(3)).unwrap();
+        for (role, end) in [(0, END), (1, 0)] {
+            reading.handle_role_event(began, role, candidate::Event::Answered { asked: began, start: 0, end });
+        }
+        reading.handle_role_event(began, 0, candidate::Event::Passed { first: END - FIRST_SPAN, last: END - 2 });
+        let claim = CLAIM.replace("-1", &(END - 2).to_string());
+        let read = candidate::Event::of_record(END - 1, Some(claim.as_bytes()), None);
+        reading.handle_role_event(began, 0, read);
+        reading.handle_hello(began, END - 3, hello);
+        let due = reading.publish(began);
+        assert!(matches!(followers[0].borrow().leadership, Leadership::Led(_)));
+        if let Some(due) = due.filter(|due| *due <= began + after) {
+            reading.publish(due);
+        }
+        reading.publish(began + after);
+        followers[1].borrow().leadership.clone()
+    };
+    let of_candidate = br#"{"v":1,"member":"m","seq":1,"kind":"hello","roles":"2","partitions":3}"#;
+    let unknown = Leadership::Unknown { trouble: None };
+    assert_eq!(leadership_of_role_1(of_candidate, Duration::ZERO), Leadership::Vacant);
+    assert_eq!(leadership_of_role_1(b"", Duration::from_secs(34)), unknown);
+    assert_eq!(leadership_of_role_1(b"", Duration::from_secs(35)), Leadership::Vacant);
+}
+
+/// Other elections share the topic, and have written more than a reading begins with since this one's leader left.
+#[test]
+fn a_release_far_back_in_the_log_is_found() {
+    const END: i64 = 30_000;
+    let mut fixture = Fixture::new();
+    let Fixture { reading, follower, .. } = &mut fixture;
+    let began = clock::now();
+    // From where the log is read is the listener's business: this answers each question, and hands over all that there is from there on.
+    for from in [20_000, 10_000, 0] {
+        reading.handle_role_event(began, 0, candidate::Event::Answered { asked: began, start: 0, end: END });
+        if from == 0 {
+            for (offset, text) in [(0, CLAIM), (1, RELEASE)] {
+                let read = candidate::Event::of_record(offset, Some(text.as_bytes()), None);
+                reading.handle_role_event(began, 0, read);
+            }
+        }
+        let first = from.max(2);
+        reading.handle_role_event(began, 0, candidate::Event::Passed { first, last: END - 1 });
+        reading.publish(began);
+    }
+    assert_eq!(follower.borrow().leadership, Leadership::Vacant);
+}
+
+/// The client may rest for good, as librdkafka's did after a cluster's restart.
+#[test]
+fn a_reader_that_hands_over_nothing_is_replaced() {
+    let mut fixture = Fixture::new();
+    let reading = &mut fixture.reading;
+    reading.start().unwrap();
+    let began = clock::now();
+    reading.handle_role_event(began, 0, candidate::Event::Answered { asked: began, start: 0, end: 10 });
+    let due = reading.publish(began).unwrap();
+    reading.replace_stuck_readers(began + STUCK_AFTER / 2).unwrap();
+    assert!(reading.router.has(1));
+    reading.replace_stuck_readers(due).unwrap();
+    assert!(!reading.router.has(1) && reading.router.has(2));
+    assert_eq!(reading.publish(due), None, "once");
+}
+
+/// A role that is caught up is not told of each record of others.
+#[test]
+fn a_reader_that_hands_over_records_of_other_elections_is_not_replaced() {
+    let mut fixture = Fixture::new();
+    let reading = &mut fixture.reading;
+    reading.start().unwrap();
+    let read = |offset, record| KafkaEvent::Read { reading: 1, partition: 0, offset, record };
+    let ends = |end| {
+        let event = candidate::Event::Answered { asked: clock::now(), start: 0, end };
+        KafkaEvent::Reading { reading: 1, partition: 0, event }
+    };
+    let claim = JournalRecord::Role(0, candidate::Event::of_record(0, Some(CLAIM.as_bytes()), None));
+    for event in [ends(1), read(0, claim), ends(3), read(1, JournalRecord::Other), read(2, JournalRecord::Other)] {
+        reading.handle(event).unwrap();
+    }
+    reading.publish(clock::now());
+    reading.replace_stuck_readers(clock::now() + 2 * STUCK_AFTER).unwrap();
+    assert!(reading.router.has(1));
+}
+
+#[test]
+fn a_warning_is_passed_on() {
+    let (events, _received) = mpsc::channel(1);
+    let (warnings, mut told) = broadcast::channel(1);
+    let mut reading = Reading::new(source(), events, Vec::new(), warnings);
+    let message = "odd".to_owned();
+    reading.handle(SessionEvent::Warning(message.clone()).into()).unwrap();
+    assert_eq!(told.try_recv(), Ok(Event::Warning { message }));
+}

@@ -1,0 +1,334 @@
+//! The handle of a candidate that stands for election.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use neli_kafka::clock;
+use neli_proto::leadership::ReadAt;
+use neli_proto::time::Time;
+use tokio::time;
+
+use crate::command::Command;
+use crate::error::Error;
+use crate::event::Leader;
+use crate::events::Events;
+use crate::lead::Lead;
+use crate::leadership::Leadership;
+use crate::lease::Lease;
+use crate::state::{Shared, State};
+
+/// A candidate that stands for election. A clone is the same candidate; when the last clone and the last [`Lead`] are dropped it
+/// leaves the election, in the background.
+///
+/// A thread of its own sends its heartbeats, so tasks that keep the runtime busy don't cost it the lead.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli_election::EmbeddedBroker::start()?;
+/// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+/// # let builder = neli_election::Election::builder("billing").embedded(&broker);
+/// let election = builder.join().await?;
+/// let mut events = election.events();
+/// tokio::spawn(async move {
+///     while let Some(event) = events.next().await {
+///         println!("{event:?}");
+///     }
+/// });
+/// let mut lead = election.lead().await?;
+/// lead.run(async |lease| println!("the only one, in term {}", lease.token())).await?;
+/// election.leave().await;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Election {
+    shared: Arc<Shared>,
+}
+
+impl Election {
+    /// The handle of a candidate that has not read its journal yet.
+    pub(crate) fn joining(shared: Shared) -> Self {
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Waits until the candidate stands for election.
+    pub(crate) async fn stands(&self) -> Result<(), Error> {
+        self.shared.wait_for(|state| state.stands.then_some(())).await
+    }
+
+    /// Begins to leave, in a process that leaves all its elections. The release tells the other candidates, so that they hand it no role
+    /// while it leaves.
+    pub(crate) fn begin_to_leave_with_all(&self) {
+        self.shared.commands.send(Command::LeaveWithAll);
+    }
+
+    /// Whether the candidate leaves once this handle is dropped: there is no clone of it, and no [`Lead`].
+    pub(crate) fn is_last_handle(&self) -> bool {
+        Arc::strong_count(&self.shared) == 1
+    }
+
+    /// Waits until this candidate leads.
+    ///
+    /// A candidate that has won the lead holds it for one lease's length until a caller takes it by this function. Then it gives the lead
+    /// up, so that a program that takes no lead does not keep others from leading.
+    ///
+    /// # Errors
+    ///
+    /// The candidate no longer stands for election: it has left, the election was ended, or Kafka refuses it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe in `select!`: a lead is taken only when the future is ready. If the future is dropped before, the candidate still stands for
+    /// election, and a later call gets the lead.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// # let election = neli_election::Election::builder("billing").embedded(&broker).join().await?;
+    /// let lead = election.lead().await?;
+    /// assert!(lead.lease().is_valid());
+    /// # Ok(()) }
+    /// ```
+    pub async fn lead(&self) -> Result<Lead, Error> {
+        let take = |state: &State| state.tenure.clone().filter(|tenure| tenure.take());
+        let tenure = self.shared.wait_for(take).await?;
+        Ok(Lead::new(tenure, Arc::clone(&self.shared)))
+    }
+
+    /// As [`lead`](Self::lead), but waits `limit` at most; `None` if this candidate does not lead by then. A loop that calls it misses no
+    /// lead: the candidate also stands for election between two calls.
+    ///
+    /// # Errors
+    ///
+    /// As for [`lead`](Self::lead).
+    ///
+    /// # Panics
+    ///
+    /// If the runtime's timers are not enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`lead`](Self::lead).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// # let election = neli_election::Election::builder("billing").embedded(&broker).join().await?;
+    /// match election.lead_within(Duration::from_secs(10)).await? {
+    ///     Some(mut lead) => lead.run(|lease| async move { println!("term {}", lease.token()) }).await?,
+    ///     None => println!("another leads"),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn lead_within(&self, limit: Duration) -> Result<Option<Lead>, Error> {
+        time::timeout(limit, self.lead()).await.map_or(Ok(None), |lead| lead.map(Some))
+    }
+
+    /// Leads whenever it can, until this candidate has left: waits for the lead, runs `task` under it as [`Lead::run`] does, and stands by
+    /// again. When the lead must be given up, the task learns of it by [`Lease::ending`] and is awaited until the stop timeout; when the
+    /// lease is over, the task is dropped. All of this runs within the caller's own task.
+    ///
+    /// As with [`Lead::run`], the future must be polled until it ends, or dropped. So to leave in order at a signal, call
+    /// [`leave`](Self::leave) in another task, as below, and not in a branch of a `select!` beside this future: there the task could not end,
+    /// and the candidate would end with [`Error::Blocked`], without a release.
+    ///
+    /// A task that returns by itself, after an error for example, gives up the lead, so that another machine has its turn. If there is no
+    /// other candidate, this one leads again after two leases. Work that should continue must not return. Work that fails should wait for a
+    /// second or more before it returns: if it fails on each machine, because a database is down for example, the lead otherwise moves between
+    /// them many times a second.
+    ///
+    /// # Errors
+    ///
+    /// The election was ended, Kafka refuses this candidate, or it can't go on.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the task is dropped at the await where it is, and the lead is given up. The candidate still stands for
+    /// election: call `serve` again, or [`leave`](Self::leave).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// # let election = neli_election::Election::builder("billing").embedded(&broker).join().await?;
+    /// # let (ran, mut runs) = tokio::sync::mpsc::unbounded_channel();
+    /// let leaving = election.clone();
+    /// tokio::spawn(async move {
+    ///     // Until SIGTERM, say.
+    ///     # runs.recv().await;
+    ///     leaving.leave().await;
+    /// });
+    /// election
+    ///     .serve(async |lease| {
+    ///         let mut times = tokio::time::interval(std::time::Duration::from_millis(10));
+    ///         loop {
+    ///             tokio::select! {
+    ///                 reason = lease.ending() => return println!("ending in order: {reason}"),
+    ///                 _ = times.tick() => {
+    ///                     if lease.is_valid() {
+    ///                         println!("one batch, with the fencing token {}", lease.token());
+    ///                         # let _ = ran.send(());
+    ///                     }
+    ///                 }
+    ///             }
+    ///         }
+    ///     })
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn serve<F: Future<Output = ()>>(&self, mut task: impl FnMut(Lease) -> F) -> Result<(), Error> {
+        loop {
+            let mut lead = match self.lead().await {
+                Ok(lead) => lead,
+                Err(error) => return error.unless_left(),
+            };
+            // It has its end whether it came by itself or was dropped: the next lead is another.
+            let _ = lead.run(&mut task).await;
+        }
+    }
+
+    /// Runs `task` whenever this candidate leads, until this candidate has left, and **drops the task as soon as the lead must be given
+    /// up**, at the await where it is. A task that returns while the lead is held is run again. This is for work that may be interrupted at
+    /// any await; [`serve`](Self::serve) awaits its end. All of this runs within the caller's own task, and the future must be polled until it
+    /// ends, or dropped: see [`serve`](Self::serve).
+    ///
+    /// # Errors
+    ///
+    /// As for [`serve`](Self::serve).
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`serve`](Self::serve).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// # let election = neli_election::Election::builder("billing").embedded(&broker).join().await?;
+    /// # let (ran, mut runs) = tokio::sync::mpsc::unbounded_channel();
+    /// let background = tokio::spawn({
+    ///     let election = election.clone();
+    ///     async move {
+    ///         election
+    ///             .background(async |lease| {
+    ///                 if lease.is_valid() {
+    ///                     // One row, or one batch.
+    ///                     # let _ = ran.send(());
+    ///                 }
+    ///             })
+    ///             .await
+    ///     }
+    /// });
+    /// # runs.recv().await;
+    /// election.leave().await;
+    /// background.await??;
+    /// # Ok(()) }
+    /// ```
+    pub async fn background<F: Future<Output = ()>>(&self, mut task: impl FnMut(Lease) -> F) -> Result<(), Error> {
+        loop {
+            let mut lead = match self.lead().await {
+                Ok(lead) => lead,
+                Err(error) => return error.unless_left(),
+            };
+            while lead.run_while_leading(&mut task).await.is_ok() {
+                // A task that never waits would keep its runtime from everything else.
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// The leader, as far as this candidate has read the journal. A leader that is silent, or whose records can't be read because Kafka
+    /// can't be reached, is returned until another one leads: [`leadership`](Self::leadership) also says whether its lease may still run.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// # let election = neli_election::Election::builder("billing").embedded(&broker).join().await?;
+    /// let lead = election.lead().await?;
+    /// assert!(election.leader().is_some_and(|leader| leader.is_self));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn leader(&self) -> Option<Leader> {
+        self.shared.state.borrow().leader.clone()
+    }
+
+    /// The leader by a record that is younger than its lease; or that it is silent; or that nobody leads; or that the leader is unknown, and why. It is what a
+    /// [`Follower`](crate::Follower) returns, without a follower: for routing requests.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// # let election = neli_election::Election::builder("billing").embedded(&broker).join().await?;
+    /// # let lead = election.lead().await?;
+    /// use neli_election::Leadership;
+    ///
+    /// match election.leadership() {
+    ///     Leadership::Led(leader) if leader.is_self => println!("answered here"),
+    ///     Leadership::Led(leader) => println!("sent to {:?}", leader.name),
+    ///     Leadership::Silent { leader, .. } => println!("sent to {:?}, which may be dead", leader.name),
+    ///     Leadership::Vacant => println!("refused for a moment: nobody leads"),
+    ///     Leadership::Unknown { trouble } => println!("refused for a moment: {trouble:?}"),
+    /// }
+    /// # assert!(matches!(election.leadership(), Leadership::Led(leader) if leader.since.is_some()));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn leadership(&self) -> Leadership {
+        self.leadership_at(clock::now())
+    }
+
+    pub(crate) fn leadership_at(&self, now: Time) -> Leadership {
+        let state = self.shared.state.borrow();
+        if let Some(error) = &state.ended {
+            return Leadership::Unknown { trouble: Some(error.to_string()) };
+        }
+        let trouble = state.trouble.clone().or_else(|| state.undecodable.clone());
+        let at = ReadAt { now, wall_ms: clock::wall_ms() };
+        let current = state.status.leadership(at, trouble.is_none());
+        Leadership::of(current, now, state.leader.as_ref(), trouble)
+    }
+
+    /// The events of this candidate from now on. It may lead already: [`leader`](Self::leader), if it is called after this, tells what came
+    /// before.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        Events::new(self.shared.events.resubscribe())
+    }
+
+    /// Leaves the election, and waits until that is done. Tasks that run under a lead learn of it and are awaited until the stop timeout;
+    /// then the lead is released. The candidate has then left for every clone of this handle.
+    ///
+    /// Futures of [`serve`](Self::serve), [`background`](Self::background), [`Lead::run`] and [`Lease::run`] must be polled meanwhile, or
+    /// dropped: see [`Lead::run`]. A task under the lead that awaits this waits for its own end, until the stop timeout: let it spawn the leave.
+    ///
+    /// # Cancel safety
+    ///
+    /// The leave begins at the first poll. If the future is dropped after that, the candidate leaves in the background. If it was never
+    /// polled, only this clone of the handle is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// # let election = neli_election::Election::builder("billing").embedded(&broker).join().await?;
+    /// election.leave().await;
+    /// # Ok(()) }
+    /// ```
+    pub async fn leave(self) {
+        self.shared.commands.send(Command::Leave);
+        let _ = self.shared.wait_for(|_| None::<()>).await;
+    }
+}

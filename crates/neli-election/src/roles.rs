@@ -1,0 +1,352 @@
+//! Many roles in one process: an election for each, on one session with Kafka.
+
+use std::future::{Future, poll_fn};
+use std::mem;
+use std::task::Poll;
+
+use neli_kafka::{Elections, names};
+use neli_proto::many_roles;
+use neli_proto::process_hello::ProcessHello;
+use neli_proto::record::Body;
+use neli_proto::role_set::RoleSet;
+use tokio::task::unconstrained;
+
+use crate::builder::Builder;
+use crate::driver;
+use crate::error::Error;
+use crate::events::RolesEvents;
+use crate::handle::Election;
+use crate::lead::Lead;
+
+/// Many roles of one process, before it joins their elections: see [`Builder::roles`] and [`Builder::named_roles`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli_election::EmbeddedBroker::start()?;
+/// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+/// # let builder = neli_election::Election::builder("billing").embedded(&broker);
+/// let roles = builder.named_roles(["ingest", "bill", "report"]).spread(true).max_roles(2).join().await?;
+/// # roles.leave().await;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+#[must_use = "it joins nothing before join"]
+pub struct RolesBuilder {
+    builder: Builder,
+    roles: RoleNames,
+    are_spread: bool,
+    max_roles: Option<u32>,
+}
+
+impl RolesBuilder {
+    pub(crate) const fn counted(builder: Builder, count: u32) -> Self {
+        Self { builder, roles: RoleNames::counted(count), are_spread: true, max_roles: None }
+    }
+
+    pub(crate) fn named(builder: Builder, names: Vec<String>) -> Self {
+        Self { builder, roles: RoleNames::named(names), are_spread: true, max_roles: None }
+    }
+
+    /// Whether processes hand over roles until each leads its fair share; true unless it is given.
+    pub const fn spread(mut self, spread: bool) -> Self {
+        self.are_spread = spread;
+        self
+    }
+
+    /// The most roles that this process leads; all roles unless it is given.
+    pub const fn max_roles(mut self, most: u32) -> Self {
+        self.max_roles = Some(most);
+        self
+    }
+
+    /// Joins the elections, and waits until this process has read their journals and stands in all: the other candidates had half a second
+    /// to answer its first hello. While Kafka does not answer, it waits.
+    ///
+    /// If an earlier candidate of the group had other roles and may have gone, it waits for 75 s at most, until it is known that the
+    /// earlier candidate has gone.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Builder::join`]. Or another candidate of the group looks for a role in another partition than this one would: it has other
+    /// roles, or the topic had another number of partitions when it started. Only if that candidate takes longer than half a second to
+    /// answer does `join` return before: then [`Roles::lead`] and [`Election::lead`] return the error once the answer is read.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it has ended, the process stands for no role, and leaves the elections in the background.
+    pub async fn join(self) -> Result<Roles, Error> {
+        let joining = driver::start(self.settings()?)?.into_iter().map(Election::joining);
+        let roles = Roles { elections: self.roles.labels().into_iter().zip(joining).collect() };
+        for (_, election) in roles.iter() {
+            election.stands().await?;
+        }
+        Ok(roles)
+    }
+
+    fn settings(&self) -> Result<driver::Settings, Error> {
+        self.roles.validate()?;
+        if self.max_roles.is_some_and(|most| !(1..=names::MOST_ROLES).contains(&most)) {
+            let most = self.max_roles.unwrap_or_default().to_string();
+            return Err(Error::option("max_roles", most, format!("must be 1 to {}", names::MOST_ROLES)));
+        }
+        let mut settings = self.builder.clone().settings()?;
+        settings.session.elections = self.roles.elections(&settings.session.elections);
+        settings.has_roles = true;
+        if settings.session.elections.are_many() {
+            settings.many = Some(self.many(&settings.node, &settings.session.elections));
+        }
+        Ok(settings)
+    }
+
+    fn many(&self, node: &neli_proto::node::Settings, elections: &Elections) -> many_roles::Settings {
+        let identity = &node.identity;
+        let (host, pid, version, elector) = match identity.hello.clone() {
+            Body::Hello { host, pid, version, elector, .. } => (host, pid, version, elector),
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
+                (None, None, None, None)
+            }
+        };
+        let hello = ProcessHello {
+            member: identity.member.clone(),
+            name: Some(identity.name.clone()),
+            host,
+            pid,
+            version,
+            elector,
+            group_refuses: None,
+            roles: Some(elections.typed().into()),
+            partitions: None,
+            priority: 0,
+            max_roles: self.max_roles,
+            joined: None,
+            asks: None,
+            waits_ms: None,
+            left: RoleSet::new(),
+            leaves: false,
+        };
+        let (roles, elector) = (self.roles.count as usize, node.timings.elector());
+        many_roles::Settings { hello, roles, elector, are_spread: self.are_spread }
+    }
+}
+
+impl Builder {
+    /// Stands in `count` elections in place of one, on one session with Kafka: 1 to 10,000 roles, whose names are their numbers from 0 on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli_election::Election::builder("billing").embedded(&broker);
+    /// let roles = builder.roles(16).join().await?;
+    /// assert_eq!(roles.iter().count(), 16);
+    /// # Ok(()) }
+    /// ```
+    pub fn roles(self, count: u32) -> RolesBuilder {
+        RolesBuilder::counted(self, count)
+    }
+
+    /// As [`roles`](Self::roles), with names for the roles. Every candidate must give the same names in the same order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli_election::Election::builder("billing").embedded(&broker);
+    /// let roles = builder.named_roles(["ingest", "bill"]).join().await?;
+    /// let lead = roles.get("bill").ok_or("no such role")?.lead().await?;
+    /// assert_eq!(lead.lease().role(), Some("bill"));
+    /// # Ok(()) }
+    /// ```
+    pub fn named_roles<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> RolesBuilder {
+        RolesBuilder::named(self, names.into_iter().map(Into::into).collect())
+    }
+}
+
+/// The number of roles, and their names.
+#[derive(Clone)]
+pub(crate) struct RoleNames {
+    count: u32,
+    /// Empty if the roles have numbers alone.
+    names: Vec<String>,
+}
+
+impl RoleNames {
+    pub(crate) const fn counted(count: u32) -> Self {
+        Self { count, names: Vec::new() }
+    }
+
+    pub(crate) fn named(names: Vec<String>) -> Self {
+        Self { count: u32::try_from(names.len()).unwrap_or(u32::MAX), names }
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), Error> {
+        let Self { count, names } = self;
+        if !(1..=names::MOST_ROLES).contains(count) {
+            return Err(Error::option("roles", count.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
+        }
+        names::validate_roles(names).map_err(|error| Error::option("named_roles", names.join(","), error.to_string()))
+    }
+
+    /// The label of each role, in the order of their numbers.
+    pub(crate) fn labels(&self) -> Vec<String> {
+        if self.names.is_empty() { (0..self.count).map(|role| role.to_string()).collect() } else { self.names.clone() }
+    }
+
+    /// Their elections, in the place of that of one role.
+    pub(crate) fn elections(&self, of_one: &Elections) -> Elections {
+        Elections { roles: 0..self.count, names: self.names.clone().into(), ..of_one.clone() }
+    }
+}
+
+/// A process that stands for many roles: an [`Election`] for each, with a lead of its own. Several processes share the roles fairly.
+///
+/// A process that gives up a role's lead, because its task has returned for example, is handed no role by the others for a minute: they take
+/// it for a process that can't do the work.
+///
+/// When the last clone of a role's [`Election`] and its last lead are dropped, the process no longer stands for that role; it still stands
+/// for the others.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let broker = neli_election::EmbeddedBroker::start()?;
+/// # let (ran, mut runs) = tokio::sync::mpsc::unbounded_channel();
+/// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+/// # let builder = neli_election::Election::builder("billing").embedded(&broker);
+/// let roles = builder.named_roles(["ingest", "bill"]).join().await?;
+/// for (role, election) in roles.iter() {
+///     let (role, election) = (role.to_owned(), election.clone());
+///     # let ran = ran.clone();
+///     tokio::spawn(async move {
+///         election
+///             .background(async |lease| {
+///                 println!("{role}: one batch, with the fencing token {}", lease.token());
+///                 # let _ = ran.send(());
+///             })
+///             .await
+///     });
+/// }
+/// # runs.recv().await;
+/// if let Some(leader) = roles.get("bill").and_then(|election| election.leader()) {
+///     println!("bill is led in term {}", leader.term);
+/// }
+/// roles.leave().await;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Roles {
+    /// In the order of their numbers.
+    elections: Vec<(String, Election)>,
+}
+
+impl Roles {
+    /// The election of a role, by its name or number.
+    #[must_use]
+    pub fn get(&self, role: &str) -> Option<&Election> {
+        self.elections.iter().find(|(name, _)| name == role).map(|(_, election)| election)
+    }
+
+    /// Every role with its election, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Election)> {
+        self.elections.iter().map(|(name, election)| (name.as_str(), election))
+    }
+
+    /// Waits until this process leads one of the roles, whichever comes first; [`Lease::role`](crate::Lease::role) tells which. Called
+    /// again it gives the next lead.
+    ///
+    /// It does not return for a role for which the process no longer stands, while it stands for others: the last of that role's
+    /// [events](Self::events), and [`Election::lead`] of that role, tell why.
+    ///
+    /// # Errors
+    ///
+    /// The process no longer stands for any role: the error of the last role that was left to it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe in `select!`: a lead is taken only when the future is ready. If the future is dropped before, the process still stands for all
+    /// roles, and a later call gets the lead.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// let builder = neli_election::Election::builder("billing").brokers("kafka-1:9092,kafka-2:9092");
+    /// # let builder = neli_election::Election::builder("billing").embedded(&broker);
+    /// let roles = builder.roles(4).join().await?;
+    /// for _ in 0..4 {
+    ///     let mut lead = roles.lead().await?;
+    ///     tokio::spawn(async move {
+    ///         lead.run(async |lease| println!("shard {}", lease.role().unwrap_or_default())).await
+    ///     });
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn lead(&self) -> Result<Lead, Error> {
+        let mut leads: Vec<_> = self.elections.iter().map(|(_, election)| Box::pin(election.lead())).collect();
+        // tokio lets a task poll some hundred channels at once, and there may be more roles.
+        unconstrained(poll_fn(|context| {
+            let mut at = 0;
+            while at < leads.len() {
+                match leads[at].as_mut().poll(context) {
+                    Poll::Ready(Err(_)) if leads.len() > 1 => drop(leads.swap_remove(at)),
+                    Poll::Ready(lead) => return Poll::Ready(lead),
+                    Poll::Pending => at += 1,
+                }
+            }
+            Poll::Pending
+        }))
+        .await
+    }
+
+    /// The events of this process in each of its roles from now on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let broker = neli_election::EmbeddedBroker::start()?;
+    /// # let roles = neli_election::Election::builder("billing").embedded(&broker).roles(2).join().await?;
+    /// let mut events = roles.events();
+    /// if let Some((role, event)) = events.next().await {
+    ///     println!("{role}: {event:?}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn events(&self) -> RolesEvents {
+        RolesEvents::new(self.iter().map(|(role, election)| (role.to_owned(), election.events())).collect())
+    }
+
+    /// Leaves all elections, and waits until that is done: see [`Election::leave`].
+    ///
+    /// # Cancel safety
+    ///
+    /// The leave begins at the first poll, in all elections. If the future is dropped after that, the process leaves in the background.
+    pub async fn leave(self) {
+        self.begin_to_leave();
+        let mut roles = self;
+        for (_, election) in mem::take(&mut roles.elections) {
+            election.leave().await;
+        }
+    }
+
+    /// Begins to leave all elections. The release of each tells the other processes that this one leaves all.
+    fn begin_to_leave(&self) {
+        for (_, election) in &self.elections {
+            election.begin_to_leave_with_all();
+        }
+    }
+}
+
+impl Drop for Roles {
+    fn drop(&mut self) {
+        // Otherwise a role is still in use, and the process may stay.
+        if self.elections.iter().all(|(_, election)| election.is_last_handle()) {
+            self.begin_to_leave();
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The callback of [`neli_election::Builder::on_warning`].
+
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+mod limit;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use neli_election::{Builder, Election, EmbeddedBroker};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::limit::soon;
+
+/// A candidate of a cluster that does not exist, and what it warns of.
+fn candidate() -> (Builder, UnboundedReceiver<String>) {
+    let (warn, warnings) = unbounded_channel();
+    let builder = Election::builder("billing").brokers("127.0.0.1:1");
+    (builder.on_warning(move |message| warn.send(message.to_owned()).unwrap()), warnings)
+}
+
+/// There is no handle yet whose events the program could read.
+#[tokio::test(flavor = "current_thread")]
+async fn a_join_that_waits_for_kafka_says_why() {
+    let (builder, mut warnings) = candidate();
+    let joining = tokio::spawn(builder.join());
+    let warning = soon("a warning", warnings.recv()).await.unwrap();
+    assert!(warning.starts_with("Kafka does not answer: ") && warning.contains("127.0.0.1:1"), "{warning}");
+    joining.abort();
+    soon("the end of the warnings", async { while warnings.recv().await.is_some() {} }).await;
+}
+
+/// The variable by which the test below starts itself as a program without a callback.
+const IS_PROGRAM: &str = "NELI_TEST_WITHOUT_CALLBACK";
+
+/// A program that gives no callback would otherwise wait for ever, and nobody would know why.
+#[tokio::test(flavor = "current_thread")]
+async fn without_a_callback_warnings_go_to_stderr() {
+    if std::env::var_os(IS_PROGRAM).is_some() {
+        drop(Election::builder("billing").brokers("127.0.0.1:1").join().await);
+        return;
+    }
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["--exact", "without_a_callback_warnings_go_to_stderr", "--nocapture"]).env(IS_PROGRAM, "1");
+    let mut program = program.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(program.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let warning = lines.find(|line| line.starts_with("neli-election: "));
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let warning = warning.unwrap();
+    assert!(
+        warning.starts_with("neli-election: Kafka does not answer: ") && warning.contains("127.0.0.1:1"),
+        "{warning}"
+    );
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_warning_about_all_roles_is_passed_once() {
+    let (builder, mut warnings) = candidate();
+    let joining = tokio::spawn(builder.roles(3).join());
+    let mut all = vec![soon("a warning", warnings.recv()).await.unwrap()];
+    joining.abort();
+    soon("the end of the warnings", async {
+        while let Some(warning) = warnings.recv().await {
+            all.push(warning);
+        }
+    })
+    .await;
+    assert!(all.windows(2).all(|two| two[0] != two[1]), "{all:?}");
+}
+
+/// Each role learns by itself that Kafka refuses it.
+#[tokio::test(flavor = "current_thread")]
+async fn an_end_of_all_roles_is_passed_once() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let (warn, mut warnings) = unbounded_channel();
+    let builder = Election::builder("billing").embedded(&broker).create_topic(false);
+    let builder = builder.on_warning(move |message| warn.send(message.to_owned()).unwrap());
+    let refused = soon("the refusal", builder.roles(3).join()).await.unwrap_err();
+    assert_eq!(soon("a warning", warnings.recv()).await, Some(refused.to_string()));
+    assert_eq!(soon("the end of the warnings", warnings.recv()).await, None);
+}
+
+/// A program with many roles must learn which of them a warning is about. With one role there is nothing to name.
+#[tokio::test(flavor = "current_thread")]
+async fn a_warning_about_one_role_of_many_names_it() {
+    let broker = EmbeddedBroker::start().unwrap();
+    for (names, begin) in [(&["ingest", "bill"][..], "role "), (&[], "nobody took the lead")] {
+        let (warn, mut warnings) = unbounded_channel();
+        let builder = Election::builder("billing").embedded(&broker).lease(Duration::from_secs(2));
+        let builder = builder.on_warning(move |message| warn.send(message.to_owned()).unwrap());
+        // Nobody takes their leads.
+        let (_roles, _election);
+        if names.is_empty() {
+            _election = soon("the join", builder.topic("one.neli").join()).await.unwrap();
+        } else {
+            _roles = soon("the join", builder.named_roles(names.iter().copied()).join()).await.unwrap();
+        }
+        let warning = soon("a warning", warnings.recv()).await.unwrap();
+        assert!(warning.starts_with(begin) && warning.contains("nobody took the lead within a lease"), "{warning}");
+    }
+}

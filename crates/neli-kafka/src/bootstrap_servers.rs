@@ -1,0 +1,184 @@
+//! Finds out whether the bootstrap servers belong to one cluster.
+//!
+//! librdkafka connects to any of them, and from then on to the brokers that this one names. If the list names servers of two clusters, each
+//! client of each candidate is in one of the two by chance. So each server that the cluster does not name as its broker is asked by a client of
+//! its own.
+
+use std::collections::BTreeSet;
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use neli_proto::topic::TopicIdentity;
+use rdkafka::client::Client;
+use rdkafka::config::FromClientConfigAndContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::metadata::MetadataBroker;
+
+use crate::access::Access;
+use crate::clock;
+use crate::cluster::ONE_CLUSTER;
+use crate::context::KafkaContext;
+use crate::librdkafka::{cluster_id, topic_identity};
+
+/// The servers must have answered within twice the time that the first answer to this process took, and this: a server that is down keeps no
+/// candidate from its election.
+const ALLOWANCE: Duration = Duration::from_secs(1);
+/// The time limit of a question.
+const ANSWER: Duration = Duration::from_secs(16);
+/// The time limit of a connection that only shows whether a server can be reached.
+const CONNECTED: Duration = Duration::from_secs(5);
+/// The time between two questions while no broker answers.
+const RETRY: Duration = Duration::from_millis(200);
+/// After this time all brokers of a cluster know a topic that was made anew.
+const TOPIC_KNOWN: Duration = Duration::from_millis(500);
+
+/// Asks each bootstrap server for its cluster, in a thread of its own, unless the cluster names that server as its broker. `client` holds a
+/// `consumer` of the process; `is_over` says whether it is still needed. The result is that of [`Access::admit`]. `None` if there is no server
+/// to be asked, or if they were asked a short time ago.
+pub(super) fn ask_servers<T: Send + Sync + 'static>(
+    access: &Access,
+    topic: Option<&str>,
+    client: &Arc<T>,
+    consumer: fn(&T) -> &BaseConsumer<KafkaContext>,
+    is_over: impl Fn() -> bool + Send + 'static,
+) -> Option<ServersQuestion> {
+    if access.embedded.is_some() || !access.cluster.servers().begin_question(&access.bootstrap) {
+        return None;
+    }
+    let (open, is_open) = mpsc::channel();
+    let (asking, topic, client) = (access.clone(), topic.map(str::to_owned), Arc::clone(client));
+    let ask = move || {
+        find_other(&asking, topic.as_deref(), consumer(&client), is_over);
+        asking.cluster.servers().is_asking = false;
+        drop(open);
+    };
+    // Without a thread they are asked later.
+    let started = thread::Builder::new().name("neli-servers".to_owned()).spawn(ask);
+    access.cluster.servers().is_asking &= started.is_ok();
+    Some(ServersQuestion { is_open })
+}
+
+/// A question to the bootstrap servers.
+pub(super) struct ServersQuestion {
+    /// Closed when each server has answered or can't be reached, or when one is found to be of another cluster.
+    is_open: mpsc::Receiver<()>,
+}
+
+impl ServersQuestion {
+    /// Waits for the answers. The first answer to this process `took` that time.
+    pub(super) fn wait(self, took: Duration) {
+        let _ = self.is_open.recv_timeout(took * 2 + ALLOWANCE);
+    }
+}
+
+/// Looks for a bootstrap server of another cluster than the consumer's, until one was found or each has answered or can't be reached.
+fn find_other(access: &Access, topic: Option<&str>, consumer: &BaseConsumer<KafkaContext>, is_over: impl Fn() -> bool) {
+    let cluster = &access.cluster;
+    let brokers: BTreeSet<String> = loop {
+        if is_over() {
+            return;
+        }
+        match consumer.fetch_metadata(topic, ANSWER) {
+            Ok(metadata) => break metadata.brokers().iter().map(address).collect(),
+            Err(_) => thread::park_timeout(RETRY),
+        }
+    };
+    if access.admit(consumer.client()).is_err() {
+        return;
+    }
+    let unknown = {
+        let mut servers = cluster.servers();
+        servers.asked = Some(clock::now());
+        let mut unknown = servers.unknown(&access.bootstrap);
+        let is_named = |server: &mut String| brokers.contains(&without_protocol(server).to_lowercase());
+        servers.known.extend(unknown.extract_if(.., is_named));
+        unknown
+    };
+    let (sender, answers) = mpsc::channel();
+    for server in unknown {
+        let (access, topic, sender) = (access.clone(), topic.map(str::to_owned), sender.clone());
+        let ask = move || drop(sender.send(Other::ask(&access, server, topic.as_deref())));
+        // Without a thread this server is asked later.
+        let _ = thread::Builder::new().name("neli-server".to_owned()).spawn(ask);
+    }
+    drop(sender);
+    for other in answers.iter().flatten() {
+        match other.refusal(cluster.id.get(), topic, consumer.client()) {
+            Some(refusal) => return cluster.refuse(refusal),
+            None => drop(cluster.servers().known.insert(other.server)),
+        }
+    }
+}
+
+/// A bootstrap server that the cluster does not name as its broker.
+struct Other {
+    server: String,
+    consumer: BaseConsumer<KafkaContext>,
+    cluster_id: Option<String>,
+}
+
+impl Other {
+    /// Asks this server alone; `None` if it does not answer.
+    fn ask(access: &Access, server: String, topic: Option<&str>) -> Option<Self> {
+        if !accepts_connections(without_protocol(&server)) {
+            return None;
+        }
+        let access = Access { bootstrap: server.clone(), ..access.clone() };
+        let consumer = BaseConsumer::from_config_and_context(&access.reader(), KafkaContext::new(&access));
+        let consumer: BaseConsumer<KafkaContext> = consumer.ok()?;
+        consumer.fetch_metadata(topic, ANSWER).ok()?;
+        let cluster_id = cluster_id(consumer.client());
+        Some(Self { server, consumer, cluster_id })
+    }
+
+    /// The line about this server if it is of another cluster than `client`, which is in the cluster with this id. Many clusters have the id that
+    /// an image or a manual gives to each; so with equal ids the topics are compared by theirs.
+    fn refusal(&self, known: Option<&String>, topic: Option<&str>, client: &Client<KafkaContext>) -> Option<String> {
+        let Self { server, cluster_id, .. } = self;
+        if let (Some(id), Some(known)) = (cluster_id, known)
+            && id != known
+        {
+            return Some(format!(
+                "bootstrap servers of two clusters: {server} belongs to cluster \"{id}\", and the first that answered to \"{known}\"; {ONE_CLUSTER}"
+            ));
+        }
+        let topic = topic?;
+        let differ = || {
+            let id = |client| match topic_identity(client, topic, None, ANSWER) {
+                Ok(TopicIdentity::Id(id)) => Some(id),
+                Ok(TopicIdentity::Missing | TopicIdentity::Unnamed) | Err(_) => None,
+            };
+            matches!((id(self.consumer.client()), id(client)), (Some(theirs), Some(ours)) if theirs != ours)
+        };
+        let differ_for_good = differ() && {
+            thread::park_timeout(TOPIC_KNOWN);
+            differ()
+        };
+        differ_for_good.then(|| {
+            let id = known.map(String::as_str).unwrap_or_default();
+            format!(
+                "bootstrap servers of two clusters: {server} has another topic \"{topic}\" than the first that answered, though both clusters have \
+                 the id \"{id}\"; {ONE_CLUSTER}"
+            )
+        })
+    }
+}
+
+fn address(broker: &MetadataBroker) -> String {
+    let host = broker.host().to_lowercase();
+    if host.contains(':') { format!("[{host}]:{}", broker.port()) } else { format!("{host}:{}", broker.port()) }
+}
+
+fn without_protocol(server: &str) -> &str {
+    server.split_once("://").map_or(server, |(_, address)| address)
+}
+
+/// Whether a port takes connections. librdkafka reports a failed connection only after a while, since a host may have several addresses.
+fn accepts_connections(address: &str) -> bool {
+    let Some((host, port)) = address.rsplit_once(':') else { return false };
+    let (Ok(port), host) = (port.parse::<u16>(), host.trim_matches(['[', ']'])) else { return false };
+    let Ok(mut addresses) = (host, port).to_socket_addrs() else { return false };
+    addresses.any(|address| TcpStream::connect_timeout(&address, CONNECTED).is_ok())
+}

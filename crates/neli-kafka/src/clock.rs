@@ -1,0 +1,60 @@
+//! The only clock read: `CLOCK_BOOTTIME`, which goes on while the machine sleeps (R8); and the wall clock, for display and for windows
+//! of time.
+
+use std::time::{Duration, Instant};
+
+use neli_proto::clock_rate::ClockReading;
+use neli_proto::time::Time;
+use nix::time::{ClockId, clock_gettime};
+
+/// The present, on `CLOCK_BOOTTIME`.
+#[must_use]
+pub fn now() -> Time {
+    Time::from_nanos(nanos_of(ClockId::CLOCK_BOOTTIME))
+}
+
+/// Milliseconds since 1970 by the wall clock, which may be set at any time.
+#[must_use]
+pub fn wall_ms() -> u64 {
+    nanos_of(ClockId::CLOCK_REALTIME) / 1_000_000
+}
+
+/// The clocks are read this often, and the shortest reading counts: a delay between two reads makes only one reading longer.
+const READINGS: usize = 16;
+
+/// Reads the clock that leases use, and the hardware clock, which no service corrects. `CLOCK_MONOTONIC` is read in place of
+/// `CLOCK_BOOTTIME`: it has the same rate, and does not jump after a sleep.
+#[must_use]
+pub fn beside_hardware() -> ClockReading {
+    let read = || {
+        let [before, corrected, after] =
+            [ClockId::CLOCK_MONOTONIC_RAW, ClockId::CLOCK_MONOTONIC, ClockId::CLOCK_MONOTONIC_RAW].map(nanos_of);
+        ClockReading { before, corrected, after }
+    };
+    let readings: [ClockReading; READINGS] = std::array::from_fn(|_| read());
+    readings.into_iter().min_by_key(ClockReading::width).unwrap_or_else(read)
+}
+
+/// The time that Rust's clock, which stands still while the machine sleeps, will show when `left` has passed. For display only.
+#[must_use]
+pub fn instant_in(left: Duration) -> Instant {
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads it")]
+    let now = Instant::now();
+    now + left
+}
+
+/// The time that Rust's clock showed at this time in the past. For display only.
+#[must_use]
+pub fn instant_of(time: Time) -> Instant {
+    let present = instant_in(Duration::ZERO);
+    present.checked_sub(now().since(time)).unwrap_or(present)
+}
+
+/// Nanoseconds of a clock that every Linux has had since 2.6.39: reading it can't fail.
+fn nanos_of(clock: ClockId) -> u64 {
+    clock_gettime(clock).map_or(0, |at| {
+        let seconds = u64::try_from(at.tv_sec()).unwrap_or(0);
+        let nanos = u64::try_from(at.tv_nsec()).unwrap_or(0);
+        seconds * 1_000_000_000 + nanos
+    })
+}

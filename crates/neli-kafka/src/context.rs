@@ -1,0 +1,196 @@
+//! librdkafka's errors and log lines, which it reports to our clients besides its answers. This file never shows the value of a secret.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rdkafka::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::ConsumerContext;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::types::RDKafkaConfRes;
+
+use crate::access::{Access, LogCallback};
+use crate::advertised_address;
+use crate::election::is_secret;
+use crate::error_class::{self, ErrorClass, NoToken, plain};
+use crate::rebootstrap::Rebootstrap;
+
+/// One line about an error for display: librdkafka's own text, unless that contains a secret.
+#[must_use]
+pub(super) fn explain(error: &KafkaError) -> String {
+    if let KafkaError::ClientCreation(reason) = error {
+        return reason.clone();
+    }
+    let KafkaError::ClientConfig(kind, reason, key, _) = error else { return error.to_string() };
+    if *kind == RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN {
+        format!("property \"{key}\": librdkafka knows no such property")
+    } else if is_secret(key) && !reason.contains("not supported in this build") {
+        // librdkafka's text may quote the value, complete or shortened.
+        format!("property \"{key}\": librdkafka does not take its value (not shown here)")
+    } else {
+        format!("property \"{key}\": {reason}")
+    }
+}
+
+/// Receives librdkafka's errors and log lines for one of our clients. It keeps the last text, because rust-rdkafka passes on only an
+/// error's code.
+#[derive(Clone)]
+pub(super) struct KafkaContext {
+    log_callback: Option<LogCallback>,
+    /// The addresses that the user has given.
+    bootstrap: Arc<str>,
+    /// Whether a token endpoint issues the login tokens.
+    asks_for_tokens: bool,
+    last_errors: Arc<Mutex<LastErrors>>,
+    rebootstrap: Arc<Rebootstrap>,
+}
+
+#[derive(Default)]
+struct LastErrors {
+    last: Option<(RDKafkaErrorCode, String)>,
+    trouble: Option<String>,
+    /// The probable reason why a broker closes connections before it answers, if that was the last failure.
+    closed: Option<String>,
+    /// The last log line about a token endpoint that issued no token.
+    token: Option<String>,
+}
+
+impl KafkaContext {
+    /// The context for a client of `access`.
+    #[must_use]
+    pub(super) fn new(access: &Access) -> Self {
+        Self {
+            log_callback: access.log_callback.clone(),
+            bootstrap: access.bootstrap.as_str().into(),
+            asks_for_tokens: access.asks_for_tokens(),
+            last_errors: Arc::default(),
+            rebootstrap: Arc::new(Rebootstrap::new(&access.bootstrap)),
+        }
+    }
+
+    /// The text of the last error, if its code is `code`; otherwise the text of the code.
+    #[must_use]
+    pub(super) fn error_text(&self, code: RDKafkaErrorCode) -> String {
+        let last_errors = self.last_errors();
+        let last = last_errors.last.as_ref().filter(|(known, _)| *known == code);
+        last.map_or_else(|| plain(code), |(_, words)| words.clone())
+    }
+
+    /// Why there is no login token, if this text of librdkafka is about one and a token endpoint was asked.
+    #[must_use]
+    pub(super) fn no_token(&self, words: &str) -> Option<NoToken> {
+        let last_errors = self.last_errors();
+        self.asks_for_tokens.then(|| error_class::of_token(words, last_errors.token.as_deref())).flatten()
+    }
+
+    /// The last failure of a connection, beginning with host and port.
+    #[must_use]
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.last_errors().trouble.clone()
+    }
+
+    /// The last failure while no broker has ever answered: the client may use another protocol than the port expects.
+    #[must_use]
+    pub(super) fn first_trouble(&self) -> Option<String> {
+        let last_errors = self.last_errors();
+        last_errors.closed.clone().or_else(|| last_errors.trouble.clone())
+    }
+
+    /// Forgets the last failure, because a broker has answered.
+    pub(super) fn forget_trouble(&self) {
+        let mut last_errors = self.last_errors();
+        (last_errors.trouble, last_errors.closed) = (None, None);
+    }
+
+    /// Gives the client its brokers again. The thread that polls the client calls [`Rebootstrap::after_poll`].
+    pub(super) fn rebootstrap(&self) -> &Arc<Rebootstrap> {
+        &self.rebootstrap
+    }
+
+    fn last_errors(&self) -> MutexGuard<'_, LastErrors> {
+        self.last_errors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientContext for KafkaContext {
+    fn log(&self, _level: RDKafkaLogLevel, _facility: &str, line: &str) {
+        // The log line comes before the error that it explains.
+        if self.asks_for_tokens && error_class::is_about_token(line) {
+            self.last_errors().token = Some(line.to_owned());
+        }
+        if let Some(closed) = error_class::of_closed_connection(line) {
+            self.last_errors().closed = Some(closed);
+        }
+        if let Some(log_callback) = &self.log_callback {
+            log_callback(line);
+        }
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        let Some(code) = error.rdkafka_error_code() else { return };
+        if code == RDKafkaErrorCode::AllBrokersDown {
+            self.rebootstrap.all_down();
+        }
+        let no_token = self.no_token(reason);
+        let mut last_errors = self.last_errors();
+        if let Some(no_token) = no_token {
+            (last_errors.trouble, last_errors.closed) = (Some(no_token.why), None);
+        } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::Login) {
+            // The rest of the line is the duration, which differs each time.
+            let trouble = reason.split(" (after ").next().unwrap_or(reason);
+            let hint = advertised_address::hint(trouble, &self.bootstrap).unwrap_or_default();
+            last_errors.trouble = Some(format!("{trouble}{hint}"));
+            // A connection that was closed while sending causes an error besides the log line.
+            last_errors.closed = error_class::of_closed_connection(reason);
+        }
+        last_errors.last = Some((code, reason.to_owned()));
+    }
+}
+
+impl ConsumerContext for KafkaContext {}
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::ClientConfig;
+
+    use super::*;
+    use crate::election::Properties;
+
+    /// A connection that is closed while a request is sent causes a log line and an error; one that is closed later causes only a log
+    /// line.
+    #[test]
+    fn a_connection_closed_while_sending_is_one_that_is_closed_at_once() {
+        let access = Access::at("a:1", &Properties::default());
+        let trouble_after = |line: &str| {
+            let context = KafkaContext::new(&access);
+            context.log(RDKafkaLogLevel::Error, "FAIL", &format!("[thrd:a:1/bootstrap]: {line}"));
+            let code = RDKafkaErrorCode::BrokerTransportFailure;
+            context.error(KafkaError::Global(code), line);
+            context.error(KafkaError::Global(RDKafkaErrorCode::AllBrokersDown), "1/1 brokers are down");
+            context.first_trouble().unwrap()
+        };
+        let closed = trouble_after("a:1/bootstrap: Send failed: Broken pipe (after 0ms in state UP)");
+        assert!(closed.contains("closes each connection at once") && closed.contains("expects a login"), "{closed}");
+        let refused = "a:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused";
+        assert_eq!(trouble_after(&format!("{refused} (after 0ms in state CONNECT)")), refused);
+    }
+
+    #[test]
+    fn an_error_names_the_property_and_never_shows_a_secret() {
+        let explained = |key: &str, value: &str| {
+            let mut config = ClientConfig::new();
+            explain(&config.set(key, value).create_native_config().err().unwrap())
+        };
+        let line = "property \"nonsense\": librdkafka knows no such property";
+        assert_eq!(explained("nonsense", "hunter2"), line);
+        assert!(explained("socket.timeout.ms", "soon").contains("socket.timeout.ms"));
+        // As librdkafka refuses them in a build without TLS.
+        for key in ["ssl.key.password", "sasl.oauthbearer.client.secret"] {
+            let why = format!(
+                "Configuration property \"{key}\" not supported in this build: OpenSSL not available at build time"
+            );
+            let refused = RDKafkaConfRes::RD_KAFKA_CONF_INVALID;
+            let error = KafkaError::ClientConfig(refused, why, key.to_owned(), "hunter2".to_owned());
+            assert!(!explain(&error).contains("hunter2"));
+        }
+    }
+}

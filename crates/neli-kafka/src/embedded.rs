@@ -1,0 +1,258 @@
+//! The candidate's side of the embedded broker: `neli-run broker`, which the candidates of one user on one machine share. The broker is
+//! librdkafka's mock of Kafka. It is for trials: it stores nothing on disk, and every user of this machine can connect to its loopback port.
+//!
+//! Candidates find the broker by one directory ([`BrokerDirectory`]). The first candidate that finds no broker starts it. Each candidate
+//! keeps a connection open while it lives, and the broker ends ten seconds after the last connection was closed. If the broker ends earlier,
+//! its journal is lost, and its candidates end too. The next broker begins only when none of them and none of their guards is left:
+//! [`BrokerDirectory::hold`] (`docs/protocol.md`, The embedded broker).
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock;
+use crate::embedded::directory::BrokerDirectory;
+use crate::text::shown_duration;
+
+pub mod directory;
+pub mod in_process;
+
+/// The id of the mock's only broker. The mock has no controller: librdkafka would wait for one until the question's time limit.
+pub const BROKER_ID: i32 = 1;
+
+/// How long the broker that a candidate starts waits for another candidate after the last one has disconnected.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The time limit for finding or starting the broker.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The time between two attempts to connect.
+const CONNECT_INTERVAL: Duration = Duration::from_millis(5);
+/// A broker that was started and can't be reached after this time is started again: it may have ended in favour of another one that has
+/// ended since.
+const START_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Finds or starts the embedded broker.
+#[derive(Clone, Debug)]
+pub struct BrokerFinder {
+    /// The directory.
+    pub directory: BrokerDirectory,
+    /// `XDG_RUNTIME_DIR`, by which the broker finds the same directory. It also distinguishes the brokers of several users in a list of
+    /// processes.
+    runtime: Option<OsString>,
+    /// The program that is executed as the broker: `/proc/self/exe`.
+    pub program: PathBuf,
+    /// How long the broker waits for another candidate after the last one has disconnected.
+    pub idle_timeout: Duration,
+}
+
+/// A broker that was found, or started.
+#[derive(Debug)]
+pub struct FoundBroker {
+    /// Its directory, where each guard of this candidate holds the lock too.
+    pub directory: BrokerDirectory,
+    /// The lock of the candidates, to be held until this process ends.
+    pub lock: File,
+    /// The connection. The broker may end once it is closed.
+    pub connection: Arc<Connection>,
+    /// The processes that were started for it, which the caller must reap. Another candidate's broker may have been faster; then the
+    /// process that was started here ends at once.
+    pub started: Vec<Child>,
+}
+
+/// The broker's first message to each candidate that connects.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct BrokerInfo {
+    /// The broker's address, in librdkafka's format.
+    pub bootstrap: String,
+}
+
+/// A candidate's request to the broker.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Request {
+    /// The topic to create.
+    pub create_topic: String,
+    /// The number of its partitions.
+    pub partitions: i32,
+}
+
+/// The broker's answer to a request.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Reply {
+    /// Why the request failed.
+    pub error: Option<String>,
+}
+
+impl BrokerFinder {
+    /// The user's broker, started from this program.
+    ///
+    /// # Errors
+    ///
+    /// The user has no directory for it.
+    pub fn of_user() -> io::Result<Self> {
+        Self::with_runtime(std::env::var_os("XDG_RUNTIME_DIR"))
+    }
+
+    /// The broker of the user whose `XDG_RUNTIME_DIR` is this directory.
+    ///
+    /// # Errors
+    ///
+    /// As for [`of_user`](Self::of_user).
+    pub fn with_runtime(runtime: Option<OsString>) -> io::Result<Self> {
+        let directory = BrokerDirectory::below(runtime.as_deref())?;
+        Ok(Self { directory, runtime, program: PathBuf::from("/proc/self/exe"), idle_timeout: IDLE_TIMEOUT })
+    }
+
+    /// Finds the broker; does not start one.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or it does not answer.
+    pub fn find(&self) -> io::Result<Arc<Connection>> {
+        Connection::open(&self.directory).map(Arc::new).map_err(|error| self.explained(error))
+    }
+
+    /// Finds the broker, or starts it, and holds the lock of the candidates. Blocks for some milliseconds if the
+    /// broker runs, for some tens of milliseconds if it must be started, and for five seconds at most.
+    ///
+    /// # Errors
+    ///
+    /// A process of an earlier broker is left; or the broker can't be started, or does not answer.
+    pub fn find_or_start(&self) -> io::Result<FoundBroker> {
+        let begun = clock::now();
+        let mut started = Vec::new();
+        let mut start_at = begun;
+        loop {
+            let error = match Connection::open(&self.directory) {
+                Ok(connection) => {
+                    let (directory, lock) = (self.directory.clone(), self.directory.hold()?);
+                    return Ok(FoundBroker { directory, lock, connection: Arc::new(connection), started });
+                }
+                Err(error) => error,
+            };
+            let now = clock::now();
+            if now.since(begun) > TIMEOUT {
+                return Err(self
+                    .explained(io::Error::new(error.kind(), format!("the embedded broker does not answer: {error}"))));
+            }
+            if now >= start_at && self.directory.holder()?.is_none() {
+                started.push(self.start()?);
+                start_at = now + START_INTERVAL;
+            }
+            thread::park_timeout(CONNECT_INTERVAL);
+        }
+    }
+
+    /// This error of a connection; or the reason why there is no broker, if no other can begin.
+    fn explained(&self, error: io::Error) -> io::Error {
+        match (error.kind(), self.directory.holder()) {
+            (io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound, Ok(Some(left))) => {
+                io::Error::other(left.to_string())
+            }
+            _ => error,
+        }
+    }
+
+    /// Starts `neli-run broker` in the background. It closes the descriptors that it inherits in spite of close-on-exec.
+    fn start(&self) -> io::Result<Child> {
+        Command::new(&self.program)
+            .arg0("neli-run")
+            .args(["broker", "--idle-timeout", &shown_duration(self.idle_timeout)])
+            .env_clear()
+            .envs(self.runtime.iter().map(|directory| ("XDG_RUNTIME_DIR", directory)))
+            .current_dir("/")
+            // Ctrl-C reaches the candidate that started it, and not the broker of the others.
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+    }
+}
+
+/// A candidate's connection to the broker. The broker runs while it has a connection.
+#[derive(Debug)]
+pub struct Connection {
+    bootstrap: String,
+    host: Host,
+}
+
+/// The place of a broker.
+#[derive(Debug)]
+enum Host {
+    /// In a process that candidates share.
+    Process { directory: BrokerDirectory, stream: UnixStream },
+    /// In a thread of this process.
+    Thread(in_process::Topics),
+}
+
+impl Connection {
+    fn open(directory: &BrokerDirectory) -> io::Result<Self> {
+        let (stream, info) = connect(directory)?;
+        stream.set_read_timeout(None)?;
+        Ok(Self { bootstrap: info.bootstrap, host: Host::Process { directory: directory.clone(), stream } })
+    }
+
+    /// A connection to a broker in this process.
+    const fn to_thread(bootstrap: String, topics: in_process::Topics) -> Self {
+        Self { bootstrap, host: Host::Thread(topics) }
+    }
+
+    /// The broker's address: a loopback address and a port, in librdkafka's format.
+    #[must_use]
+    pub fn bootstrap(&self) -> &str {
+        &self.bootstrap
+    }
+
+    /// The socket, which becomes readable when the broker has ended; none if the broker is a thread of this process, which lives as long as
+    /// this object.
+    #[must_use]
+    pub fn end(&self) -> Option<BorrowedFd<'_>> {
+        match &self.host {
+            Host::Process { stream, .. } => Some(stream.as_fd()),
+            Host::Thread(_) => None,
+        }
+    }
+
+    /// Creates the topic, unless it exists.
+    ///
+    /// # Errors
+    ///
+    /// The broker is gone, or refuses the request.
+    pub fn create_topic(&self, topic: &str, partitions: i32) -> io::Result<()> {
+        let directory = match &self.host {
+            Host::Process { directory, .. } => directory,
+            Host::Thread(topics) => return topics.create(topic, partitions),
+        };
+        let (mut stream, _) = connect(directory)?;
+        let mut line = serde_json::to_vec(&Request { create_topic: topic.to_owned(), partitions })?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        let reply: Reply = serde_json::from_str(&read_line(&stream)?)?;
+        reply.error.map_or(Ok(()), |error| Err(io::Error::other(error)))
+    }
+}
+
+/// Connects, and reads the broker's first message.
+fn connect(directory: &BrokerDirectory) -> io::Result<(UnixStream, BrokerInfo)> {
+    let stream = UnixStream::connect(directory.socket())?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    let info = serde_json::from_str(&read_line(&stream)?)?;
+    Ok((stream, info))
+}
+
+fn read_line(stream: &UnixStream) -> io::Result<String> {
+    let mut line = String::new();
+    // The broker sends nothing after an answer until it gets another request, so the buffer contains no more than this line.
+    BufReader::new(stream).read_line(&mut line)?;
+    if line.ends_with('\n') { Ok(line) } else { Err(io::ErrorKind::ConnectionReset.into()) }
+}

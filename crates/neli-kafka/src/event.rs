@@ -1,0 +1,249 @@
+//! The events of Kafka: those that a client's threads send to their session, and those that a session reports to its process.
+//!
+//! An event of an election is the candidate's from the place where it is parsed.
+
+use std::time::Duration;
+
+use neli_proto::event::Event;
+use neli_proto::fact::Facts;
+use neli_proto::time::Time;
+use neli_proto::topic::{Risk, TopicFacts, TopicIdentity};
+
+/// An event that one of the threads of a client sends, except those of the consumer group ([`GroupEvent`](crate::group::GroupEvent)).
+/// The threads wait while the channel is full; the caller's thread never sends one.
+#[derive(Debug)]
+pub enum KafkaEvent {
+    /// A record that was sent is in the log.
+    Delivered {
+        /// The role of the record's election, as given to [`Producer::send`](crate::producer::Producer::send).
+        role: u32,
+        /// The sequence number, as given to [`Producer::send`](crate::producer::Producer::send).
+        seq: u64,
+        /// The record's offset.
+        offset: i64,
+    },
+    /// The answer to [`Producer::identify`](crate::producer::Producer::identify).
+    Identified {
+        /// The time just before the request.
+        asked: Time,
+        /// The topic that exists under the name.
+        identity: TopicIdentity,
+        /// The number of the topic's partitions; 0 if it is missing.
+        count: i32,
+        /// The partitions that the answer concerns.
+        partitions: Vec<i32>,
+    },
+    /// A record that was sent was not acknowledged in time, or never will be.
+    NotDelivered {
+        /// The role of the record's election, as given to [`Producer::send`](crate::producer::Producer::send).
+        role: u32,
+        /// The sequence number, as given to [`Producer::send`](crate::producer::Producer::send).
+        seq: u64,
+        /// The reason.
+        error: String,
+        /// Whether it may be in the log all the same. Otherwise Kafka has refused it for good.
+        may_be_in_log: bool,
+    },
+    /// The topic was found, with this many partitions. Sent once by each reading of more than one role, before its other events.
+    Partitions(i32),
+    /// An event that the session passes on as it is.
+    Process(SessionEvent),
+    /// A record was read, in the order of the log. The next ones have higher offsets.
+    Read {
+        /// The reading's number, as it was given to [`Reader::start`](crate::reader::Reader::start).
+        reading: u32,
+        /// The partition.
+        partition: i32,
+        /// The record's offset.
+        offset: i64,
+        /// The record.
+        record: JournalRecord,
+    },
+    /// A record was read for display.
+    ReadForDisplay {
+        /// The reading's number.
+        reading: u32,
+        /// The partition.
+        partition: i32,
+        /// The record.
+        record: ReadRecord,
+    },
+    /// An event of the reading of a partition that concerns all its elections: [`Event::Answered`], first and every 20 s;
+    /// [`Event::HistoryCut`], [`Event::ReachedEnd`] or [`Event::Undecodable`].
+    Reading {
+        /// The reading's number.
+        reading: u32,
+        /// The partition.
+        partition: i32,
+        /// The event.
+        event: Event,
+    },
+    /// The answer to [`Producer::judge`](crate::producer::Producer::judge).
+    Topic {
+        /// The time just before the request.
+        asked: Time,
+        /// The facts about the topic that R0 judges.
+        facts: TopicFacts,
+    },
+}
+
+impl From<SessionEvent> for KafkaEvent {
+    fn from(event: SessionEvent) -> Self {
+        Self::Process(event)
+    }
+}
+
+/// An event that a session reports to its process.
+#[derive(Debug)]
+pub enum SessionEvent {
+    /// Kafka refuses to append a record that was sent, or has not acknowledged it in time: one line, with Kafka's reason. librdkafka may
+    /// try again; no other event follows before it gives the record up.
+    AppendRefused {
+        /// The line.
+        error: String,
+    },
+    /// The time without a heartbeat after which the controller takes a broker for dead. Reported if the value could be read and there are
+    /// other brokers.
+    BrokerSession(Duration),
+    /// The topic was missing, and this process created it.
+    Created {
+        /// Replicas of each partition.
+        replicas: usize,
+        /// Brokers of the cluster that were up.
+        brokers: usize,
+    },
+    /// An explanation for the log: why a question is repeated.
+    Debug(String),
+    /// No broker answers. Sent when that begins and when the reason changes; [`SessionEvent::Up`] ends it.
+    Down {
+        /// The last reason, with host and port if they are known.
+        error: String,
+    },
+    /// An event of one election.
+    Election {
+        /// Its role.
+        role: u32,
+        /// The event.
+        event: Event,
+    },
+    /// The result of a question about a key's facts, or of a fact that was sent.
+    Facts {
+        /// The number of the reading or of the fact.
+        id: u32,
+        /// The result.
+        event: FactsEvent,
+    },
+    /// The group does not take this process's member, or does again. The member tries again; the elections go on without it.
+    Group {
+        /// Why it does not: one line with the group, the cause, and what to do. `None` once the group has taken the member, or the process
+        /// has left the group.
+        refusal: Option<String>,
+    },
+    /// A hello was read in partition 0, of this process or another candidate of the group; only where there are many roles.
+    Hello {
+        /// Where it is.
+        offset: i64,
+        /// Its value.
+        value: Box<[u8]>,
+    },
+    /// A hello of this process with several roles is in the log.
+    HelloDelivered,
+    /// Kafka or librdkafka refuses for good: one line with the cause, its value and the right value.
+    Refused {
+        /// The line.
+        error: String,
+    },
+    /// The topic may carry a role's election, with these risks (R0).
+    Risks {
+        /// The role.
+        role: u32,
+        /// The risks, at least one.
+        risks: Vec<Risk>,
+    },
+    /// The topic must not carry a role's election (R0).
+    Unfit {
+        /// The role.
+        role: u32,
+        /// One line with the setting, its value and the right value.
+        error: String,
+    },
+    /// A broker answers again.
+    Up,
+    /// A warning; the process goes on.
+    Warning(String),
+}
+
+/// A record of a partition.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "most records are of the largest variant")]
+pub enum JournalRecord {
+    /// A hello in partition 0, for a process with several roles.
+    Hello(Box<[u8]>),
+    /// A record that concerns no election of this process.
+    Other,
+    /// The event for the candidate of this role.
+    Role(u32, Event),
+}
+
+/// The result of a question about a key's facts, or of a fact that was sent.
+#[derive(Debug)]
+pub enum FactsEvent {
+    /// The fact is in the log.
+    Appended,
+    /// The topic was missing, and this process created it.
+    Created {
+        /// The number of its replicas.
+        replicas: usize,
+        /// The number of brokers of the cluster that were up.
+        brokers: usize,
+    },
+    /// The fact was refused, or not acknowledged in time. It may still be in the log.
+    NotAppended {
+        /// The reason.
+        error: String,
+    },
+    /// The topic's facts for the key, up to the end that was asked for.
+    Read(Box<Facts>),
+    /// The topic is being read, and the reading is not complete yet.
+    Reading {
+        /// How far the reading is.
+        progress: String,
+    },
+    /// The settings by which the topic is judged, before it is read.
+    Topic(TopicFacts),
+    /// The topic can't be read now; the reading tries again.
+    Unread {
+        /// The reason.
+        error: String,
+    },
+}
+
+/// A record that was read for display.
+#[derive(Debug)]
+pub struct ReadRecord {
+    /// The record's offset.
+    pub offset: i64,
+    /// The key's owner.
+    pub key: Key,
+    /// The value; none for a tombstone.
+    pub value: Option<Box<[u8]>>,
+    /// The key of a record of another election.
+    pub other_key: Option<Box<[u8]>>,
+    /// When the record was appended (or written, on a topic with `CreateTime`), in milliseconds since 1970.
+    pub written_ms: Option<u64>,
+    /// Whether the time is the broker's: the topic has `LogAppendTime`.
+    pub is_brokers_time: bool,
+}
+
+/// The owner of a record, by its Kafka key.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Key {
+    /// A hello of any candidate of the group, in partition 0, for a process with several roles.
+    AnyHello,
+    /// A record of this role's election: it counts in the law.
+    Election(u32),
+    /// A hello of a candidate for this role; for a process without roles, that of any candidate of the group in partition 0.
+    Hello(u32),
+    /// Any other key.
+    Other,
+}

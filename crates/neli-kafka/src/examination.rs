@@ -1,0 +1,319 @@
+//! The questions of `doctor` to Kafka: what would a candidate find? They neither join a group nor write a record.
+//!
+//! Each question blocks, at most for the time limit.
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use neli_proto::topic::{TopicFacts, TopicIdentity};
+use rdkafka::config::FromClientConfigAndContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::metadata::{Metadata, MetadataBroker, MetadataPartition};
+
+use crate::access::Access;
+use crate::answer_limit::AnswerLimit;
+use crate::bootstrap_servers::ask_servers;
+use crate::clock;
+use crate::context::{KafkaContext, explain};
+use crate::election::Elections;
+use crate::error_class::{self, ErrorClass, Layer, code_of, has_no_coordinator, plain};
+use crate::facts::{self, FactsSettings};
+use crate::librdkafka::{
+    AdminError, GroupDescription, NewTopic, Rights, Variation, broker_settings, describe_group, describe_topic,
+    topic_settings, try_to_create_topic,
+};
+use crate::topic::{self, TopicError};
+
+/// Why a topic could not be created: one line.
+#[derive(Clone, Debug, Eq, thiserror::Error, PartialEq)]
+pub enum NotCreated {
+    /// A reason that may disappear later.
+    #[error("topic \"{topic}\": {reason}")]
+    NotNow {
+        /// The topic's name.
+        topic: String,
+        /// Kafka's reason.
+        reason: String,
+    },
+    /// Kafka refuses for good.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// A refused connection counts only after this time: a host may have several addresses, which librdkafka tries in turn.
+const OTHER_ADDRESSES: Duration = Duration::from_secs(1);
+/// The time between two checks for librdkafka's messages.
+const LOOK: Duration = Duration::from_millis(20);
+/// The time between two questions while a group has no coordinator.
+const COORDINATOR_RETRY: Duration = Duration::from_millis(100);
+/// The setting that limits the size of a record.
+const LONGEST_RECORD: &str = "max.message.bytes";
+
+/// A connection to Kafka.
+pub struct Examination {
+    consumer: Arc<BaseConsumer<KafkaContext>>,
+    /// The brokers that are up.
+    brokers: Vec<i32>,
+    timeout: Duration,
+}
+
+/// Why Kafka can't be reached: one line, and the step that fails.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Unreachable {
+    /// The step.
+    pub layer: Layer,
+    /// The reason.
+    pub why: String,
+}
+
+/// A topic, as this user sees it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum TopicExamination {
+    /// This user may not see whether it exists.
+    Hidden,
+    /// It does not exist.
+    Missing,
+    /// It exists.
+    There(Box<TopicSeen>),
+    /// Unknown, for this reason.
+    Unanswered(String),
+}
+
+/// What this user can see of a topic.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TopicSeen {
+    /// Its partitions.
+    pub partitions: Vec<PartitionSeen>,
+    /// Its id; none if no broker reports it.
+    pub identity: Option<TopicIdentity>,
+    /// The operations on it that this user is allowed; none if no broker reports them.
+    pub rights: Option<Rights>,
+    /// The facts that R0 judges; none while a partition has no leader.
+    pub facts: Option<TopicFacts>,
+    /// The largest record batch that it accepts, in bytes.
+    pub longest_record: Option<u64>,
+}
+
+/// A partition.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PartitionSeen {
+    /// Its number.
+    pub number: i32,
+    /// Whether it has a leader.
+    pub is_led: bool,
+    /// The number of its replicas.
+    pub replicas: usize,
+    /// The number of replicas that are in sync.
+    pub in_sync: usize,
+}
+
+/// Why a fact is unknown.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum NotAnswered {
+    /// This user lacks the right to it.
+    Forbidden,
+    /// Another reason.
+    Other(String),
+}
+
+impl Examination {
+    /// Connects to Kafka. With a topic, it asks for that topic's metadata only; otherwise for those of all topics.
+    ///
+    /// # Errors
+    ///
+    /// The layer that fails, and the reason.
+    pub fn start(access: &Access, topic: Option<&str>, timeout: Duration) -> Result<Self, Unreachable> {
+        let context = KafkaContext::new(access);
+        let consumer = BaseConsumer::from_config_and_context(&access.reader(), context.clone()).map_err(|error| {
+            let why = explain(&error);
+            Unreachable { layer: error_class::layer_of(&why), why }
+        })?;
+        let consumer: Arc<BaseConsumer<KafkaContext>> = Arc::new(consumer);
+        let (answer, answered) = mpsc::channel();
+        let (asked, of_topic) = (Arc::clone(&consumer), topic.map(str::to_owned));
+        let question = thread::Builder::new().name("neli-asker".to_owned());
+        let ask = move || {
+            // The receiver is gone if the reason was clear before the answer came.
+            let _ = answer.send(asked.fetch_metadata(of_topic.as_deref(), timeout).map(|metadata| brokers(&metadata)));
+        };
+        question
+            .spawn(ask)
+            .map_err(|error| Unreachable { layer: Layer::Connection, why: crate::text::reason(&error) })?;
+        let begun = clock::now();
+        let mut is_all_down = false;
+        loop {
+            match answered.try_recv() {
+                Ok(Ok(brokers)) => {
+                    if let Some(servers) = ask_servers(access, topic, &consumer, |consumer| consumer, || false) {
+                        servers.wait(clock::now().since(begun));
+                    }
+                    let admitted = access.admit(consumer.client());
+                    admitted.map_err(|why| Unreachable { layer: Layer::Cluster, why })?;
+                    return Ok(Self { consumer, brokers, timeout });
+                }
+                Ok(Err(_)) | Err(mpsc::TryRecvError::Disconnected) => return Err(no_answer(access, &context)),
+                Err(mpsc::TryRecvError::Empty) => {}
+            }
+            if let Some(Err(error)) = consumer.poll(LOOK) {
+                if let Some(unreachable) = permanent(access, &context, &error) {
+                    return Err(unreachable);
+                }
+                is_all_down |= error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown);
+            }
+            if is_all_down && clock::now().since(begun) >= OTHER_ADDRESSES {
+                return Err(no_answer(access, &context));
+            }
+        }
+    }
+
+    /// The number of brokers that are up.
+    #[must_use]
+    pub const fn brokers(&self) -> usize {
+        self.brokers.len()
+    }
+
+    /// The topic of these elections, and the operations on it that this user is allowed.
+    #[must_use]
+    pub fn topic(&self, elections: &Elections) -> TopicExamination {
+        let (client, name) = (self.consumer.client(), &elections.topic);
+        let metadata = match client.fetch_metadata(Some(name), self.timeout) {
+            Ok(metadata) => metadata,
+            Err(error) => return TopicExamination::Unanswered(plain(code_of(&error))),
+        };
+        let Some(topic) = metadata.topics().iter().find(|topic| topic.name() == name) else {
+            return TopicExamination::Missing;
+        };
+        match topic.error().map(RDKafkaErrorCode::from).map(|code| (ErrorClass::from(code), code)) {
+            Some((ErrorClass::UnknownTopic, _)) => return TopicExamination::Missing,
+            Some((ErrorClass::TopicForbidden, _)) => return TopicExamination::Hidden,
+            None | Some((ErrorClass::Moving, _)) => {}
+            Some((_, code)) => return TopicExamination::Unanswered(plain(code)),
+        }
+        let broker = topic.partitions().iter().map(MetadataPartition::leader).find(|leader| *leader >= 0);
+        let Some(broker) = broker.or_else(|| self.brokers.first().copied()) else {
+            return TopicExamination::Unanswered("no broker is up".to_owned());
+        };
+        let described = describe_topic(client, name, Some(broker), self.timeout, Variation::IncludeRights).ok();
+        let facts = topic::facts(client, elections, &mut AnswerLimit::new(self.timeout, self.timeout)).ok();
+        let longest = topic_settings(client, name, &[LONGEST_RECORD], broker, self.timeout).unwrap_or_default();
+        let longest = longest.into_iter().find(|(setting, _)| setting == LONGEST_RECORD);
+        TopicExamination::There(Box::new(TopicSeen {
+            partitions: topic.partitions().iter().map(seen).collect(),
+            identity: described.map(|described| described.identity),
+            rights: described.and_then(|described| described.rights),
+            facts,
+            longest_record: longest.and_then(|(_, value)| value?.parse().ok()),
+        }))
+    }
+
+    /// The topic as this user could create it. It only asks Kafka, and creates no topic.
+    ///
+    /// # Errors
+    ///
+    /// The reason why not, and the topic as it was refused last.
+    pub fn try_to_create<'a>(
+        &self,
+        elections: &Elections,
+        topic: NewTopic<'a>,
+    ) -> Result<NewTopic<'a>, (NotCreated, NewTopic<'a>)> {
+        let client = self.consumer.client();
+        let create = |topic: &NewTopic<'a>| match try_to_create_topic(client, topic, self.timeout) {
+            Err(AdminError { code: RDKafkaErrorCode::TopicAlreadyExists, .. }) => Ok(()),
+            outcome => outcome,
+        };
+        let accepted = topic::create_as_accepted(client, topic, self.brokers.first().copied(), self.timeout, create);
+        accepted.map_err(|(error, topic)| {
+            let not_created = match topic::not_created(error, elections) {
+                TopicError::Refused(error) => NotCreated::Refused(error),
+                TopicError::Transient(error) => NotCreated::NotNow { topic: topic.name.to_owned(), reason: error.text },
+            };
+            (not_created, topic)
+        })
+    }
+
+    /// The consumer group of this name, which may not exist.
+    ///
+    /// # Errors
+    ///
+    /// This user has no right to it, or the broker does not answer.
+    pub fn group(&self, group: &str) -> Result<GroupDescription, NotAnswered> {
+        let until = clock::now() + self.timeout;
+        loop {
+            match describe_group(self.consumer.client(), group, self.timeout) {
+                // For the first group of a cluster, Kafka first creates the topic of the groups.
+                Err(code) if has_no_coordinator(code) && clock::now() < until => {
+                    thread::park_timeout(COORDINATOR_RETRY);
+                }
+                described => return described.map_err(|code| not_answered(code.into())),
+            }
+        }
+    }
+
+    /// The values of a broker's settings with these names.
+    ///
+    /// # Errors
+    ///
+    /// This user has no right to them, or the broker does not answer.
+    pub fn broker_settings(&self, names: &[&str]) -> Result<Vec<(String, Option<String>)>, NotAnswered> {
+        let Some(broker) = self.brokers.first() else { return Err(NotAnswered::Other("no broker is up".to_owned())) };
+        let settings = broker_settings(self.consumer.client(), names, *broker, self.timeout).map_err(not_answered)?;
+        // Without the right, the settings are missing from the answer, and there is no error.
+        if settings.is_empty() { Err(NotAnswered::Forbidden) } else { Ok(settings) }
+    }
+}
+
+/// The topic of these elections, as a candidate creates it with this many brokers up.
+#[must_use]
+pub fn journal_to_create(elections: &Elections, brokers: usize) -> NewTopic<'_> {
+    topic::wanted(elections, brokers)
+}
+
+/// The topic of facts, as a candidate creates it with this many replicas.
+#[must_use]
+pub fn facts_to_create(topic: &str, facts_settings: FactsSettings, replicas: usize) -> NewTopic<'_> {
+    facts::topic_wanted(topic, facts_settings, replicas)
+}
+
+fn brokers(metadata: &Metadata) -> Vec<i32> {
+    metadata.brokers().iter().map(MetadataBroker::id).collect()
+}
+
+fn seen(partition: &MetadataPartition) -> PartitionSeen {
+    PartitionSeen {
+        number: partition.id(),
+        is_led: partition.leader() >= 0,
+        replicas: partition.replicas().len(),
+        in_sync: partition.isr().len(),
+    }
+}
+
+fn not_answered(error: AdminError) -> NotAnswered {
+    let is_forbidden = error.code == RDKafkaErrorCode::ClusterAuthorizationFailed
+        || matches!(error.code.into(), ErrorClass::GroupForbidden | ErrorClass::TopicForbidden);
+    if is_forbidden { NotAnswered::Forbidden } else { NotAnswered::Other(error.text) }
+}
+
+/// The reason if the error is final: a refused login or a certificate that is not accepted. `None` for all other errors.
+fn permanent(access: &Access, context: &KafkaContext, error: &KafkaError) -> Option<Unreachable> {
+    let code = code_of(error);
+    let words = context.error_text(code);
+    if ErrorClass::from(code) == ErrorClass::Login {
+        let login = |why| Some(Unreachable { layer: Layer::Login, why });
+        return match context.no_token(&words) {
+            Some(no_token) => no_token.is_refusal.then_some(no_token.why).and_then(login),
+            None if error_class::is_worth_another_login(&words) => None,
+            None => login(error_class::of_refused_login(&words, access.asks_for_tokens())),
+        };
+    }
+    let why = context.trouble().as_deref().and_then(error_class::of_certificate)?;
+    Some(Unreachable { layer: Layer::Tls, why })
+}
+
+fn no_answer(access: &Access, context: &KafkaContext) -> Unreachable {
+    match context.first_trouble() {
+        Some(why) => Unreachable { layer: error_class::layer_of(&why), why },
+        None => Unreachable { layer: Layer::Connection, why: format!("{}: no answer", access.bootstrap) },
+    }
+}

@@ -1,0 +1,387 @@
+//! Reads the topic of facts. Each reading has a consumer of its own, which joins no group and ends with the reading. A candidate reads the
+//! topic at its start, at each lead, and seldom otherwise, so an open connection would cost more than it saves. The facts that were read
+//! are kept, and the next reading continues where the last one stopped.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{mem, thread};
+
+use neli_proto::fact::{Facts, Place};
+use rdkafka::config::ClientConfig;
+use rdkafka::consumer::Consumer;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::Message;
+use tokio::sync::mpsc::Sender;
+
+use crate::access::Access;
+use crate::answer_limit::AnswerLimit;
+use crate::clock;
+use crate::context::{KafkaContext, explain};
+use crate::election::Elections;
+use crate::error_class::{ErrorClass, code_of, plain};
+use crate::event::{FactsEvent, KafkaEvent, SessionEvent};
+use crate::partition_consumer::PartitionConsumer;
+use crate::poll_thread::end_offset;
+use crate::topic::{self, TopicError};
+use progress::Progress;
+use topic_of_facts::LOOK_AGAIN;
+pub(super) use topic_of_facts::topic_wanted;
+
+mod progress;
+mod topic_of_facts;
+
+/// The time limit of the first question.
+const FIRST_ANSWER: Duration = Duration::from_secs(1);
+/// The least time limit of any other question. librdkafka's `socket.timeout.ms` has the same value.
+const ANSWER: Duration = Duration::from_secs(2);
+/// The time between two attempts.
+const RETRY: Duration = Duration::from_millis(200);
+/// A partition may have no leader that answers for this long: for a moment after its topic was created or its leader moved, that is normal.
+const LED_WITHIN: Duration = Duration::from_secs(2);
+/// A reading that delivers nothing for this long starts again.
+const NO_RECORD: Duration = Duration::from_secs(5);
+/// The time between two reports of a reading's progress.
+const PROGRESS: Duration = Duration::from_millis(100);
+/// A log with at most this many offsets is read from the start each time: that takes no longer than asking for the topic's id.
+const SHORT: i64 = 100;
+/// librdkafka's property that limits the bytes of a partition in an answer.
+const ANSWER_BYTES: &str = "fetch.message.max.bytes";
+/// The longest time after which the thread of a dropped reading notices the drop.
+const LINGER: Duration = Duration::from_millis(200);
+
+/// The source of the facts that are read.
+#[derive(Clone)]
+pub(crate) struct FactsSource {
+    /// The access to Kafka.
+    pub(crate) access: Access,
+    /// The elections to whose journal the topic belongs.
+    pub(crate) elections: Elections,
+    /// Whether a missing topic is created.
+    pub(crate) create_topic: bool,
+    /// The facts that are wanted.
+    pub(crate) wanted: WantedFacts,
+}
+
+/// A selection of facts.
+#[derive(Clone, Debug)]
+pub struct WantedFacts {
+    /// The topic of facts; its partition is 0.
+    pub topic: String,
+    /// The settings for creating the topic.
+    pub settings: FactsSettings,
+    /// The Kafka keys of the records with the key's facts.
+    pub keys: [(String, Place); 3],
+    /// Whether the settings by which the topic is judged must be reported first.
+    pub judge: bool,
+}
+
+/// How long the topic of facts keeps its records, if this process creates it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct FactsSettings {
+    /// `retention.ms`: how long each fact is kept.
+    pub retention: Duration,
+    /// `min.compaction.lag.ms`: how long a fact is kept that a later one replaces. The windows of an election share a Kafka key. If a
+    /// record of an earlier window's run reaches the log late, it replaces the record of the newest run's success, and only a reader that
+    /// finds both records can tell which one counts. So both are kept for as long as the window lasts.
+    pub compaction_lag: Duration,
+}
+
+/// A reading of the topic of facts up to the log's end at the start of the reading. The reading is over when it has reported
+/// [`FactsEvent::Read`]. Dropping it never blocks; its events carry its number.
+pub struct FactsReading {
+    stopped: Arc<AtomicBool>,
+    state: Arc<Mutex<ReadingState>>,
+}
+
+/// The data that a reading's thread and its owner share.
+struct ReadingState {
+    /// The reading's number. If it changes while the thread reads, the thread must ask for the log's end once more.
+    id: u32,
+    /// The thread has reached the end for this number, and will end.
+    is_over: bool,
+    progress: Progress,
+}
+
+impl FactsReading {
+    /// Starts the reading with this number; its events go to `events`. If `earlier`, a reading of the same source, still runs, it continues
+    /// with the new number in its own thread, so that an answer in flight is not lost. Otherwise a new thread continues where `earlier`
+    /// stopped.
+    ///
+    /// # Errors
+    ///
+    /// The thread can't be started.
+    pub(crate) fn start(
+        source: FactsSource,
+        id: u32,
+        events: Sender<KafkaEvent>,
+        earlier: Option<Self>,
+    ) -> Result<Self, std::io::Error> {
+        let mut progress = Progress::default();
+        if let Some(earlier) = earlier {
+            let mut state = lock(&earlier.state);
+            if !state.is_over {
+                state.id = id;
+                drop(state);
+                return Ok(earlier);
+            }
+            progress = mem::take(&mut state.progress);
+        }
+        let (stopped, state) =
+            (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(ReadingState { id, is_over: false, progress })));
+        let reading = Thread { source, events, stopped: Arc::clone(&stopped), state: Arc::clone(&state) };
+        thread::Builder::new().name("neli-facts".to_owned()).spawn(move || reading.run())?;
+        Ok(Self { stopped, state })
+    }
+}
+
+impl Drop for FactsReading {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+}
+
+fn lock(state: &Mutex<ReadingState>) -> MutexGuard<'_, ReadingState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Why a reading did not reach its end.
+enum Failure {
+    /// No record arrived for too long.
+    NothingCame(String),
+    /// The partition's leader is not ready, or has changed.
+    Moving(String),
+    /// Kafka refuses the request, and another attempt is useless.
+    Refused(String),
+    /// A failure after which another attempt may succeed.
+    Transient(String),
+}
+
+struct Thread {
+    source: FactsSource,
+    events: Sender<KafkaEvent>,
+    stopped: Arc<AtomicBool>,
+    state: Arc<Mutex<ReadingState>>,
+}
+
+impl Thread {
+    fn run(mut self) {
+        let context = KafkaContext::new(&self.source.access);
+        let config = self.source.access.reader();
+        let mut limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
+        let begun = clock::now();
+        let mut consumer = None;
+        while !self.is_over() {
+            let connected = match consumer.take().map_or_else(|| self.connect(&config, &context), Ok) {
+                Ok(connected) => consumer.insert(connected),
+                Err(error) => return self.send(SessionEvent::Refused { error: explain(&error) }),
+            };
+            let id = lock(&self.state).id;
+            match self.read(connected, &context, &mut limit) {
+                Ok(()) => {
+                    if let Some(facts) = self.reached_end(id) {
+                        return self.report(FactsEvent::Read(Box::new(facts)));
+                    }
+                }
+                Err(Failure::NothingCame(error)) => {
+                    let configured = config.get(ANSWER_BYTES).and_then(|bytes| bytes.parse().ok());
+                    lock(&self.state).progress.nothing_came(configured.unwrap_or(u32::MAX));
+                    consumer = None;
+                    self.report_trouble(&error);
+                }
+                Err(Failure::Moving(_)) if clock::now().since(begun) < LED_WITHIN => thread::park_timeout(LOOK_AGAIN),
+                Err(Failure::Refused(error)) => return self.send(SessionEvent::Refused { error }),
+                Err(Failure::Moving(error) | Failure::Transient(error)) => {
+                    self.report_trouble(&error);
+                    thread::park_timeout(RETRY);
+                }
+            }
+        }
+    }
+
+    /// The facts that were read. `None` if the reading was given a later number meanwhile: then a later end must be asked for.
+    fn reached_end(&self, id: u32) -> Option<Facts> {
+        let mut state = lock(&self.state);
+        state.is_over = state.id == id;
+        state.is_over.then(|| state.progress.reached_end())
+    }
+
+    fn connect(
+        &self,
+        config: &ClientConfig,
+        context: &KafkaContext,
+    ) -> Result<PartitionConsumer<KafkaContext>, KafkaError> {
+        let mut config = config.clone();
+        if let Some(bytes) = lock(&self.state).progress.answer_bytes {
+            config.set(ANSWER_BYTES, bytes.to_string());
+        }
+        PartitionConsumer::new(&config, context.clone(), &self.source.wanted.topic)
+    }
+
+    fn report_trouble(&self, error: &str) {
+        self.report(FactsEvent::Unread { error: format!("topic \"{}\": {error}", self.source.wanted.topic) });
+    }
+
+    fn is_over(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.events.is_closed()
+    }
+
+    fn send(&self, event: impl Into<KafkaEvent>) {
+        // An error means that the receiver is gone.
+        let _ = self.events.blocking_send(event.into());
+    }
+
+    fn report(&self, event: FactsEvent) {
+        if !self.is_over() {
+            let id = lock(&self.state).id;
+            self.send(SessionEvent::Facts { id, event });
+        }
+    }
+
+    /// Asks for the first and the next offset of the topic's log, and reads up to there. Begins where an earlier reading of the same topic
+    /// has stopped.
+    fn read(
+        &mut self,
+        consumer: &PartitionConsumer<KafkaContext>,
+        context: &KafkaContext,
+        limit: &mut AnswerLimit,
+    ) -> Result<(), Failure> {
+        let mut asked = clock::now();
+        let mut bounds = self.bounds(consumer, limit);
+        if matches!(bounds.map_err(ErrorClass::from), Err(ErrorClass::UnknownPartition | ErrorClass::UnknownTopic)) {
+            self.find_topic(consumer, limit)?;
+            asked = clock::now();
+            bounds = self.bounds(consumer, limit);
+        }
+        let (start, end) = bounds.map_err(|code| {
+            if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
+                limit.was_too_short();
+                context.rebootstrap().unanswered(consumer.consumer().client());
+            }
+            self.failure(code, context.trouble())
+        })?;
+        limit.answered(asked);
+        self.source.access.admit(consumer.consumer().client()).map_err(Failure::Refused)?;
+        context.rebootstrap().answered();
+        self.have_judged(consumer, limit)?;
+        let was_known = lock(&self.state).progress.topic.is_some();
+        // The topic's id is asked for before the first record is read, because the facts of these records may be kept.
+        let topic = if was_known || end - start > SHORT { self.topic_id(consumer, limit) } else { Ok(None) };
+        let topic = match topic {
+            Ok(topic) => topic,
+            Err(code) if was_known => return Err(self.failure(code, context.trouble())),
+            Err(_) => None,
+        };
+        lock(&self.state).progress.continue_in(topic, start, end);
+        self.read_between(consumer, context, start, end)
+    }
+
+    /// The first and the next offset of the topic's log.
+    fn bounds(
+        &self,
+        consumer: &PartitionConsumer<KafkaContext>,
+        limit: &mut AnswerLimit,
+    ) -> Result<(i64, i64), RDKafkaErrorCode> {
+        let bounds = consumer.consumer().fetch_watermarks(&self.source.wanted.topic, 0, limit.ask());
+        bounds.map_err(|error| code_of(&error))
+    }
+
+    fn read_between(
+        &self,
+        consumer: &PartitionConsumer<KafkaContext>,
+        context: &KafkaContext,
+        start: i64,
+        end: i64,
+    ) -> Result<(), Failure> {
+        let mut next = lock(&self.state).progress.next;
+        if next < end {
+            consumer.read_from(0, next).map_err(|code| self.failure(code, None))?;
+        }
+        let mut handed_over = clock::now();
+        let mut progress_at = handed_over;
+        while next < end && !self.is_over() {
+            match consumer.consumer().poll(LINGER) {
+                Some(Ok(message)) => {
+                    next = message.offset() + 1;
+                    handed_over = clock::now();
+                    let place = self.source.wanted.keys.iter().find(|(key, _)| message.key() == Some(key.as_bytes()));
+                    let mut state = lock(&self.state);
+                    state.progress.next = next;
+                    if let Some((_, place)) = place {
+                        state.progress.facts.take(*place, message.payload());
+                    }
+                }
+                // A transaction's marker may stand after the last record.
+                Some(Err(KafkaError::PartitionEOF(_))) => {
+                    let words = context.error_text(RDKafkaErrorCode::PartitionEOF);
+                    next = next.max(end_offset(&words).unwrap_or(next));
+                }
+                Some(Err(error)) => {
+                    let code = code_of(&error);
+                    match code.into() {
+                        ErrorClass::Connection | ErrorClass::Moving | ErrorClass::NoBroker => {}
+                        ErrorClass::Cut
+                        | ErrorClass::GroupForbidden
+                        | ErrorClass::Login
+                        | ErrorClass::Other
+                        | ErrorClass::TopicForbidden
+                        | ErrorClass::Undecodable
+                        | ErrorClass::UnknownPartition
+                        | ErrorClass::UnknownTopic => {
+                            consumer.stop();
+                            if ErrorClass::from(code) == ErrorClass::Cut {
+                                lock(&self.state).progress = Progress::default();
+                            }
+                            return Err(self.failure(code, Some(context.error_text(code))));
+                        }
+                    }
+                }
+                None => {}
+            }
+            if clock::now().since(progress_at) >= PROGRESS {
+                progress_at = clock::now();
+                self.report(FactsEvent::Reading { progress: self.progress(next - start, end - start) });
+            }
+            if clock::now().since(handed_over) >= NO_RECORD {
+                consumer.stop();
+                let why = context.trouble().unwrap_or_else(|| "no record is handed over".to_owned());
+                return Err(Failure::NothingCame(why));
+            }
+        }
+        consumer.stop();
+        Ok(())
+    }
+
+    /// The line about the reading's progress, and how to shorten the reading.
+    fn progress(&self, read: i64, all: i64) -> String {
+        format!(
+            "topic \"{}\": {read} of {all} offsets were read in time; the next lead continues there; a longer --lease gives more \
+             time, and segment.ms=3600000 has Kafka compact the topic sooner",
+            self.source.wanted.topic
+        )
+    }
+
+    fn of_topic_error(&self, error: TopicError) -> Failure {
+        match error {
+            TopicError::Refused(error) => Failure::Refused(error),
+            TopicError::Transient(error) => self.failure(error.code, Some(error.text)),
+        }
+    }
+
+    fn failure(&self, code: RDKafkaErrorCode, trouble: Option<String>) -> Failure {
+        let class = ErrorClass::from(code);
+        if class == ErrorClass::TopicForbidden {
+            return Failure::Refused(topic::may_not_read(&self.source.wanted.topic));
+        }
+        let words = trouble.unwrap_or_else(|| plain(code));
+        // The broker that leads the partition of a new topic may learn of it after the others.
+        if matches!(class, ErrorClass::Moving | ErrorClass::UnknownPartition | ErrorClass::UnknownTopic) {
+            Failure::Moving(words)
+        } else {
+            Failure::Transient(words)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

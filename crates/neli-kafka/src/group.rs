@@ -1,0 +1,396 @@
+//! The member of the consumer group: it learns which of the elections' partitions the group assigns to it.
+//!
+//! The member never fetches: assigned partitions are paused, and no offset is asked for or committed. A revocation is acknowledged before
+//! anything else, so that a slow job never delays the group's rebalance. This module decides nothing about the leader.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rdkafka::ClientContext;
+use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionListElem};
+use rdkafka::types::RDKafkaRespErr;
+use tokio::sync::mpsc::Sender;
+
+use crate::access::{Access, MemberTimings};
+use crate::clock;
+use crate::context::{KafkaContext, explain};
+use crate::election::Elections;
+use crate::error_class::{ErrorClass, code_of, plain};
+use crate::librdkafka;
+use crate::pace::Pace;
+use crate::text::ClientError;
+
+/// The longest time for leaving. After it the member ends, even if the coordinator has not answered.
+const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
+/// After this time a member that unsubscribes has given up its partition and has sent its request to leave, also if it has no id yet.
+const UNSUBSCRIBED_WITHIN: Duration = Duration::from_millis(100);
+/// The time between two checks on a member that leaves.
+const POLL_WHILE_LEAVING: Duration = Duration::from_millis(1);
+
+mod after_join;
+
+/// A report of a member. It carries the member's number, because all members of a process report to one channel, and a report of a former
+/// member must not be attributed to its successor.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct GroupReport {
+    /// The member's number, as it was given to [`Member::join`].
+    pub member: u32,
+    /// The event.
+    pub event: GroupEvent,
+}
+
+/// An event of the group. The threads that send it wait while the channel is full; the caller's thread never sends one.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum GroupEvent {
+    /// The group has settled: these partitions are this member's, and the others in use are not.
+    Assigned {
+        /// The partitions that are in use.
+        partitions: BTreeSet<i32>,
+    },
+    /// After [`Member::leave`]: the coordinator has removed this member, or 500 ms have passed, or waiting is useless. The caller need not
+    /// wait for the member any more.
+    Left,
+    /// The group's coordinator has given the member this id.
+    Named {
+        /// The id.
+        id: String,
+    },
+    /// The group does not take the member, which tries again. Repeated until the group has settled with it.
+    Refused(Refusal),
+    /// The partitions were revoked, and the revocation has been acknowledged.
+    Revoked {
+        /// The partitions that are in use.
+        partitions: BTreeSet<i32>,
+        /// The partitions were lost, not revoked: the session has expired, or the coordinator can't be reached.
+        lost: bool,
+    },
+    /// The topic has partitions besides those in use, and the group also assigns these to its members. Each member reports this once,
+    /// before it holds any of them.
+    UnusedPartitions,
+    /// A line for the log's debug level.
+    Debug(String),
+}
+
+/// Why the group does not take a member.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refusal {
+    /// Kafka's words, in a few of them.
+    pub words: String,
+    /// One line: the group, the cause, and what to do.
+    pub line: String,
+}
+
+/// A member of the group. Dropping it leaves the group. If the process ends before [`GroupEvent::Left`], the member may not have left, and
+/// the group assigns the partition to another member only when the session expires.
+pub struct Member {
+    consumer: Arc<BaseConsumer<GroupContext>>,
+}
+
+impl Member {
+    /// Joins the group on the elections' topic, which must exist: librdkafka looks for a missing topic only every five minutes. `in_use`
+    /// are the partitions that have a role.
+    ///
+    /// The group's events go to `reports`, with this `number`.
+    ///
+    /// # Errors
+    ///
+    /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value. Or a thread can't
+    /// be started.
+    pub fn join(
+        access: &Access,
+        elections: &Elections,
+        in_use: BTreeSet<i32>,
+        number: u32,
+        reports: Sender<GroupReport>,
+    ) -> Result<Self, ClientError> {
+        let context = GroupContext {
+            context: KafkaContext::new(access),
+            elections: elections.clone(),
+            in_use,
+            number,
+            reports,
+            held: Mutex::default(),
+            leaving: AtomicBool::new(false),
+            alone: AtomicBool::new(false),
+            is_answered: AtomicBool::new(false),
+            has_joined: AtomicBool::new(false),
+            asks_for_topic: AtomicBool::new(false),
+            unused_partitions: AtomicBool::new(false),
+            leads: AtomicBool::new(false),
+        };
+        let pace = Pace::of(MemberTimings::of(&access.properties));
+        let consumer = BaseConsumer::from_config_and_context(&access.member(&elections.group), context);
+        let consumer: Arc<BaseConsumer<GroupContext>> =
+            Arc::new(consumer.map_err(|error| ClientError(explain(&error)))?);
+        consumer.subscribe(&[&elections.topic]).map_err(|error| ClientError(explain(&error)))?;
+        let polled = Arc::clone(&consumer);
+        thread::Builder::new()
+            .name("neli-group".to_owned())
+            .spawn(move || poll(&polled, pace))
+            .map_err(|error| ClientError(format!("no thread for the group: {error}")))?;
+        Ok(Self { consumer })
+    }
+
+    /// Sets whether this process leads; it may lead while another member holds the partition. A leader does not wait for a rebalance, so
+    /// its member is polled less often.
+    pub fn set_leads(&self, leads: bool) {
+        self.consumer.context().leads.store(leads, Ordering::Relaxed);
+    }
+
+    /// Leaves the group, so that the successor is known at once. Returns at once; [`GroupEvent::Left`] follows within 500 ms.
+    ///
+    /// `alone`: no other candidate waits for this member, because none is known or all of them leave. The broker answers the first join of
+    /// an empty group after its `group.initial.rebalance.delay.ms` (3 s), and a leave waits behind the join. So a lone member whose join
+    /// was not answered is not waited for. If there are other members, the join is answered within 500 ms, and the leave after it. A
+    /// process that ended before would delay the others' next rebalance for a session (11 s, measured).
+    pub fn leave(self, alone: bool) {
+        self.consumer.context().alone.store(alone, Ordering::Relaxed);
+        drop(self);
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let context = Arc::clone(self.consumer.context());
+        context.leaving.store(true, Ordering::Relaxed);
+        let consumer = Arc::clone(&self.consumer);
+        let leaving = thread::Builder::new().name("neli-leave".to_owned()).spawn(move || leave(&consumer));
+        if leaving.is_err() {
+            // The report must not block here: the caller's thread may be the one that empties the channel.
+            let _ = context.reports.try_send(GroupReport { member: context.number, event: GroupEvent::Left });
+        }
+    }
+}
+
+/// Polls the member, and thereby wakes librdkafka's main thread, which sends a heartbeat that is due only when something wakes it. At a
+/// member without a partition nothing else does so more than twice a second (500 ms between two heartbeats at an interval of 100 ms,
+/// measured).
+fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, pace: Pace) {
+    let context = consumer.context();
+    let mut name = None;
+    while !context.is_over() {
+        // Until the group has answered, a leader's member is polled as often as a standby's, because the other candidates need its id.
+        let leads = context.leads.load(Ordering::Relaxed) && context.is_answered.load(Ordering::Relaxed);
+        let pause = pace.pause(!context.held().is_empty(), leads);
+        if let Some(Err(error)) = consumer.poll(pause) {
+            context.judge(&error);
+        }
+        context.context.rebootstrap().after_poll(consumer.client());
+        // librdkafka's main thread answers this question, and so wakes up. It is the cheapest such question.
+        let id = librdkafka::member_id(consumer.client());
+        if let Some(id) = id.filter(|id| name.as_ref() != Some(id)) {
+            name = Some(id.clone());
+            context.report_unless_leaving(GroupEvent::Named { id });
+        }
+        if context.has_joined.swap(false, Ordering::Relaxed) {
+            after_join::ask_for_topic(consumer);
+        }
+    }
+}
+
+/// Leaves the group: unsubscribes, waits, and closes. Closing alone is not enough: librdkafka sends no `LeaveGroup` for a member without an
+/// assignment once it is closing, and the dead member would then delay the next rebalance for a session timeout. Unsubscribing sends one. A
+/// member that closes while its partition is being revoked may not send it (one run in four to one in thirty). librdkafka clears the member's id
+/// when it sends the request (`rd_kafka_cgrp_leave`), a millisecond or two later, so closing begins only after that. A member that has no id
+/// yet shows no such change, and closes after [`UNSUBSCRIBED_WITHIN`].
+fn leave(consumer: &BaseConsumer<GroupContext>) {
+    let begun = clock::now();
+    let spent = || clock::now().since(begun);
+    let is_named = || librdkafka::member_id(consumer.client()).is_some();
+    let was_named = is_named();
+    consumer.unsubscribe();
+    let context = consumer.context();
+    let is_lone_and_unanswered = context.alone.load(Ordering::Relaxed) && !context.is_answered.load(Ordering::Relaxed);
+    if is_lone_and_unanswered {
+        context.report(GroupEvent::Left);
+    }
+    while spent() < UNSUBSCRIBED_WITHIN && (!was_named || is_named()) {
+        // Polling also acknowledges the revocation of the partitions that were held.
+        let _ = consumer.poll(POLL_WHILE_LEAVING);
+    }
+    // Closing waits for the answers to the requests in flight.
+    let closing = consumer.close_queue();
+    while closing.is_ok() && !consumer.closed() && spent() < LEAVE_TIMEOUT {
+        let _ = consumer.poll(POLL_WHILE_LEAVING);
+    }
+    if !is_lone_and_unanswered {
+        context.report(GroupEvent::Left);
+    }
+}
+
+/// The member's context, which receives the group's events.
+struct GroupContext {
+    context: KafkaContext,
+    elections: Elections,
+    /// The partitions that have a role.
+    in_use: BTreeSet<i32>,
+    number: u32,
+    reports: Sender<GroupReport>,
+    /// The partitions in use that are assigned to this member.
+    held: Mutex<BTreeSet<i32>>,
+    leaving: AtomicBool,
+    /// No other candidate waits for this member's leave.
+    alone: AtomicBool,
+    /// The group has answered a join.
+    is_answered: AtomicBool,
+    /// The group has answered a join since the last poll.
+    has_joined: AtomicBool,
+    /// The question about the topic after a join is in flight.
+    asks_for_topic: AtomicBool,
+    /// [`GroupEvent::UnusedPartitions`] has been reported.
+    unused_partitions: AtomicBool,
+    /// This process leads.
+    leads: AtomicBool,
+}
+
+impl GroupContext {
+    /// Whether the member leaves, or the receiver of the reports is gone.
+    fn is_over(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed) || self.reports.is_closed()
+    }
+
+    fn report(&self, event: GroupEvent) {
+        // An error means that the receiver is gone, because this process is about to end.
+        let _ = self.reports.blocking_send(GroupReport { member: self.number, event });
+    }
+
+    /// Those of the partitions that are in use.
+    fn in_use_of(&self, partitions: &TopicPartitionList) -> BTreeSet<i32> {
+        let named = partitions.elements_for_topic(&self.elections.topic);
+        named
+            .iter()
+            .map(TopicPartitionListElem::partition)
+            .filter(|partition| self.in_use.contains(partition))
+            .collect()
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeSet<i32>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports partitions that have no role. All partitions are of this topic, because the group subscribes to no other.
+    fn note_partitions(&self, mut partitions: impl Iterator<Item = i32>) {
+        if partitions.any(|partition| !self.in_use.contains(&partition))
+            && !self.unused_partitions.swap(true, Ordering::Relaxed)
+        {
+            self.report_unless_leaving(GroupEvent::UnusedPartitions);
+        }
+    }
+
+    /// Reports why the group does not take this member, unless the reader gets the same error and reports it.
+    fn judge(&self, error: &KafkaError) {
+        let code = code_of(error);
+        if matches!(ErrorClass::from(code), ErrorClass::GroupForbidden | ErrorClass::Other) {
+            let refusal = refusal(code, &self.context.error_text(code), &self.elections.group);
+            self.report_unless_leaving(GroupEvent::Refused(refusal));
+        }
+    }
+}
+
+/// Why the group does not take a member. `text` is librdkafka's text about the error.
+fn refusal(code: RDKafkaErrorCode, text: &str, group: &str) -> Refusal {
+    use RDKafkaErrorCode as Code;
+    let is = |wanted| code == wanted;
+    let reason = match () {
+        () if is(Code::GroupAuthorizationFailed) => {
+            // librdkafka first asks for the coordinator, and Kafka answers that to each user with DESCRIBE on the group.
+            let right = if text.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" };
+            &format!(
+                "this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or use --elect log"
+            )
+        }
+        () if is(Code::GroupMaxSizeReached) => {
+            "it is full; raise the broker's group.max.size, stop some of its members, or use --elect log"
+        }
+        () if is(Code::InconsistentGroupProtocol) => {
+            "it has members that are no neli-run; choose another --group, which no other program has as its group.id"
+        }
+        () if is(Code::InvalidGroupId) => "the broker does not take this name; choose another --group",
+        () if is(Code::InvalidSessionTimeout) => {
+            "the broker does not take this session.timeout.ms; \
+             keep it between its group.min.session.timeout.ms and group.max.session.timeout.ms"
+        }
+        () if is(Code::UnsupportedVersion) || is(Code::UnsupportedFeature) => {
+            "the broker does not know the requests of a group's member; use --elect log"
+        }
+        () => text,
+    };
+    Refusal { words: plain(code), line: format!("group \"{group}\": {reason}") }
+}
+
+impl ClientContext for GroupContext {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
+        self.context.log(level, facility, line);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.context.error(error, reason);
+    }
+}
+
+impl ConsumerContext for GroupContext {
+    /// Acknowledges the change first, and then reports it.
+    fn rebalance(&self, consumer: &BaseConsumer<Self>, what: RDKafkaRespErr, partitions: &mut TopicPartitionList) {
+        let assign = what == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
+        // Acknowledging resets this.
+        let lost = consumer.assignment_lost();
+        let acknowledged = if assign {
+            // Since an offset is given, librdkafka does not ask the coordinator for a committed one. Nothing is read from the offset.
+            partitions.set_all_offsets(Offset::Offset(0)).and_then(|()| consumer.incremental_assign(partitions))
+        } else {
+            consumer.incremental_unassign(partitions)
+        };
+        if let Err(error) = acknowledged {
+            let code = code_of(&error);
+            self.report_unless_leaving(GroupEvent::Refused(refusal(code, &explain(&error), &self.elections.group)));
+        }
+        self.is_answered.store(true, Ordering::Relaxed);
+        if assign {
+            self.has_joined.store(true, Ordering::Relaxed);
+            self.assigned(consumer, partitions);
+        } else {
+            self.revoked(partitions, lost);
+        }
+    }
+}
+
+impl GroupContext {
+    fn assigned(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
+        if partitions.count() > 0 {
+            // If it fails, a fetch is sent whose result is not used.
+            let _ = consumer.pause(partitions);
+        }
+        self.note_partitions(partitions.elements().iter().map(TopicPartitionListElem::partition));
+        let held = {
+            let mut held = self.held();
+            held.extend(self.in_use_of(partitions));
+            held.clone()
+        };
+        self.report_unless_leaving(GroupEvent::Assigned { partitions: held });
+    }
+
+    fn revoked(&self, partitions: &TopicPartitionList, lost: bool) {
+        let revoked: BTreeSet<i32> = {
+            let mut held = self.held();
+            self.in_use_of(partitions).into_iter().filter(|partition| held.remove(partition)).collect()
+        };
+        if !revoked.is_empty() {
+            self.report_unless_leaving(GroupEvent::Revoked { partitions: revoked, lost });
+        }
+    }
+
+    fn report_unless_leaving(&self, event: GroupEvent) {
+        if !self.leaving.load(Ordering::Relaxed) {
+            self.report(event);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,454 @@
+//! Safe functions for calls of librdkafka's C interface that rust-rdkafka lacks.
+//!
+//! They work on the handle of any existing client (consumer, producer, admin client), so that its connections are used. Each call blocks,
+//! so it must be made in a thread of its own and never in the main loop.
+//!
+//! An administrative call has three parts, which `ask` joins: options with a time limit, a queue for its one answer, and the call itself.
+#![expect(unsafe_code, reason = "this module alone calls librdkafka's C interface")]
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::ptr::{self, NonNull};
+use std::slice;
+use std::time::Duration;
+
+use rdkafka::bindings::{
+    rd_kafka_AdminOptions_destroy, rd_kafka_AdminOptions_new, rd_kafka_AdminOptions_set_broker,
+    rd_kafka_AdminOptions_set_include_authorized_operations, rd_kafka_AdminOptions_set_request_timeout,
+    rd_kafka_AdminOptions_set_validate_only, rd_kafka_ConfigEntry_name, rd_kafka_ConfigEntry_value,
+    rd_kafka_ConfigResource_configs, rd_kafka_ConfigResource_destroy, rd_kafka_ConfigResource_error,
+    rd_kafka_ConfigResource_error_string, rd_kafka_ConfigResource_new, rd_kafka_ConfigResource_set_config,
+    rd_kafka_CreateTopics, rd_kafka_CreateTopics_result_topics, rd_kafka_DescribeConfigs,
+    rd_kafka_DescribeConfigs_result_resources, rd_kafka_NewTopic_destroy, rd_kafka_NewTopic_new,
+    rd_kafka_NewTopic_set_config, rd_kafka_brokers_add, rd_kafka_clusterid, rd_kafka_error_code,
+    rd_kafka_error_destroy, rd_kafka_event_CreateTopics_result, rd_kafka_event_DescribeConfigs_result,
+    rd_kafka_event_destroy, rd_kafka_event_error, rd_kafka_mem_free, rd_kafka_memberid, rd_kafka_queue_destroy,
+    rd_kafka_queue_new, rd_kafka_queue_poll, rd_kafka_topic_result_error, rd_kafka_topic_result_error_string,
+};
+use rdkafka::client::{Client, ClientContext};
+use rdkafka::error::{IsError, RDKafkaErrorCode};
+use rdkafka::types::{
+    RDKafka, RDKafkaAdminOp, RDKafkaAdminOptions, RDKafkaEvent, RDKafkaQueue, RDKafkaResourceType, RDKafkaRespErr,
+};
+
+use crate::error_class::{ErrorClass, plain};
+pub use describe::{GroupDescription, Rights, topic_identity};
+pub(crate) use describe::{TopicDescription, describe_group, describe_topic};
+pub(crate) use main_queue::{MainQueue, Waker};
+
+mod describe;
+mod main_queue;
+
+/// librdkafka answers each administrative call within its time limit. This is how much longer the answer is waited for.
+const LATE: Duration = Duration::from_secs(1);
+
+/// A variation of an administrative call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Variation {
+    /// No variation.
+    None,
+    /// The answer must also contain this user's rights to the described object.
+    IncludeRights,
+    /// Nothing is changed: the answer only shows whether the call would succeed.
+    ValidateOnly,
+}
+
+/// An administrative call.
+#[derive(Clone, Copy)]
+struct AdminCall {
+    operation: RDKafkaAdminOp,
+    /// The broker that is asked; `None` leaves the choice to librdkafka.
+    broker: Option<i32>,
+    variation: Variation,
+    /// The time limit for the answer.
+    timeout: Duration,
+}
+
+impl AdminCall {
+    /// The time limit for librdkafka. A request to a group's coordinator must not time out, because librdkafka aborts the process if it
+    /// finds the coordinator afterwards (its issue 4605). So that request gets an hour, librdkafka's longest limit, and the client must be
+    /// dropped before.
+    fn limit(self) -> Duration {
+        let asks_coordinator = self.operation == RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS;
+        if asks_coordinator { Duration::from_secs(3600) } else { self.timeout }
+    }
+}
+
+/// Why an administrative call has failed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct AdminError {
+    /// librdkafka's code.
+    pub(crate) code: RDKafkaErrorCode,
+    /// The code's text, and that of Kafka's answer if it has one: of the cluster's policy, for example. One line.
+    pub(crate) text: String,
+}
+
+impl From<RDKafkaErrorCode> for AdminError {
+    fn from(code: RDKafkaErrorCode) -> Self {
+        Self { code, text: plain(code) }
+    }
+}
+
+impl AdminError {
+    /// Whether there was no answer at all.
+    pub(crate) fn is_missing_answer(&self) -> bool {
+        matches!(self.code.into(), ErrorClass::Connection | ErrorClass::Login | ErrorClass::NoBroker)
+    }
+
+    /// What may be the cause, after the text; empty for most codes.
+    pub(crate) fn cause(&self) -> &'static str {
+        let is_quota = self.code == RDKafkaErrorCode::ThrottlingQuotaExceeded;
+        if is_quota { ", by a quota of this user or client (controller_mutation_rate)" } else { "" }
+    }
+
+    /// The error with this code, and with the text in the answer.
+    fn of_answer(code: RDKafkaErrorCode, answer: Option<String>) -> Self {
+        /// The text may be of any length, and is that of a policy of the cluster's operator.
+        const LONGEST: usize = 300;
+        let plain = plain(code);
+        let answer = answer.unwrap_or_default();
+        let words = answer.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words: String = words.trim_start_matches("Broker: ").chars().take(LONGEST).collect();
+        let says_more = !words.is_empty() && !plain.eq_ignore_ascii_case(words.trim_end_matches('.'));
+        Self { code, text: if says_more { format!("{plain}: {words}") } else { plain } }
+    }
+}
+
+/// The values of these settings of a topic, as the broker with this id reports them (`DescribeConfigs`). A setting whose value the broker
+/// does not report has the value `None`. A user without the right to them gets an empty list, and no error. Waits `timeout` for the answer.
+///
+/// Only the named settings are asked for: for all settings a broker takes several times as long, while other requests on this connection
+/// wait.
+///
+/// # Errors
+///
+/// librdkafka's code: no answer in time, or an error in the answer.
+pub(crate) fn topic_settings(
+    client: &Client<impl ClientContext>,
+    topic: &str,
+    names: &[&str],
+    broker: i32,
+    timeout: Duration,
+) -> Result<Vec<(String, Option<String>)>, AdminError> {
+    let resource = Resource { kind: RDKafkaResourceType::RD_KAFKA_RESOURCE_TOPIC, name: topic };
+    settings(client, &resource, names, broker, timeout)
+}
+
+/// The values of a broker's settings with these names, as that broker reports them (`DescribeConfigs`); otherwise like [`topic_settings`].
+///
+/// # Errors
+///
+/// librdkafka's code: no answer in time, no right to the settings, or an error in the answer.
+pub(crate) fn broker_settings(
+    client: &Client<impl ClientContext>,
+    names: &[&str],
+    broker: i32,
+    timeout: Duration,
+) -> Result<Vec<(String, Option<String>)>, AdminError> {
+    let resource = Resource { kind: RDKafkaResourceType::RD_KAFKA_RESOURCE_BROKER, name: &broker.to_string() };
+    settings(client, &resource, names, broker, timeout)
+}
+
+/// An object that has settings: a topic or a broker.
+struct Resource<'a> {
+    kind: RDKafkaResourceType,
+    name: &'a str,
+}
+
+fn settings(
+    client: &Client<impl ClientContext>,
+    Resource { kind, name }: &Resource<'_>,
+    names: &[&str],
+    broker: i32,
+    timeout: Duration,
+) -> Result<Vec<(String, Option<String>)>, AdminError> {
+    let name = CString::new(*name).map_err(|_| RDKafkaErrorCode::InvalidArgument)?;
+    // SAFETY: the name ends in a zero byte; librdkafka copies it.
+    let resource = unsafe { rd_kafka_ConfigResource_new(*kind, name.as_ptr()) };
+    let resource = Owned::new(resource, rd_kafka_ConfigResource_destroy)?;
+    for name in names {
+        let name = CString::new(*name).map_err(|_| RDKafkaErrorCode::InvalidArgument)?;
+        // SAFETY: the resource is alive, and librdkafka copies both strings, which end in zero bytes; a question has no value.
+        succeeded(unsafe { rd_kafka_ConfigResource_set_config(resource.as_ptr(), name.as_ptr(), c"".as_ptr()) })?;
+    }
+    let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS;
+    let call = AdminCall { operation, broker: Some(broker), variation: Variation::None, timeout };
+    let event = ask(client, call, |handle, options, queue| {
+        let mut resources = [resource.as_ptr()];
+        // SAFETY: all arguments are alive throughout the call, and librdkafka copies what it needs of them.
+        unsafe { rd_kafka_DescribeConfigs(handle, resources.as_mut_ptr(), resources.len(), options, queue) };
+    })?;
+    // SAFETY: both functions are for an answer to this call.
+    let resource = unsafe {
+        first_part(&event, rd_kafka_event_DescribeConfigs_result, rd_kafka_DescribeConfigs_result_resources)
+    }?;
+    // SAFETY: the resource is alive, and so is its text.
+    unsafe {
+        succeeded(rd_kafka_ConfigResource_error(resource))
+            .map_err(|code| AdminError::of_answer(code, text(rd_kafka_ConfigResource_error_string(resource))))?;
+    }
+    // SAFETY: the function is for a resource, and its entries belong to it.
+    let entries = unsafe { parts(resource, rd_kafka_ConfigResource_configs) };
+    let entry = |entry: &*const _| {
+        // SAFETY: the entry is alive, and its strings live as long as it does. A value that the broker does not report is a null pointer,
+        // which `text` accepts.
+        unsafe { (text(rd_kafka_ConfigEntry_name(*entry)), text(rd_kafka_ConfigEntry_value(*entry))) }
+    };
+    Ok(entries.iter().map(entry).filter_map(|(name, value)| Some((name?, value))).collect())
+}
+
+/// Creates a topic with this many partitions and replicas, and with these settings (`CreateTopics`; the controller answers). Waits
+/// `timeout` for the answer.
+///
+/// # Errors
+///
+/// librdkafka's code: no answer in time, or why the topic was not created; `TopicAlreadyExists` if it exists.
+pub(crate) fn create_topic(
+    client: &Client<impl ClientContext>,
+    topic: &NewTopic<'_>,
+    timeout: Duration,
+) -> Result<(), AdminError> {
+    create(client, topic, Variation::None, timeout)
+}
+
+/// Whether the topic could be created. It is not created; otherwise like [`create_topic`].
+///
+/// # Errors
+///
+/// As for [`create_topic`].
+pub(crate) fn try_to_create_topic(
+    client: &Client<impl ClientContext>,
+    topic: &NewTopic<'_>,
+    timeout: Duration,
+) -> Result<(), AdminError> {
+    create(client, topic, Variation::ValidateOnly, timeout)
+}
+
+/// A topic to be created.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NewTopic<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The number of its partitions.
+    pub partitions: i32,
+    /// The number of replicas of each partition; `None` for the cluster's default (Kafka 2.4).
+    pub replicas: Option<i32>,
+    /// Its settings.
+    pub settings: Vec<(&'static str, String)>,
+}
+
+fn create(
+    client: &Client<impl ClientContext>,
+    NewTopic { name, partitions, replicas, settings }: &NewTopic<'_>,
+    variation: Variation,
+    timeout: Duration,
+) -> Result<(), AdminError> {
+    /// The number that leaves it to the cluster.
+    const DEFAULT: i32 = -1;
+    let replicas = replicas.unwrap_or(DEFAULT);
+    let terminated = |text: &str| CString::new(text).map_err(|_| RDKafkaErrorCode::InvalidTopic);
+    let name = terminated(name)?;
+    // SAFETY: the name ends in a zero byte, and librdkafka copies it; no buffer for an error text is given.
+    let wanted = unsafe { rd_kafka_NewTopic_new(name.as_ptr(), *partitions, replicas, ptr::null_mut(), 0) };
+    let wanted = Owned::new(wanted, rd_kafka_NewTopic_destroy).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
+    for (key, value) in settings {
+        let (key, value) = (terminated(key)?, terminated(value)?);
+        // SAFETY: the topic is alive, and librdkafka copies both strings, which end in zero bytes.
+        succeeded(unsafe { rd_kafka_NewTopic_set_config(wanted.as_ptr(), key.as_ptr(), value.as_ptr()) })?;
+    }
+    let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_CREATETOPICS;
+    let call = AdminCall { operation, broker: None, variation, timeout };
+    let event = ask(client, call, |handle, options, queue| {
+        let mut topics = [wanted.as_ptr()];
+        // SAFETY: all arguments are alive throughout the call, and librdkafka copies what it needs of them.
+        unsafe { rd_kafka_CreateTopics(handle, topics.as_mut_ptr(), topics.len(), options, queue) };
+    })?;
+    // SAFETY: both functions are for an answer to this call.
+    let result =
+        unsafe { first_part(&event, rd_kafka_event_CreateTopics_result, rd_kafka_CreateTopics_result_topics) }?;
+    // SAFETY: the result is alive, and so is its text.
+    unsafe {
+        succeeded(rd_kafka_topic_result_error(result))
+            .map_err(|code| AdminError::of_answer(code, text(rd_kafka_topic_result_error_string(result))))
+    }
+}
+
+/// The first part of an answer. Each of our calls asks for one object, so there is no other part.
+///
+/// # Errors
+///
+/// The answer is of another kind of call, or has no part.
+///
+/// # Safety
+///
+/// `result_of` returns an event's result, which belongs to the event; `parts_of` fulfils the condition of [`parts`] for that result.
+unsafe fn first_part<R, T>(
+    event: &Owned<RDKafkaEvent>,
+    result_of: unsafe extern "C" fn(*mut RDKafkaEvent) -> *const R,
+    parts_of: unsafe extern "C" fn(*const R, *mut usize) -> *mut *const T,
+) -> Result<&T, RDKafkaErrorCode> {
+    // SAFETY: the event is alive; for an event of another kind this is null.
+    let result = unsafe { result_of(event.as_ptr()).as_ref() }.ok_or(RDKafkaErrorCode::Fail)?;
+    // SAFETY: as the caller promises.
+    let first = unsafe { parts(result, parts_of) }.first().ok_or(RDKafkaErrorCode::Fail)?;
+    // SAFETY: the part belongs to the result, and the result to the event.
+    unsafe { first.as_ref() }.ok_or(RDKafkaErrorCode::Fail)
+}
+
+/// The parts of an object of librdkafka.
+///
+/// # Safety
+///
+/// `parts_of` returns null, or an array with as many pointers as the count that it writes. The array and the parts live as long as `whole`.
+unsafe fn parts<W, T>(whole: &W, parts_of: unsafe extern "C" fn(*const W, *mut usize) -> *mut *const T) -> &[*const T] {
+    let mut count = 0;
+    // SAFETY: both pointers are valid.
+    let parts = unsafe { parts_of(whole, &raw mut count) };
+    if parts.is_null() {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { slice::from_raw_parts(parts, count) }
+}
+
+/// Turns a code of librdkafka into an error, unless the code means success.
+fn succeeded(code: RDKafkaRespErr) -> Result<(), RDKafkaErrorCode> {
+    if code.is_error() { Err(code.into()) } else { Ok(()) }
+}
+
+/// A copy of a string of librdkafka; `None` for a null pointer.
+///
+/// # Safety
+///
+/// A pointer that is not null points to a string that ends in a zero byte and lives until this function returns.
+unsafe fn text(pointer: *const c_char) -> Option<String> {
+    if pointer.is_null() {
+        return None;
+    }
+    // SAFETY: as the caller promises.
+    Some(unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
+}
+
+/// The id that the group's coordinator gave to this consumer; `None` while it is not a member, and for other clients.
+#[must_use]
+pub(crate) fn member_id(client: &Client<impl ClientContext>) -> Option<String> {
+    // SAFETY: the handle is alive as long as the client is; the string belongs to us.
+    unsafe { own_text(client.native_ptr(), rd_kafka_memberid(client.native_ptr())) }.filter(|text| !text.is_empty())
+}
+
+/// The id of the cluster, by the last answer about the cluster that this client got; `None` before the first one, and from a broker that has none
+/// (before 0.10.1). Nothing is asked.
+#[must_use]
+pub(crate) fn cluster_id(client: &Client<impl ClientContext>) -> Option<String> {
+    // SAFETY: the handle is alive as long as the client is; with a time limit of 0 the function does not wait. The string belongs to us.
+    unsafe { own_text(client.native_ptr(), rd_kafka_clusterid(client.native_ptr(), 0)) }
+}
+
+/// Turns a string that librdkafka has allocated for us into one of ours; `None` for a null pointer.
+///
+/// # Safety
+///
+/// The handle is alive. A pointer that is not null points to a string that ends in a zero byte, and no other code holds it.
+unsafe fn own_text(handle: *mut RDKafka, pointer: *mut c_char) -> Option<String> {
+    // SAFETY: as the caller promises.
+    let copy = unsafe { text(pointer) }?;
+    // SAFETY: the string was allocated by librdkafka and is not used below.
+    unsafe { rd_kafka_mem_free(handle, pointer.cast()) };
+    Some(copy)
+}
+
+/// Adds these brokers, in the format of `bootstrap.servers`, to those that the client knows. For brokers that the client knows already,
+/// librdkafka only stores a copy of the list. Returns at once.
+pub(crate) fn add_brokers(client: &Client<impl ClientContext>, brokers: &str) {
+    let Ok(brokers) = CString::new(brokers) else { return };
+    // SAFETY: the handle is alive as long as the client is; librdkafka copies the string, which ends in a zero byte.
+    let _ = unsafe { rd_kafka_brokers_add(client.native_ptr(), brokers.as_ptr()) };
+}
+
+/// Makes an administrative call on the client's handle, and waits for its answer.
+///
+/// `call` gets the handle, the options and the queue for the answer, which are alive until this function returns. It makes exactly one call
+/// of the operation that `admin_call` names.
+///
+/// # Errors
+///
+/// librdkafka's code, if there is no answer in time or the answer as a whole is an error.
+fn ask(
+    client: &Client<impl ClientContext>,
+    admin_call: AdminCall,
+    call: impl FnOnce(*mut RDKafka, *const RDKafkaAdminOptions, *mut RDKafkaQueue),
+) -> Result<Owned<RDKafkaEvent>, RDKafkaErrorCode> {
+    let handle = client.native_ptr();
+    let options = options(handle, admin_call)?;
+    // SAFETY: the handle is alive as long as the client is.
+    let queue = Owned::new(unsafe { rd_kafka_queue_new(handle) }, rd_kafka_queue_destroy)?;
+    call(handle, options.as_ptr(), queue.as_ptr());
+    // SAFETY: the queue is alive; the event that comes out of it belongs to us.
+    let event = unsafe { rd_kafka_queue_poll(queue.as_ptr(), milliseconds(admin_call.timeout + LATE)) };
+    let event = Owned::new(event, rd_kafka_event_destroy).map_err(|_| RDKafkaErrorCode::OperationTimedOut)?;
+    // SAFETY: the event is alive.
+    succeeded(unsafe { rd_kafka_event_error(event.as_ptr()) })?;
+    Ok(event)
+}
+
+/// The options of one administrative call.
+fn options(handle: *mut RDKafka, call: AdminCall) -> Result<Owned<RDKafkaAdminOptions>, RDKafkaErrorCode> {
+    let AdminCall { operation, broker, variation, .. } = call;
+    // SAFETY: the handle is that of a client which the caller holds.
+    let options = unsafe { rd_kafka_AdminOptions_new(handle, operation) };
+    let options = Owned::new(options, rd_kafka_AdminOptions_destroy)?;
+    // SAFETY: the options are alive; no buffer for an error text is given.
+    succeeded(unsafe {
+        rd_kafka_AdminOptions_set_request_timeout(options.as_ptr(), milliseconds(call.limit()), ptr::null_mut(), 0)
+    })?;
+    if let Some(broker) = broker {
+        // SAFETY: as above.
+        succeeded(unsafe { rd_kafka_AdminOptions_set_broker(options.as_ptr(), broker, ptr::null_mut(), 0) })?;
+    }
+    match variation {
+        Variation::None => {}
+        Variation::IncludeRights => {
+            // SAFETY: as above; the error belongs to us, and a null pointer means that there is none.
+            let error = unsafe { rd_kafka_AdminOptions_set_include_authorized_operations(options.as_ptr(), 1) };
+            if let Ok(error) = Owned::new(error, rd_kafka_error_destroy) {
+                // SAFETY: the error is alive.
+                succeeded(unsafe { rd_kafka_error_code(error.as_ptr()) })?;
+            }
+        }
+        Variation::ValidateOnly => {
+            // SAFETY: as above; no buffer for an error text is given.
+            succeeded(unsafe { rd_kafka_AdminOptions_set_validate_only(options.as_ptr(), 1, ptr::null_mut(), 0) })?;
+        }
+    }
+    Ok(options)
+}
+
+fn milliseconds(span: Duration) -> c_int {
+    c_int::try_from(span.as_millis()).unwrap_or(c_int::MAX)
+}
+
+/// An object of librdkafka that belongs to us. Dropping this value destroys it.
+pub(super) struct Owned<T> {
+    pointer: NonNull<T>,
+    destroy: unsafe extern "C" fn(*mut T),
+}
+
+impl<T> Owned<T> {
+    /// Takes ownership of the object at `pointer`, which only `destroy` may destroy. A null pointer means that librdkafka refused.
+    pub(super) fn new(pointer: *mut T, destroy: unsafe extern "C" fn(*mut T)) -> Result<Self, RDKafkaErrorCode> {
+        NonNull::new(pointer).map(|pointer| Self { pointer, destroy }).ok_or(RDKafkaErrorCode::Fail)
+    }
+
+    pub(super) const fn as_ptr(&self) -> *mut T {
+        self.pointer.as_ptr()
+    }
+}
+
+impl<T> Drop for Owned<T> {
+    fn drop(&mut self) {
+        // SAFETY: the object belongs to this value alone, and is destroyed once, by the function that is meant for it.
+        unsafe { (self.destroy)(self.pointer.as_ptr()) };
+    }
+}
+
+#[cfg(test)]
+mod tests;

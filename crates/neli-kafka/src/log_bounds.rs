@@ -1,0 +1,227 @@
+//! Asks for the first and the next offset of several partitions' logs with one question.
+//!
+//! The broker answers a connection's requests in turn, and may delay a fetch for half a second. With one question for each partition, a
+//! hundred partitions would take most of a minute.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+use std::time::Duration;
+
+use neli_proto::time::Time;
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
+use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionListElem};
+
+use crate::by_broker::{ByBroker, ask_all};
+use crate::clock;
+use crate::error_class::code_of;
+
+/// The first and the next offset of a log, or why they are unknown.
+pub(super) type Answer = Result<(i64, i64), RDKafkaErrorCode>;
+
+/// A question for the bounds of logs, and the limit for each answer.
+pub(super) struct Question<'a, C: ConsumerContext> {
+    pub(super) consumer: &'a BaseConsumer<C>,
+    pub(super) topic: &'a str,
+    pub(super) limit: Duration,
+}
+
+impl<C: ConsumerContext> Question<'_, C> {
+    /// Asks for these partitions, and gives the answers with the time of their question to `handle` as soon as they arrive.
+    pub(super) fn ask(&self, partitions: &BTreeSet<i32>, mut handle: impl FnMut(Time, BTreeMap<i32, Answer>)) {
+        let asked = clock::now();
+        // librdkafka gives no answer at all if one of the partitions has none.
+        let Ok(mut answers) = self.ask_together(partitions) else { return self.ask_each_leader(partitions, handle) };
+        // librdkafka gives this error both for a partition that has no leader for now and for one that does not exist.
+        let is_unknown = |answer: &Answer| *answer == Err(RDKafkaErrorCode::UnknownPartition);
+        let unknown: BTreeSet<i32> =
+            answers.iter().filter(|(_, answer)| is_unknown(answer)).map(|(partition, _)| *partition).collect();
+        answers.retain(|_, answer| !is_unknown(answer));
+        handle(asked, answers);
+        if !unknown.is_empty() {
+            self.ask_each_leader(&unknown, handle);
+        }
+    }
+
+    /// Asks with one question for each leader, so that a leader that is down does not prevent the answers for other leaders' partitions.
+    fn ask_each_leader(&self, partitions: &BTreeSet<i32>, mut handle: impl FnMut(Time, BTreeMap<i32, Answer>)) {
+        let asked = clock::now();
+        match self.leaders() {
+            Ok(leaders) => self.ask_leaders(&leaders, partitions, |_| Ok(()), handle),
+            Err(code) => handle(asked, all(partitions, code)),
+        }
+    }
+
+    /// Asks all these leaders at the same time with one question each, after `reach` has connected to the leader. A leader that can't be
+    /// reached is not asked.
+    pub(super) fn ask_leaders(
+        &self,
+        leaders: &BTreeMap<i32, i32>,
+        partitions: &BTreeSet<i32>,
+        reach: impl Fn(i32) -> Result<(), RDKafkaErrorCode> + Sync,
+        mut handle: impl FnMut(Time, BTreeMap<i32, Answer>),
+    ) {
+        let mut without = BTreeMap::new();
+        let mut led = ByBroker::new();
+        for partition in partitions {
+            let reason = match leaders.get(partition) {
+                None => RDKafkaErrorCode::UnknownTopicOrPartition,
+                Some(leader) if *leader < 0 => RDKafkaErrorCode::LeaderNotAvailable,
+                Some(leader) => {
+                    led.entry(*leader).or_default().insert(*partition);
+                    continue;
+                }
+            };
+            without.insert(*partition, Err(reason));
+        }
+        handle(clock::now(), without);
+        let ask = |leader, partitions: &BTreeSet<i32>| {
+            reach(leader)?;
+            let asked = clock::now();
+            self.ask_together(partitions).map(|answers| (asked, answers))
+        };
+        ask_all(&led, ask, |_, partitions, answered| {
+            let (asked, answers) = answered.unwrap_or_else(|code| (clock::now(), all(partitions, code)));
+            handle(asked, answers);
+        });
+    }
+
+    /// The broker that leads each partition of the topic; a number below 0 means that there is none.
+    fn leaders(&self) -> Result<BTreeMap<i32, i32>, RDKafkaErrorCode> {
+        let Self { consumer, topic, limit } = *self;
+        let metadata = consumer.fetch_metadata(Some(topic), limit).map_err(|error| code_of(&error))?;
+        let found = metadata.topics().iter().find(|found| found.name() == topic);
+        let found = found.ok_or(RDKafkaErrorCode::UnknownTopicOrPartition)?;
+        match found.error() {
+            Some(error) => Err(error.into()),
+            None => Ok(found.partitions().iter().map(|partition| (partition.id(), partition.leader())).collect()),
+        }
+    }
+
+    /// Asks for all these partitions with one question.
+    fn ask_together(&self, partitions: &BTreeSet<i32>) -> Result<BTreeMap<i32, Answer>, RDKafkaErrorCode> {
+        if let (1, Some(partition)) = (partitions.len(), partitions.first()) {
+            let answer = self.consumer.fetch_watermarks(self.topic, *partition, self.limit);
+            return Ok(BTreeMap::from([(*partition, answer.map_err(|error| code_of(&error)))]));
+        }
+        // Both questions are asked at the same time, so that both wait behind the same fetch.
+        let (starts, ends) = thread::scope(|scope| {
+            let starts = thread::Builder::new()
+                .name("neli-starts".to_owned())
+                .spawn_scoped(scope, || self.offsets(partitions, Offset::Beginning))
+                .map_err(|_| RDKafkaErrorCode::Fail);
+            let ends = self.offsets(partitions, Offset::End);
+            (starts.and_then(|starts| starts.join().unwrap_or(Err(RDKafkaErrorCode::Fail))), ends)
+        });
+        let (starts, ends) = (starts?, ends?);
+        let bounds_of = |partition: &i32| {
+            let of =
+                |answers: &BTreeMap<i32, _>| answers.get(partition).copied().unwrap_or(Err(RDKafkaErrorCode::Fail));
+            (*partition, of(&starts).and_then(|start| of(&ends).map(|end| (start, end))))
+        };
+        Ok(partitions.iter().map(bounds_of).collect())
+    }
+
+    /// The first or the next offset of each partition's log.
+    fn offsets(
+        &self,
+        partitions: &BTreeSet<i32>,
+        which: Offset,
+    ) -> Result<BTreeMap<i32, Result<i64, RDKafkaErrorCode>>, RDKafkaErrorCode> {
+        let mut wanted = TopicPartitionList::with_capacity(partitions.len());
+        for partition in partitions {
+            wanted.add_partition_offset(self.topic, *partition, which).map_err(|error| code_of(&error))?;
+        }
+        // In Kafka's protocol the first and the next offset are the offsets for two special times.
+        let answered = self.consumer.offsets_for_times(wanted, self.limit).map_err(|error| code_of(&error))?;
+        let offset = |element: &TopicPartitionListElem<'_>| {
+            element.error().map_err(|error| code_of(&error))?;
+            let offset = element.offset().to_raw().filter(|offset| *offset >= 0);
+            offset.ok_or(RDKafkaErrorCode::UnknownPartition)
+        };
+        Ok(answered.elements().iter().map(|element| (element.partition(), offset(element))).collect())
+    }
+}
+
+fn all(partitions: &BTreeSet<i32>, code: RDKafkaErrorCode) -> BTreeMap<i32, Answer> {
+    partitions.iter().map(|partition| (*partition, Err(code))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::ClientConfig;
+    use rdkafka::consumer::DefaultConsumerContext;
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(10);
+
+    /// Three partitions with 0, 1 and 2 records, led by the brokers 1, 2 and 1; and a client.
+    fn setup() -> (MockCluster<'static, DefaultProducerContext>, BaseConsumer<DefaultConsumerContext>) {
+        let cluster = MockCluster::new(2).unwrap();
+        cluster.create_topic("topic", 3, 1).unwrap();
+        for (partition, leader) in [(0, 1), (1, 2), (2, 1)] {
+            cluster.partition_leader("topic", partition, Some(leader)).unwrap();
+        }
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", cluster.bootstrap_servers());
+        let producer: BaseProducer = config.create().unwrap();
+        for partition in [1, 2, 2] {
+            producer.send(BaseRecord::<(), str>::to("topic").partition(partition).payload("record")).unwrap();
+        }
+        producer.flush(LONG).unwrap();
+        (cluster, config.set("group.id", "unused").create().unwrap())
+    }
+
+    fn ask_for(
+        consumer: &BaseConsumer<DefaultConsumerContext>,
+        partitions: &[i32],
+        limit: Duration,
+    ) -> Vec<(i32, Answer)> {
+        let (question, mut all) = (Question { consumer, topic: "topic", limit }, BTreeMap::new());
+        question.ask(&partitions.iter().copied().collect(), |_, mut answers| all.append(&mut answers));
+        all.into_iter().collect()
+    }
+
+    #[test]
+    fn one_question_is_answered_for_all() {
+        let (_cluster, consumer) = setup();
+        assert_eq!(ask_for(&consumer, &[1], LONG), [(1, Ok((0, 1)))]);
+        assert_eq!(ask_for(&consumer, &[0, 1, 2], LONG), [(0, Ok((0, 0))), (1, Ok((0, 1))), (2, Ok((0, 2)))]);
+    }
+
+    #[test]
+    fn a_partition_that_does_not_exist_prevents_no_answer_for_the_others() {
+        let (_cluster, consumer) = setup();
+        let unknown = Err(RDKafkaErrorCode::UnknownTopicOrPartition);
+        assert_eq!(ask_for(&consumer, &[1, 2, 7], LONG), [(1, Ok((0, 1))), (2, Ok((0, 2))), (7, unknown)]);
+        assert_eq!(ask_for(&consumer, &[7], LONG), [(7, unknown)]);
+    }
+
+    #[test]
+    fn a_partition_without_a_leader_prevents_no_answer_for_the_others() {
+        let (cluster, consumer) = setup();
+        cluster.partition_leader("topic", 1, None).unwrap();
+        let moving = Err(RDKafkaErrorCode::LeaderNotAvailable);
+        assert_eq!(ask_for(&consumer, &[1], Duration::from_secs(1)), [(1, moving)], "it is not gone");
+        let answers = ask_for(&consumer, &[0, 1, 2], Duration::from_secs(1));
+        assert_eq!(answers, [(0, Ok((0, 0))), (1, moving), (2, Ok((0, 2)))]);
+    }
+
+    #[test]
+    fn a_silent_leader_does_not_delay_the_answers_of_another() {
+        let (cluster, consumer) = setup();
+        let topic = "topic";
+        let question = |limit| Question { consumer: &consumer, topic, limit };
+        // The client knows both brokers.
+        assert!(question(LONG).leaders().is_ok());
+        cluster.broker_round_trip_time(1, LONG * 6).unwrap();
+        let (leaders, mut answered) = (BTreeMap::from([(0, 1), (1, 2), (2, 1)]), Vec::new());
+        let handle = |_, answers: BTreeMap<i32, Answer>| answered.extend(answers);
+        question(Duration::from_secs(2)).ask_leaders(&leaders, &BTreeSet::from([0, 1, 2]), |_| Ok(()), handle);
+        let answered: Vec<_> = answered.into_iter().map(|(partition, answer)| (partition, answer.ok())).collect();
+        assert_eq!(answered, [(1, Some((0, 1))), (0, None), (2, None)], "in the order of their arrival");
+    }
+}

@@ -1,0 +1,221 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use neli_proto::candidate::Identity;
+use neli_proto::listener::FIRST_SPAN;
+use neli_proto::record::{Body, MemberId, Record, Why};
+use neli_proto::restart::RestartPolicy;
+use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
+use neli_proto::timings::{Durations, Elector, Patience, Timings};
+use rdkafka::mocking::MockCluster;
+
+use super::*;
+use crate::access::Access;
+use crate::election::{Elections, Properties};
+use crate::event::{JournalRecord, KafkaEvent, SessionEvent};
+use crate::session::SessionSettings;
+
+struct Role {
+    node: Node,
+    election: ElectionId,
+}
+
+impl HasNode for Role {
+    fn node(&self) -> &Node {
+        &self.node
+    }
+
+    fn node_mut(&mut self) -> &mut Node {
+        &mut self.node
+    }
+
+    fn election(&self) -> &ElectionId {
+        &self.election
+    }
+
+    fn election_mut(&mut self) -> &mut ElectionId {
+        &mut self.election
+    }
+}
+
+/// The settings of a node whose candidate is in the group.
+fn settings() -> Settings {
+    let durations = Durations {
+        lease: Duration::from_secs(20),
+        heartbeat_interval: Duration::from_secs(1),
+        kill_margin: Duration::from_millis(500),
+        fence_warning: Duration::ZERO,
+        claim_delay: Duration::ZERO,
+        preempt_after: None,
+        overlap: None,
+    };
+    let Record { body: hello, .. } = Record::parse(br#"{"v":1,"kind":"hello","member":"me","seq":1}"#).unwrap();
+    Settings {
+        identity: Identity { member: MemberId::from("me"), name: "me".into(), hello },
+        timings: Timings::new(durations, Elector::Group(Patience::For(Duration::from_millis(500)))).unwrap(),
+        job: Policy {
+            settle: Duration::ZERO,
+            stop: StopPolicy { signal: None, timeout: Duration::ZERO },
+            restart: RestartPolicy::NEVER,
+            on_loss: OnLoss::Standby,
+            health: None,
+        },
+        hooks: Vec::new(),
+        accepts_remade_topic: true,
+        once: None,
+        started: clock::now(),
+        wait: None,
+        first_span: FIRST_SPAN,
+    }
+}
+
+/// The nodes of two roles; nobody answers their session.
+fn nodes() -> Nodes<Role> {
+    nodes_at("127.0.0.1:9")
+}
+
+/// The nodes of two roles, whose session has its Kafka at `bootstrap`.
+fn nodes_at(bootstrap: &str) -> Nodes<Role> {
+    let settings = settings();
+    let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..2, names: Arc::new([]) };
+    let role = |role| Role { node: new_node(settings.clone(), false).unwrap(), election: elections.election(role, 1) };
+    let roles = vec![role(0), role(1)];
+    let timeout = Duration::from_secs(5);
+    let session = SessionSettings { elections, create_topic: false, timeout };
+    let session = Session::start(Access::at(bootstrap, &Properties::default()), session).unwrap();
+    Nodes::new(roles, session, None)
+}
+
+fn perform_all(nodes: &mut Nodes<Role>) {
+    while let Some(at) = nodes.next_touched() {
+        while let Some(action) = nodes.poll_action(at) {
+            let _ = nodes.perform(clock::now(), at, &action);
+        }
+    }
+}
+
+/// Kafka comes to something, and what comes of that is passed on.
+fn happens(nodes: &mut Nodes<Role>, event: KafkaEvent) {
+    nodes.session.handle_kafka_event(event);
+    while let Some(event) = nodes.session.poll() {
+        if let SessionEvent::Election { role, event } = event {
+            nodes.handle_election_event(clock::now(), role as usize, event);
+            perform_all(nodes);
+        }
+    }
+}
+
+/// A record of role 1 is read, which role 0 is told of before it acts.
+fn another_writes(nodes: &mut Nodes<Role>, offset: i64) {
+    let record = JournalRecord::Role(1, candidate::Event::of_record(offset, None, None));
+    happens(nodes, KafkaEvent::Read { reading: 1, partition: 0, offset, record });
+}
+
+#[tokio::test]
+async fn what_others_wrote_is_passed_to_a_node_before_whatever_happens_to_it() {
+    let mut nodes = nodes();
+    perform_all(&mut nodes);
+    happens(&mut nodes, KafkaEvent::Partitions(1));
+    let ends = candidate::Event::Answered { asked: clock::now(), start: 0, end: 0 };
+    happens(&mut nodes, KafkaEvent::Reading { reading: 1, partition: 0, event: ends });
+    // A node that reads to the end is told at once, which shows it that it is there.
+    another_writes(&mut nodes, 0);
+    assert!(nodes.roles[0].node.is_caught_up());
+    another_writes(&mut nodes, 1);
+    assert_eq!(
+        nodes.session.take_passed(0),
+        Some(candidate::Event::Passed { first: 1, last: 1 }),
+        "it waits for the next event"
+    );
+    another_writes(&mut nodes, 2);
+    nodes.let_time_pass(clock::now(), 0);
+    assert_eq!(nodes.session.take_passed(0), None);
+    another_writes(&mut nodes, 3);
+    nodes.tell(clock::now(), 0, Event::StandDown { why: Why::Resigned, leaving: false });
+    assert_eq!(nodes.session.take_passed(0), None);
+    another_writes(&mut nodes, 4);
+    nodes.tell_all(&Event::Continued);
+    assert_eq!(nodes.session.take_passed(0), None);
+}
+
+#[tokio::test]
+async fn what_can_not_be_handed_over_is_told_to_its_node() {
+    let mut nodes = nodes();
+    perform_all(&mut nodes);
+    // The topic is not known yet.
+    let sent = nodes.perform(clock::now(), 1, &claim(1));
+    assert!(matches!(sent, Err(Unperformed::Append(_))), "{sent:?}");
+    assert_eq!(nodes.next_touched(), Some(1));
+}
+
+/// A claim with this sequence number.
+fn claim(seq: u64) -> Action {
+    let body = Body::Claim { after: -1, lease_ms: 300, overlap: None };
+    Action::Send { record: Record { member: None, name: None, seq: Some(seq), body } }
+}
+
+/// Performs an action of role 0, and waits for the event that follows from it. Without the action a reader asks for the log's end every 20 s, and
+/// the topic is identified once.
+async fn perform(nodes: &mut Nodes<Role>, action: Action, wanted: fn(&candidate::Event) -> bool) {
+    nodes.perform(clock::now(), 0, &action).unwrap();
+    let follows = async {
+        loop {
+            nodes.session.wait().await;
+            while let Some(event) = nodes.session.poll() {
+                if let SessionEvent::Election { role: 0, event } = event
+                    && wanted(&event)
+                {
+                    return;
+                }
+            }
+        }
+    };
+    let followed = tokio::time::timeout(Duration::from_secs(10), follows).await;
+    assert!(followed.is_ok(), "{action:?} was not performed");
+}
+
+#[tokio::test]
+async fn actions_that_concern_kafka_are_performed_by_the_session() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("t", 1, 1).unwrap();
+    let mut nodes = nodes_at(&cluster.bootstrap_servers());
+    let bounds = |event: &candidate::Event| matches!(event, candidate::Event::Answered { .. });
+    let identity = |event: &candidate::Event| matches!(event, candidate::Event::TopicIdentified { .. });
+    perform(&mut nodes, Action::ReadAnew, bounds).await;
+    perform(&mut nodes, Action::LookForEnd, bounds).await;
+    perform(&mut nodes, Action::ReadFrom(0), |event| matches!(event, candidate::Event::ReachedEnd { next: 0 })).await;
+    perform(&mut nodes, Action::Identify, identity).await;
+    perform(&mut nodes, Action::RenewProducer, identity).await;
+    perform(&mut nodes, claim(1), |event| matches!(event, candidate::Event::Delivered { seq: 1 })).await;
+    perform(&mut nodes, Action::ReadAnew, bounds).await;
+}
+
+/// Kafka answers, so a claim that is under way may take effect. Nobody would lead for a lease if its writer was gone.
+#[tokio::test]
+async fn a_process_that_is_refused_for_its_mapping_waits_for_its_claims() {
+    let (mut nodes, now) = (nodes(), clock::now());
+    for event in [
+        candidate::Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed },
+        candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true },
+        candidate::Event::Answered { asked: now, start: 0, end: 0 },
+    ] {
+        nodes.roles[0].node.handle(now, Event::Election(event));
+    }
+    let hello = |member: &str, partitions| ProcessHello {
+        member: member.into(),
+        partitions: Some(partitions),
+        ..ProcessHello::parse(br#"{"v":1,"kind":"hello","member":"","roles":"2"}"#).unwrap()
+    };
+    let (hello_of_me, roles) = (hello("me", 2), 2);
+    let settings = many_roles::Settings { hello: hello_of_me.clone(), roles, elector: Elector::Log, are_spread: true };
+    let many = nodes.many.insert(ManyRoles::new(settings));
+    many.topic_judged(now, 0);
+    many.listens(now, 0, 10, 2);
+    while many.poll_action().is_some() {}
+    nodes.handle_hello(now, 12, &hello_of_me.to_bytes());
+    nodes.handle_hello(now, 13, &ProcessHello { joined: Some(3), ..hello("other", 1) }.to_bytes());
+
+    let mut exits = |at| std::iter::from_fn(|| nodes.poll_action(at)).any(|action| matches!(action, Action::Exit(_)));
+    assert_eq!([exits(0), exits(1)], [false, true], "the first has claimed");
+    assert!(nodes.roles[0].node.is_leaving());
+}

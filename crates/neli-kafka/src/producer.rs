@@ -1,0 +1,295 @@
+//! Appends to the journal.
+
+mod deliveries;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rdkafka::config::{ClientConfig, FromClientConfigAndContext};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
+use tokio::sync::mpsc::Sender;
+
+use crate::access::Access;
+use crate::answer_limit::AnswerLimit;
+use crate::clock;
+use crate::context::explain;
+use crate::election::{ElectionId, Elections};
+use crate::embedded;
+use crate::error_class::ErrorClass;
+use crate::event::{KafkaEvent, SessionEvent};
+use crate::identity::Identifier;
+use crate::librdkafka::{MainQueue, Waker, topic_identity};
+use crate::text::{self, ClientError};
+use crate::topic::{self, Presence, TopicError};
+use deliveries::{Deliveries, Sent, reason};
+
+/// The time limit of the question that opens the producer's connection.
+const WARMING: Duration = Duration::from_secs(16);
+/// The least time limit of any other question.
+const ANSWER: Duration = Duration::from_secs(2);
+/// The time between two checks for a topic that is about to be created.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// The time between two questions while there is no answer.
+const RETRY: Duration = Duration::from_millis(200);
+/// The time limit of the question about the missing right.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Writes the records of a topic's elections, and reports the outcome of each.
+///
+/// Dropping it gives up the records that are still in flight, in a thread of its own.
+pub struct Producer {
+    inner: Arc<BaseProducer<Deliveries>>,
+    elections: Elections,
+    /// Asks for the topic's id; none with the embedded broker.
+    identifier: Option<Identifier>,
+    // Declared after the client: that thread drops the last reference to it.
+    polling: Polling,
+}
+
+/// The thread that handles deliveries. Dropping it ends the thread without waiting for it, because ending librdkafka takes up to half a
+/// second.
+struct Polling {
+    stopped: Arc<AtomicBool>,
+    waker: Waker,
+}
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.waker.wake();
+    }
+}
+
+impl Producer {
+    /// A producer that gives up a record `timeout` after it was sent. It connects in the background, also to each partition's leader, so
+    /// that the first record finds an open connection.
+    ///
+    /// The outcome of each record is reported to `events`.
+    ///
+    /// # Errors
+    ///
+    /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value. Or a thread can't
+    /// be started.
+    pub fn start(
+        access: &Access,
+        elections: &Elections,
+        timeout: Duration,
+        events: Sender<KafkaEvent>,
+    ) -> Result<Self, ClientError> {
+        let producer = Self::without_questions(access, elections, timeout, events.clone())?;
+        let broker = access.embedded.is_some().then_some(embedded::BROKER_ID);
+        warm(&producer.inner, &producer.polling.stopped, elections, broker);
+        let identifier = match access.embedded {
+            Some(_) => None,
+            None => Some(
+                Identifier::start(
+                    Arc::clone(&producer.inner),
+                    access,
+                    producer.inner.context().rebootstrap(),
+                    elections,
+                    timeout,
+                    events,
+                )
+                .map_err(|error| {
+                    ClientError(format!("no thread that asks for the topic's id: {}", text::reason(&error)))
+                })?,
+            ),
+        };
+        Ok(Self { identifier, ..producer })
+    }
+
+    /// A producer that connects only when a record is sent, and asks for nothing.
+    fn without_questions(
+        access: &Access,
+        elections: &Elections,
+        timeout: Duration,
+        events: Sender<KafkaEvent>,
+    ) -> Result<Self, ClientError> {
+        let context = Deliveries::reported_to(events, access, timeout);
+        let config: ClientConfig = access.producer(timeout);
+        let producer =
+            BaseProducer::from_config_and_context(&config, context).map_err(|error| ClientError(explain(&error)))?;
+        let inner = Arc::new(producer);
+        let no_thread = |error| ClientError(format!("no thread for the journal's producer: {}", text::reason(&error)));
+        let queue = MainQueue::of(inner.client()).map_err(no_thread)?;
+        let stopped = Arc::new(AtomicBool::new(false));
+        let polling = Polling { stopped: Arc::clone(&stopped), waker: queue.waker() };
+        let (polled, ended, of) = (Arc::clone(&inner), Arc::clone(&stopped), elections.clone());
+        thread::Builder::new()
+            .name("neli-producer".to_owned())
+            .spawn(move || {
+                // Each delivery is handled as soon as it arrives. The thread does not wait in `poll`: librdkafka waits whole milliseconds
+                // there and spins for the rest of the last one, which takes half of an idle candidate's processor time.
+                while !ended.load(Ordering::Relaxed) {
+                    polled.poll(Duration::ZERO);
+                    if polled.context().forbidden.swap(false, Ordering::Relaxed) {
+                        let error = why_forbidden(&polled, &of);
+                        let _ = polled.context().events.blocking_send(SessionEvent::Refused { error }.into());
+                    }
+                    queue.wait(polled.context().rebootstrap().after_poll(polled.client()));
+                }
+                // The queue must be dropped before the client.
+                drop(queue);
+            })
+            .map_err(no_thread)?;
+        Ok(Self { inner, elections: elections.clone(), identifier: None, polling })
+    }
+
+    /// Asks for the facts that R0 judges, in a thread of its own, until there is an answer: [`KafkaEvent::Topic`]. The question uses the
+    /// producer's connections: on the reader's, it would wait behind the fetch for the next record.
+    ///
+    /// # Errors
+    ///
+    /// The thread can't be started.
+    pub fn judge(&self) -> Result<(), std::io::Error> {
+        let (producer, elections, stopped) =
+            (Arc::clone(&self.inner), self.elections.clone(), Arc::clone(&self.polling.stopped));
+        thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
+            let context = producer.context();
+            let mut answer_limit = AnswerLimit::new(WARMING, ANSWER);
+            let mut missing_since = None;
+            while !stopped.load(Ordering::Relaxed) && !context.events.is_closed() {
+                let asked = clock::now();
+                match topic::facts(producer.client(), &elections, &mut answer_limit) {
+                    Ok(facts) => {
+                        // With one replica the broker's session timeout is irrelevant, because no other broker takes over the partition. The
+                        // partition's leader is not asked, because it must answer the claim.
+                        let broker = facts.layout.besides_leader().next().filter(|_| facts.layout.replicas.len() > 1);
+                        context.send(KafkaEvent::Topic { asked, facts });
+                        // No other code waits for this answer, and the question is not repeated.
+                        if let Some(broker) = broker
+                            && let Some(session) = topic::broker_session(producer.client(), broker, ANSWER)
+                        {
+                            context.send(SessionEvent::BrokerSession(session));
+                        }
+                        return;
+                    }
+                    Err(TopicError::Refused(error)) => return context.send(SessionEvent::Refused { error }),
+                    // The reader creates the topic, or reports why it can't.
+                    Err(TopicError::Transient(error)) if ErrorClass::from(error.code) == ErrorClass::UnknownTopic => {
+                        let is_new = clock::now().since(*missing_since.get_or_insert_with(clock::now));
+                        thread::park_timeout(if is_new < RETRY { LOOK_AGAIN } else { RETRY });
+                    }
+                    Err(TopicError::Transient(error)) => {
+                        let limit = answer_limit.limit().as_millis();
+                        if ErrorClass::from(error.code) == ErrorClass::Connection {
+                            answer_limit.was_too_short();
+                        }
+                        let next = answer_limit.limit().as_millis();
+                        context.send(SessionEvent::Debug(format!(
+                            "how the topic is set is not known after {limit} ms ({}): asking again, for {next} ms",
+                            error.text
+                        )));
+                        thread::park_timeout(RETRY);
+                    }
+                }
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Queues a record of this election, and returns at once. Its outcome is reported with its role and `seq`. Without `seq` only its
+    /// delivery is reported, as for a hello ([`SessionEvent::HelloDelivered`]). A record without a payload is a tombstone: compaction deletes
+    /// the records with its key.
+    ///
+    /// # Errors
+    ///
+    /// The queue is full (1,000 records) or the record is too large; then no event follows for `seq`.
+    pub fn send(
+        &self,
+        election: &ElectionId,
+        seq: Option<u64>,
+        key: &str,
+        payload: Option<&[u8]>,
+    ) -> Result<(), ClientError> {
+        let opaque = Box::new(seq.map_or(Sent::Hello, |seq| Sent::Record { role: election.role, seq }));
+        let mut record = BaseRecord::with_opaque_to(&election.topic, opaque).partition(election.partition).key(key);
+        record.payload = payload;
+        self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
+    }
+
+    /// Queues a hello of a process with many roles, and returns at once. Only its delivery is reported ([`SessionEvent::HelloDelivered`]).
+    ///
+    /// # Errors
+    ///
+    /// The queue is full (1,000 records) or the hello is too large.
+    pub fn say_hello(&self, payload: &[u8]) -> Result<(), ClientError> {
+        let (topic, key) = (&self.elections.topic, self.elections.hello_key());
+        let record = BaseRecord::with_opaque_to(topic, Box::new(Sent::Hello)).partition(Elections::PARTITION_OF_HELLOS);
+        let record = record.key(&key).payload(payload);
+        self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
+    }
+
+    /// Queues a fact for partition 0 of the topic of facts, and returns at once. The outcome is reported with `id`.
+    ///
+    /// # Errors
+    ///
+    /// The queue is full (1,000 records) or the fact is too large; then no event follows for `id`.
+    pub fn append_fact(&self, id: u32, topic: &str, key: &str, payload: &[u8]) -> Result<(), ClientError> {
+        let record = BaseRecord::with_opaque_to(topic, Box::new(Sent::Fact(id))).partition(0).key(key).payload(payload);
+        self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
+    }
+
+    /// Asks which topic exists under the topic's name, until there is an answer: [`KafkaEvent::Identified`]. `partitions` is the number of
+    /// partitions by which roles are assigned to partitions; `None` means the number that the topic has now. With the embedded broker
+    /// nothing is asked.
+    pub fn identify(&self, partitions: Option<i32>) {
+        if let Some(identifier) = &self.identifier {
+            identifier.ask(partitions);
+        }
+    }
+}
+
+/// Connects to a broker at once, and then to each partition's leader. The answers are not used.
+///
+/// librdkafka closes the first connection when it has learnt which brokers exist. For questions to any broker it opens another one only 11
+/// ms later (`rd_kafka_connect_any`); for a question to a certain broker it connects at once. So the first question is for `broker`, or, if
+/// that is `None`, for the broker that librdkafka takes for the controller, which is any broker that is up.
+fn warm(
+    producer: &Arc<BaseProducer<Deliveries>>,
+    stopped: &Arc<AtomicBool>,
+    elections: &Elections,
+    broker: Option<i32>,
+) {
+    let (producer, stopped, of) = (Arc::clone(producer), Arc::clone(stopped), elections.clone());
+    let ask = move || {
+        let _ = topic_identity(producer.client(), &of.topic, broker, WARMING);
+        // The logs' bounds are not asked for: that question would wait in librdkafka's queue, and when its time is over, librdkafka would
+        // close a connection whose login is slow.
+        let found = loop {
+            match topic::look(producer.client(), &of, WARMING) {
+                Ok(Presence::There(found)) if found.is_whole || broker.is_none() => break found,
+                // R0 does not judge the embedded broker's topic. librdkafka itself looks for a missing topic less and less often, so a
+                // claim would wait up to a second.
+                Ok(_) if broker.is_some() => {
+                    if producer.context().events.is_closed() || stopped.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    thread::park_timeout(LOOK_AGAIN);
+                }
+                Ok(_) | Err(_) => return,
+            }
+        };
+        let leaders: BTreeSet<i32> = found.layouts.values().map(|layout| layout.leader).collect();
+        for leader in leaders {
+            let _ = topic_identity(producer.client(), &of.topic, Some(leader), WARMING);
+        }
+    };
+    // Without this thread the first record only takes a little longer.
+    let _ = thread::Builder::new().name("neli-warm".to_owned()).spawn(ask);
+}
+
+/// The line about a record that was refused because of a missing right. librdkafka has one code for all rights to a topic, so the topic is
+/// looked at to find out which right is missing.
+fn why_forbidden(producer: &BaseProducer<Deliveries>, elections: &Elections) -> String {
+    match topic::look(producer.client(), elections, LOOK) {
+        Err(TopicError::Refused(error)) => error,
+        Ok(_) | Err(TopicError::Transient(_)) => topic::may_not_write(&elections.topic),
+    }
+}
+
+#[cfg(test)]
+mod tests;

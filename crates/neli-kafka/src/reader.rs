@@ -1,0 +1,423 @@
+//! Reads the journals of a topic's elections: one consumer for all partitions, which joins no group.
+//!
+//! There are two threads. The *poll thread* waits inside librdkafka and delivers each record as soon as it arrives. The *asker* makes the
+//! blocking calls: whether the topic exists, and where each partition's log begins and ends (every 20 s, and more often while there is no
+//! answer).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use neli_proto::event::Event;
+use neli_proto::time::Time;
+use rdkafka::consumer::Consumer;
+use rdkafka::error::RDKafkaErrorCode;
+use tokio::sync::mpsc::Sender;
+
+use crate::answer_limit::AnswerLimit;
+use crate::bootstrap_servers::{ServersQuestion, ask_servers};
+use crate::clock;
+use crate::context::{KafkaContext, explain};
+use crate::embedded;
+use crate::error_class::ErrorClass;
+use crate::event::{KafkaEvent, SessionEvent};
+use crate::librdkafka::{AdminError, topic_identity};
+use crate::log_bounds::{Answer, Question};
+use crate::partition_consumer::PartitionConsumer;
+use crate::poll_thread::PollThread;
+use crate::reading::{Order, Reading};
+use crate::source::Source;
+use crate::text::reason;
+use crate::topic::{self, Leaders, Presence, TopicError};
+use unanswered::UnansweredPartitions;
+
+mod finding;
+mod unanswered;
+
+/// The time between two questions for the log's end (L4).
+const ASK_INTERVAL: Duration = Duration::from_secs(20);
+/// The time limit of the first question. The missing answer is reported if a connection has failed by then; otherwise the link may be slow, and
+/// the next question shows it.
+const FIRST_ANSWER: Duration = Duration::from_secs(1);
+/// The least time limit of any other question. librdkafka's `socket.timeout.ms` has the same value.
+const ANSWER: Duration = Duration::from_secs(2);
+/// The time between two questions while there is no valid answer.
+const RETRY: Duration = Duration::from_millis(200);
+/// A log counts as cut if its end is reported below a record that was read, and is reported so again after this time.
+const SHRUNK_FOR: Duration = Duration::from_secs(1);
+/// A topic counts as gone if it is still unknown after this time. Before, a broker that has just started may not know it yet.
+const GONE_AFTER: Duration = Duration::from_secs(5);
+
+/// One reading of the journals in a topic's partitions. Dropping it never blocks. Events that it sent before carry its number.
+pub struct Reader {
+    orders: mpsc::Sender<Order>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Reader {
+    /// Starts the reading with this number: makes sure that the topic exists, asks for the first and the next offset of each partition's
+    /// log, sends them to `events`, and waits for [`Reader::read_from`].
+    ///
+    /// # Errors
+    ///
+    /// The thread can't be started.
+    pub fn start(source: Source, reading: u32, events: Sender<KafkaEvent>) -> Result<Self, std::io::Error> {
+        let (orders, received) = mpsc::channel();
+        let stopped = Arc::new(AtomicBool::new(false));
+        let reading = Reading::new(source, reading, events, orders.clone(), Arc::clone(&stopped));
+        thread::Builder::new().name("neli-asker".to_owned()).spawn(move || Asker::run(Arc::new(reading), &received))?;
+        Ok(Self { orders, stopped })
+    }
+
+    /// Asks for the logs' ends soon, not only when that is due.
+    pub fn look_for_end(&self) {
+        let _ = self.orders.send(Order::Ask);
+    }
+
+    /// Reads a partition from this offset on. Must be called once for each partition, and again after [`Event::HistoryCut`].
+    pub fn read_from(&self, partition: i32, offset: i64) {
+        // An error means that the reading was refused and its thread has ended.
+        let _ = self.orders.send(Order::ReadFrom { partition, offset });
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        let _ = self.orders.send(Order::Ask);
+    }
+}
+
+/// The thread that asks the blocking questions.
+struct Asker {
+    reading: Arc<Reading>,
+    consumer: Arc<PartitionConsumer<KafkaContext>>,
+    /// The time limit of the next question.
+    answer_limit: AnswerLimit,
+    /// The question to the bootstrap servers, for whose answers the first answer waits.
+    servers: Option<ServersQuestion>,
+    /// The last question had no answer, so the next one first makes librdkafka connect to the partitions' leaders.
+    reaches_leaders_first: bool,
+    /// The brokers that lead the partitions, if they were looked up.
+    leaders: Option<Leaders>,
+    /// The partitions that had no answer.
+    unanswered_partitions: UnansweredPartitions,
+    /// Whether this reading has seen the topic.
+    found: bool,
+    /// The partitions to read, with their offsets. They are kept here until the number of the topic's partitions is known, because it
+    /// determines which election a record belongs to.
+    to_be_begun: Vec<(i32, i64)>,
+    /// When the end of a partition was first reported below a record that was read.
+    shrunk_since: BTreeMap<i32, Time>,
+    /// When the topic became unknown again.
+    unknown_since: Option<Time>,
+}
+
+impl Asker {
+    fn run(reading: Arc<Reading>, orders: &mpsc::Receiver<Order>) {
+        let source = &reading.source;
+        let topic = &source.elections.topic;
+        let config = source.access.reader();
+        let consumer = match PartitionConsumer::new(&config, reading.context.clone(), topic) {
+            Ok(consumer) => Arc::new(consumer),
+            Err(error) => {
+                reading.refuse(explain(&error));
+                return;
+            }
+        };
+        let poll_thread = PollThread { reading: Arc::clone(&reading), consumer: Arc::clone(&consumer) };
+        let started = thread::Builder::new().name("neli-reader".to_owned()).spawn(move || poll_thread.run());
+        if let Err(error) = started {
+            reading.refuse(format!("no thread for the journal's reader: {}", reason(&error)));
+            return;
+        }
+        Self::new(reading, consumer).ask_on(orders);
+    }
+
+    fn new(reading: Arc<Reading>, consumer: Arc<PartitionConsumer<KafkaContext>>) -> Self {
+        Self {
+            reading,
+            consumer,
+            answer_limit: AnswerLimit::new(FIRST_ANSWER, ANSWER),
+            servers: None,
+            reaches_leaders_first: false,
+            leaders: None,
+            unanswered_partitions: UnansweredPartitions::default(),
+            found: false,
+            to_be_begun: Vec::new(),
+            shrunk_since: BTreeMap::new(),
+            unknown_since: None,
+        }
+    }
+
+    /// Asks for the log's end regularly, and passes on the orders to read.
+    fn ask_on(&mut self, orders: &mpsc::Receiver<Order>) {
+        self.reach_broker();
+        self.servers = self.ask_servers();
+        let mut ask_at = clock::now();
+        while !self.reading.is_over() {
+            match orders.recv_timeout(ask_at.since(clock::now())) {
+                Ok(Order::Ask) => ask_at = ask_at.min(clock::now() + RETRY),
+                Ok(Order::ReadFrom { partition, offset }) => {
+                    self.to_be_begun.push((partition, offset));
+                    self.begin();
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    // This question also answers the requests that came meanwhile.
+                    self.reading.is_asked_for.store(false, Ordering::Relaxed);
+                    let answer_limit = self.ask();
+                    ask_at = clock::now() + answer_limit;
+                    self.begin();
+                    // A server that has not answered may have come back.
+                    let _ = self.ask_servers();
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn ask_servers(&self) -> Option<ServersQuestion> {
+        let (access, elections) = (&self.reading.source.access, &self.reading.source.elections);
+        let reading = Arc::clone(&self.reading);
+        ask_servers(access, Some(&elections.topic), &self.consumer, PartitionConsumer::consumer, move || {
+            reading.is_over()
+        })
+    }
+
+    /// Whether an answer to the question that was asked at `asked` is of this process's cluster. The first time it waits for the answers of the
+    /// bootstrap servers.
+    ///
+    /// # Errors
+    ///
+    /// One line: it is of another cluster, or the bootstrap servers are.
+    fn admit(&mut self, asked: Time) -> Result<(), String> {
+        if let Some(servers) = self.servers.take() {
+            servers.wait(clock::now().since(asked));
+        }
+        self.reading.source.access.admit(self.consumer.consumer().client())
+    }
+
+    /// Reads the ordered partitions, once the number of the topic's partitions is known.
+    fn begin(&mut self) {
+        if self.reading.partitions().is_some() {
+            for (partition, offset) in self.to_be_begun.drain(..) {
+                self.reading.read_from(&self.consumer, partition, offset);
+            }
+        }
+    }
+
+    /// Asks for the first and the next offset of each partition's log, and returns the time until the next question.
+    fn ask(&mut self) -> Duration {
+        let Some(partitions) = self.reading.to_be_read() else {
+            self.find_topic();
+            return Duration::ZERO;
+        };
+        let limit = self.answer_limit.ask();
+        let asked = clock::now();
+        match self.reaches_leaders_first.then(|| self.leaders(limit)).transpose() {
+            Ok(leaders) => self.ask_for(&partitions, limit, leaders.as_ref()),
+            Err(code) => self.handle_unanswered(&partitions, asked, vec![(code, partitions.clone())]),
+        }
+    }
+
+    /// Asks for these partitions; if the leaders are given, makes librdkafka connect to each of them first. If a question waits in
+    /// librdkafka's queue for a connection and its time (`socket.timeout.ms`) ends, librdkafka closes that connection, even in the middle of
+    /// its login. The question that connects does not wait in that queue.
+    fn ask_for(&mut self, partitions: &BTreeSet<i32>, limit: Duration, leaders: Option<&Leaders>) -> Duration {
+        let nexts: BTreeMap<i32, Option<i64>> =
+            partitions.iter().map(|partition| (*partition, self.reading.next(*partition))).collect();
+        let asked = clock::now();
+        let reading = Arc::clone(&self.reading);
+        let (consumer, topic) = (Arc::clone(&self.consumer), &reading.source.elections.topic);
+        let question = Question { consumer: consumer.consumer(), topic, limit };
+        let mut next_time = ASK_INTERVAL;
+        let mut unanswered: Vec<(RDKafkaErrorCode, BTreeSet<i32>)> = Vec::new();
+        let handle = |asked, answers: BTreeMap<i32, Answer>| {
+            for (partition, answer) in answers {
+                match answer {
+                    Ok((start, end)) => {
+                        let next = nexts.get(&partition).copied().flatten();
+                        next_time = next_time.min(self.answered(partition, next, asked, start..end));
+                    }
+                    Err(code) => match unanswered.iter_mut().find(|(known, _)| *known == code) {
+                        Some((_, partitions)) => drop(partitions.insert(partition)),
+                        None => unanswered.push((code, BTreeSet::from([partition]))),
+                    },
+                }
+            }
+        };
+        match leaders {
+            None => question.ask(partitions, handle),
+            Some(Leaders { of, reported_by }) => {
+                let reach = |leader| {
+                    let is_connected = leader == *reported_by;
+                    let client = consumer.consumer().client();
+                    if is_connected { Ok(()) } else { topic_identity(client, topic, Some(leader), limit).map(drop) }
+                };
+                question.ask_leaders(of, partitions, reach, handle);
+            }
+        }
+        self.handle_unanswered(partitions, asked, unanswered).min(next_time)
+    }
+
+    /// Handles what is `unanswered` of a question for these partitions, with the reason. Returns the time until the next question.
+    fn handle_unanswered(
+        &mut self,
+        partitions: &BTreeSet<i32>,
+        asked: Time,
+        unanswered: Vec<(RDKafkaErrorCode, BTreeSet<i32>)>,
+    ) -> Duration {
+        let are_all = unanswered.iter().map(|(_, partitions)| partitions.len()).sum::<usize>() == partitions.len();
+        self.report_unanswered(partitions, asked, &unanswered, are_all);
+        let next_time =
+            unanswered.into_iter().map(|(code, partitions)| self.unanswered(&partitions, asked, code, are_all));
+        next_time.min().unwrap_or(ASK_INTERVAL)
+    }
+
+    /// Handles the bounds of a partition's log. `next` was the next offset to be read when the question was asked.
+    fn answered(&mut self, partition: i32, next: Option<i64>, asked: Time, log: Range<i64>) -> Duration {
+        let Range { start, end } = log;
+        if let Err(refusal) = self.admit(asked) {
+            self.reading.refuse(refusal);
+            return ASK_INTERVAL;
+        }
+        self.unknown_since = None;
+        self.reading.up();
+        self.reading.send_own(partition, Event::Answered { asked, start, end });
+        self.found = true;
+        self.reaches_leaders_first = false;
+        self.leaders = None;
+        self.answer_limit.answered(asked);
+        self.reading.context.rebootstrap().answered();
+        if next.is_some_and(|next| next < start) {
+            // If an offset is out of range, librdkafka does not report which partition it is; the bounds show it.
+            self.reading.send_own(partition, Event::HistoryCut);
+            return ASK_INTERVAL;
+        }
+        // Some brokers report an earlier end for a moment after another broker took over the partition.
+        let is_cut = next.is_some_and(|next| end < next);
+        if !is_cut {
+            self.shrunk_since.remove(&partition);
+            return ASK_INTERVAL;
+        }
+        if asked.since(*self.shrunk_since.entry(partition).or_insert(asked)) >= SHRUNK_FOR {
+            self.reading.send_own(partition, Event::HistoryCut);
+        }
+        SHRUNK_FOR
+    }
+
+    /// Handles a missing answer for these partitions; `are_all` if no other partition had an answer either. Returns the time until the next
+    /// question.
+    fn unanswered(
+        &mut self,
+        partitions: &BTreeSet<i32>,
+        asked: Time,
+        code: RDKafkaErrorCode,
+        are_all: bool,
+    ) -> Duration {
+        match code.into() {
+            ErrorClass::Moving | ErrorClass::UnknownPartition => {}
+            ErrorClass::TopicForbidden => {
+                self.reading.refuse(topic::may_not_describe(&self.reading.source.elections.topic));
+            }
+            ErrorClass::UnknownTopic if self.found => {
+                let since = *self.unknown_since.get_or_insert(asked);
+                if asked.since(since) >= GONE_AFTER {
+                    self.unknown_since = None;
+                    for partition in partitions {
+                        self.reading.send_own(*partition, Event::HistoryCut);
+                    }
+                }
+            }
+            ErrorClass::UnknownTopic => {
+                self.find_topic();
+                return Duration::ZERO;
+            }
+            ErrorClass::Connection
+            | ErrorClass::Cut
+            | ErrorClass::GroupForbidden
+            | ErrorClass::Login
+            | ErrorClass::NoBroker
+            | ErrorClass::Other
+            | ErrorClass::Undecodable => {
+                let is_perhaps_slow = self.is_perhaps_slow(code);
+                let why = self.no_answer(&code.into());
+                if are_all && !is_perhaps_slow {
+                    self.reading.down(why);
+                }
+            }
+        }
+        RETRY
+    }
+
+    /// The brokers that lead the partitions. If they were looked up before, they may no longer be leaders: they are looked up again next time.
+    fn leaders(&mut self, limit: Duration) -> Result<Leaders, RDKafkaErrorCode> {
+        if let Some(known) = self.leaders.take() {
+            return Ok(known);
+        }
+        match topic::look(self.consumer.consumer().client(), &self.reading.source.elections, limit) {
+            Ok(Presence::There(found)) => Ok(self.leaders.insert(found.into_leaders()).clone()),
+            Ok(Presence::Coming) => Err(RDKafkaErrorCode::LeaderNotAvailable),
+            Ok(Presence::Missing { .. }) => Err(RDKafkaErrorCode::UnknownTopicOrPartition),
+            Err(TopicError::Refused(error)) => {
+                self.reading.refuse(error);
+                Err(RDKafkaErrorCode::LeaderNotAvailable)
+            }
+            Err(TopicError::Transient(error)) => Err(error.code),
+        }
+    }
+
+    /// Makes librdkafka connect to a broker at once. librdkafka closes the first connection when it has learnt which brokers exist, and
+    /// opens another one only 11 ms later, unless a question is for a certain broker or for the controller. The embedded broker's id is
+    /// known from the start. With other brokers this question is asked in parallel to the first real one, which then finds an open
+    /// connection. The answer is not used.
+    fn reach_broker(&self) {
+        let Source { access, elections, .. } = &self.reading.source;
+        let (consumer, topic) = (Arc::clone(&self.consumer), elections.topic.clone());
+        let limit = self.answer_limit.limit();
+        let ask = move |broker| {
+            // The next question fails for the same reason, and reports it.
+            let _ = topic_identity(consumer.consumer().client(), &topic, broker, limit);
+        };
+        if access.embedded.is_some() {
+            ask(Some(embedded::BROKER_ID));
+        } else {
+            // Without this thread the first answer only takes a little longer.
+            let _ = thread::Builder::new().name("neli-reach".to_owned()).spawn(move || ask(None));
+        }
+    }
+
+    /// Whether only the first question's time limit is over. A slow link needs several round trips for the first answer.
+    fn is_perhaps_slow(&self, code: RDKafkaErrorCode) -> bool {
+        self.answer_limit.is_first()
+            && ErrorClass::from(code) == ErrorClass::Connection
+            && !self.reading.source.access.asks_for_tokens()
+            && self.reading.trouble().is_none()
+    }
+
+    /// Notes the missing answer, and returns the reason; the next question has a longer time limit.
+    fn no_answer(&mut self, error: &AdminError) -> String {
+        let limit = self.answer_limit.limit().as_millis();
+        if matches!(error.code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
+            if let Some(error) = self.reading.permanent_failure() {
+                self.reading.refuse(error.clone());
+                return error;
+            }
+            self.answer_limit.was_too_short();
+            self.reading.context.rebootstrap().unanswered(self.consumer.consumer().client());
+            // The embedded broker does not support the question that connects, and is always near.
+            self.reaches_leaders_first = self.reading.source.access.embedded.is_none();
+        }
+        let (why, next) = (self.reading.no_answer(error), self.answer_limit.limit().as_millis());
+        let message = format!("no answer within {limit} ms ({why}): asking again, for {next} ms");
+        self.reading.send(SessionEvent::Debug(message));
+        why
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,372 @@
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use rdkafka::ClientConfig;
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer as _};
+use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
+use tokio::sync::mpsc::{self, Receiver};
+
+use super::*;
+use crate::access::Access;
+use crate::access::LogCallback;
+use crate::election::{Elections, Properties};
+use crate::event::JournalRecord;
+use crate::librdkafka::cluster_id;
+use crate::source::IfMissing;
+
+const LONG: Duration = Duration::from_secs(10);
+
+type Cluster = MockCluster<'static, DefaultProducerContext>;
+
+/// A topic with two partitions, and one record of role 0 in the first.
+fn cluster() -> Cluster {
+    let cluster = MockCluster::new(2).unwrap();
+    cluster.create_topic("t", 2, 1).unwrap();
+    for (partition, leader) in [(0, 1), (1, 2)] {
+        cluster.partition_leader("t", partition, Some(leader)).unwrap();
+    }
+    let producer: BaseProducer =
+        ClientConfig::new().set("bootstrap.servers", cluster.bootstrap_servers()).create().unwrap();
+    producer.send(BaseRecord::to("t").partition(0).key("g/0").payload("{}")).unwrap();
+    producer.flush(LONG).unwrap();
+    cluster
+}
+
+/// A reader for this many roles.
+fn start(cluster: &Cluster, roles: u32, partitions: Option<i32>) -> (Reader, Receiver<KafkaEvent>) {
+    start_with(Access::at(&cluster.bootstrap_servers(), &Properties::default()), roles, partitions)
+}
+
+fn start_with(access: Access, roles: u32, partitions: Option<i32>) -> (Reader, Receiver<KafkaEvent>) {
+    let (sender, events) = mpsc::channel(1024);
+    (Reader::start(source(access, roles, partitions), 1, sender).unwrap(), events)
+}
+
+fn source(access: Access, roles: u32, partitions: Option<i32>) -> Source {
+    let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..roles, names: Arc::new([]) };
+    Source { access, elections, partitions, only: None, if_missing: IfMissing::Create, is_for_display: false }
+}
+
+/// The first value that `wanted` returns for an event.
+fn await_event<T>(events: &mut Receiver<KafkaEvent>, mut wanted: impl FnMut(KafkaEvent) -> Option<T>) -> T {
+    loop {
+        if let Some(found) = wanted(events.blocking_recv().unwrap()) {
+            return found;
+        }
+    }
+}
+
+/// Whether a record is of role 0.
+fn is_of_role_0(event: KafkaEvent) -> Option<bool> {
+    let KafkaEvent::Read { record, .. } = event else { return None };
+    Some(matches!(record, JournalRecord::Role(0, _)))
+}
+
+/// When the router replaces a reading that does not progress, it starts the new one at once. By then the election's own records must be
+/// distinguishable from others.
+#[test]
+fn the_first_record_is_the_elections_own_although_another_partition_has_no_leader() {
+    let cluster = cluster();
+    cluster.partition_leader("t", 1, None).unwrap();
+    for partitions in [Some(2), None] {
+        let (reader, mut events) = start(&cluster, 2, partitions);
+        reader.read_from(0, 0);
+        assert!(await_event(&mut events, is_of_role_0), "{partitions:?}");
+    }
+}
+
+fn down(event: KafkaEvent) -> Option<String> {
+    let KafkaEvent::Process(SessionEvent::Down { error }) = event else { return None };
+    Some(error)
+}
+
+/// A reading that replaces another does not know whether the other one reported that no broker answers.
+#[test]
+fn the_first_answer_is_reported_before_the_partitions_end() {
+    let cluster = cluster();
+    let (_reader, mut events) = start(&cluster, 1, None);
+    let mut is_up = false;
+    await_event(&mut events, |event| {
+        is_up |= matches!(event, KafkaEvent::Process(SessionEvent::Up));
+        matches!(event, KafkaEvent::Reading { event: Event::Answered { .. }, .. }).then_some(())
+    });
+    assert!(is_up);
+}
+
+#[test]
+fn partitions_that_all_have_no_leader_are_reported() {
+    let cluster = cluster();
+    cluster.partition_leader("t", 0, None).unwrap();
+    let (_reader, mut events) = start(&cluster, 1, None);
+    let message = await_event(&mut events, down);
+    assert!(message.starts_with("topic \"t\": partition 0 has no leader; "), "{message}");
+    cluster.partition_leader("t", 0, Some(1)).unwrap();
+    await_event(&mut events, |event| matches!(event, KafkaEvent::Process(SessionEvent::Up)).then_some(()));
+
+    for partition in [0, 1] {
+        cluster.partition_leader("t", partition, None).unwrap();
+    }
+    for roles in [1, 2] {
+        let questions = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&questions);
+        let debug = Properties(vec![("debug".to_owned(), "protocol".to_owned())]);
+        let log_callback: LogCallback = Arc::new(move |line| {
+            if line.contains("Sent MetadataRequest") {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let access = Access { log_callback: Some(log_callback), ..Access::at(&cluster.bootstrap_servers(), &debug) };
+        let (_reader, mut events) = start_with(access, roles, None);
+        let message = await_event(&mut events, down);
+        let expected = if roles == 1 { "partition 0 has no leader; " } else { "no partition has a leader; " };
+        assert!(message.starts_with(&format!("topic \"t\": {expected}")), "{message}");
+        // One question each 5 ms for half a second, in case the topic is new; then fewer.
+        let asked = questions.load(Ordering::Relaxed);
+        assert!((1..150).contains(&asked), "{asked} questions");
+    }
+}
+
+/// The roles of a process are on several partitions.
+#[test]
+fn a_partition_without_a_leader_does_not_delay_the_roles_on_another() {
+    let cluster = cluster();
+    cluster.partition_leader("t", 1, None).unwrap();
+    let (_reader, mut events) = start(&cluster, 2, None);
+    let answered = |event| {
+        let KafkaEvent::Reading { partition, event: Event::Answered { end, .. }, .. } = event else { return None };
+        Some((partition, end))
+    };
+    assert_eq!(await_event(&mut events, answered), (0, 1));
+    let warning = |event| {
+        let KafkaEvent::Process(SessionEvent::Warning(warning)) = event else { return None };
+        Some(warning)
+    };
+    let message = await_event(&mut events, warning);
+    assert!(message.starts_with("topic \"t\": partition 1 has no leader; "), "{message}");
+    cluster.partition_leader("t", 1, Some(2)).unwrap();
+    let answered = |event| answered(event).filter(|(partition, _)| *partition == 1);
+    assert_eq!(await_event(&mut events, answered), (1, 0));
+}
+
+/// A broker that this process alone can't reach leads its partitions for as long as that lasts.
+#[test]
+fn a_leader_that_does_not_answer_does_not_delay_the_roles_of_another() {
+    let cluster = cluster();
+    cluster.broker_round_trip_time(1, LONG * 6).unwrap();
+    let (_reader, mut events) = start(&cluster, 2, Some(2));
+    let mut next = |wanted: fn(&KafkaEvent) -> bool| {
+        await_event(&mut events, |event| {
+            assert!(
+                !matches!(event, KafkaEvent::Process(SessionEvent::Down { .. })),
+                "the other broker answers: {event:?}"
+            );
+            wanted(&event).then_some(event)
+        })
+    };
+    // The first question goes to both brokers at once, the others to each by itself.
+    for _ in 0..2 {
+        next(|event| matches!(event, KafkaEvent::Reading { partition: 1, event: Event::Answered { .. }, .. }));
+    }
+    let KafkaEvent::Process(SessionEvent::Warning(warning)) =
+        next(|event| matches!(event, KafkaEvent::Process(SessionEvent::Warning(_))))
+    else {
+        unreachable!()
+    };
+    assert!(warning.starts_with("topic \"t\": no answer from the leader of partition 0 ("), "{warning}");
+    cluster.broker_round_trip_time(1, Duration::ZERO).unwrap();
+    next(|event| matches!(event, KafkaEvent::Reading { partition: 0, event: Event::Answered { .. }, .. }));
+}
+
+/// After a batch that can't be decoded nothing of the partitions that were read until then is read for half a second. A partition that is
+/// first read in that time loses no record, also if one of its own batches can't be decoded.
+#[test]
+fn a_partition_that_begins_while_another_waits_for_its_batch_loses_no_record() {
+    let undecodable = RDKafkaRespErr::RD_KAFKA_RESP_ERR_INVALID_MSG;
+    for failures in 0..2 {
+        let cluster = cluster();
+        let producer: BaseProducer =
+            ClientConfig::new().set("bootstrap.servers", cluster.bootstrap_servers()).create().unwrap();
+        producer.send(BaseRecord::to("t").partition(1).key("g/1").payload("{}")).unwrap();
+        producer.flush(LONG).unwrap();
+        cluster.request_errors(RDKafkaApiKey::Fetch, &[undecodable]);
+        let (reader, mut events) = start(&cluster, 2, Some(2));
+        reader.read_from(0, 0);
+        let fails = |event| {
+            let KafkaEvent::Reading { event: Event::Undecodable { .. }, .. } = event else { return None };
+            Some(())
+        };
+        await_event(&mut events, fails);
+        cluster.request_errors(RDKafkaApiKey::Fetch, &vec![undecodable; failures]);
+        reader.read_from(1, 0);
+        let first = await_event(&mut events, |event| {
+            let is_at_end = matches!(event, KafkaEvent::Reading { partition: 1, event: Event::ReachedEnd { .. }, .. });
+            assert!(!is_at_end, "caught up without the record");
+            let KafkaEvent::Read { partition: 1, offset, .. } = event else { return None };
+            Some(offset)
+        });
+        assert_eq!(first, 0);
+    }
+}
+
+/// Some brokers report an earlier end for a moment after another broker took over the partition.
+#[test]
+fn a_log_is_cut_when_its_end_is_below_what_was_read_in_two_answers_a_second_apart() {
+    let cluster = cluster();
+    let source = source(Access::at(&cluster.bootstrap_servers(), &Properties::default()), 1, Some(2));
+    let (sender, mut events) = mpsc::channel(1024);
+    let (orders, _received) = std::sync::mpsc::channel();
+    let config = source.access.reader();
+    let reading = Arc::new(Reading::new(source, 1, sender, orders, Arc::default()));
+    let consumer = Arc::new(PartitionConsumer::new(&config, reading.context.clone(), "t").unwrap());
+    let mut asker = Asker::new(reading, consumer);
+    let start = clock::now();
+    // Returns when the next question is due, and whether the answer was taken for a cut. The next offset to be read is 5.
+    let mut answered = |after_ms, end| {
+        let due = asker.answered(0, Some(5), start + Duration::from_millis(after_ms), 0..end);
+        let is_cut = |event| matches!(event, KafkaEvent::Reading { event: Event::HistoryCut, .. });
+        (due, std::iter::from_fn(|| events.try_recv().ok()).any(is_cut))
+    };
+    assert_eq!(answered(0, 3), (SHRUNK_FOR, false));
+    assert_eq!(answered(999, 3), (SHRUNK_FOR, false), "less than a second");
+    assert_eq!(answered(1_000, 5), (ASK_INTERVAL, false), "the end is right again");
+    assert_eq!(answered(1_500, 3), (SHRUNK_FOR, false), "a second counts from the first of the answers in a row");
+    assert_eq!(answered(2_500, 3), (SHRUNK_FOR, true));
+}
+
+/// The link is slower than the first question's time limit: the next one has longer, and each retry is logged with its reason.
+#[test]
+fn a_question_without_an_answer_is_asked_again_for_longer() {
+    // The kernel accepts the connection, and nobody answers on it.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let access = Access::at(&silent.local_addr().unwrap().to_string(), &Properties::default());
+    let (_reader, mut events) = start_with(access, 1, None);
+    let mut retry = || {
+        await_event(&mut events, |event| {
+            let KafkaEvent::Process(SessionEvent::Debug(message)) = event else { return None };
+            Some(message)
+        })
+    };
+    for (limit, next) in [(1_000, 4_000), (4_000, 16_000)] {
+        let retry = retry();
+        let (begins, ends) = (format!("no answer within {limit} ms ("), format!("): asking again, for {next} ms"));
+        assert!(retry.starts_with(&begins) && retry.ends_with(&ends), "{retry}");
+    }
+}
+
+/// A server that answers nothing, until it is connected with another one.
+struct LateServer {
+    listener: TcpListener,
+    address: String,
+}
+
+impl LateServer {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        Self { listener, address }
+    }
+
+    /// Hands all bytes over to the server at `to` and back.
+    fn connect(self, to: String) {
+        thread::spawn(move || {
+            for client in self.listener.incoming().map_while(Result::ok) {
+                let server = TcpStream::connect(&to).unwrap();
+                for (from, to) in [(&client, &server), (&server, &client)] {
+                    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    thread::spawn(move || io::copy(&mut from, &mut to));
+                }
+            }
+        });
+    }
+}
+
+/// The id of a cluster.
+fn id(cluster: &Cluster) -> String {
+    let client: BaseProducer =
+        ClientConfig::new().set("bootstrap.servers", cluster.bootstrap_servers()).create().unwrap();
+    client.client().fetch_metadata(Some("t"), LONG).unwrap();
+    cluster_id(client.client()).unwrap()
+}
+
+/// The refusal of a reading, if it is before the first answer about the log.
+fn refusal(events: &mut Receiver<KafkaEvent>) -> Option<String> {
+    await_event(events, |event| {
+        let is_answer = matches!(event, KafkaEvent::Reading { event: Event::Answered { .. }, .. });
+        if let KafkaEvent::Process(SessionEvent::Refused { error }) = event {
+            Some(Some(error))
+        } else {
+            is_answer.then_some(None)
+        }
+    })
+}
+
+#[test]
+fn bootstrap_servers_of_two_clusters_are_refused_before_anything_is_read() {
+    let (one, other) = (cluster(), cluster());
+    let both = [one.bootstrap_servers(), other.bootstrap_servers()];
+    for list in [both.join(","), format!("{},{}", both[1], both[0])] {
+        let (_reader, mut events) = start_with(Access::at(&list, &Properties::default()), 1, None);
+        let refusal = refusal(&mut events).expect("a refusal before the first answer");
+        assert!(refusal.contains(&id(&one)) && refusal.contains(&id(&other)), "{refusal}");
+    }
+}
+
+#[test]
+fn bootstrap_servers_that_are_down_or_silent_or_have_another_name_are_no_reason_to_refuse() {
+    let cluster = cluster();
+    let late = LateServer::start();
+    let renamed = cluster.bootstrap_servers().replace("127.0.0.1", "localhost");
+    for others in ["127.0.0.1:9", "no-such-host.invalid:9092", &late.address, &renamed] {
+        let list = format!("{others},{}", cluster.bootstrap_servers());
+        let access = Access::at(&list, &Properties::default());
+        let (_reader, mut events) = start_with(access, 1, None);
+        assert_eq!(refusal(&mut events), None, "{others}");
+    }
+}
+
+/// A candidate that starts later may reach that server alone.
+#[test]
+fn a_bootstrap_server_of_another_cluster_that_answers_later_is_refused_then() {
+    let (one, other) = (cluster(), cluster());
+    let late = LateServer::start();
+    let access = Access::at(&format!("{},{}", one.bootstrap_servers(), late.address), &Properties::default());
+    let (reader, mut events) = start_with(access, 1, None);
+    assert_eq!(refusal(&mut events), None);
+    late.connect(other.bootstrap_servers().split(',').next().unwrap().to_owned());
+    let refusal = std::iter::from_fn(|| {
+        reader.look_for_end();
+        Some(refusal(&mut events))
+    });
+    let refusal = refusal.flatten().next().unwrap();
+    assert!(refusal.contains(&id(&one)) && refusal.contains(&id(&other)), "{refusal}");
+}
+
+/// All clients of a process share what is known of the cluster. So it is noticed if one of them reaches another cluster than the others.
+#[test]
+fn a_reader_in_another_cluster_than_the_process_is_refused() {
+    let (one, other) = (cluster(), cluster());
+    let access = Access::at(&one.bootstrap_servers(), &Properties::default());
+    let (_reader, mut events) = start_with(access.clone(), 1, None);
+    assert_eq!(refusal(&mut events), None);
+    let moved = Access { bootstrap: other.bootstrap_servers(), ..access };
+    let (_reader, mut events) = start_with(moved, 1, None);
+    let refusal = refusal(&mut events).expect("a refusal");
+    let (one, other) = (id(&one), id(&other));
+    let expected = format!("answers of two clusters: the first of \"{one}\", and one of \"{other}\" now; ");
+    assert!(refusal.starts_with(&expected), "{refusal}");
+}
+
+/// `localhost` is often `::1` and `127.0.0.1`, and the broker listens at the second alone.
+#[test]
+fn a_connection_that_fails_at_the_start_is_reported_when_other_addresses_were_tried() {
+    let begun = clock::now();
+    let (_reader, mut events) = start_with(Access::at("127.0.0.1:9", &Properties::default()), 1, None);
+    let error = await_event(&mut events, |event| {
+        if let KafkaEvent::Process(SessionEvent::Down { error }) = event { Some(error) } else { None }
+    });
+    assert!(error.contains("127.0.0.1:9"), "{error}");
+    assert!(clock::now().since(begun) >= Duration::from_secs(1));
+}

@@ -1,0 +1,350 @@
+//! The Kafka clients of a process, which all its elections share: one producer, one reader of every partition in use, one member of the
+//! consumer group.
+//!
+//! A session reports each event to the election that it concerns, or to the process ([`SessionEvent`]). It decides nothing.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use neli_proto::event::Event;
+use neli_proto::last_hello::LastHello;
+use neli_proto::record::Record;
+use neli_proto::time::Time;
+use neli_proto::topic::TopicIdentity;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use crate::access::Access;
+use crate::clock;
+use crate::election::{ElectionId, Elections};
+use crate::event::{KafkaEvent, SessionEvent};
+use crate::group::{GroupReport, Member, Refusal};
+use crate::producer::Producer;
+use crate::source::{IfMissing, Source};
+use crate::text::{ClientError, reason};
+use members::Members;
+pub use readers::KafkaReaders;
+pub use router::Router;
+
+mod facts;
+mod group;
+mod hello;
+mod members;
+mod readers;
+mod router;
+mod topic;
+
+/// How many events of Kafka may wait for the session. A thread that sends another one waits until there is room.
+const EVENTS_WAITING: usize = 1024;
+/// The same for reports of the group.
+const REPORTS_WAITING: usize = 16;
+/// How many of either one call of [`Session::poll`] takes.
+const READ_AT_ONCE: usize = 64;
+
+/// The settings of a session.
+#[derive(Clone, Debug)]
+pub struct SessionSettings {
+    /// The elections whose records are read and written.
+    pub elections: Elections,
+    /// Whether a missing topic is created.
+    pub create_topic: bool,
+    /// A record that was not acknowledged is given up this long after it was sent.
+    pub timeout: Duration,
+}
+
+/// What one of the threads has sent.
+enum FromThread {
+    Event(KafkaEvent),
+    Report(GroupReport),
+}
+
+/// One producer, one reader and one member of the group for all elections of a process.
+pub struct Session {
+    access: Access,
+    settings: SessionSettings,
+    producer: Producer,
+    /// How often the producer was renewed.
+    renewals: u32,
+    /// For each role the number of renewals that it knows of.
+    known_renewals: BTreeMap<u32, u32>,
+    router: Router<KafkaReaders>,
+    /// The topic that has as many partitions as the readers use, once that is known; and whether partitions were added to it later.
+    counted: Option<TopicIdentity>,
+    has_grown: bool,
+    /// Since when each role waits for the topic to be judged; and whether the question is out.
+    unjudged: BTreeMap<u32, Time>,
+    is_judging: bool,
+    /// When the question could not be asked for lack of a thread, if so.
+    no_thread_at: Option<Time>,
+    members: Members<Member>,
+    /// The roles that stand in the group.
+    in_group: BTreeSet<u32>,
+    /// The roles that this process leads.
+    leading: BTreeSet<u32>,
+    /// The member's last assignment; none before the group has settled.
+    held: Option<BTreeSet<i32>>,
+    group_member: Option<String>,
+    /// Why the group does not take the member, if it does not.
+    refusal: Option<Refusal>,
+    /// When the process tries again to make a member, if it could not.
+    joins_again_at: Option<Time>,
+    has_unused_partitions: bool,
+    last_hello: LastHello,
+    events: Receiver<KafkaEvent>,
+    event_sender: Sender<KafkaEvent>,
+    reports: Receiver<GroupReport>,
+    report_sender: Sender<GroupReport>,
+    outputs: VecDeque<SessionEvent>,
+}
+
+/// The source from which a session's journals are read.
+fn source(access: &Access, settings: &SessionSettings) -> Source {
+    Source {
+        access: access.clone(),
+        elections: settings.elections.clone(),
+        partitions: None,
+        only: None,
+        if_missing: if settings.create_topic { IfMissing::Create } else { IfMissing::Refuse },
+        is_for_display: false,
+    }
+}
+
+impl Session {
+    /// Connects the producer; nothing is read before [`read_anew`](Self::read_anew).
+    ///
+    /// # Errors
+    ///
+    /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value.
+    pub fn start(access: Access, settings: SessionSettings) -> Result<Self, ClientError> {
+        let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
+        let (report_sender, reports) = mpsc::channel(REPORTS_WAITING);
+        let producer = Producer::start(&access, &settings.elections, settings.timeout, event_sender.clone())?;
+        let readers = KafkaReaders::new(source(&access, &settings), true, event_sender.clone());
+        let router = Router::new(readers, settings.elections.roles.clone());
+        Ok(Self {
+            access,
+            producer,
+            renewals: 0,
+            known_renewals: BTreeMap::new(),
+            router,
+            counted: None,
+            has_grown: false,
+            unjudged: BTreeMap::new(),
+            is_judging: false,
+            no_thread_at: None,
+            members: Members::none(),
+            in_group: BTreeSet::new(),
+            leading: BTreeSet::new(),
+            held: None,
+            group_member: None,
+            refusal: None,
+            joins_again_at: None,
+            has_unused_partitions: false,
+            last_hello: LastHello::default(),
+            events,
+            event_sender,
+            reports,
+            report_sender,
+            outputs: VecDeque::new(),
+            settings,
+        })
+    }
+
+    /// How this session connects to Kafka.
+    #[must_use]
+    pub const fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// The election of a role, once it is known how many partitions the topic has.
+    #[must_use]
+    pub fn election(&self, role: u32) -> Option<ElectionId> {
+        self.router.partitions().map(|partitions| self.settings.elections.election(role, partitions))
+    }
+
+    /// Waits until [`poll`](Self::poll) may have something. May be dropped and called again at any time.
+    pub async fn wait(&mut self) {
+        if !self.outputs.is_empty() {
+            return;
+        }
+        match poll_fn(|context| self.poll_threads(context)).await {
+            FromThread::Event(event) => self.handle_kafka_event(event),
+            FromThread::Report(report) => self.handle_group_report(report),
+        }
+    }
+
+    /// The next event, in their order; `None` if there is none at present, or if many records of other elections were read instead.
+    pub fn poll(&mut self) -> Option<SessionEvent> {
+        for _ in 0..READ_AT_ONCE {
+            if !self.outputs.is_empty() {
+                break;
+            }
+            if let Ok(event) = self.events.try_recv() {
+                self.handle_kafka_event(event);
+            } else if let Ok(report) = self.reports.try_recv() {
+                self.handle_group_report(report);
+            } else {
+                return None;
+            }
+        }
+        self.outputs.pop_front()
+    }
+
+    // ---- the journal ------------------------------------------------------------------------------------------------
+
+    /// Reads the role's journal anew: [`Event::Answered`] follows, to be answered by [`read_from`](Self::read_from); and the judgement of
+    /// R0, [`Event::TopicJudged`].
+    pub fn read_anew(&mut self, role: u32) {
+        let now = clock::now();
+        self.router.read_anew(now, role);
+        self.follow_router();
+        if self.access.embedded.is_some() {
+            // Its topics have no settings.
+            self.tell(role, Event::TopicJudged { cut_is_harmless: false, gaps_are_markers: false });
+        } else {
+            self.unjudged.insert(role, now);
+            self.judge();
+        }
+    }
+
+    /// Reads the role's journal from this offset on.
+    pub fn read_from(&mut self, role: u32, offset: i64) {
+        self.router.read_from(clock::now(), role, offset);
+        self.follow_router();
+    }
+
+    /// The role has read its journal up to the end.
+    pub fn note_caught_up(&mut self, role: u32) {
+        self.router.note_caught_up(role);
+    }
+
+    /// The records of other elections since the role last got them: to be passed on before the role gets a timeout or another event.
+    pub fn take_passed(&mut self, role: u32) -> Option<Event> {
+        self.router.take_passed(role)
+    }
+
+    /// Asks soon where the log ends.
+    pub fn look_for_end(&mut self, role: u32) {
+        self.router.look_for_end(role);
+        self.follow_router();
+    }
+
+    /// Reads nothing more, for any role.
+    pub fn stop_reading(&mut self) {
+        self.router.stop();
+        self.follow_router();
+    }
+
+    /// Hands over a record of the role, and returns at once: its result is reported with its `seq`.
+    ///
+    /// # Errors
+    ///
+    /// The queue is full, the record too large, or the topic not known yet; then nothing more is reported for this
+    /// `seq`.
+    pub fn send(&mut self, role: u32, record: &Record) -> Result<(), ClientError> {
+        let election = self.election(role).ok_or_else(|| ClientError("the topic is not known yet".to_owned()))?;
+        let seq = (!record.is_last_hello()).then(|| record.seq.unwrap_or_default());
+        self.producer.send(&election, seq, &election.key_of(record), Some(&record.to_bytes()))?;
+        if record.is_last_hello() {
+            self.last_hello.said(clock::now());
+        }
+        Ok(())
+    }
+
+    /// How many partitions the topic has, once that is known.
+    #[must_use]
+    pub const fn partitions(&self) -> Option<i32> {
+        self.router.partitions()
+    }
+
+    /// Asks for the id of the topic with this name until there is an answer: [`Event::TopicIdentified`], for all roles.
+    pub fn identify(&self) {
+        self.producer.identify(self.router.partitions());
+    }
+
+    /// Replaces the producer that the role knows, unless it was replaced for another role already.
+    ///
+    /// After a topic was deleted and created again, a producer may never reach the partitions' new leaders, because it remembers the old ones
+    /// (librdkafka's issue 4898). A new producer remembers nothing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`start`](Self::start).
+    pub fn renew_producer(&mut self, role: u32) -> Result<(), ClientError> {
+        if self.known_renewals.get(&role).copied().unwrap_or_default() == self.renewals {
+            let SessionSettings { elections, timeout, .. } = &self.settings;
+            self.producer = Producer::start(&self.access, elections, *timeout, self.event_sender.clone())?;
+            self.renewals += 1;
+            // Questions to the old producer will not be answered, whichever role asked them.
+            self.is_judging = false;
+            self.judge();
+            self.identify();
+        }
+        self.known_renewals.insert(role, self.renewals);
+        Ok(())
+    }
+
+    // ---- how it works -----------------------------------------------------------------------------------------------
+
+    fn poll_threads(&mut self, context: &mut Context<'_>) -> Poll<FromThread> {
+        // The session itself has a sender of each channel, so neither is ever closed.
+        if let Poll::Ready(Some(event)) = self.events.poll_recv(context) {
+            return Poll::Ready(FromThread::Event(event));
+        }
+        if let Poll::Ready(Some(report)) = self.reports.poll_recv(context) {
+            return Poll::Ready(FromThread::Report(report));
+        }
+        Poll::Pending
+    }
+
+    fn tell(&mut self, role: u32, event: Event) {
+        self.outputs.push_back(SessionEvent::Election { role, event });
+    }
+
+    pub(crate) fn handle_kafka_event(&mut self, event: KafkaEvent) {
+        self.judge_again(clock::now());
+        self.join_again(clock::now());
+        match event {
+            KafkaEvent::Delivered { role, seq, .. } => self.tell(role, Event::Delivered { seq }),
+            KafkaEvent::Identified { asked, identity, count, partitions } => {
+                self.identified(asked, identity, count, &partitions);
+            }
+            KafkaEvent::NotDelivered { role, seq, .. } => self.tell(role, Event::Undelivered { seq }),
+            KafkaEvent::Partitions(partitions) => self.found(partitions),
+            KafkaEvent::Process(event) => {
+                if let SessionEvent::HelloDelivered = event {
+                    self.last_hello.hello_delivered();
+                }
+                self.outputs.push_back(event);
+            }
+            KafkaEvent::Read { reading, partition, offset, record } => {
+                self.router.read(clock::now(), reading, partition, offset, record);
+                self.follow_router();
+            }
+            // A session's readers don't read for display.
+            KafkaEvent::ReadForDisplay { .. } => {}
+            KafkaEvent::Reading { reading, partition, event } => {
+                self.router.handle(clock::now(), reading, partition, &event);
+                self.follow_router();
+            }
+            KafkaEvent::Topic { asked, facts } => self.judged(asked, &facts),
+        }
+    }
+
+    /// Reports the events of the router.
+    fn follow_router(&mut self) {
+        loop {
+            match self.router.poll() {
+                Ok(Some(event)) => self.outputs.push_back(event),
+                Ok(None) => return,
+                Err(error) => self.outputs.push_back(SessionEvent::Refused {
+                    error: format!("the journal can't be read: {}", reason(&error)),
+                }),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

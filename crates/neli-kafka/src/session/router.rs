@@ -1,0 +1,406 @@
+//! Distributes readings that many elections share.
+//!
+//! One reading is in progress in every partition, the *live* one. An election that follows it gets its own records as
+//! they arrive; records of other elections are counted for the whole partition, and reported to an election before
+//! its next own record, before it acts, and where an offset is missing, so that it sees the log as if it had read all
+//! of it alone. An election that is not caught up gets the count as soon as the log's end is reached.
+//!
+//! An election that reads anew while others follow the live reading of its partition gets an *extra* reading, which
+//! ends as soon as it has come as far as the live one. There are only a few extra readings at a time: a later
+//! election shares the next one.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::ops::Range;
+
+use neli_proto::event::Event;
+use neli_proto::time::Time;
+
+use crate::election::Elections;
+use crate::event::{JournalRecord, SessionEvent};
+use progress::{Progress, ReadingPlace, Stage};
+
+mod progress;
+mod readings;
+
+/// The readers, by the numbers of their readings.
+pub trait Readers {
+    /// Begins a reading of these partitions, or of all that are in use. `found`: how many the topic has, if that is known.
+    ///
+    /// # Errors
+    ///
+    /// The machine has no thread to spare.
+    fn start(&mut self, reading: u32, only: Option<BTreeSet<i32>>, found: Option<i32>) -> io::Result<()>;
+    /// Ends a reading.
+    fn close(&mut self, reading: u32);
+    /// Asks soon where the logs end.
+    fn look_for_end(&mut self, reading: u32);
+    /// Reads a partition from this offset on.
+    fn read_from(&mut self, reading: u32, partition: i32, offset: i64);
+}
+
+/// The readings, and the elections that follow each.
+pub struct Router<R> {
+    /// The readers.
+    pub readers: R,
+    roles: Range<u32>,
+    places: Vec<ReadingPlace>,
+    /// The number of the topic's partitions, once it is known.
+    partitions: Option<i32>,
+    live: Option<u32>,
+    /// The progress of each reading in each of its partitions.
+    progress: BTreeMap<(u32, i32), Progress>,
+    /// The number of readings so far, which is the number of the last one.
+    readings: u32,
+    /// The extra readings in progress, with the time at which each began; and those that wait until fewer are in progress.
+    extra: BTreeMap<u32, Time>,
+    waiting: VecDeque<u32>,
+    /// How many elections follow a reading.
+    following: usize,
+    /// The elections that are not caught up.
+    eager: BTreeSet<u32>,
+    /// The hellos of partition 0 below this offset were reported.
+    hellos_passed_below: i64,
+    events: VecDeque<SessionEvent>,
+    /// Why a reader could not be started.
+    not_started: Option<io::Error>,
+}
+
+impl<R: Readers> Router<R> {
+    /// A router of these roles' readings, none of which has begun.
+    pub fn new(readers: R, roles: Range<u32>) -> Self {
+        Self {
+            readers,
+            places: roles.clone().map(|_| ReadingPlace::default()).collect(),
+            // A single role 0 is always in partition 0, however many there are.
+            partitions: (roles.end == 1).then_some(1),
+            roles,
+            live: None,
+            progress: BTreeMap::new(),
+            readings: 0,
+            extra: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            following: 0,
+            eager: BTreeSet::new(),
+            hellos_passed_below: 0,
+            events: VecDeque::new(),
+            not_started: None,
+        }
+    }
+
+    /// The next event, of an election or of the process.
+    ///
+    /// # Errors
+    ///
+    /// A reader could not be started: the machine has no thread to spare.
+    pub fn poll(&mut self) -> io::Result<Option<SessionEvent>> {
+        self.not_started.take().map_or_else(|| Ok(self.events.pop_front()), Err)
+    }
+
+    /// Whether this reading is in progress.
+    pub fn has(&self, reading: u32) -> bool {
+        self.live == Some(reading) || self.extra.contains_key(&reading)
+    }
+
+    /// The number of the topic's partitions, once it is known.
+    pub const fn partitions(&self) -> Option<i32> {
+        self.partitions
+    }
+
+    /// Sets the number of the topic's partitions.
+    pub const fn found(&mut self, partitions: i32) {
+        self.partitions = Some(partitions);
+    }
+
+    /// The roles on this partition.
+    fn roles_on(&self, partition: i32) -> impl Iterator<Item = u32> + use<R> {
+        let partitions = self.partitions.unwrap_or(1);
+        self.roles.clone().filter(move |role| Elections::partition_of(*role, partitions) == partition)
+    }
+
+    // ---- requests of an election --------------------------------------------------------------------------------------
+
+    /// The election reads anew: it gets the bounds of its log, and then names the offset from which it reads.
+    pub fn read_anew(&mut self, now: Time, role: u32) {
+        self.follow_anew(now, role);
+        self.start_extra(now);
+    }
+
+    fn follow_anew(&mut self, now: Time, role: u32) {
+        self.unfollow(role);
+        let Some(live) = self.live.filter(|_| self.following > 0) else {
+            self.begin_live(now, role);
+            return;
+        };
+        let Some(partition) = self.partition_of(role) else { return self.follow(role, live) };
+        match self.progress.get(&(live, partition)) {
+            None => self.follow(role, live),
+            Some(progress) if progress.stage == Stage::Asking => {
+                if progress.is_answered {
+                    self.readers.look_for_end(live);
+                }
+                self.follow(role, live);
+            }
+            Some(progress) => {
+                if progress.is_stuck(now) {
+                    self.replace_live(now, live);
+                }
+                let asking = self.progress.iter().find(|((reading, of), progress)| {
+                    *of == partition && Some(*reading) != self.live && !progress.is_answered
+                });
+                let extra = asking.map(|((reading, _), _)| *reading);
+                let extra = extra.unwrap_or_else(|| self.begin_extra(now, partition));
+                self.follow(role, extra);
+            }
+        }
+    }
+
+    /// The election reads from this offset on.
+    pub fn read_from(&mut self, now: Time, role: u32, offset: i64) {
+        let (Some(mut reading), Some(partition)) = (self.place(role).reading, self.partition_of(role)) else { return };
+        let progress = self.progress.entry((reading, partition)).or_insert(Progress::asking(now));
+        if progress.stage == Stage::Reading && offset < progress.position {
+            self.unfollow(role);
+            reading = self.begin_extra(now, partition);
+            self.follow(role, reading);
+        }
+        let progress = self.progress.entry((reading, partition)).or_insert(Progress::asking(now));
+        if progress.stage != Stage::Reading {
+            progress.is_answered = true;
+            (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, offset, now);
+            if !self.waiting.contains(&reading) {
+                self.readers.read_from(reading, partition, offset);
+            }
+        }
+        let place = self.place_mut(role);
+        (place.has_begun, place.passed_below) = (true, offset);
+        self.eager.insert(role);
+        self.join_live(reading, partition);
+        self.start_extra(now);
+    }
+
+    /// The election has read its log up to the end: from now on it gets the count of others' records only before it acts.
+    pub fn note_caught_up(&mut self, role: u32) {
+        self.eager.remove(&role);
+    }
+
+    /// The records of others that the election must get before it acts.
+    pub fn take_passed(&mut self, role: u32) -> Option<Event> {
+        let place = self.place(role);
+        let reading = place.reading.filter(|_| place.has_begun)?;
+        let position = self.progress.get(&(reading, self.partition_of(role)?))?.position;
+        let passed_below = place.passed_below;
+        (passed_below < position).then(|| {
+            self.place_mut(role).passed_below = position;
+            Event::Passed { first: passed_below, last: position - 1 }
+        })
+    }
+
+    /// Makes the reading that the election follows ask soon where the log ends.
+    pub fn look_for_end(&mut self, role: u32) {
+        if let Some(reading) = self.place(role).reading {
+            self.readers.look_for_end(reading);
+        }
+    }
+
+    /// Ends all readings.
+    pub fn stop(&mut self) {
+        let readings: BTreeSet<u32> = self.progress.keys().map(|(reading, _)| *reading).chain(self.live).collect();
+        for reading in readings {
+            self.readers.close(reading);
+        }
+        self.places.fill(ReadingPlace::default());
+        (self.live, self.following) = (None, 0);
+        self.progress.clear();
+        self.extra.clear();
+        self.waiting.clear();
+        self.eager.clear();
+        self.hellos_passed_below = 0;
+    }
+
+    // ---- events of the readings ---------------------------------------------------------------------------------------
+
+    /// Handles an event of a reading that concerns each election of a partition.
+    pub fn handle(&mut self, now: Time, reading: u32, partition: i32, event: &Event) {
+        let Some(progress) = self.progress_of(now, reading, partition) else { return };
+        let reads = progress.stage == Stage::Reading;
+        if let Event::Answered { end, .. } = event {
+            (progress.is_answered, progress.known_end) = (true, *end);
+            self.tell_all(reading, partition, event);
+        } else if *event == Event::HistoryCut {
+            self.cut(reading, partition);
+        } else if let Event::ReachedEnd { next } = event {
+            if reads {
+                self.reached_end(now, reading, partition, *next);
+            }
+        } else if reads {
+            self.tell_all(reading, partition, event);
+        }
+        self.start_extra(now);
+    }
+
+    /// Handles a record.
+    pub fn read(&mut self, now: Time, reading: u32, partition: i32, offset: i64, record: JournalRecord) {
+        let Some(progress) = self.progress_of(now, reading, partition) else { return };
+        if progress.stage == Stage::Reading && offset < progress.position {
+            self.cut(reading, partition);
+        } else if progress.stage == Stage::Reading {
+            self.take_in(now, reading, partition, offset, record);
+        }
+        self.start_extra(now);
+    }
+
+    fn progress_of(&mut self, now: Time, reading: u32, partition: i32) -> Option<&mut Progress> {
+        if self.live == Some(reading) {
+            self.progress.entry((reading, partition)).or_insert(Progress::asking(now));
+        }
+        self.progress.get_mut(&(reading, partition))
+    }
+
+    fn take_in(&mut self, now: Time, reading: u32, partition: i32, offset: i64, record: JournalRecord) {
+        let is_gap = self.pass_gap(reading, partition, offset);
+        match record {
+            JournalRecord::Hello(value) => self.read_hello(offset, value),
+            JournalRecord::Role(role, event)
+                if self.follows(role, reading, partition) && offset >= self.place(role).passed_below =>
+            {
+                self.tell_passed(role);
+                self.place_mut(role).passed_below = offset + 1;
+                self.tell(role, event);
+            }
+            JournalRecord::Other | JournalRecord::Role(..) => {}
+        }
+        let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
+        (progress.position, progress.handed_over_at) = (offset + 1, now);
+        let followers = match () {
+            // Missing offsets are judged at the time at which the record behind them was read (L4).
+            () if is_gap => self.followers(reading, partition),
+            () if progress.position >= progress.known_end => self.eager_followers(reading, partition),
+            () => Vec::new(),
+        };
+        for role in followers {
+            self.tell_passed(role);
+        }
+        self.join_live(reading, partition);
+    }
+
+    /// Each hello is reported once, by the reading that gets to it first.
+    fn read_hello(&mut self, offset: i64, value: Box<[u8]>) {
+        if offset >= self.hellos_passed_below {
+            self.hellos_passed_below = offset + 1;
+            self.events.push_back(SessionEvent::Hello { offset, value });
+        }
+    }
+
+    fn reached_end(&mut self, now: Time, reading: u32, partition: i32, next: i64) {
+        let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
+        if next > progress.position {
+            // Behind the last record there are only markers. Each election must get the end, since no record follows that would show it.
+            progress.handed_over_at = now;
+            self.pass_gap(reading, partition, next);
+            self.tell_all(reading, partition, &Event::ReachedEnd { next });
+        } else {
+            for role in self.eager_followers(reading, partition) {
+                self.tell(role, Event::ReachedEnd { next });
+            }
+        }
+        if let Some(live) = self.live.filter(|live| *live != reading) {
+            let position = self.progress.get(&(reading, partition)).map_or(next, |progress| progress.position);
+            let progress = self.progress.entry((live, partition)).or_insert(Progress::asking(now));
+            if progress.stage != Stage::Reading {
+                // The live reading's log was cut: it continues from here.
+                (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, position, now);
+                self.readers.read_from(live, partition, position);
+            }
+            self.join_live(reading, partition);
+        }
+    }
+
+    /// The reading is now at this offset. Returns whether offsets before it are missing; if so, each election has got everything before those.
+    fn pass_gap(&mut self, reading: u32, partition: i32, offset: i64) -> bool {
+        let is_gap = self.progress.get(&(reading, partition)).is_some_and(|progress| offset > progress.position);
+        if !is_gap {
+            return false;
+        }
+        for role in self.followers(reading, partition) {
+            self.tell_passed(role);
+            let place = self.place_mut(role);
+            place.passed_below = place.passed_below.max(offset);
+        }
+        if let Some(progress) = self.progress.get_mut(&(reading, partition)) {
+            progress.position = offset;
+        }
+        true
+    }
+
+    fn cut(&mut self, reading: u32, partition: i32) {
+        if partition == 0 {
+            self.hellos_passed_below = 0;
+        }
+        if let Some(progress) = self.progress.get_mut(&(reading, partition)) {
+            progress.stage = Stage::Over;
+        }
+        for role in self.all_followers(reading, partition) {
+            self.tell(role, Event::HistoryCut);
+            self.unfollow(role);
+        }
+    }
+
+    // ---- the elections that follow each reading --------------------------------------------------------------------
+
+    fn tell(&mut self, role: u32, event: Event) {
+        self.events.push_back(SessionEvent::Election { role, event });
+    }
+
+    fn tell_passed(&mut self, role: u32) {
+        if let Some(event) = self.take_passed(role) {
+            self.tell(role, event);
+        }
+    }
+
+    fn tell_all(&mut self, reading: u32, partition: i32, event: &Event) {
+        for role in self.all_followers(reading, partition) {
+            self.tell_passed(role);
+            self.tell(role, event.clone());
+        }
+    }
+
+    /// The elections that follow this reading, also those that have not named an offset yet.
+    fn all_followers(&self, reading: u32, partition: i32) -> Vec<u32> {
+        self.roles_on(partition).filter(|role| self.place(*role).reading == Some(reading)).collect()
+    }
+
+    fn followers(&self, reading: u32, partition: i32) -> Vec<u32> {
+        self.roles_on(partition).filter(|role| self.follows(*role, reading, partition)).collect()
+    }
+
+    fn eager_followers(&self, reading: u32, partition: i32) -> Vec<u32> {
+        self.eager.iter().copied().filter(|role| self.follows(*role, reading, partition)).collect()
+    }
+
+    fn follows(&self, role: u32, reading: u32, partition: i32) -> bool {
+        let place = self.place(role);
+        place.has_begun && place.reading == Some(reading) && self.partition_of(role) == Some(partition)
+    }
+
+    fn partition_of(&self, role: u32) -> Option<i32> {
+        self.partitions.map(|partitions| Elections::partition_of(role, partitions))
+    }
+
+    fn place(&self, role: u32) -> &ReadingPlace {
+        &self.places[self.index(role)]
+    }
+
+    fn place_mut(&mut self, role: u32) -> &mut ReadingPlace {
+        let index = self.index(role);
+        &mut self.places[index]
+    }
+
+    /// The index of a role, which must be one of this session's.
+    fn index(&self, role: u32) -> usize {
+        (role - self.roles.start) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests;

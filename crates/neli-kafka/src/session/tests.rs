@@ -1,0 +1,188 @@
+use std::io;
+use std::sync::Arc;
+
+use neli_proto::topic::TopicId;
+use rdkafka::mocking::MockCluster;
+
+use super::*;
+use crate::election::Properties;
+use crate::group::GroupEvent;
+
+/// A session with this number of roles.
+fn session(bootstrap: &str, roles: u32) -> Session {
+    let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..roles, names: Arc::new([]) };
+    let settings = SessionSettings { elections, create_topic: false, timeout: Duration::from_secs(5) };
+    Session::start(Access::at(bootstrap, &Properties::default()), settings).unwrap()
+}
+
+/// A role that waits for an answer never asks again by itself, so without another question it would be fenced.
+#[tokio::test]
+async fn a_producer_that_is_renewed_asks_again_which_topic_it_is() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("t", 2, 1).unwrap();
+    // Nobody answers the first producer.
+    let mut session = session("127.0.0.1:9", 2);
+    session.handle_kafka_event(KafkaEvent::Partitions(2));
+    session.identify();
+    session.access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
+    session.renew_producer(0).unwrap();
+    let is_answer = |event: &SessionEvent| {
+        matches!(event, SessionEvent::Election { role: 1, event: Event::TopicIdentified { .. } })
+    };
+    await_event(&mut session, is_answer).await;
+}
+
+/// Without another question the topic would never be judged, and no role of this process could lead.
+#[tokio::test]
+async fn a_producer_that_is_renewed_asks_again_how_the_topic_is_set() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("t", 1, 1).unwrap();
+    // Nobody answers the first producer.
+    let mut session = session("127.0.0.1:9", 1);
+    session.read_anew(0);
+    assert!(session.is_judging);
+    session.access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
+    session.renew_producer(0).unwrap();
+    let is_answer =
+        |event: &SessionEvent| matches!(event, SessionEvent::Election { role: 0, event: Event::TopicJudged { .. } });
+    await_event(&mut session, is_answer).await;
+}
+
+/// A machine may have no thread to spare for a while.
+#[tokio::test]
+async fn the_settings_are_asked_for_again_after_a_lack_of_threads() {
+    let mut session = session("127.0.0.1:9", 1);
+    session.unjudged.insert(0, clock::now());
+    let no_thread = || Err(io::Error::from_raw_os_error(11));
+    session.note_question(clock::now(), no_thread());
+    let warning = session.outputs.pop_front();
+    assert!(matches!(&warning, Some(SessionEvent::Warning(warning)) if warning.contains("lack of a thread")));
+    session.handle_kafka_event(SessionEvent::Up.into());
+    assert!(!session.is_judging, "not at once");
+    session.note_question(clock::now() - Duration::from_secs(1), no_thread());
+    session.handle_kafka_event(SessionEvent::Up.into());
+    assert!(session.is_judging);
+    assert!(session.outputs.iter().all(|output| matches!(output, SessionEvent::Up)), "one warning is enough");
+}
+
+/// A cut of the history concerns all roles, and each asks for a new producer.
+#[tokio::test]
+async fn a_new_producer_is_made_once_for_all_roles() {
+    let mut session = session("127.0.0.1:9", 2);
+    let renew = |role| {
+        session.renew_producer(role).unwrap();
+        session.renewals
+    };
+    assert_eq!([0, 1, 1, 0].map(renew), [1, 1, 2, 2]);
+}
+
+async fn await_event(session: &mut Session, wanted: impl Fn(&SessionEvent) -> bool) {
+    let answered = async {
+        loop {
+            session.wait().await;
+            while let Some(event) = session.poll() {
+                if wanted(&event) {
+                    return;
+                }
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), answered).await.expect("an answer");
+}
+
+const TOPIC: TopicIdentity = TopicIdentity::Id(TopicId { high: 1, low: 1 });
+
+/// What a session of 6 roles says of an answer that names the topic and how many partitions it has; its roles count 3.
+fn describe(session: &mut Session, identity: TopicIdentity, count: i32) -> Vec<SessionEvent> {
+    let event = KafkaEvent::Identified { asked: clock::now(), identity, count, partitions: vec![0, 1, 2] };
+    session.handle_kafka_event(event);
+    session.outputs.drain(..).collect()
+}
+
+fn session_that_counts_3() -> Session {
+    let mut session = session("127.0.0.1:9", 6);
+    session.handle_kafka_event(KafkaEvent::Partitions(3));
+    session
+}
+
+fn are_role_changes_reported(events: &[SessionEvent]) -> bool {
+    let is_role_change = |event: &SessionEvent| {
+        matches!(event, SessionEvent::Election { event: Event::TopicIdentified { identity: TOPIC, .. }, .. })
+    };
+    events.len() == 6 && events.iter().all(is_role_change)
+}
+
+#[test]
+fn roles_stay_where_they_are_when_partitions_are_added() {
+    let mut session = session_that_counts_3();
+    assert!(are_role_changes_reported(&describe(&mut session, TOPIC, 3)));
+    let mut events = describe(&mut session, TOPIC, 6);
+    let warning = events.remove(0);
+    assert!(matches!(&warning, SessionEvent::Warning(warning) if warning.contains("3 partitions and has 6 now")));
+    assert!(are_role_changes_reported(&events));
+    assert!(are_role_changes_reported(&describe(&mut session, TOPIC, 6)), "it is said once");
+    assert!(are_role_changes_reported(&describe(&mut session, TOPIC, 3)), "by a broker that was told late");
+    assert_eq!(session.election(5).unwrap().partition, 2);
+}
+
+#[test]
+fn a_topic_that_was_made_anew_with_other_partitions_is_refused() {
+    let other = TopicIdentity::Id(TopicId { high: 2, low: 2 });
+    for (before, identity, count) in [(Some(3), other, 6), (Some(3), other, 1), (None, TOPIC, 6)] {
+        let mut session = session_that_counts_3();
+        if let Some(before) = before {
+            describe(&mut session, TOPIC, before);
+        }
+        let events = describe(&mut session, identity, count);
+        assert!(matches!(&events[..], [SessionEvent::Refused { .. }]), "{events:?}");
+    }
+    let mut session = session_that_counts_3();
+    describe(&mut session, TOPIC, 3);
+    assert!(!describe(&mut session, TopicIdentity::Missing, 0).is_empty());
+    assert_eq!(describe(&mut session, other, 3).len(), 6, "with as many it is the candidates' business");
+}
+
+/// A full group refuses each try, which comes every few seconds.
+#[test]
+fn a_refusal_by_the_group_is_reported_once_until_the_group_settles() {
+    let mut session = session("127.0.0.1:9", 1);
+    session.join_group(0);
+    let hear = |session: &mut Session, event| {
+        session.handle_group_report(GroupReport { member: 1, event });
+        session.outputs.drain(..).collect::<Vec<_>>()
+    };
+    let refused = || GroupEvent::Refused(Refusal { words: "full".into(), line: "group \"g\": it is full".into() });
+    let events = hear(&mut session, refused());
+    let [
+        SessionEvent::Election { event: Event::GroupRefuses { words: Some(words) }, .. },
+        SessionEvent::Group { refusal: Some(line) },
+    ] = &events[..]
+    else {
+        panic!("{events:?}");
+    };
+    assert_eq!((&**words, line.as_str()), ("full", "group \"g\": it is full"));
+    assert!(hear(&mut session, refused()).is_empty());
+    let events = hear(&mut session, GroupEvent::Assigned { partitions: BTreeSet::new() });
+    assert!(events.iter().any(|event| matches!(event, SessionEvent::Group { refusal: None })), "{events:?}");
+    assert!(!hear(&mut session, refused()).is_empty());
+    session.leave_group(0, true);
+    assert!(session.outputs.iter().any(|event| matches!(event, SessionEvent::Group { refusal: None })));
+}
+
+/// No election depends on the group, so a lack of threads or a client that can't be made ends nothing.
+#[test]
+fn a_member_that_can_not_be_made_is_tried_again() {
+    let mut session = session("127.0.0.1:9", 1);
+    let access = session.access.clone();
+    // A value that librdkafka does not take.
+    let properties = [("session.timeout.ms", "x")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+    session.access = Access::at("127.0.0.1:9", &Properties(properties.to_vec()));
+    session.join_group(0);
+    assert!(session.outputs.iter().any(|event| matches!(event, SessionEvent::Group { refusal: Some(_) })));
+    assert!(!session.members.is_in_group());
+    session.access = access;
+    session.join_again(clock::now());
+    assert!(!session.members.is_in_group(), "not at once");
+    session.join_again(clock::now() + Duration::from_secs(5));
+    assert!(session.members.is_in_group());
+}
