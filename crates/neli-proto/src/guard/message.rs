@@ -267,9 +267,9 @@ pub enum Event {
     },
     /// The job has executed.
     Executed,
-    /// [`Action::Kill`](super::Action::Kill) was performed.
+    /// [`Action::Kill`] was performed.
     Killed(KillRound),
-    /// [`Action::Learn`](super::Action::Learn) was performed.
+    /// [`Action::Learn`] was performed.
     Learnt {
         /// When it began.
         begun: Time,
@@ -368,14 +368,14 @@ pub enum Action {
     End,
     /// Give the job's group the terminal's foreground, if the group of `neli-run` has it.
     HandOn,
-    /// Send SIGKILL to the remaining processes of the tree, by these methods in this order; [`Event::Killed`](super::Event::Killed) must
+    /// Send SIGKILL to the remaining processes of the tree, by these methods in this order; [`Event::Killed`] must
     /// follow.
     Kill(&'static [KillMethod]),
     /// Send SIGKILL to a command's group.
     KillCommand(CommandKind),
     /// Send SIGKILL to the main process's group: one system call, which for most jobs reaches the whole tree.
     KillMainGroup,
-    /// Find out which processes belong to the tree; [`Event::Learnt`](super::Event::Learnt) must follow.
+    /// Find out which processes belong to the tree; [`Event::Learnt`] must follow.
     Learn {
         /// When the check must end.
         until: Time,
@@ -414,7 +414,7 @@ pub enum Action {
         /// When the search for them must end.
         until: Time,
     },
-    /// Start the job. [`Event::Executed`](super::Event::Executed) or [`Event::NotStarted`](super::Event::NotStarted)
+    /// Start the job. [`Event::Executed`] or [`Event::NotStarted`]
     /// must follow, now or later.
     Start {
         /// The term.
@@ -426,7 +426,7 @@ pub enum Action {
         /// The window that the run is for, if any.
         window: Option<Span>,
     },
-    /// Start a command. If that fails, [`Event::CommandEnded`](super::Event::CommandEnded) reports it.
+    /// Start a command. If that fails, [`Event::CommandEnded`] reports it.
     StartCommand(CommandKind),
     /// Take the terminal's foreground back from the job, and restore the terminal's modes.
     TakeBack,
