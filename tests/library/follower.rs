@@ -182,7 +182,7 @@ async fn follow_leads(roles: Roles, followers: &BTreeMap<String, Follower>) {
         leads.push(lead);
     }
     roles.leave().await;
-    for (_, follower) in followers {
+    for follower in followers.values() {
         until("a release", &mut follower.clone(), vacant).await;
     }
 }
