@@ -95,7 +95,7 @@ async fn a_warning_about_one_role_of_many_names_it() {
         if names.is_empty() {
             _election = soon("the join", builder.topic("one.neli").join()).await.unwrap();
         } else {
-            _roles = soon("the join", builder.named_roles(names.iter().copied()).join()).await.unwrap();
+            _roles = soon("the join", builder.named_roles(names.iter().copied()).join_roles()).await.unwrap();
         }
         let warning = soon("a warning", warnings.recv()).await.unwrap();
         assert!(warning.starts_with(begin) && warning.contains("nobody took the lead within a lease"), "{warning}");
