@@ -10,7 +10,7 @@ use crate::record::{Body, Offset, Record};
 use crate::time::Time;
 use overlap::Overlaps;
 
-pub use bounds::{HistoryCut, LogBounds};
+pub use bounds::{CutSigns, HistoryCut, LogBounds};
 pub use claim_window::{Predecessor, silence};
 
 mod bounds;
@@ -47,8 +47,8 @@ pub struct Listener {
     asking_since: Time,
     /// The known end of the log, and when it was known. A smaller answer to a later question shows that the history was cut.
     known_end: (Time, Offset),
-    /// When the question was asked whose answer was below the known end, if no other answer has come since.
-    shrunk: Option<Time>,
+    /// The answers that may show that the history was cut.
+    signs: CutSigns,
     /// When the reading last handed a record over, or began.
     last_progress: Time,
     /// Since when the reading has been behind the log's known end.
@@ -112,7 +112,7 @@ impl Listener {
             position: 0,
             asking_since: now,
             known_end: (now, 0),
-            shrunk: None,
+            signs: CutSigns::default(),
             last_progress: now,
             behind_since: Some(now),
             last_record: Time::ZERO,
@@ -130,7 +130,7 @@ impl Listener {
     /// Begins R1 again: asks for the end offset, and nothing counts until the answer.
     pub fn ask_anew(&mut self, now: Time) {
         self.stage = Stage::Asking;
-        self.shrunk = None;
+        self.signs = CutSigns::default();
         self.asking_since = now;
         self.note_progress(now);
     }
@@ -181,7 +181,6 @@ impl Listener {
     fn passed(&mut self, now: Time, offset: Offset) {
         if offset >= self.known_end.1 {
             self.known_end = (now, offset + 1);
-            self.shrunk = None;
         }
         self.reached(now, offset + 1);
     }

@@ -205,6 +205,11 @@ impl Node {
         self.candidate.undecided_until(now)
     }
 
+    /// When the history was last cut or the topic made anew, as far as the candidate knows.
+    pub(crate) const fn history_cut_at(&self) -> Time {
+        self.candidate.history_cut_at()
+    }
+
     /// The term of the job that is alive, or was last; `None` before the first job.
     #[must_use]
     pub fn term(&self) -> Option<Offset> {
