@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use neli_proto::fact::Facts;
-use neli_proto::event::Event;
+use neli_proto::kafka::Event;
 use neli_proto::time::Time;
 use neli_proto::topic::{Risk, TopicFacts, TopicIdentity};
 

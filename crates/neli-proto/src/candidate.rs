@@ -16,7 +16,7 @@ use crate::time::Time;
 use common::Common;
 use state::State;
 
-pub use crate::event::Event;
+pub use crate::kafka::{Event, Request};
 pub use crate::note::{StandbyReason, Waiting};
 pub use crate::supervisor::{Departure, JobEnd, JobReport, Loss};
 pub use crate::timings::{Durations, Elector, Patience, Timings};

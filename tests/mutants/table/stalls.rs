@@ -42,7 +42,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "CutHiddenByOwnBeats",
         breaks: "R1: after a topic was made anew, the leader's own heartbeats there hide that its end is below the records read before",
-        edits: &[edit("self.known_end = (now, offset + 1);", "self.known_end = (now, offset + 1); self.signs = CutSigns::default();")],
+        edits: &[edit(
+            "self.known_end = (now, offset + 1);",
+            "self.known_end = (now, offset + 1); self.signs = CutSigns::default();",
+        )],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -73,8 +76,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ProducerKeptAfterCut",
         breaks: "After a topic was created again, the producer for the old topic still writes to it",
-        edits: &[edit(
-            "self.actions.extend([Action::ForgetTerms, ‹Action::RenewProducer›, Action::ReadAnew]);",
+        edits: &[edit_in(
+            "forget_history",
+            "‹Action::Kafka(Request::RenewProducer)›, Action::Kafka(Request::ReadAnew)",
             "Action::ForgetTerms",
         )],
         noticed_by: &[Scenarios],
@@ -82,7 +86,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ProducerKeptUnanswered",
         breaks: "R1: a producer whose claims get no answer for two leases is never replaced",
-        edits: &[edit_in("claim_went_unanswered", "self.actions.push_back(Action::RenewProducer);", "")],
+        edits: &[edit_in(
+            "claim_went_unanswered",
+            "self.actions.push_back(Action::Kafka(Request::RenewProducer));",
+            "",
+        )],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -9,6 +9,7 @@ use core::time::Duration;
 
 use super::Common;
 use super::action::Action;
+use crate::kafka::Request;
 use crate::note::Note;
 use crate::time::Time;
 use crate::topic::{TopicId, TopicIdentity};
@@ -199,14 +200,14 @@ impl Common {
     /// Asks again, because the producer that should have asked is gone.
     pub(super) fn ask_identity_again(&mut self) {
         if self.topic.open {
-            self.actions.push_back(Action::Identify);
+            self.actions.push_back(Action::Kafka(Request::Identify));
         }
     }
 
     pub(super) fn ask_identity_if_due(&mut self, now: Time, wanted: Confirmation) {
         if self.identity_due(wanted).is_some_and(|due| now >= due) {
             (self.topic.asked, self.topic.open) = (Some(now), true);
-            self.actions.push_back(Action::Identify);
+            self.actions.push_back(Action::Kafka(Request::Identify));
         }
     }
 }

@@ -4,6 +4,7 @@ use super::action::Action;
 use super::identifying::TopicChange;
 use super::state::{AwaitingJudgement, State};
 use super::{Candidate, Judgement};
+use crate::kafka::Request;
 use crate::listener::{HistoryCut, LogBounds};
 use crate::note::Note;
 use crate::precedence::Standing;
@@ -19,7 +20,7 @@ impl Candidate {
     pub(super) fn answered(&mut self, now: Time, bounds: LogBounds) {
         match self.common.listener.answered(now, bounds) {
             Ok(Some(from)) => {
-                self.common.actions.push_back(Action::ReadFrom(from));
+                self.common.actions.push_back(Action::Kafka(Request::ReadFrom(from)));
                 self.common.introduce(now);
             }
             Ok(None) => {}

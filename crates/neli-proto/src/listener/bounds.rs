@@ -168,8 +168,7 @@ impl Listener {
     fn learn_end(&mut self, now: Time, asked: Time, end: Offset) -> Option<Offset> {
         let (known_at, known) = self.known_end;
         let denied = (asked >= known_at && end < known).then_some(known);
-        let is_news =
-            if denied.is_some() { self.stage == Stage::Asking } else { asked >= known_at || end > known };
+        let is_news = if denied.is_some() { self.stage == Stage::Asking } else { asked >= known_at || end > known };
         if is_news {
             self.known_end = (now, end);
         }

@@ -3,8 +3,9 @@
 use crate::fact::Fact;
 use crate::guard::Order;
 use crate::hooks::Hook;
+use crate::kafka::Request;
 use crate::note::Note;
-use crate::record::{Offset, Record};
+use crate::record::Offset;
 use crate::supervisor::Ending;
 use crate::time::Time;
 
@@ -28,10 +29,8 @@ pub enum Action {
     },
     /// The node has ended, with this status.
     Exit(Ending),
-    /// Ask for the topic's id until there is an answer ([`TopicIdentified`](crate::candidate::Event::TopicIdentified)).
-    Identify,
-    /// Join the group.
-    JoinGroup,
+    /// Do this in Kafka.
+    Kafka(Request),
     /// Kill the guard, which does not answer, and all processes of the job that can be found.
     KillGuard,
     /// Send SIGKILL to this hook and all of its group.
@@ -41,40 +40,22 @@ pub enum Action {
     },
     /// Kill the processes that the dead guard left, and report [`OrphansGone`](crate::supervisor::Event::OrphansGone) when none is left.
     KillOrphans,
-    /// Leave the group.
-    LeaveGroup {
-        /// Whether no other candidate waits for this one ([`Node::is_alone`](super::Node::is_alone)).
-        alone: bool,
-    },
     /// Report which group has the terminal's foreground: [`ForegroundSeen`](crate::supervisor::Event::ForegroundSeen).
     LookAtForeground,
-    /// Ask soon for the log's end ([`Answered`](crate::candidate::Event::Answered)).
-    LookForEnd,
     /// Tell users.
     Note(Note),
     /// Send this order to the guard. A health command is sent with a descriptor for its output.
     Order(Order),
-    /// R1: start a new reader, ask it for the end offset, and drop the previous reader; make the topic be judged (R0).
-    ReadAnew,
     /// Read the key's facts in the topic of facts up to its present end, and report [`FactsEvent::Read`](super::FactsEvent::Read). An
     /// earlier reading is dropped.
     ReadFacts {
         /// The number that the report must contain.
         id: u32,
     },
-    /// Read from this offset, which is in the log.
-    ReadFrom(Offset),
     /// Replace the guard, which has the terms of a history that is gone (R5). No job is alive.
     RenewGuard,
-    /// Create a new producer, and drop the previous one.
-    RenewProducer,
     /// Run a hook that does not run beside the job.
     RunHook(HookRun),
-    /// Hand this record to the producer. Its send time is the time of the input that caused it (R3).
-    Send {
-        /// The record. Its key is the election's, or for a hello the hello's key.
-        record: Record,
-    },
     /// Start a new guard.
     StartGuard,
     /// Stop the process once it has left the group: no term is held, no claim is in flight and no hook runs, and that stays so until

@@ -119,16 +119,9 @@ impl Node {
                 self.guard_is_outdated = true;
                 return;
             }
-            From::Identify => Action::Identify,
-            From::JoinGroup => Action::JoinGroup,
-            From::LeaveGroup => Action::LeaveGroup { alone: self.is_alone(now) },
-            From::LookForEnd => Action::LookForEnd,
+            From::Kafka(request) => Action::Kafka(request),
             From::Note(note) => return self.take_note(now, note),
-            From::ReadAnew => Action::ReadAnew,
-            From::ReadFrom(offset) => Action::ReadFrom(offset),
             From::Refuse { why } => return self.refuse(now, Refusal::Said(why)),
-            From::RenewProducer => Action::RenewProducer,
-            From::Send { record } => Action::Send { record },
             // A process that is stopped could not end a hook in time.
             From::Suspend => {
                 self.is_suspending = true;

@@ -2,6 +2,7 @@
 
 use super::{Action, Awaited, Awaits, FactsEvent, Node};
 use crate::candidate;
+use crate::kafka::Request;
 use crate::once::{self, Once};
 use crate::record::{KeyedRun, Why};
 use crate::supervisor::{Ending, JobStatus};
@@ -58,7 +59,7 @@ impl Node {
             }
             From::Note(note) => self.actions.push_back(Action::Note(note)),
             From::Read { id } => self.actions.push_back(Action::ReadFacts { id }),
-            From::RenewProducer => self.actions.push_back(Action::RenewProducer),
+            From::RenewProducer => self.actions.push_back(Action::Kafka(Request::RenewProducer)),
             From::Skip => self.candidate.stand_down(now, Why::Skipped, true),
             From::StandDown => self.candidate.stand_down(now, Why::FactsUnavailable, false),
         }
