@@ -14,7 +14,7 @@ use neli_proto::time::millis;
 use nix::sys::prctl;
 use nix::unistd;
 
-use crate::config::{Config, Listen};
+use crate::config::{self, Config, Listen};
 use crate::guard::{GuardConfig, GuardHandle};
 use crate::http::{self, Bound};
 use crate::process::cgroup::{self, CgroupMaker};
@@ -172,7 +172,10 @@ fn bind(listen: &Listen) -> Result<Bound> {
 /// The connection to Kafka; an embedded broker is found or started for it.
 fn reach_kafka(client: &Client) -> Result<(Access, Option<FoundBroker>)> {
     match &client.brokers {
-        Brokers::At(brokers) => Ok((Access::at(brokers, &client.properties), None)),
+        Brokers::At(brokers) => {
+            let access = Access::at(brokers, &client.properties);
+            Ok((Access { refuses_embedded: Some(config::EMBEDDED_BY_ADDRESS), ..access }, None))
+        }
         Brokers::Embedded => {
             let finder = BrokerFinder::of_user().context("--embedded")?;
             let found = finder.find_or_start().context("--embedded")?;

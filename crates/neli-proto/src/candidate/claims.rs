@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::action::Action;
+use super::Action;
 use super::state::Claiming;
 use super::{Common, Judgement};
 use crate::journal::View;

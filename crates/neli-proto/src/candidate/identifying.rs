@@ -7,8 +7,8 @@
 
 use core::time::Duration;
 
+use super::Action;
 use super::Common;
-use super::action::Action;
 use crate::kafka::Request;
 use crate::note::Note;
 use crate::time::Time;

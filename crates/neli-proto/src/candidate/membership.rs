@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::action::Action;
+use super::Action;
 use super::{Common, Judgement};
 use crate::kafka::Request;
 use crate::note::Note;
