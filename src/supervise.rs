@@ -81,7 +81,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus> {
     runtime.block_on(async move {
         let (mut main_loop, signals) = MainLoop::new(prepared, logger, time, has_terminal)?;
         let status = main_loop.run(signals).await;
-        main_loop.logger.event(&events::exiting(status, &main_loop.config, main_loop.leadership().as_deref()));
+        main_loop.logger.event(&events::exiting(status, &main_loop.config, main_loop.last_leadership().as_deref()));
         main_loop.logger.finish();
         main_loop.stderr.finish();
         main_loop.shell.die_of_signal();
@@ -159,12 +159,12 @@ impl MainLoop {
         Ok((main_loop, signals))
     }
 
-    /// Who leads, if there is only one role.
-    fn leadership(&self) -> Option<String> {
+    /// Who led when this process left the election, if there is only one role.
+    fn last_leadership(&self) -> Option<String> {
         let [role] = self.nodes.roles.as_slice() else { return None };
         let at = ReadAt { now: clock::now(), wall_ms: clock::wall_ms() };
         let status = role.node.status(at.now);
-        Some(sentence(status.leadership(at, self.kafka.outage.trouble().is_none())).to_string())
+        Some(sentence(status.last_leadership(at, self.kafka.outage.trouble().is_none())).to_string())
     }
 
     /// Runs until the end.
