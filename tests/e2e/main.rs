@@ -63,6 +63,7 @@ mod tls;
 mod topic_policy;
 mod topics_by_hand;
 mod tree;
+mod tutorial;
 mod two_clusters;
 mod watch;
 mod window;

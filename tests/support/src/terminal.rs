@@ -25,7 +25,7 @@ use crate::process::Process;
 use crate::{program, wait};
 
 /// The shell's prompt.
-const PROMPT: &str = "<ready>";
+pub const PROMPT: &str = "<ready>";
 
 /// The environment variable by which all processes that were started on a terminal are found.
 const MARK: &str = "NELI_TEST_TERMINAL";
