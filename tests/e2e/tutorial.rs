@@ -177,7 +177,7 @@ impl Machine {
         self.compared += PROMPT.len();
         let typed = command.replace("kafka:9092", Kafka::shared().address());
         let typed = typed.replace("--group ", &format!("--group {}-", self.group));
-        let typed = typed.replace("9464", &self.port.to_string());
+        let typed = typed.replace("db1:9464", "127.0.0.1:9464").replace("9464", &self.port.to_string());
         self.terminal.type_line(&typed);
         let echo = self.next();
         assert_eq!(echo, typed, "{}: the terminal shows what is typed", self.name);
