@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use neli_kafka::{SessionEvent, clock};
 
-use crate::process::ready::Ready;
+use crate::process::ready::{Ready, Timer};
 use crate::process::signals::Signals;
-use crate::process::timer::Timer;
 use crate::supervise::EVENTS_TOGETHER;
 use crate::supervise::facts_topic::FactsTopic;
 use crate::supervise::main_loop::MainLoop;
