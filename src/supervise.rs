@@ -11,7 +11,7 @@ use std::panic;
 use std::task::{Context, Poll};
 
 use anyhow::{Context as _, Result};
-use neli_kafka::{Nodes, clock};
+use neli_kafka::{Host, Nodes, clock};
 use neli_proto::leadership::ReadAt;
 use neli_proto::node::Event;
 use neli_proto::time::Time;
@@ -46,9 +46,8 @@ mod environment;
 mod facts;
 mod facts_topic;
 mod guard;
+mod host;
 mod job;
-mod journal;
-mod kafka;
 mod kafka_state;
 mod leaving;
 mod listening;
@@ -56,7 +55,6 @@ mod main_loop;
 mod main_process;
 mod many_roles;
 pub(crate) mod orphans;
-mod perform;
 mod reporting;
 mod role;
 mod service_status;
@@ -99,9 +97,6 @@ fn log_panics(logger: Logger) {
     }));
 }
 
-/// How many events of Kafka, or answers of a guard, are handled before other events are.
-const EVENTS_TOGETHER: usize = 1024;
-
 /// The event that woke the loop.
 enum Input {
     BrokerEnded,
@@ -125,7 +120,7 @@ impl MainLoop {
         for message in config.warnings.iter().cloned().chain(warning.map(|error| error.to_string())) {
             logger.warn(message);
         }
-        let kafka_session = kafka::start_session(access, &config, &logger)?;
+        let kafka_session = start::start_session(access, &config, &logger)?;
         let elections = config.elections();
         let mut roles = Vec::new();
         for number in elections.roles.clone() {
@@ -234,15 +229,6 @@ impl MainLoop {
     fn publish(&mut self) {
         if let Some(publisher) = &mut self.publisher {
             publisher.publish(clock::now(), &self.nodes.roles, &self.kafka);
-        }
-    }
-
-    /// Handles several events of Kafka together, but without delaying signals and the guard for long.
-    fn handle_session_events(&mut self) {
-        for _ in 0..EVENTS_TOGETHER {
-            let Some(event) = self.nodes.session.poll() else { break };
-            self.perform();
-            self.handle_session_event(event);
         }
     }
 

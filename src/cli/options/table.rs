@@ -18,9 +18,8 @@ const COMMON: &[Opt] = &[
         short: Some('g'),
         takes: Takes::Value("NAME"),
         help: "Name of the election and of its consumer group (required)",
-        more: "All candidates of an election have the same name, and no other program uses it as its group.id: a job \
-               that consumes from Kafka needs another one. 1 to 249 bytes; with --once, --window or --schedule \
-               without /.",
+        more: "The same for all candidates, and the group.id of no other program: a job that consumes from Kafka \
+               needs another one. 1 to 249 bytes; with --once, --window or --schedule without /.",
         ..of(Section::Common)
     },
     Opt {
@@ -28,14 +27,14 @@ const COMMON: &[Opt] = &[
         short: Some('b'),
         takes: Takes::Value("HOST:PORT,.."),
         help: "Kafka's bootstrap servers",
-        more: "Write an IPv6 address in brackets: [::1]:9092. Either this option or --embedded is required.",
+        more: "Write an IPv6 address in brackets: [::1]:9092. This option or --embedded is required.",
         ..of(Section::Common)
     },
     Opt {
         long: "properties",
         takes: Takes::Path("FILE"),
         help: "Read properties, such as passwords, from a file",
-        more: "One KEY=VALUE a line. Blank lines, and lines that begin with #, are skipped. --property overrides \
+        more: "One KEY=VALUE a line; blank lines, and lines that begin with #, are skipped. --property overrides \
                the file.",
         ..of(Section::Common)
     },
@@ -53,9 +52,9 @@ const COMMON: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("8s"),
         help: "Time from the stop signal to SIGKILL",
-        more: "The end of the lease may shorten it. Set it below the time after which neli-run itself is killed: \
-               10s with Docker and Podman, TimeoutStopSec= with systemd, terminationGracePeriodSeconds with \
-               Kubernetes. With 0, the job gets SIGKILL at once.",
+        more: "The end of the lease may shorten it; with 0 the job gets SIGKILL at once. Set it below the time \
+               after which neli-run itself is killed: 10s with Docker and Podman, TimeoutStopSec= with systemd, \
+               terminationGracePeriodSeconds with Kubernetes.",
         ..of(Section::Common)
     },
     Opt {
@@ -63,48 +62,45 @@ const COMMON: &[Opt] = &[
         takes: Takes::OneOf("no|on-failure|always", &["no", "on-failure", "always"]),
         default: Default::Value("no"),
         help: "Run the job again when it ends, and keep the lead",
-        more: "no: release the lead, and exit with the job's status. on-failure: run the job again after a signal \
-               or a status other than 0; after 0, release the lead and exit with 0. always: run the job again \
-               (the default with --roles). After a stop signal the job does not run again.",
+        more: "no: release the lead, and exit with the job's status. on-failure: run it again after a signal or \
+               a status other than 0; after 0, release the lead and exit with 0. always is the default with \
+               --roles. After a stop signal the job does not run again.",
         ..of(Section::Common)
     },
     Opt {
         long: "schedule",
         takes: Takes::Value("CRON|every DURATION"),
         help: "Run the job at these times, and keep the lead in between",
-        more: "A cron expression such as '30 2 * * *' (with seconds if it has six fields; also @daily, @midnight, L, W and \
-               #), or 'every 15m', 'every 1d/2h'. A time that comes during a run is skipped. NELI_WINDOW_START \
-               contains the time, NELI_WINDOW_END the next one. Not with --once, --window, --roles or --restart. \
-               See SCHEDULES in neli-run(1).",
+        more: "A cron expression such as '30 2 * * *' (with seconds if it has six fields; also @daily, \
+               @midnight, L, W and #), or 'every 15m', 'every 1d/2h'. A time that comes during a run is skipped. \
+               Not with --once, --window, --roles or --restart. See SCHEDULES in neli-run(1).",
         ..of(Section::Common)
     },
     Opt {
         long: "window",
         takes: Takes::Value("DURATION[/OFFSET]"),
         help: "Have the job succeed once per window, on all machines",
-        more: "For crontabs. 1d is a day from midnight UTC, 1d/2h a day from 02:00, 7d \
-               a week from Monday. NELI_WINDOW_START and NELI_WINDOW_END contain the window. Whole seconds, \
-               1s to 365d; from a day on, whole days. Not with --once, --schedule, --roles or --restart. See \
-               WINDOWS in neli-run(1).",
+        more: "For crontabs: 1d is a day from midnight UTC, 1d/2h a day from 02:00, 7d a week from Monday. Whole \
+               seconds, 1s to 365d; from a day on, whole days. Not with --once, --schedule, --roles or \
+               --restart. See WINDOWS in neli-run(1).",
         ..of(Section::Common)
     },
     Opt {
         long: "once",
         takes: Takes::Value("KEY"),
         help: "Have the job succeed once for this key, on all machines",
-        more: "If the key is done, neli-run exits with --done-status. If the key runs elsewhere, neli-run stands \
-               by, and runs the job from the beginning if that run is stopped or dies, or if it fails and \
-               --retries are left. NELI_ONCE contains the key. 1 to 200 bytes, without control characters. \
-               Not with --roles or --restart. See ONCE in neli-run(1).",
+        more: "If the key is done, neli-run exits with --done-status. If it runs elsewhere, neli-run stands by, \
+               and runs the job from the beginning if that run is stopped, dies, or fails with --retries left. 1 \
+               to 200 bytes, without control characters. Not with --roles or --restart. See ONCE in neli-run(1).",
         ..of(Section::Common)
     },
     Opt {
         long: "listen",
         takes: Takes::Value("ADDRESS"),
         help: "Serve metrics, probes and a status page over HTTP",
-        more: "HOST:PORT, or :PORT for all addresses of the machine. With port 0 any free port is used, and the \
-               log says which. There is no password: choose an address that only trusted clients reach. See \
-               MONITORING in neli-run(1).",
+        more: "HOST:PORT, or :PORT for all addresses of the machine; with port 0 the log says which is used. \
+               There is no password: choose an address that only trusted clients reach. See MONITORING in \
+               neli-run(1).",
         ..of(Section::Common)
     },
 ];
@@ -123,8 +119,8 @@ const ELECTION: &[Opt] = &[
         takes: Takes::Value("N|NAME,.."),
         help: "Stand in N elections, or in one for each name",
         more: "One job runs for each role that this candidate leads; NELI_ROLE contains the role. Give every \
-               candidate the same roles. --restart is always by default. Not with --wait, --overlap, --once, \
-               --window or --schedule. See ROLES in neli-run(1).",
+               candidate the same roles. Not with --wait, --overlap, --once, --window or --schedule. See ROLES \
+               in neli-run(1).",
         ..of(Section::Election)
     },
     Opt {
@@ -132,8 +128,7 @@ const ELECTION: &[Opt] = &[
         takes: Takes::OneOf("yes|no", &["yes", "no"]),
         default: Default::Value("yes"),
         help: "Move roles until each candidate leads a fair share",
-        more: "With no, roles stay where they are. yes can't be combined with --claim-delay or --priority. See \
-               ROLES in neli-run(1).",
+        more: "With no, roles stay where they are. yes can't be combined with --claim-delay or --priority.",
         ..of(Section::Election)
     },
     Opt {
@@ -141,8 +136,8 @@ const ELECTION: &[Opt] = &[
         takes: Takes::Value("N"),
         default: Default::Computed("no limit"),
         help: "Lead at most N roles in this process",
-        more: "If all candidates together may lead fewer roles than --roles defines, some roles have no leader. A warning says \
-               so if the limit of open files allows fewer. Not with --preempt.",
+        more: "If all candidates together may lead fewer than --roles defines, some roles have no leader. A \
+               warning says if the limit of open files allows fewer. Not with --preempt.",
         ..of(Section::Election)
     },
     Opt {
@@ -151,7 +146,7 @@ const ELECTION: &[Opt] = &[
         default: Default::Value("group"),
         help: "Which candidate claims first when nobody leads",
         more: "group: the member to which Kafka's consumer group assigns the partition. log: any candidate; no \
-               right on a group is needed. In both cases the journal decides who leads.",
+               right on a group is needed. See WHO GOES FIRST in neli-run(1).",
         ..of(Section::Election)
     },
     Opt {
@@ -191,9 +186,8 @@ const ELECTION: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("1m"),
         help: "Time to stand by before --preempt asks",
-        more: "At least 1s. Ten times as long if this candidate's last lead was fenced or unhealthy, or its guard \
-               died. A candidate does not ask if its last run failed, or if another of a lower priority would claim \
-               before it because of its --claim-delay. Only with --preempt.",
+        more: "At least 1s; ten times as long if this candidate's last lead was fenced or unhealthy, or its \
+               guard died. Only with --preempt.",
         ..of(Section::Election)
     },
     Opt {
@@ -201,9 +195,9 @@ const ELECTION: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Computed("no limit"),
         help: "Exit with 75 if not leading after this time",
-        more: "Counted from the start, until the first lead. If the leader has died, neli-run first waits for the \
-               end of its lease. With 0, neli-run leads at once or exits; if Kafka does not answer, it exits \
-               after 5s. Must be more than --claim-delay.",
+        more: "Counted from the start, until the first lead; if the leader has died, neli-run first waits for \
+               the end of its lease. With 0, neli-run leads at once or exits, after 5s if Kafka does not answer. \
+               Must be more than --claim-delay.",
         ..of(Section::Election)
     },
 ];
@@ -212,8 +206,8 @@ const KAFKA: &[Opt] = &[
     Opt {
         long: "embedded",
         help: "Try neli-run on this machine, without Kafka",
-        more: "The first candidate starts a small broker, which ends after the last candidate. The broker keeps \
-               the journal in memory, and other machines can't reach it.",
+        more: "The first candidate starts a small broker, which ends after the last one. It keeps the journal in \
+               memory, and other machines can't reach it.",
         ..of(Section::Kafka)
     },
     Opt {
@@ -228,7 +222,7 @@ const KAFKA: &[Opt] = &[
     Opt {
         long: "no-create-topic",
         help: "Exit with 125 if the topic is missing",
-        more: "neli-run also exits with 125 if the topic is deleted and created again.",
+        more: "Also if it is deleted and created again.",
         ..of(Section::Kafka)
     },
     Opt {
@@ -236,7 +230,7 @@ const KAFKA: &[Opt] = &[
         short: Some('X'),
         takes: Takes::Each("KEY=VALUE"),
         help: "Set a property of librdkafka; repeatable",
-        more: "The last value of a key counts. Properties that the protocol needs, or that another option sets, \
+        more: "The last value of a key counts; properties that the protocol needs, or that another option sets, \
                are refused. Every user of the machine can read a command line: put passwords into a --properties \
                file. NELI_RUN_PROPERTY holds one KEY=VALUE a line.",
         ..of(Section::Kafka)
@@ -269,8 +263,8 @@ const JOB: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("0"),
         help: "Time from winning the lead to the start of the job",
-        more: "Messages that the previous leader has sent can arrive in this time. Later runs under the same lead do not \
-               wait. A stop in this time ends the lead without a run, after TERM with status 143.",
+        more: "Messages that the previous leader has sent can arrive in this time; later runs under the same \
+               lead do not wait. A stop in this time ends the lead without a run, after TERM with status 143.",
         ..of(Section::Job)
     },
     Opt {
@@ -278,9 +272,9 @@ const JOB: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         help: "Time for which the old job runs on beside the new one",
         more: "A leader that is told to stop, asked to resign or revoked keeps its job until another candidate \
-               claims (a lease at most), and ends it within this time after the claim. 10ms to half of --lease. \
-               Either all candidates have the option, or none. Not with --roles, --settle, --once, --window or \
-               --schedule. See OVERLAP in neli-run(1).",
+               claims (a lease at most), and ends it within this time after the claim. 10ms to half of --lease; \
+               for all candidates, or for none. Not with --roles, --settle, --once, --window or --schedule. See \
+               OVERLAP in neli-run(1).",
         ..of(Section::Job)
     },
     Opt {
@@ -300,8 +294,8 @@ const JOB: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("1s"),
         help: "Time from the end of a run to the next run",
-        more: "Each failed run doubles it, up to 30s; a run that succeeds, or fails after 30s or more, resets it. \
-               With 0, a job that ends at once runs hundreds of times a second. Not with --restart no.",
+        more: "Each failed run doubles it, up to 30s; a run that succeeds, or fails after 30s or more, resets \
+               it. Not with --restart no.",
         ..of(Section::Job)
     },
     Opt {
@@ -309,9 +303,8 @@ const JOB: &[Opt] = &[
         takes: Takes::Value("N/DURATION"),
         default: Default::Value("10/5m"),
         help: "Number of restarts after failures within a time",
-        more: "10/5m allows 10 restarts in 5 minutes. At the next failure neli-run releases the lead and exits \
-               with 84, so that another machine tries. A run that succeeds does not count. none: no limit. Not \
-               with --restart no.",
+        more: "At the next failure neli-run releases the lead and exits with 84, so that another machine tries; \
+               a run that succeeds does not count. none: no limit. Not with --restart no.",
         ..of(Section::Job)
     },
     Opt {
@@ -328,8 +321,8 @@ const JOB: &[Opt] = &[
         takes: Takes::OneOf("last|none", &["last", "none"]),
         default: Default::Value("last"),
         help: "Which missed window a new leader runs",
-        more: "last: the current window, if it is not done. none: no window; the leader waits for the next time. \
-               The log names each window that is skipped. Only with --schedule.",
+        more: "last: the current window, if it is not done. none: the leader waits for the next time. Only with \
+               --schedule.",
         ..of(Section::Job)
     },
     Opt {
@@ -337,7 +330,7 @@ const JOB: &[Opt] = &[
         takes: Takes::Value("N"),
         default: Default::Value("0"),
         help: "Number of runs after a failed run of the key",
-        more: "Counted on all machines together. A run has failed if its status is not 0. When no retry is left, \
+        more: "Counted on all machines together; a run has failed if its status is not 0. When no retry is left, \
                each candidate exits with the recorded status. Only with --once or --window.",
         ..of(Section::Job)
     },
@@ -346,8 +339,7 @@ const JOB: &[Opt] = &[
         takes: Takes::Value("N"),
         default: Default::Value("0"),
         help: "Exit status if the key is already done",
-        more: "0 to 255. The candidate that runs the job exits with the job's status. Only with --once or \
-               --window.",
+        more: "0 to 255; the candidate that runs the job exits with the job's status. Only with --once or --window.",
         ..of(Section::Job)
     },
     Opt {
@@ -355,7 +347,7 @@ const JOB: &[Opt] = &[
         takes: Takes::Value("DURATION"),
         default: Default::Value("90d"),
         help: "Time for which the record of a key is kept",
-        more: "neli-run sets it as retention.ms when it makes the topic <topic>.once, and warns of a topic that \
+        more: "It is the retention.ms of a topic <topic>.once that neli-run makes; neli-run warns of one that \
                keeps less. 1h to 3650d, and more than the longest window. Only with --once, --window or \
                --schedule.",
         ..of(Section::Job)
@@ -365,9 +357,9 @@ const JOB: &[Opt] = &[
         takes: Takes::OneOf("standby|exit", &["standby", "exit"]),
         default: Default::Value("standby"),
         help: "Stand by again, or exit, when the lead is lost",
-        more: "A lead is lost if it is revoked, resigned, superseded or fenced, if the job is unhealthy, if the guard \
-               dies, or if <topic>.once can't be read or written. With exit, the status is 80, 81 or 82. With --roles, \
-               exit ends only the role that is lost, and none is revoked.",
+        more: "A lead is lost if it is revoked, resigned, superseded or fenced, if the job is unhealthy, if the \
+               guard dies, or if <topic>.once can't be read or written. With exit, the status is 80, 81 or 82; \
+               with --roles it ends only the role that is lost, and none is revoked.",
         ..of(Section::Job)
     },
 ];
@@ -377,9 +369,9 @@ const COMMANDS: &[Opt] = &[
         long: "health-cmd",
         takes: Takes::Value("COMMAND"),
         help: "Shell command whose status says if the job is healthy",
-        more: "/bin/sh -c runs it beside the job, with the job's environment and NELI_EVENT=health. After \
-               --health-failures failures in a row this candidate stands down, so that another one tries. The \
-               output goes to stderr; after a failure its last line also goes to the log.",
+        more: "/bin/sh -c runs it beside the job, with the job's environment and NELI_EVENT=health; the output \
+               goes to stderr, and the last line of a failure also to the log. After --health-failures in a row \
+               this candidate stands down, so that another one tries.",
         ..of(Section::Commands)
     },
     Opt {
@@ -418,17 +410,17 @@ const COMMANDS: &[Opt] = &[
         long: "on-lead",
         takes: Takes::Value("COMMAND"),
         help: "Shell command to run when this candidate wins the lead",
-        more: "With --settle, it runs with the first run of the job. /bin/sh -c runs each hook beside the job, \
-               with the job's environment, NELI_EVENT (lead, standby or fence) and NELI_WHY. Only the exit of \
-               neli-run waits for a hook. A hook is killed after 10s; this one also ends with the job. The output \
-               goes to stderr.",
+        more: "/bin/sh -c runs each hook beside the job, with the job's environment, NELI_EVENT (lead, standby \
+               or fence) and NELI_WHY; the output goes to stderr. Only the exit of neli-run waits for a hook, \
+               which is killed after 10s; this one also ends with the job. With --settle, it runs with the first \
+               run of the job.",
         ..of(Section::Commands)
     },
     Opt {
         long: "on-standby",
         takes: Takes::Value("COMMAND"),
         help: "Shell command to run when this candidate stands by",
-        more: "It also runs at the exit after a lead. NELI_WHY says why a lead ended. A neli-run that is killed \
+        more: "It also runs at the exit after a lead; NELI_WHY says why a lead ended. A neli-run that is killed \
                runs no hook.",
         ..of(Section::Commands)
     },

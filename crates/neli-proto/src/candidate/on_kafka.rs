@@ -7,6 +7,7 @@ use super::release::OwnClaim;
 use super::state::{AwaitingJudgement, Claiming, Overlapped, State};
 use super::{Action, Candidate, Judgement};
 use crate::journal::Verdict;
+use crate::kafka::Request;
 use crate::leadership::Receipt;
 use crate::listener::{HistoryCut, LogBounds};
 use crate::note::Note;
@@ -23,7 +24,7 @@ impl Candidate {
     pub(super) fn answered(&mut self, now: Time, bounds: LogBounds) {
         match self.common.listener.answered(now, bounds) {
             Ok(Some(from)) => {
-                self.common.actions.push_back(Action::ReadFrom(from));
+                self.common.actions.push_back(Action::Kafka(Request::ReadFrom(from)));
                 self.common.introduce(now);
             }
             Ok(None) => {}
