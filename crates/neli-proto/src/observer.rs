@@ -17,20 +17,26 @@ use failed::FailedRuns;
 use lost::Lost;
 use side_by_side::SideBySide;
 
+pub use election::{Election, ElectionKey, Judged, is_hello_of};
 pub use history::{Finding, Found, Gap, History, PastTerm, TermEnd};
 pub use known::{Change, KnownCandidate, Silence, Standby, VoidClaims};
+pub use progress::Progress;
 pub use roles::{GroupHellos, LastHello};
 pub use room::NoRoom;
 pub use side_by_side::OverlappedJob;
+pub use topic::{FoundElection, Topic};
 
 mod doubt;
+mod election;
 mod failed;
 mod history;
 mod known;
 mod lost;
+mod progress;
 mod roles;
 mod room;
 mod side_by_side;
+mod topic;
 mod waits;
 
 /// An election, as far as it was read.
