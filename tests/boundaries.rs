@@ -14,7 +14,6 @@ const CRATES: [&str; 4] = ["src", "crates/neli-election/src", "crates/neli-kafka
 /// Folders whose modules may use each other in a circle.
 const CIRCLES: &[(&str, &str)] = &[
     ("crates/neli-proto/src/candidate", "each of its states makes the next one"),
-    ("src/command", "`forget` and `status` show facts, and readings are told in the words of `wording`"),
     ("src/report/log", "an event is cut to the length of a line, which is made of it"),
 ];
 
