@@ -38,6 +38,10 @@ pub mod job_variables {
 /// The prefix of the options' variables.
 pub const VARIABLE_PREFIX: &str = "NELI_RUN_";
 
+/// Why a candidate does not stand at the address of an embedded broker.
+pub const EMBEDDED_BY_ADDRESS: &str = "a broker of --embedded, which loses its journal when it ends: give --embedded in place of --brokers, by which the \
+                                       next broker knows whether a job is left";
+
 /// The configuration of a candidate.
 #[derive(Clone, Debug)]
 pub struct Config {

@@ -47,14 +47,8 @@ const BY_ASSIGNMENT: Earlier = Earlier {
 
 #[test]
 #[ignore = "builds an earlier version of the program: a minute"]
-fn an_earlier_version_and_this_one_elect_each_other_by_the_log() {
-    elect_each_other(Elector::Log);
-}
-
-#[test]
-#[ignore = "builds an earlier version of the program: a minute"]
-fn an_earlier_version_and_this_one_elect_each_other_by_the_group() {
-    elect_each_other(Elector::Group);
+fn an_earlier_version_and_this_one_elect_each_other() {
+    [Elector::Log, Elector::Group].into_iter().for_each(elect_each_other);
 }
 
 fn elect_each_other(elector: Elector) {
@@ -100,14 +94,8 @@ fn elect_each_other(elector: Elector) {
 
 #[test]
 #[ignore = "builds an earlier version of the program: a minute"]
-fn an_earlier_version_and_this_one_share_roles_by_the_log() {
-    share_roles(Elector::Log);
-}
-
-#[test]
-#[ignore = "builds an earlier version of the program: a minute"]
-fn an_earlier_version_and_this_one_share_roles_by_the_group() {
-    share_roles(Elector::Group);
+fn an_earlier_version_and_this_one_share_roles() {
+    [Elector::Log, Elector::Group].into_iter().for_each(share_roles);
 }
 
 /// Candidates are replaced one by one, as in an upgrade and back. Each time the shares become fair.

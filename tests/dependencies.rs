@@ -76,3 +76,36 @@ fn one_version_of_each() {
     let twice: Vec<&str> = versions.iter().filter(|(_, count)| **count > 1).map(|(name, _)| name.as_str()).collect();
     assert_eq!(twice, TWICE);
 }
+
+/// The fuzz targets are a workspace of their own (they need a nightly compiler), so no build here notices that its lock file is out of date.
+/// A package of this repository has there the normal dependencies of its manifest, as far as the features of the targets need them.
+#[test]
+fn the_lock_file_of_the_fuzz_targets_fits_the_manifests() {
+    let lock = include_str!("../fuzz/Cargo.lock");
+    let entries: BTreeMap<&str, &str> =
+        lock.split("[[package]]\n").skip(1).filter_map(|entry| Some((quoted(entry)?, entry))).collect();
+    let packages = packages();
+    let ours = packages.iter().filter(|package| package["source"].is_null());
+    let mut compared = 0;
+    for package in ours {
+        let name = package["name"].as_str().expect("a name");
+        let Some(entry) = entries.get(name) else { continue };
+        let (_, locked) = entry.split_once("dependencies = [\n").expect("dependencies");
+        // A name is followed by a version where there are two.
+        let locked = locked.lines().take_while(|line| *line != "]").filter_map(quoted);
+        let locked: BTreeSet<&str> = locked.filter_map(|name| name.split(' ').next()).collect();
+        let dependencies = package["dependencies"].as_array().expect("dependencies").iter();
+        let needed = dependencies.filter(|dependency| dependency["kind"].is_null() && dependency["optional"] == false);
+        let needed: BTreeSet<&str> = needed.filter_map(|dependency| dependency["name"].as_str()).collect();
+        assert_eq!(locked, needed, "{name}: cargo update --workspace --manifest-path fuzz/Cargo.toml");
+        compared += 1;
+    }
+    let locked_here = entries.values().filter(|entry| !entry.contains("\nsource = ")).count();
+    // The targets themselves are in the lock file, and not in this workspace.
+    assert_eq!(compared, locked_here - 1, "each package of this repository");
+}
+
+/// The first text in quotes.
+fn quoted(text: &str) -> Option<&str> {
+    text.split('"').nth(1)
+}

@@ -13,7 +13,7 @@ use neli_kafka::{
 };
 use neli_proto::candidate::Event;
 use neli_proto::leadership::ReadAt;
-use neli_proto::listener::LogBounds;
+use neli_proto::listener::{HistoryCut, LogBounds};
 use neli_proto::observer::Progress;
 use neli_proto::record::{LogRecord, Offset};
 use neli_proto::time::Time;
@@ -381,25 +381,29 @@ impl Reading {
         } else if let KafkaEvent::Reading { reading, partition, event } = event
             && reading == self.number
         {
-            return self.input_of_partition(partition, event).map(Some);
+            return self.input_of_partition(partition, event);
         }
         Ok(None)
     }
 
-    fn input_of_partition(&mut self, partition: i32, event: Event) -> Result<Input> {
-        if let Event::Answered { asked, start, end } = event {
+    fn input_of_partition(&mut self, partition: i32, event: Event) -> Result<Option<Input>> {
+        let input = if let Event::Answered { asked, start, end } = event {
             let bounds = LogBounds { asked, start, end };
-            self.progress.answered(partition, bounds);
-            Ok(Input::Bounds { partition, bounds })
+            self.progress.answered(partition, bounds).map(|()| Some(Input::Bounds { partition, bounds }))
+        } else if let Event::TopicIdentified { asked, .. } = event {
+            self.progress.missing(partition, asked).map(|()| None)
         } else if let Event::ReachedEnd { next } = event {
             self.progress.read_up_to(partition, next);
-            Ok(Input::Noted)
+            Ok(Some(Input::Noted))
         } else if let Event::Undecodable { offset, error } = event {
-            bail!("the records from offset {offset} on can't be decoded: {error}")
+            bail!("the records from offset {offset} on can't be decoded: {error}");
         } else {
-            let topic = &self.source.elections.topic;
-            bail!("topic {topic}: its history was cut or made anew meanwhile; run the command again")
-        }
+            Err(HistoryCut)
+        };
+        let topic = &self.source.elections.topic;
+        input.map_err(|HistoryCut| {
+            anyhow!("topic {topic}: its history was cut or made anew meanwhile; run the command again")
+        })
     }
 
     /// A reader alone reports no other events.

@@ -1,7 +1,7 @@
 //! The object that spreads the roles of a process with many elections, and the log messages about all roles.
 
 use neli_kafka::{clock, names};
-use neli_proto::many_roles::{ManyRoles, Note, Settings};
+use neli_proto::many_roles::{ManyRoles, Settings};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::MemberId;
 use neli_proto::role_set::RoleSet;
@@ -42,16 +42,6 @@ pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
 }
 
 impl MainLoop {
-    /// Logs the messages about all roles that users should know.
-    pub(super) fn log_notes(&mut self) {
-        while let Some(note) = self.nodes.poll_note() {
-            match note {
-                Note::SharesNoRole { warning } => self.logger.warn(warning),
-                Note::Wait { why, until } => self.warn_of_doubt(&why, until),
-            }
-        }
-    }
-
     /// Logs the risks of a topic, only in the first reading.
     pub(super) fn warn_of_risks(&self, at: usize, risks: &[Risk]) {
         if at == 0 && self.nodes.roles[at].readings == 1 {
@@ -59,7 +49,7 @@ impl MainLoop {
         }
     }
 
-    fn warn_of_doubt(&self, why: &str, until: Time) {
+    pub(super) fn warn_of_doubt(&self, why: &str, until: Time) {
         let left = until.since(clock::now());
         let left_ms = millis(left);
         let at = timestamp(clock::wall_ms().saturating_add(left_ms));

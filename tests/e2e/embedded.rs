@@ -9,6 +9,8 @@ use harness::process::Process;
 use harness::{install, wait};
 use nix::sys::signal::Signal;
 
+use crate::bad_input::assert_refused;
+use crate::doctor::Found;
 use crate::{PROGRAM, bare};
 
 /// A directory in place of the user's runtime directory. Candidates find each other's broker only through it.
@@ -96,6 +98,32 @@ fn two_candidates_share_one_broker_that_ends_with_the_last() {
     // The broker ended in order, so the next one's empty journal is vacant. (Terms begin again, so this job is not a witness.)
     let mut third = machine.candidate().job(["true"]).start();
     assert_eq!(third.status(), 0);
+}
+
+/// A candidate that reaches the broker by its address holds no lock that a later broker would find. So it is refused before it claims, and the
+/// commands that run no job are not.
+#[test]
+fn a_candidate_is_refused_at_the_brokers_address() {
+    let machine = Machine::new();
+    let mut first = machine.candidate().start();
+    let term = first.await_lead();
+    machine.election.await_witness(term);
+    let warning = first.warnings_with("--embedded").remove(0);
+    let address = warning.split("at ").nth(1).and_then(|rest| rest.split(',').next()).expect("an address");
+    let by_address = |group: &str| {
+        bare().option("--brokers", address).option("--group", group).option("--elect", "log").job(["true"])
+    };
+    // Of the other one there is no topic, and this broker makes none for it.
+    for group in [machine.election.group.as_str(), "another"] {
+        assert_refused(by_address(group).start(), &[address, "a broker of --embedded", "in place of --brokers"]);
+    }
+    let found = Found::of(&["--brokers", address, "--group", &machine.election.group]);
+    found.assert_finding("brokers", "fail", &["a broker of --embedded"]);
+    let mut status = Command::new(PROGRAM);
+    status.args(["status", "--brokers", address, "--group", &machine.election.group]);
+    assert!(status.output().expect("it runs").status.success());
+    first.signal(Signal::SIGINT);
+    assert_eq!(first.status(), 0);
 }
 
 /// A broker that is killed takes the journal with it. Its candidates end, each with one line, and the next one leads at once.

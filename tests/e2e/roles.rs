@@ -274,12 +274,16 @@ fn the_guards_of_all_roles_die_at_once() {
     let roles = numbers(12);
     let candidate = candidate(&election, "12").lease("50s").start();
     wait::until_true("a job of each role", || are_all_led(&election, std::slice::from_ref(&candidate), &roles));
+    let ended = led(&candidate);
     let children = candidate.process().children();
     let guards = children.into_iter().filter(|child| child.name().as_deref() == Some("neli-guard"));
     guards.for_each(|guard| guard.signal(Signal::SIGKILL));
-    // This is less time than the lease.
+    // This is less time than the lease. A role's term may still be in the log as led when the loss of its guard is.
     let lost = || candidate.events("guard_lost").iter().map(role_of).collect::<BTreeSet<_>>();
     wait::until_true("the loss of each guard", || lost().len() == roles.len());
+    wait::until_true("a new term of each role", || {
+        led(&candidate).iter().filter(|(role, term)| ended.get(*role) != Some(*term)).count() == roles.len()
+    });
     wait::until_true("a job of each role", || are_all_led(&election, std::slice::from_ref(&candidate), &roles));
     close(&election, vec![candidate], &roles);
 }

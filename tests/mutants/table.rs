@@ -47,8 +47,11 @@ const MUTANTS: &[Mutant] = &[
         edits: &[edit(
             "if let State::Releasing(releasing) = &self.state && releasing.seq == seq { self.release_is_over(now, true); }",
             "if let State::Claiming(_) = self.state {
-                let claim = OwnClaim { term: self.common.listener.last() + 1, seq: Some(seq) };
-                self.own_claim_effective(now, claim);
+                let (own, at) = (self.common.identity.member.clone(), self.common.listener.last() + 1);
+                let body = Body::Claim { after: at - 1, lease_ms: 0, overlap: None };
+                let record = Record { member: Some(own.clone()), name: None, seq: Some(seq), body };
+                let claim = OwnClaim::read_back(&own, at, &record, Verdict::Effective);
+                claim.into_iter().for_each(|claim| self.own_claim_effective(now, claim));
             } else if let State::Releasing(releasing) = &self.state
                 && releasing.seq == seq
             {

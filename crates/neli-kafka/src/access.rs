@@ -31,6 +31,9 @@ pub struct Access {
     pub answered: Arc<AtomicBool>,
     /// The cluster that was reached. All clones share it.
     pub cluster: Arc<Cluster>,
+    /// Why an embedded broker is refused at the address of a real one, if it is. Who reaches it by its address does not hold the lock of its
+    /// candidates, and so a later broker would not know of that one's job.
+    pub refuses_embedded: Option<&'static str>,
 }
 
 /// Called with each line that librdkafka logs, on any thread.
@@ -47,6 +50,7 @@ impl Access {
             log_callback: None,
             answered: Arc::default(),
             cluster: Arc::default(),
+            refuses_embedded: None,
         }
     }
 
@@ -61,10 +65,17 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// One line with the ids of both clusters.
+    /// One line: with the ids of both clusters; or a candidate has reached an embedded broker by its address.
     pub(super) fn admit(&self, client: &rdkafka::client::Client<impl ClientContext>) -> Result<(), String> {
         // Each embedded broker has an id of its own.
-        if self.embedded.is_some() { Ok(()) } else { self.cluster.admit(client) }
+        if self.embedded.is_some() {
+            return Ok(());
+        }
+        self.cluster.admit(client)?;
+        match self.refuses_embedded {
+            Some(why) if self.cluster.is_embedded() => Err(format!("{}: {why}", self.bootstrap)),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// The configuration of a reader of the journal. The reader joins no group.

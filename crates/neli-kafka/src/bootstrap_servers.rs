@@ -85,7 +85,7 @@ fn find_other(access: &Access, topic: Option<&str>, consumer: &BaseConsumer<Kafk
             Err(_) => thread::park_timeout(RETRY),
         }
     };
-    if access.admit(consumer.client()).is_err() {
+    if cluster.admit(consumer.client()).is_err() {
         return;
     }
     let unknown = {

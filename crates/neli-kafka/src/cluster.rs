@@ -14,6 +14,9 @@ use crate::librdkafka::cluster_id;
 /// The time between two questions to the bootstrap servers that have not answered.
 const AGAIN: Duration = Duration::from_secs(20);
 
+/// What the id of each mock begins with.
+const MOCK: &str = "mockCluster";
+
 /// What is wrong with two clusters, and what to do.
 pub(super) const ONE_CLUSTER: &str =
     "each cluster would have a leader of its own, so name servers of one cluster alone";
@@ -64,6 +67,11 @@ impl Cluster {
             }
         }
         self.refusal.get().map_or(Ok(()), |refusal| Err(refusal.clone()))
+    }
+
+    /// Whether the cluster that was reached is librdkafka's mock: an embedded broker.
+    pub(super) fn is_embedded(&self) -> bool {
+        self.id.get().is_some_and(|id| id.starts_with(MOCK))
     }
 
     pub(super) fn refuse(&self, refusal: String) {

@@ -10,21 +10,20 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use crate::listener::LogBounds;
+use crate::note::Note;
 use crate::random::Random;
-use crate::record::{Body, MemberId, Offset};
+use crate::record::{Body, MemberId, Offset, Why};
 use crate::time::Time;
 use common::Common;
-use state::State;
+use lease::Leading;
+use state::{Overlapped, State};
 
-pub use crate::event::Event;
+pub use crate::kafka::{Event, Request};
 pub use crate::note::{StandbyReason, Waiting};
 pub use crate::supervisor::{Departure, JobEnd, JobReport, Loss};
 pub use crate::timings::{Durations, Elector, Patience, Timings};
-pub use action::Action;
 pub use position::Position;
 
-mod action;
-mod beside_roles;
 mod claims;
 mod common;
 mod identifying;
@@ -32,16 +31,12 @@ mod lease;
 mod membership;
 mod on_kafka;
 mod on_local;
-mod on_read;
-mod on_timeout;
 mod overlapping;
 mod position;
 mod preempting;
-mod reasons;
 mod release;
 mod spreading;
 mod state;
-mod statistics;
 mod transitions;
 
 /// The identity of a candidate.
@@ -170,5 +165,141 @@ impl Candidate {
             Event::Undelivered { seq } => self.undelivered(now, seq),
         }
         self.handle_timeout(now);
+    }
+}
+
+// ---- the actions of a candidate ------------------------------------------------------------------------------------
+
+/// An action that the candidate's owner must perform. What it wants of the job is no action but a state: [`Candidate::wants`].
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Action {
+    /// Exit: no term is held, and no claim is in flight.
+    Depart(Departure),
+    /// Do this in Kafka.
+    Kafka(Request),
+    /// Terms start from 0 again: the guard must forget the terms that it held (R5).
+    ForgetTerms,
+    /// Tell users; of some notes also the guard and the hooks.
+    Note(Note),
+    /// Exit for good: another candidate of this election uses `--overlap` and this one does not, or the other way round.
+    Refuse {
+        /// The reason, in one line.
+        why: Box<str>,
+    },
+    /// Stop the process once it has left the group: no term is held, no claim is in flight, and none will be before the process continues.
+    Suspend,
+}
+
+// ---- what a candidate does when time has passed --------------------------------------------------------------------
+
+impl Candidate {
+    /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        if !self.state.takes_part() {
+            return None;
+        }
+        let identity_due = self.common.identity_due(self.state.confirmation());
+        [self.state.due(&self.common), self.common.next_hello, identity_due].into_iter().flatten().min()
+    }
+
+    /// Performs the actions that are due. An early call does nothing.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if !self.state.takes_part() {
+            return self.move_on(now);
+        }
+        self.end_lease_if_over(now);
+        self.common.perform_due_actions(now);
+        self.perform_what_is_due(now);
+        self.move_on(now);
+        self.common.ask_identity_if_due(now, self.state.confirmation());
+    }
+
+    /// Ends a lease that is over. That comes before any other event at this time, because none can extend a lease that has ended.
+    fn end_lease_if_over(&mut self, now: Time) {
+        let (State::Leading(Leading { lease_end, .. }) | State::Overlapped(Overlapped { lease_end, .. })) = &self.state
+        else {
+            return;
+        };
+        if now < self.common.deadline(*lease_end) {
+            return;
+        }
+        if let State::Leading(leading) = &self.state {
+            leading.note_unconfirmed(&mut self.common, now);
+        }
+        self.become_fenced(Why::Fenced, Loss::LeaseOver);
+    }
+
+    fn perform_what_is_due(&mut self, now: Time) {
+        let common = &mut self.common;
+        match &mut self.state {
+            State::AwaitingJudgement(awaiting) => {
+                // The judgement would come too late for this claim.
+                if now >= common.claim_expires_at(awaiting.sent) {
+                    self.release_unjudged(now, Why::ClaimExpired);
+                }
+            }
+            State::Claiming(claiming) => {
+                let sent = claiming.sent;
+                if now >= sent + common.timings.lease() {
+                    common.claim_went_unanswered(now, sent);
+                    self.claim_was_void(now);
+                }
+            }
+            State::Leading(leading) => leading.handle_timeout(common, now),
+            State::Overlapped(Overlapped { asks_at, .. }) => {
+                asks_at.take_if(|asks_at| now >= *asks_at);
+            }
+            State::Releasing(releasing) => {
+                if now >= releasing.gives_up_at {
+                    self.release_is_over(now, false);
+                } else if releasing.again_at.is_some_and(|again| now >= again) {
+                    if releasing.may_be_sent(common) {
+                        releasing.send(common);
+                    } else {
+                        self.release_is_over(now, false);
+                    }
+                }
+            }
+            State::Departed | State::Fenced(_) | State::StandingBy { .. } | State::Suspended => {}
+        }
+    }
+
+    /// Performs what is due for a candidate that holds nothing, when nothing else happens at this time.
+    fn move_on(&mut self, now: Time) {
+        match self.state {
+            State::StandingBy { not_before } => self.stand_by(now, not_before),
+            State::Suspended => {
+                if let Some(departure) = self.common.departure() {
+                    self.become_departed(departure);
+                }
+            }
+            State::AwaitingJudgement(_)
+            | State::Claiming(_)
+            | State::Departed
+            | State::Fenced(_)
+            | State::Leading(_)
+            | State::Overlapped(_)
+            | State::Releasing(_) => {}
+        }
+    }
+
+    /// Exits, reads again or from further back, claims, or gives up waiting.
+    fn stand_by(&mut self, now: Time, not_before: Time) {
+        let common = &mut self.common;
+        if let Some(departure) = common.departure() {
+            return self.become_departed(departure);
+        }
+        if common.suspending {
+            return self.become_suspended();
+        }
+        common.prepare_claim(now);
+        if common.wait_due().is_some_and(|due| now >= due) {
+            self.become_departed(Departure::WaitedEnough);
+        } else if now >= not_before && common.claim_due(not_before).is_some_and(|due| now >= due) {
+            self.become_claiming(now);
+        } else {
+            common.report_standby(now, not_before);
+        }
     }
 }

@@ -12,38 +12,30 @@ use alloc::collections::VecDeque;
 use core::mem;
 use core::time::Duration;
 
-pub use action::Action;
-pub use answers::Answers;
-pub use awaited::{AwaitedGuard, Wait};
-pub use event::{Event, Remains, TreeGone};
 pub use killing::{KillMethod, KillRound, Killing, SeenEnd};
-pub use looks::{SeenChild, has_tree_ended};
+pub use killing::{SeenChild, has_tree_ended};
+pub use message::Action;
 pub use message::{Answer, CommandKind, Grant, Named, Order, Step, Target};
+pub use message::{Event, Remains, TreeGone};
+pub use obeying::SupervisorLife;
+pub use orders::Answers;
 pub use orders::Orders;
 pub use run::RunPhase;
 pub use starts::GuardStarts;
-pub use supervisor::SupervisorLife;
+pub use starts::{AwaitedGuard, Wait};
 
 use crate::command::CommandEnd;
 use crate::time::Time;
-use commands::Commands;
+use obeying::Commands;
 use run::GuardedRun;
 use tenure::Tenure;
 
-mod action;
-mod answers;
-mod awaited;
-mod commands;
-mod event;
-mod forwarded;
 mod killing;
-mod looks;
 mod message;
 mod obeying;
 mod orders;
 mod run;
 mod starts;
-mod supervisor;
 mod tenure;
 
 /// More actions than are ever waiting at once. At the deadline no memory may be allocated: at the job's memory limit, which the guard

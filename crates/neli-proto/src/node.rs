@@ -4,31 +4,31 @@
 //! whole process (signals, the terminal, the guard's process, the exit) are events too, so that several nodes can share one process, one
 //! loop and one session with Kafka.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::candidate::{self, Candidate, Identity, Timings};
-use crate::guard::{Answer, CommandKind};
+use crate::command::CommandEnd;
+use crate::fact::{Fact, Facts};
+use crate::guard::{Answer, CommandKind, Order};
 use crate::hooks::{self, Hook, Hooks};
-use crate::note::Refusal;
+use crate::kafka::Request;
+use crate::note::{Note, Refusal};
 use crate::once::{self, Once};
 use crate::random::Random;
-use crate::record::{Offset, Why};
+use crate::record::{MemberId, Offset, Why};
 use crate::spread::Holding;
-use crate::supervisor::{self, Supervisor, WantedState};
+use crate::supervisor::{self, Ending, Supervisor, WantedState};
 use crate::time::Time;
-
-mod action;
-mod event;
-mod exchange;
-mod keyed;
-mod status;
+use crate::window::Window;
 
 pub use crate::status::{Awaited, Awaits, Counts, OtherCandidate};
-pub use action::{Action, HookRun};
-pub use event::{Event, FactsEvent};
 pub use status::Status;
+
+mod exchange;
+mod status;
 
 /// The parts of a node's configuration.
 #[derive(Clone, Debug)]
@@ -205,6 +205,11 @@ impl Node {
         self.candidate.undecided_until(now)
     }
 
+    /// When the history was last cut or the topic made anew, as far as the candidate knows.
+    pub(crate) const fn history_cut_at(&self) -> Time {
+        self.candidate.history_cut_at()
+    }
+
     /// The term of the job that is alive, or was last; `None` before the first job.
     #[must_use]
     pub fn term(&self) -> Option<Offset> {
@@ -275,4 +280,172 @@ impl Node {
             is_leaving: self.candidate.is_leaving(),
         }
     }
+}
+
+// ---- the events of a node ------------------------------------------------------------------------------------------
+
+/// An event.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Event {
+    /// The process continues without a SIGCONT, since it could not be suspended.
+    Continued,
+    /// An event of the election: Kafka's answers about the journal, the topic and the group.
+    Election(candidate::Event),
+    /// The process exits: nothing is started any more except the hook that runs at the exit.
+    Exiting,
+    /// An answer from the topic of facts.
+    Facts(FactsEvent),
+    /// Hand over the lead, if it is held: another candidate holds fewer roles than its share.
+    HandOver {
+        /// The successor.
+        to: MemberId,
+    },
+    /// A hook has ended.
+    HookEnded {
+        /// The hook.
+        hook: Hook,
+        /// Its number.
+        id: u32,
+        /// How it ended.
+        end: CommandEnd,
+    },
+    /// An answer of the guard. If the owner has more data than the answer, the job's event contains all of it: a health command's end with
+    /// its output, and a stop with the terminal's state.
+    Guard(Answer),
+    /// An event of the job that is not an answer of its guard.
+    Job(supervisor::Event),
+    /// The terminal is gone. The kernel has reported that only to the job, since the job had the foreground.
+    JobsTerminalGone,
+    /// This process can't stand any more: Kafka refuses its records or its login, the topic may not carry an election (R0), another
+    /// candidate looks for a role in another partition, or no guard can be started, neither a first one nor one in place of a dead one.
+    Refused {
+        /// The reason, in one line.
+        error: Box<str>,
+    },
+    /// A signal to the process.
+    Signal {
+        /// Its number.
+        signal: i32,
+    },
+    /// Add this to the claim delay from now on; `None` if nothing may be claimed.
+    SpreadBy(Option<Duration>),
+    /// Stand down, because the process wants it.
+    StandDown {
+        /// The reason.
+        why: Why,
+        /// Whether for good.
+        leaving: bool,
+    },
+    /// `--window` and `--schedule`: the window that the wall clock shows now. It must come before the recorded facts of windows, and with a
+    /// schedule whenever the window changes while the node leads.
+    Window(Window),
+}
+
+/// The result of a question about the key's facts, or of recording a fact.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum FactsEvent {
+    /// The fact was acknowledged.
+    Appended {
+        /// The number of [`Action::AppendFact`].
+        id: u32,
+    },
+    /// The topic was missing, and this process created it.
+    Created,
+    /// The fact was refused, or not acknowledged in time. It may be in the topic nevertheless.
+    NotAppended {
+        /// The number of [`Action::AppendFact`].
+        id: u32,
+        /// The reason.
+        error: Box<str>,
+    },
+    /// The topic was read to the requested end.
+    Read {
+        /// The number of [`Action::ReadFacts`].
+        id: u32,
+        /// The key's facts.
+        facts: Box<Facts>,
+    },
+    /// The topic is being read, and the reading is not complete yet.
+    Reading {
+        /// The progress of the reading.
+        progress: Box<str>,
+    },
+    /// The facts can't be read yet. The reading is tried again.
+    Unread {
+        /// The reason.
+        error: Box<str>,
+    },
+}
+
+// ---- the actions of a node -----------------------------------------------------------------------------------------
+
+/// An action that the node's owner must perform.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Action {
+    /// Record this fact in the topic of facts, and report [`FactsEvent::Appended`] or
+    /// [`FactsEvent::NotAppended`]. The owner adds the time of writing.
+    AppendFact {
+        /// The number that the report must contain.
+        id: u32,
+        /// The fact.
+        fact: Fact,
+    },
+    /// Exit, and then die of this signal, since it came from the terminal.
+    DieOf {
+        /// SIGINT or SIGQUIT.
+        signal: i32,
+        /// Whether to send it to the whole process group, since so far only the job has received it.
+        to_group: bool,
+    },
+    /// The node has ended, with this status.
+    Exit(Ending),
+    /// Do this in Kafka.
+    Kafka(Request),
+    /// Kill the guard, which does not answer, and all processes of the job that can be found.
+    KillGuard,
+    /// Send SIGKILL to this hook and all of its group.
+    KillHook {
+        /// Its number.
+        id: u32,
+    },
+    /// Kill the processes that the dead guard left, and report [`OrphansGone`](crate::supervisor::Event::OrphansGone) when none is left.
+    KillOrphans,
+    /// Report which group has the terminal's foreground: [`ForegroundSeen`](crate::supervisor::Event::ForegroundSeen).
+    LookAtForeground,
+    /// Tell users.
+    Note(Note),
+    /// Send this order to the guard. A health command is sent with a descriptor for its output.
+    Order(Order),
+    /// Read the key's facts in the topic of facts up to its present end, and report [`FactsEvent::Read`]. An
+    /// earlier reading is dropped.
+    ReadFacts {
+        /// The number that the report must contain.
+        id: u32,
+    },
+    /// Replace the guard, which has the terms of a history that is gone (R5). No job is alive.
+    RenewGuard,
+    /// Run a hook that does not run beside the job.
+    RunHook(HookRun),
+    /// Start a new guard.
+    StartGuard,
+    /// Stop the process once it has left the group: no term is held, no claim is in flight and no hook runs, and that stays so until
+    /// SIGCONT.
+    Suspend,
+}
+
+/// One run of a hook.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct HookRun {
+    /// The hook.
+    pub hook: Hook,
+    /// The run's number, which the report of its end must contain.
+    pub id: u32,
+    /// `NELI_WHY`; may be empty.
+    pub why: &'static str,
+    /// The term of the present or the last lead, if there was one.
+    pub term: Option<Offset>,
+    /// The attempt of the job's present or last run in that term.
+    pub attempt: u32,
+    /// When to kill it.
+    pub kill_at: Time,
 }

@@ -9,35 +9,30 @@ use core::time::Duration;
 
 use crate::journal::{Journal, Verdict, View};
 use crate::leadership::{Ended, Job, LastTerm, Leader, Leadership, ReadAt, Receipt, TermState};
+use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, MemberId, Offset, Record, Why};
 use crate::time::{Time, millis};
-use failed::FailedRuns;
+use crate::timings::cool_off;
 use lost::Lost;
-use side_by_side::SideBySide;
+use lost::SideBySide;
 
 pub use election::{Election, ElectionKey, Judged, is_hello_of};
 pub use history::{Finding, Found, Gap, History, PastTerm, TermEnd};
 pub use known::{Change, KnownCandidate, Silence, Standby, VoidClaims};
+pub use lost::OverlappedJob;
 pub use progress::Progress;
-pub use roles::{GroupHellos, LastHello};
-pub use room::NoRoom;
-pub use side_by_side::OverlappedJob;
+pub use roles::{GroupHellos, LastHello, NoRoom};
 pub use topic::{FoundElection, Topic};
 
-mod doubt;
 mod election;
-mod failed;
 mod history;
 mod known;
 mod lost;
 mod progress;
 mod roles;
-mod room;
-mod side_by_side;
 mod topic;
-mod waits;
 
 /// An election, as far as it was read.
 #[derive(Clone, Debug)]
@@ -367,6 +362,125 @@ impl Observer {
             self.broker_clock = Some((at.now, written_ms));
         }
         Receipt { read: at.now, written_ms, is_live: self.is_live }
+    }
+}
+
+// ---- how long a standby leaves a released term to the other candidates ---------------------------------------------
+
+impl Observer {
+    /// How much longer that candidate will not claim, as far as the records show it: it stood down and waits for another candidate, for
+    /// two leases at most; its last runs failed; or its history was cut (a topic that was created again), so that the records don't show it who
+    /// leads. Zero if there is a leader.
+    #[must_use]
+    pub fn waits(&self, standby: &Standby<'_>, at: ReadAt) -> Duration {
+        let (release, age) = match self.leadership(at) {
+            Leadership::Released { release, age } => (release, age),
+            Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown(_) => {
+                return standby.candidate.undecided_for.saturating_sub(standby.age);
+            }
+            Leadership::Led { .. } | Leadership::Overdue { .. } | Leadership::Silent { .. } => return Duration::ZERO,
+        };
+        let is_own = release.member.as_ref() == Some(&standby.candidate.member);
+        let why = release.why.as_deref().and_then(Why::parse).filter(|_| is_own);
+        let leader = self.leader().filter(|leader| leader.term == release.term);
+        let cool_off = why.zip(leader).and_then(|(why, leader)| cool_off(why, leader.lease)).unwrap_or_default();
+        cool_off.max(standby.back_off()).saturating_sub(age)
+    }
+}
+
+// Whether the age of a leader's last record, by the broker's timestamp and this machine's clock, may be wrong because the two clocks
+// differ.
+
+/// The tolerance between clocks: an age by a timestamp may be this much below the age by the clock before the clocks
+/// count as different.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(1);
+
+impl Observer {
+    /// Notes a broker's timestamp of a record of the partition, of any election.
+    pub fn stamped(&mut self, written_ms: u64) {
+        self.latest_timestamp = self.latest_timestamp.max(Some(written_ms));
+    }
+
+    /// How long to listen before the timestamps of the leader's records count. That is two of its heartbeats, if it seems silent or its
+    /// record is in the future, and no record was read live that would show the difference of the clocks.
+    #[must_use]
+    pub fn doubts_timestamps(&self, at: ReadAt) -> Option<Duration> {
+        let (View::Led(_), None, Some(leader)) = (self.journal.view(), self.broker_clock, self.leader()) else {
+            return None;
+        };
+        let is_ahead = leader
+            .last_record
+            .written_ms
+            .is_some_and(|written| written.saturating_sub(at.wall_ms) > millis(CLOCKS_DIFFER));
+        let silent_after = match self.leadership(at) {
+            Leadership::Overdue { .. } => Some(leader.overdue_after()),
+            Leadership::Silent { .. } => Some(silence(leader.lease)),
+            Leadership::Forgotten
+            | Leadership::Led { .. }
+            | Leadership::NeverLed
+            | Leadership::Released { .. }
+            | Leadership::Unknown(_) => None,
+        };
+        let is_doubtful = silent_after.is_some_and(|after| !self.was_silent_by_brokers_clock(after));
+        (is_ahead || is_doubtful).then(|| leader.two_beats())
+    }
+
+    /// How far the newest record lies in the future by this machine's clock, if so: then the age of what was not read live is too short.
+    #[must_use]
+    pub fn is_ahead_by(&self, at: ReadAt) -> Option<Duration> {
+        let leader = self.leader().and_then(|leader| leader.last_record.written_ms);
+        let release = self.last_term.release.as_ref().and_then(|release| release.received.written_ms);
+        let newest_ms = self.latest_timestamp.max(leader).max(release)?;
+        let ahead = Duration::from_millis(newest_ms.saturating_sub(at.wall_ms));
+        (ahead > CLOCKS_DIFFER).then_some(ahead)
+    }
+
+    /// Whether a record after the leader's last one shows, by the broker's clock alone, that the leader has been silent for so long.
+    fn was_silent_by_brokers_clock(&self, silent: Duration) -> bool {
+        let last_ms = self.leader().and_then(|leader| leader.last_record.written_ms);
+        let (Some(last_ms), Some(latest_ms)) = (last_ms, self.latest_timestamp) else { return false };
+        latest_ms.saturating_sub(last_ms) >= millis(silent)
+    }
+}
+
+// ---- how often in a row the runs of each candidate have failed -----------------------------------------------------
+
+/// With more candidates than this, those that are gone are forgotten: a process that is started again and again has a new member id each time.
+const MOST: usize = 1_000;
+
+/// The failed runs of each candidate since its last run that succeeded.
+#[derive(Clone, Debug)]
+struct FailedRuns {
+    by_member: BTreeMap<MemberId, u32>,
+}
+
+impl FailedRuns {
+    const fn new() -> Self {
+        Self { by_member: BTreeMap::new() }
+    }
+
+    /// Counts the run that ended with a release. `is_there` tells whether a candidate is known by a recent hello.
+    fn released(
+        &mut self,
+        member: &MemberId,
+        why: Option<Why>,
+        exit: Option<u8>,
+        is_there: impl Fn(&MemberId) -> bool,
+    ) {
+        let Some(Why::Exited | Why::Failed) = why else { return };
+        if exit == Some(0) {
+            self.by_member.remove(member);
+            return;
+        }
+        *self.by_member.entry(member.clone()).or_default() += 1;
+        if self.by_member.len() > MOST {
+            self.by_member.retain(|known, _| known == member || is_there(known));
+        }
+    }
+
+    /// The failed runs of a candidate in a row.
+    fn of(&self, member: &MemberId) -> u32 {
+        self.by_member.get(member).copied().unwrap_or_default()
     }
 }
 

@@ -11,18 +11,12 @@ use crate::candidate;
 use crate::fact::{self, Account, Fact, Facts, Outcome};
 use crate::note::Note;
 use crate::record::{Body, KeyedRun, MemberId, Offset, Why};
+use crate::schedule::CatchUp;
 use crate::supervisor::{RunEnd, Wanted, WantedState};
 use crate::time::{Time, millis};
 use crate::window::{Span, Window};
-
-use history::History;
 use scheduled::Scheduled;
 
-pub use action::{Action, Policy};
-
-mod action;
-mod appending;
-mod history;
 mod judging;
 mod scheduled;
 
@@ -411,5 +405,178 @@ impl Once {
     fn next_id(&mut self) -> u32 {
         self.last_id += 1;
         self.last_id
+    }
+}
+
+// ---- the settings of a job that succeeds once per key, and its actions for the node --------------------------------
+
+/// The key or window for which the job succeeds once, and the policy of the candidate.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Policy {
+    /// `--once`: the key. `--window`: the window's key.
+    pub key: Box<str>,
+    /// `--window`: the window that the wall clock showed at the start.
+    pub window: Option<Span>,
+    /// `--schedule`: the job runs in each window; each run takes its key from the wall clock.
+    pub schedule: Option<CatchUp>,
+    /// `--retries`: the number of failed runs that are followed by another, counted on all machines.
+    pub retries: u32,
+    /// `--done-status`: the exit status of a candidate that finds the key done.
+    pub done_status: u8,
+}
+
+impl Policy {
+    /// Whether its runs are those of windows, and not of a key.
+    const fn runs_in_windows(&self) -> bool {
+        self.window.is_some() || self.schedule.is_some()
+    }
+}
+
+/// An action for the node.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Action {
+    /// Append this fact, and report the result under this number.
+    Append {
+        /// The number.
+        id: u32,
+        /// The fact; the owner adds its wall clock.
+        fact: Fact,
+    },
+    /// No process of the job is left, and the run's outcome is recorded or given up: release the term.
+    Finish {
+        /// Whether another run of the key may follow.
+        again: bool,
+    },
+    /// Tell users.
+    Note(Note),
+    /// Read the key's facts up to an end that is asked for from now on; drop facts that were read for an earlier number.
+    Read {
+        /// The number.
+        id: u32,
+    },
+    /// Create a new producer, and drop the previous one: facts were not acknowledged for long.
+    RenewProducer,
+    /// Exit, because the job must not be run.
+    Skip,
+    /// Let another candidate lead, because the facts can't be read or written.
+    StandDown,
+}
+
+// ---- the facts of a run: which are appended, and what follows if they are not acknowledged -------------------------
+
+/// A leader waits at least this long for the facts, and for the acknowledgement of a fact: the connections for them may still have to be
+/// opened, which takes several round trips, and half of a short lease is less.
+const SHORTEST_WAIT: Duration = Duration::from_secs(2);
+/// It waits at most this long.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+impl Once {
+    /// When a leader gives up what it asks for at `now`, and lets another candidate lead. Its lease is extended meanwhile. After a lead that was
+    /// given up for this reason it waits twice as long: a next lead opens the connections anew, so on a slow link the same time would end
+    /// before the answer in each lead.
+    fn end_of_wait(&self, now: Time) -> Time {
+        let first = (self.lease / 2).max(SHORTEST_WAIT);
+        now + first.saturating_mul(2_u32.saturating_pow(self.late_answers)).min(LONGEST_WAIT)
+    }
+
+    fn announce(&mut self, now: Time, term: Offset, until: Time) {
+        let id = self.next_id();
+        let fact = Fact {
+            key: self.policy.key.clone(),
+            window: self.policy.window,
+            outcome: Outcome::Running,
+            term,
+            member: Some(self.member.clone()),
+            name: Some(self.name.clone()),
+            exit: None,
+            attempt: self.next_attempt(),
+            ran_ms: None,
+            at_ms: None,
+            forgets: self.forgets(),
+            remakes: self.remakes(term),
+            seq: id,
+            account: Account::default(),
+        };
+        self.actions.push_back(Action::Append { id, fact: fact.clone() });
+        self.phase = Phase::Announcing { id, fact, until: until.max(now) };
+    }
+
+    /// Sends an outcome that was not acknowledged again, with another number.
+    fn append_again(&mut self) {
+        let next = self.next_id();
+        let Phase::Recording { again_at, fact, id, .. } = &mut self.phase else { return };
+        (*again_at, *id) = (None, next);
+        self.actions.push_back(Action::Append { id: next, fact: fact.clone() });
+    }
+
+    fn give_up_announcing(&mut self, now: Time) {
+        self.renew_producer_if_stale(now);
+        self.give_up();
+    }
+
+    /// Handles that a fact was not acknowledged, and is sent again under the same lead. After two leases the topic is looked for, too, because
+    /// only a reading notices that it is missing, and creates it.
+    fn look_after_topic(&mut self, now: Time) {
+        if self.renew_producer_if_stale(now) {
+            let id = self.next_id();
+            self.actions.push_back(Action::Read { id });
+        }
+    }
+
+    /// A producer that has failed for two leases is renewed, as for claims: if the topic was created again on another broker, a producer that
+    /// wrote to the old one may never write to the new one. Returns whether it was renewed.
+    fn renew_producer_if_stale(&mut self, now: Time) -> bool {
+        let since = *self.unacknowledged_since.get_or_insert(now);
+        let is_stale = now >= since + self.lease * 2;
+        if is_stale {
+            self.unacknowledged_since = Some(now);
+            self.actions.push_back(Action::RenewProducer);
+        }
+        is_stale
+    }
+}
+
+// Whether the topic of facts was lost: the topic was missing, but the journal contains a run that was recorded there.
+
+/// The journal's contents from before this candidate began.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+struct History {
+    /// The journal's end when the candidate first asked for it.
+    end: Option<Offset>,
+    /// The key in the last release below that end that contains one.
+    named: Option<Box<str>>,
+    /// Whether the topic of facts was missing, and this candidate created it.
+    facts_are_new: bool,
+}
+
+impl Once {
+    /// Handles an event of the election.
+    pub(crate) fn observe(&mut self, event: &candidate::Event) {
+        if let candidate::Event::Answered { end, .. } = event {
+            self.history.end.get_or_insert(*end);
+        }
+        if let candidate::Event::Read { offset, record: Some(record), .. } = event
+            && let Body::Release { once: Some(run), .. } = &record.body
+            && self.history.end.is_some_and(|end| *offset < end)
+        {
+            self.history.named = Some(run.key.clone());
+            self.tell_of_lost_facts();
+        }
+    }
+
+    /// Notes that the topic of facts was missing, and this candidate created it.
+    pub(crate) fn facts_were_created(&mut self) {
+        self.history.facts_are_new = true;
+        self.tell_of_lost_facts();
+    }
+
+    fn tell_of_lost_facts(&mut self) {
+        if !self.history.facts_are_new {
+            return;
+        }
+        if let Some(key) = self.history.named.take() {
+            self.history.facts_are_new = false;
+            self.actions.push_back(Action::Note(Note::FactsLost { key }));
+        }
     }
 }

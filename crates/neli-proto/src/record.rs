@@ -13,13 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use fields::{Fields, is_default};
 
-pub use hello::{Hello, is_question, question};
-pub use overlap::Overlap;
 pub use why::Why;
 
 pub(crate) mod fields;
-mod hello;
-mod overlap;
 mod why;
 
 /// An offset in the partition; -1 stands for the position before the first record.
@@ -368,6 +364,98 @@ impl Body {
             Self::Beat { lease_ms, .. } | Self::Claim { lease_ms, .. } => Some(Duration::from_millis(*lease_ms)),
             Self::Hello { .. } | Self::Release { .. } | Self::Request { .. } => None,
         }
+    }
+}
+
+// ---- the data about a candidate in its hello -----------------------------------------------------------------------
+
+/// The value of `asks` in a question to all candidates.
+const ALL: &str = "all";
+
+/// A question to all candidates of a group: a hello without a writer, which each of them answers with its own.
+#[must_use]
+pub fn question(by: &str) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        v: u8,
+        kind: &'static str,
+        name: &'a str,
+        asks: &'static str,
+    }
+    // A struct of strings and numbers can always be written as JSON.
+    serde_json::to_vec(&Line { v: 1, kind: "hello", name: by, asks: ALL }).unwrap_or_default()
+}
+
+/// Whether this is such a question.
+#[must_use]
+pub fn is_question(line: &[u8]) -> bool {
+    let is_one = |fields: Fields| {
+        fields.str("kind") == Some("hello") && fields.member("member").is_none() && fields.str("asks") == Some(ALL)
+    };
+    Fields::parse(line).is_some_and(is_one)
+}
+
+/// A hello, whose writer is a candidate of the election.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Hello {
+    /// The writer's member id.
+    pub member: MemberId,
+    /// The writer's member id in the consumer group, if it is a member.
+    pub group_member: Option<Box<str>>,
+    /// The writer's name.
+    pub name: Option<Box<str>>,
+    /// `--priority`: a higher one claims first.
+    pub priority: u16,
+    /// Whether `--overlap` was given.
+    pub overlaps: bool,
+    /// Whether the writer is leaving.
+    pub leaves: bool,
+}
+
+impl Record {
+    /// Whether the record is a hello whose writer is leaving.
+    #[must_use]
+    pub const fn is_last_hello(&self) -> bool {
+        matches!(self.body, Body::Hello { leaves: true, .. })
+    }
+
+    /// Converts a record under the hello's key; `None` if it does not contain its writer.
+    #[must_use]
+    pub fn into_hello(self) -> Option<Hello> {
+        let (group_member, priority, overlaps, leaves) = match self.body {
+            Body::Hello { group_member, priority, overlap_ms, leaves, .. } => {
+                (group_member, priority, overlap_ms.is_some(), leaves)
+            }
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
+                (None, 0, false, false)
+            }
+        };
+        let name = self.name;
+        self.member.map(|member| Hello { member, group_member, name, priority, overlaps, leaves })
+    }
+}
+
+// ---- the fields of claims and beats in an election with `--overlap` ------------------------------------------------
+
+/// A field of each claim and beat of a candidate with `--overlap`.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
+pub struct Overlap {
+    /// `--overlap`, in milliseconds.
+    #[serde(rename = "overlap_ms")]
+    pub within_ms: u64,
+    /// In a claim: the current term when the claim is sent, whose job may continue for a while. In a beat: the same value as in the
+    /// leader's claim, until the leader knows that no process of the earlier job is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over: Option<Offset>,
+    /// In a beat: whether the leader must stop, and its job continues until another candidate has claimed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub yields: bool,
+}
+
+impl Overlap {
+    fn parse(fields: &Fields) -> Option<Self> {
+        let within_ms = fields.number("overlap_ms")?;
+        Some(Self { within_ms, over: fields.offset("over"), yields: fields.flag("yields") })
     }
 }
 

@@ -19,16 +19,14 @@ use crate::record::{MemberId, Why};
 use crate::role_set::RoleSet;
 use crate::time::Time;
 use crate::timings::TAKEN_WITHIN;
+use hand_over::{LastDelay, Role};
 use members::{Member, Members};
-use role::{LastDelay, Role};
 
 pub use crate::timings::PATIENCE;
 
 mod hand_over;
 mod members;
 mod plan;
-mod role;
-mod share;
 
 /// Added to the claim delay for each role that this process holds beyond the number held by the candidate with the
 /// fewest.

@@ -3,42 +3,32 @@
 //! Its inputs are the guard's answers and the candidate's decisions. It does not read the journal: the candidate decides whether the job
 //! may run, and the guard enforces the deadline.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::command::CommandEnd;
 use crate::failed_runs::FailedRuns;
-use crate::guard::{Grant, Order};
-use crate::health::Health;
+use crate::guard::{Grant, Order, SeenEnd};
+use crate::health::{Health, HealthPolicy};
 use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
-use crate::restart::Backoff;
+use crate::restart::{Backoff, RestartPolicy};
 use crate::status::{Awaited, Awaits};
 use crate::time::Time;
 use crate::window::Span;
-use local::Over;
-use terminal::Terminal;
+use terminal::{SIGKILL, Terminal};
+use wanted::Over;
 use watch::Watch;
 
 pub use crate::job::JobStatus;
 pub use crate::note::Loss;
 pub use crate::terminal::Foreground;
-pub use action::{Action, Ending, Lost};
-pub use event::{Departure, Event};
-pub use local::{JobEnd, JobIs, JobReport, Local, NothingLeft};
-pub use policy::{OnLoss, Policy, StopPolicy};
 pub use running::RunEnd;
-pub use wanted::{Wanted, WantedState};
+pub use wanted::{JobEnd, JobIs, JobReport, Local, NothingLeft, Wanted, WantedState};
 
-mod action;
-mod answers;
-mod event;
-mod exiting;
-mod health;
-mod local;
-mod policy;
 mod running;
-mod signal_policy;
-mod signals;
 mod terminal;
 mod wanted;
 mod watch;
@@ -387,5 +377,222 @@ impl Supervisor {
 
     fn note(&mut self, note: Note) {
         self.actions.push_back(Action::Note(note));
+    }
+}
+
+// ---- the actions of a supervisor -----------------------------------------------------------------------------------
+
+/// An action that the supervisor's owner must perform.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Action {
+    /// Exit, and then die of this signal, since it came from the terminal.
+    DieOf {
+        /// SIGINT or SIGQUIT.
+        signal: i32,
+        /// Whether to send it to the whole process group of `neli-run`, since so far only the job has received it.
+        to_group: bool,
+    },
+    /// Exit with this status.
+    Exit(Ending),
+    /// Stop waiting for a claim or a delivery.
+    GiveUpWaiting,
+    /// Kill the guard, which does not answer, and all processes of the job that can be found.
+    KillGuard,
+    /// Kill the processes that the dead guard left, and report [`Event::OrphansGone`] when none is left.
+    KillOrphans,
+    /// Report which group has the terminal's foreground: [`Event::ForegroundSeen`].
+    LookAtForeground,
+    /// Tell users.
+    Note(Note),
+    /// Send this order to the guard.
+    Order(Order),
+    /// Start a new guard.
+    StartGuard,
+}
+
+/// The cause of the exit, which gives its status.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Ending {
+    /// The election was ended.
+    Ended,
+    /// The job's own status.
+    Job(JobStatus),
+    /// The lead was lost.
+    Lost(Lost),
+    /// The job failed too often.
+    RestartLimit,
+    /// Kafka refuses for good, or the topic may not carry an election.
+    Refused,
+    /// `--once`: the job must not be run; this is the exit status for that.
+    Skipped(u8),
+    /// A process could not be killed.
+    Stuck,
+    /// Stopped by this signal while no job was alive.
+    StoppedBy(i32),
+    /// The candidate did not lead within `--wait`.
+    WaitedEnough,
+}
+
+/// How the job ended when the lead was lost.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Lost {
+    /// It was killed because the lease was over.
+    Fenced,
+    /// It was killed at the stop timeout.
+    Killed,
+    /// It stopped by itself in time, or none was running.
+    Stopped,
+}
+
+// ---- the events of a job, of its guard's process and of `neli-run` -------------------------------------------------
+
+/// An event of the job, of its guard's process or of `neli-run`. The guard's answers are handled by
+/// [`handle_answer`](Supervisor::handle_answer).
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Event {
+    /// The answer to [`Action::LookAtForeground`].
+    ForegroundSeen(Foreground),
+    /// The guard is dead: the kernel says so, even if its tracer keeps this process from waiting for it. Its tree belongs to this process
+    /// now.
+    GuardDied,
+    /// No guard could be started, and there will be none.
+    GuardNotStarted,
+    /// The health command has ended.
+    HealthEnded {
+        /// The run's number.
+        id: u32,
+        /// How it ended.
+        end: CommandEnd,
+        /// The last line of its output; may be empty.
+        last_line: Box<str>,
+    },
+    /// The guard did not answer, was sent SIGKILL a lease ago, and has not ended.
+    GuardStuck {
+        /// The processes of its job that are alive, as far as they can be seen.
+        pids: Vec<u32>,
+        /// Whether all processes could be looked at.
+        are_all: bool,
+    },
+    /// The job's main process was stopped by a signal.
+    JobStopped {
+        /// Its number.
+        signal: i32,
+        /// The group that has the terminal's foreground.
+        foreground: Foreground,
+        /// Whether `neli-run` may stop itself, because a parent can continue it.
+        continuable: bool,
+    },
+    /// No process of the dead guard's tree is left.
+    OrphansGone(SeenEnd),
+    /// These processes are alive one lease after SIGKILL.
+    OrphansStuck {
+        /// Their process ids.
+        pids: Vec<u32>,
+    },
+    /// `neli-run` received TSTP.
+    SuspendSignal {
+        /// Whether a parent can continue it.
+        continuable: bool,
+    },
+    /// `neli-run` received HUP because its terminal is gone.
+    TerminalGone,
+    /// `neli-run` received INT or QUIT from the terminal, which sent it to the whole process group.
+    Typed {
+        /// Its number.
+        signal: i32,
+    },
+}
+
+/// Why a candidate exits.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Departure {
+    /// The election was ended.
+    Ended,
+    /// The candidate was told to stop.
+    Left,
+    /// The candidate has not led within `--wait`.
+    WaitedEnough,
+}
+
+// ---- the policy for a job ------------------------------------------------------------------------------------------
+
+/// The policy for a job.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Policy {
+    /// The delay from winning the lead to the first run.
+    pub settle: Duration,
+    /// The policy for stopping it.
+    pub stop: StopPolicy,
+    /// Whether and when it is run again.
+    pub restart: RestartPolicy,
+    /// The action after a loss of the lead.
+    pub on_loss: OnLoss,
+    /// The policy for its health checks, if there are any.
+    pub health: Option<HealthPolicy>,
+}
+
+/// `--on-loss`.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum OnLoss {
+    /// The candidate exits.
+    Exit,
+    /// The candidate stands by, and runs the job again when it leads.
+    Standby,
+}
+
+/// The policy for stopping a job.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct StopPolicy {
+    /// The number of the signal that asks the job to stop; `None` lets its run finish.
+    pub signal: Option<i32>,
+    /// The time from that signal, or from the stop, to SIGKILL; zero means SIGKILL at once, without a stop signal.
+    pub timeout: Duration,
+}
+
+// ---- the exit status: of several causes, the first one that applies (docs/options.md, Exit statuses) ---------------
+
+impl Supervisor {
+    /// Handles that the candidate exits.
+    pub fn exit(&mut self, departure: Departure) {
+        let ending = match (departure, self.stop) {
+            (Departure::Ended, _) => Ending::Ended,
+            (Departure::Left | Departure::WaitedEnough, Some(stop)) => self.stopped(stop),
+            (Departure::WaitedEnough, None) => Ending::WaitedEnough,
+            (Departure::Left, None) => self.left(),
+        };
+        let ending = self.die_of_the_terminals_signal(ending);
+        self.actions.push_back(Action::Exit(ending));
+    }
+
+    /// The status of the run that was alive when the signal came, or of the last one if it came between two.
+    fn stopped(&self, stop: Stop) -> Ending {
+        // The main process's own end takes precedence, since perhaps only processes that it had left were killed. A dead guard reports no
+        // status.
+        let was_killed = self.run.started && self.run.killed != Killed::No;
+        let status = self.run.status.or(was_killed.then_some(JobStatus::Signaled(SIGKILL)));
+        status.filter(|_| stop.amid_runs).map_or(Ending::StoppedBy(stop.signal), Ending::Job)
+    }
+
+    /// The signal that has stopped this process.
+    pub(crate) fn signal_of_stop(&self) -> Option<i32> {
+        self.stop.map(|stop| stop.signal)
+    }
+
+    fn left(&self) -> Ending {
+        match self.over.map(|over| over.why) {
+            Some(why) if why.is_loss() => Ending::Lost(match self.run.killed {
+                Killed::ForLoss if self.run.started => Lost::Fenced,
+                Killed::InBarrier if self.run.started => Lost::Killed,
+                Killed::ForLoss | Killed::InBarrier | Killed::No => Lost::Stopped,
+            }),
+            Some(Why::RestartLimit) => Ending::RestartLimit,
+            Some(_) | None => self.run.status.map_or(Ending::Ended, Ending::Job),
+        }
+    }
+
+    /// Whether this candidate exits when a term ends for this reason.
+    fn leaves_after(&self, why: Why) -> bool {
+        let by_itself = matches!(why, Why::Exited | Why::RestartLimit);
+        self.stop.is_some() || by_itself || (why.is_loss() && self.policy.on_loss == OnLoss::Exit)
     }
 }

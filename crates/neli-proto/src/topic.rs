@@ -2,17 +2,15 @@
 
 use alloc::borrow::ToOwned;
 use alloc::format;
-use alloc::string::String;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::iter;
+use core::error::Error;
 use core::time::Duration;
+use core::{fmt, iter};
 
 pub use risk::{Risk, warning};
-pub use unfit::{RefusedSetting, SettingsUnread};
 
 mod risk;
-mod unfit;
 
 /// The least `retention.ms` of a journal: ten times the longest lease.
 const LEAST_RETENTION: Duration = Duration::from_secs(600);
@@ -250,6 +248,59 @@ fn more_replicas(layout: &Layout, place: JudgedPartition<'_>) -> String {
          min.insync.replicas=2"
     )
 }
+
+// ---- Why a topic is refused, and why its settings are unknown ------------------------------------------------------
+
+/// A setting for which a topic is refused, with its value.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum RefusedSetting {
+    /// `cleanup.policy` of a journal.
+    CleanupPolicy(String),
+    /// `cleanup.policy` of a topic of facts.
+    CleanupPolicyOfFacts(String),
+    /// `retention.ms` of a journal.
+    RetentionMs(i64),
+}
+
+impl RefusedSetting {
+    /// Kafka's name of the setting.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::CleanupPolicy(_) | Self::CleanupPolicyOfFacts(_) => "cleanup.policy",
+            Self::RetentionMs(_) => "retention.ms",
+        }
+    }
+}
+
+/// Shows the setting, its value and the right value.
+impl fmt::Display for RefusedSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CleanupPolicy(policy) => write!(f, "cleanup.policy={policy}: must be delete"),
+            Self::CleanupPolicyOfFacts(policy) => {
+                write!(f, "cleanup.policy={policy}: must be compact or compact,delete")
+            }
+            Self::RetentionMs(retention) => {
+                write!(f, "retention.ms={retention}: must be -1 or at least {}", LEAST_RETENTION.as_millis())
+            }
+        }
+    }
+}
+
+impl Error for RefusedSetting {}
+
+/// Why the topic's settings could not be read.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SettingsUnread(pub String);
+
+impl fmt::Display for SettingsUnread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for SettingsUnread {}
 
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ use super::topic::{Subject, TopicKind};
 use super::{candidates, topic, topic_of_facts};
 use crate::command::reading::access;
 use crate::command::wording::counted;
-use crate::config::{Config, Doctor};
+use crate::config::{Config, Doctor, EMBEDDED_BY_ADDRESS};
 use crate::exit::line_of;
 
 /// The assignor of neli-run's members of a consumer group.
@@ -28,7 +28,7 @@ const MOST_MEMBERS: &str = "group.max.size";
 pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
     let config = &doctor.candidate;
     let access = match (access(&config.client), &config.client.brokers) {
-        (Ok(access), _) => access,
+        (Ok(access), _) => Access { refuses_embedded: Some(EMBEDDED_BY_ADDRESS), ..access },
         (Err(_), Brokers::Embedded) => return without_embedded_broker(findings),
         (Err(refusal), Brokers::At(_)) => return findings.fail("brokers", line_of(&refusal), None),
     };

@@ -4,22 +4,21 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::action::Action;
-use super::beside_roles::BesideRoles;
 use super::claims::NextClaim;
 use super::identifying::KnownTopic;
 use super::membership::Membership;
 use super::preempting::Preemption;
-use super::statistics::Statistics;
-use super::{Identity, Judgement, Setup};
+use super::spreading::BesideRoles;
+use super::{Action, Identity, Judgement, Setup};
 use crate::journal::{Term, Verdict, View};
+use crate::kafka::Request;
 use crate::leadership::LastTerm;
 use crate::listener::{Listener, Received};
 use crate::note::StandbyReason;
 use crate::precedence::{HELLO_AFTER_LEAD, HELLO_INTERVAL, Precedence, Standing};
 use crate::random::Random;
 use crate::record::{Body, MemberId, Offset, Record, Why};
-use crate::status::Shown;
+use crate::status::{Counts, Shown};
 use crate::supervisor::Departure;
 use crate::time::{Time, millis};
 use crate::timings::Timings;
@@ -112,7 +111,7 @@ impl Common {
             next_hello: None,
             standing_by: None,
             shown: Shown::default(),
-            actions: VecDeque::from([Action::ReadAnew]),
+            actions: VecDeque::from([Action::Kafka(Request::ReadAnew)]),
         }
     }
 
@@ -144,7 +143,7 @@ impl Common {
 
     pub(super) fn send(&mut self, seq: u64, body: Body) {
         let (member, name) = (Some(self.identity.member.clone()), Some(self.identity.name.clone()));
-        self.actions.push_back(Action::Send { record: Record { member, name, seq: Some(seq), body } });
+        self.actions.push_back(Action::Kafka(Request::Send { record: Record { member, name, seq: Some(seq), body } }));
     }
 
     pub(super) fn say_hello(&mut self, now: Time) {
@@ -264,14 +263,18 @@ impl Common {
         self.judgement = Judgement::awaited();
         self.next_hello = None;
         self.beside_roles = BesideRoles::default();
-        self.actions.extend([Action::ForgetTerms, Action::RenewProducer, Action::ReadAnew]);
+        self.actions.extend([
+            Action::ForgetTerms,
+            Action::Kafka(Request::RenewProducer),
+            Action::Kafka(Request::ReadAnew),
+        ]);
     }
 
     /// Reads again from R1, as after a fence (R5).
     pub(super) fn ask_anew(&mut self, now: Time) {
         if self.leaving.is_none() && !self.suspending {
             self.listener.ask_anew(now);
-            self.actions.push_back(Action::ReadAnew);
+            self.actions.push_back(Action::Kafka(Request::ReadAnew));
         }
     }
 
@@ -302,5 +305,33 @@ impl Common {
     /// Why it exits when it holds nothing, if it does.
     pub(super) fn departure(&self) -> Option<Departure> {
         self.leaving.map(|why| if why == Why::Ended { Departure::Ended } else { Departure::Left })
+    }
+}
+
+// ---- what a candidate knows of the election only to display it; no decision depends on it --------------------------
+
+/// What is only displayed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Statistics {
+    /// The last term, as far as its records were read.
+    pub(super) last_term: LastTerm,
+    /// Counts of the records read since listening began.
+    pub(super) counts: Counts,
+}
+
+impl Common {
+    /// Counts a record of any candidate for the statistics.
+    pub(super) fn count(&mut self, record: &Record, received: Received) {
+        let counts = &mut self.shown.0.counts;
+        match (&record.body, received.verdict) {
+            _ if !received.fresh => {}
+            (Body::Claim { .. }, Verdict::Effective) => (counts.terms, counts.void_in_a_row) = (counts.terms + 1, 0),
+            (Body::Claim { .. }, Verdict::Void) => {
+                counts.void_claims += 1;
+                counts.void_in_a_row = counts.void_in_a_row.saturating_add(1);
+            }
+            (Body::Beat { .. } | Body::Release { .. }, Verdict::Effective) => counts.void_in_a_row = 0,
+            _ => {}
+        }
     }
 }

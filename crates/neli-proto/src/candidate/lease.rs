@@ -3,9 +3,8 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
+use super::Action;
 use super::Common;
-use super::action::Action;
-use super::reasons::{lets_job_run_on, rank};
 use crate::guard::Grant;
 use crate::note::Note;
 use crate::record::{Body, JobState, Offset, Why};
@@ -218,11 +217,11 @@ impl Leading {
 
     /// R7: begins a barrier. With `--overlap` the barrier waits until another candidate has claimed, if one stands by.
     pub(super) fn stand_down(&mut self, common: &mut Common, now: Time, why: Why) {
-        if self.stopping.is_some() || !lets_job_run_on(why) {
+        if self.stopping.is_some() || !why.lets_job_run_on() {
             return self.stop(why);
         }
         match &mut self.yielding {
-            Some(yielding) if rank(why) > rank(yielding.why) => yielding.why = why,
+            Some(yielding) if why.rank() > yielding.why.rank() => yielding.why = why,
             Some(_) => {}
             None if self.job.state == JobState::Running && common.may_yield(now) => {
                 let (term, patience) = (self.term, common.timings.lease());
@@ -242,9 +241,10 @@ impl Leading {
 
     /// Begins the barrier. If it has begun, only its reason may change.
     pub(super) fn stop(&mut self, why: Why) {
-        let why = self.yielding.map_or(why, |yielding| if rank(why) > rank(yielding.why) { why } else { yielding.why });
+        let why =
+            self.yielding.map_or(why, |yielding| if why.rank() > yielding.why.rank() { why } else { yielding.why });
         match self.stopping {
-            Some(before) if rank(why) <= rank(before) => {}
+            Some(before) if why.rank() <= before.rank() => {}
             Some(_) | None => self.stopping = Some(why),
         }
     }

@@ -3,8 +3,9 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::action::Action;
+use super::Action;
 use super::{Common, Judgement};
+use crate::kafka::Request;
 use crate::note::Note;
 use crate::precedence::{HELLO_AWAITS_NAME, Standing};
 use crate::time::Time;
@@ -87,7 +88,7 @@ impl Common {
             self.group.left_as = self.precedence.group_member().filter(|_| held).map(Into::into);
             self.precedence.set_group_member(None);
             self.precedence.set_standing(Standing::Unknown);
-            self.actions.push_back(Action::LeaveGroup);
+            self.actions.push_back(Action::Kafka(Request::LeaveGroup));
         }
     }
 
@@ -99,7 +100,7 @@ impl Common {
         {
             self.group.is_member = true;
             self.group.left_as = None;
-            self.actions.push_back(Action::JoinGroup);
+            self.actions.push_back(Action::Kafka(Request::JoinGroup));
         }
     }
 

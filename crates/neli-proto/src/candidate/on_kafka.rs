@@ -1,13 +1,18 @@
 //! What a candidate does at Kafka's other answers: about the log, the topic and the group.
 
-use super::action::Action;
+use alloc::boxed::Box;
+
 use super::identifying::TopicChange;
-use super::state::{AwaitingJudgement, State};
-use super::{Candidate, Judgement};
+use super::release::OwnClaim;
+use super::state::{AwaitingJudgement, Claiming, Overlapped, State};
+use super::{Action, Candidate, Judgement};
+use crate::journal::Verdict;
+use crate::kafka::Request;
+use crate::leadership::Receipt;
 use crate::listener::{HistoryCut, LogBounds};
 use crate::note::Note;
 use crate::precedence::Standing;
-use crate::record::Why;
+use crate::record::{Body, Hello, Offset, Record, What, Why};
 use crate::supervisor::Loss;
 use crate::time::Time;
 use crate::topic::TopicIdentity;
@@ -19,7 +24,7 @@ impl Candidate {
     pub(super) fn answered(&mut self, now: Time, bounds: LogBounds) {
         match self.common.listener.answered(now, bounds) {
             Ok(Some(from)) => {
-                self.common.actions.push_back(Action::ReadFrom(from));
+                self.common.actions.push_back(Action::Kafka(Request::ReadFrom(from)));
                 self.common.introduce(now);
             }
             Ok(None) => {}
@@ -121,5 +126,261 @@ impl Candidate {
             | State::StandingBy { .. }
             | State::Suspended => {}
         }
+    }
+}
+
+// ---- what a candidate does when a record was read (R1, R3, R7), especially one of its own --------------------------
+
+impl Candidate {
+    /// Handles a record of the election at `offset`.
+    pub(super) fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>, written_ms: Option<u64>) {
+        if offset < self.common.listener.journal().next() {
+            return self.history_cut(now);
+        }
+        let own = record.is_some_and(|record| record.member.as_ref() == Some(&self.common.identity.member));
+        let is_live = self.common.listener.is_caught_up();
+        let received = self.common.listener.read(now, offset, record, own);
+        let receipt = Receipt { read: now, written_ms, is_live };
+        let view = self.common.listener.journal().view();
+        self.common.shown.0.last_term.read(view, offset, record, received.verdict, receipt);
+        self.common.kafka_answers();
+        self.common.note_successor(record, received.verdict);
+        if received.fresh && self.common.is_named_by(record, received.verdict) {
+            self.named_successor(now);
+        }
+        if let Some(record) = record.filter(|_| received.verdict != Verdict::Nonsense) {
+            self.common.count(record, received);
+            match &record.body {
+                Body::Request { what, term, by, reason } => {
+                    let by = by.as_ref().or(record.name.as_ref()).cloned();
+                    match what {
+                        What::End => self.end_requested(now, offset, by, reason.clone()),
+                        What::Resign => self.resign_requested(now, *term, by, reason.clone()),
+                    }
+                }
+                Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } if own => {
+                    if received.fresh {
+                        self.came_back(now, offset, record, received.verdict);
+                    }
+                }
+                Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } | Body::Release { .. } => {
+                    self.common.read_of_another(now, record, received);
+                    self.compare_with_leader(record, received);
+                }
+            }
+        }
+        self.view_changed(now);
+    }
+
+    /// Handles records of other keys at the offsets from `first` to `last`. The one at `last` may be a hello.
+    pub(super) fn read_others(&mut self, now: Time, first: Offset, last: Offset, hello: Option<Hello>) {
+        if first < self.common.listener.journal().next() {
+            return self.history_cut(now);
+        }
+        self.common.listener.read_others(now, first, last);
+        self.common.kafka_answers();
+        match hello {
+            Some(hello) if hello.member != self.common.identity.member => {
+                self.compare_with_standby(&hello);
+                self.common.precedence.received(now, hello);
+            }
+            Some(_) => {
+                self.common.precedence.introduced();
+                self.common.beside_roles.introduced(now, last);
+            }
+            None => {}
+        }
+        self.view_changed(now);
+    }
+
+    /// The journal's view of who leads may have changed.
+    fn view_changed(&mut self, now: Time) {
+        let common = &mut self.common;
+        common.note_leader();
+        match &mut self.state {
+            State::AwaitingJudgement(awaiting) => {
+                if common.superseded(awaiting.claim.term()).is_some() {
+                    self.become_standby(now);
+                }
+            }
+            State::Leading(leading) => {
+                let term = leading.term;
+                if let Some(by_term) = common.overlapping_claim(term) {
+                    self.become_overlapped(now, by_term);
+                } else if let Some(by) = common.superseded(term) {
+                    let (by_term, by) = (by.term, by.name);
+                    common.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
+                    // Another candidate leads, so there is no reason to stand down any more.
+                    (leading.stopping, leading.yielding) = (None, None);
+                    self.become_fenced(Why::Fenced, Loss::Superseded);
+                } else if let Some(yielding) = leading.yielding.filter(|_| !common.may_yield(now)) {
+                    // The last standby has gone, so nobody would claim.
+                    leading.stop(yielding.why);
+                }
+            }
+            State::Overlapped(Overlapped { wanted, by_term, asks_at, .. }) => match common.current_term() {
+                Some(term) if term.offset == *by_term && term.has_run => *asks_at = None,
+                // At the time of that claim no process can be left here. If one is, a clock was wrong, as in every case in which a leader is
+                // superseded.
+                Some(term) if term.offset > *by_term => {
+                    let (by_term, by) = (Some(term.offset), term.name.clone());
+                    let superseded = Note::Superseded { term: wanted.grant.term, by_term, by };
+                    common.actions.push_back(Action::Note(superseded));
+                    self.become_fenced(Why::Fenced, Loss::Superseded);
+                }
+                Some(_) | None => {}
+            },
+            State::Claiming(_)
+            | State::Departed
+            | State::Fenced(_)
+            | State::Releasing(_)
+            | State::StandingBy { .. }
+            | State::Suspended => {}
+        }
+    }
+
+    /// A release that names this candidate as the successor was read for the first time. The other candidates leave the vacancy to it, so it
+    /// needs no delay after an earlier void claim (R2).
+    fn named_successor(&mut self, now: Time) {
+        match &mut self.state {
+            State::Claiming(claiming) => claiming.is_named = true,
+            State::StandingBy { .. } => self.become_standby(now),
+            State::AwaitingJudgement(_)
+            | State::Departed
+            | State::Fenced(_)
+            | State::Leading(_)
+            | State::Overlapped(_)
+            | State::Releasing(_)
+            | State::Suspended => {}
+        }
+    }
+
+    // ---- own records --------------------------------------------------------------------------------------------------
+
+    /// Handles one of our own records that was read back for the first time.
+    fn came_back(&mut self, now: Time, offset: Offset, record: &Record, verdict: Verdict) {
+        let is_effective = verdict == Verdict::Effective;
+        let seq = record.seq;
+        match &record.body {
+            Body::Beat { .. } if is_effective => {
+                if let State::Leading(leading) = &mut self.state {
+                    leading.extend_by(&mut self.common, now, seq);
+                }
+            }
+            Body::Claim { .. } => {
+                if let Some(claim) = OwnClaim::read_back(&self.common.identity.member, offset, record, verdict) {
+                    self.common.beside_roles.introduced(now, offset);
+                    self.own_claim_effective(now, claim);
+                } else {
+                    self.own_claim_void(now, seq);
+                }
+            }
+            Body::Release { term, .. } => {
+                if let State::Releasing(releasing) = &self.state
+                    && releasing.term == *term
+                {
+                    self.release_is_over(now, true);
+                }
+            }
+            Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. } => {}
+        }
+    }
+
+    fn own_claim_effective(&mut self, now: Time, claim: OwnClaim) {
+        match &self.state {
+            State::Claiming(claiming) if claim.seq == Some(claiming.seq) => {
+                let claiming = claiming.clone();
+                self.claim_took_effect(now, &claiming, claim);
+            }
+            // A claim that was given up took effect late: its lease is over (R5).
+            State::Claiming(_) | State::StandingBy { .. } | State::Suspended => {
+                self.release_claim(now, claim, Why::ClaimExpired, now);
+            }
+            State::AwaitingJudgement(_)
+            | State::Departed
+            | State::Fenced(_)
+            | State::Leading(_)
+            | State::Overlapped(_)
+            | State::Releasing(_) => {}
+        }
+    }
+
+    /// R3: the lease runs from the claim's sending. R5: a claim that is read back too late is released.
+    fn claim_took_effect(&mut self, now: Time, claiming: &Claiming, claim: OwnClaim) {
+        let Claiming { sent, stood_down, .. } = *claiming;
+        let common = &mut self.common;
+        let lease_end = sent + common.timings.lease();
+        if stood_down.is_some_and(Why::lets_another_lead) {
+            common.cool_off(now);
+        }
+        let is_late = now >= common.claim_expires_at(sent) || claim.term() <= common.highest_term;
+        if let Some(why) = common.leaving.or(stood_down).or(is_late.then_some(Why::ClaimExpired)) {
+            self.release_claim(now, claim, why, lease_end);
+        } else if common.judgement == Judgement::Fit {
+            self.become_leader(now, claim, sent);
+        } else {
+            self.become_awaiting(claim, sent);
+        }
+    }
+
+    fn own_claim_void(&mut self, now: Time, seq: Option<u64>) {
+        if let State::Claiming(claiming) = &self.state
+            && seq == Some(claiming.seq)
+        {
+            self.claim_was_void(now);
+        }
+    }
+
+    /// Handles that the claim in flight is void, or counts as void (R2).
+    pub(super) fn claim_was_void(&mut self, now: Time) {
+        let State::Claiming(claiming) = &self.state else { return };
+        let common = &mut self.common;
+        let not_before = common.claims_again_from(now, claiming);
+        if claiming.stood_down.is_some_and(Why::lets_another_lead) {
+            common.cool_off(now);
+        }
+        common.next_claim.draw = None;
+        self.become_standby(not_before);
+    }
+
+    /// Handles the acknowledgement of one of our records. It does not show the law's verdict on the record, so it makes no [`OwnClaim`].
+    pub(super) fn delivered(&mut self, now: Time, seq: u64) {
+        if let State::Releasing(releasing) = &self.state
+            && releasing.seq == seq
+        {
+            self.release_is_over(now, true);
+        }
+    }
+
+    /// Handles that one of our records could not be delivered. A release is not sent again at once: it may have been refused before it was
+    /// sent.
+    pub(super) fn undelivered(&mut self, now: Time, seq: u64) {
+        if let State::Releasing(releasing) = &mut self.state
+            && releasing.seq == seq
+        {
+            releasing.again_at = Some(now + self.common.timings.heartbeat_interval());
+        }
+    }
+
+    // ---- requests -----------------------------------------------------------------------------------------------------
+
+    fn end_requested(&mut self, now: Time, offset: Offset, by: Option<Box<str>>, reason: Option<Box<str>>) {
+        if self.common.listener.is_bound_by_end_at(offset) && self.common.leaving != Some(Why::Ended) {
+            self.common.actions.push_back(Action::Note(Note::Ended { by, reason }));
+            self.stand_down_for(now, Why::Ended, true);
+        }
+    }
+
+    fn resign_requested(&mut self, now: Time, term: Option<Offset>, by: Option<Box<str>>, reason: Option<Box<str>>) {
+        if let Some(term) = term.filter(|term| self.may_resign(*term)) {
+            self.common.actions.push_back(Action::Note(Note::Resigned { term, by, reason }));
+            self.stand_down_for(now, Why::Resigned, false);
+        }
+    }
+
+    /// Whether the candidate holds `term` or has not released it yet, and is not yet standing down for good or for another candidate.
+    fn may_resign(&self, term: Offset) -> bool {
+        let is_free = |why: Option<Why>| why.is_none_or(|why| why.rank() < Why::Resigned.rank());
+        self.state.resignable(&self.common).is_some_and(|(held, stood_down)| held == term && is_free(stood_down))
     }
 }

@@ -1,7 +1,6 @@
 //! What a candidate does at what happens on this machine: to the job, to its guard, and to the process.
 
 use super::Candidate;
-use super::reasons::rank;
 use super::state::{Claiming, Fenced, State};
 use crate::record::{JobState, Offset, Why};
 use crate::supervisor::{JobIs, JobReport, Local, Loss, Wanted};
@@ -120,7 +119,7 @@ impl Candidate {
             }
             State::Leading(leader) => leader.stand_down(common, now, why),
             State::Overlapped(overlapped) => {
-                if rank(why) > rank(overlapped.why) {
+                if why.rank() > overlapped.why.rank() {
                     overlapped.why = why;
                 }
             }

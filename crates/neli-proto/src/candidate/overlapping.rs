@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::format;
 
-use super::action::Action;
+use super::Action;
 use super::state::State;
 use super::{Candidate, Common};
 use crate::journal::{Term, Verdict, View};

@@ -7,7 +7,7 @@
 use alloc::format;
 use core::time::Duration;
 
-use super::action::Action;
+use super::Action;
 use super::{Common, Judgement};
 use crate::journal::View;
 use crate::listener::Predecessor;

@@ -3,10 +3,36 @@
 use core::time::Duration;
 
 use super::Common;
-use super::on_read::OwnClaim;
-use crate::record::{Body, KeyedRun, Offset, Why};
+use crate::journal::Verdict;
+use crate::record::{Body, KeyedRun, MemberId, Offset, Record, Why};
 use crate::supervisor::NothingLeft;
 use crate::time::{Time, millis_rounded_up};
+
+/// Our claim was read back as effective, so its term is held. Taking up or releasing the term consumes this. So a released term can't be taken
+/// up (R6).
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct OwnClaim {
+    term: Offset,
+    pub(super) seq: Option<u64>,
+}
+
+impl OwnClaim {
+    /// The claim that was read at this offset, if it is an effective one of this member.
+    pub(super) fn read_back(own: &MemberId, offset: Offset, record: &Record, verdict: Verdict) -> Option<Self> {
+        let is_own = record.member.as_ref() == Some(own);
+        let is_effective = verdict == Verdict::Effective && matches!(record.body, Body::Claim { .. });
+        (is_own && is_effective).then_some(Self { term: offset, seq: record.seq })
+    }
+
+    /// The claim's own offset.
+    pub(super) const fn term(&self) -> Offset {
+        self.term
+    }
+
+    pub(super) const fn into_term(self) -> Offset {
+        self.term
+    }
+}
 
 /// A release in flight.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]

@@ -3,8 +3,7 @@
 use super::Common;
 use super::identifying::Confirmation;
 use super::lease::Leading;
-use super::on_read::OwnClaim;
-use super::release::Releasing;
+use super::release::{OwnClaim, Releasing};
 use crate::record::{Offset, Why};
 use crate::supervisor::{Loss, Wanted, WantedState};
 use crate::time::Time;

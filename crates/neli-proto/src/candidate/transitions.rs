@@ -3,13 +3,10 @@
 use core::mem;
 use core::time::Duration;
 
-use super::action::Action;
 use super::lease::Leading;
-use super::on_read::OwnClaim;
-use super::reasons::is_lost;
-use super::release::{End, NothingRuns, Releasing};
+use super::release::{End, NothingRuns, OwnClaim, Releasing};
 use super::state::{AwaitingJudgement, Claiming, Fenced, Overlapped, State};
-use super::{Candidate, Common, Judgement};
+use super::{Action, Candidate, Common, Judgement};
 use crate::note::Note;
 use crate::record::{Body, JobState, Offset, Why};
 use crate::supervisor::{Departure, JobEnd, Loss, Wanted};
@@ -150,7 +147,7 @@ impl Candidate {
             common.leave_group();
         }
         common.back_off(back_off);
-        common.has_lost_lead = is_lost(why) || stood_down.is_some_and(is_lost);
+        common.has_lost_lead = why.is_of_this_machine() || stood_down.is_some_and(Why::is_of_this_machine);
         // A leader that was overlapped has let another candidate lead.
         let reasons = [Some(why), stood_down].into_iter().flatten().filter(|_| overlapped_by.is_none());
         if let Some(span) = reasons.filter_map(|why| cool_off(why, common.timings.lease())).max() {

@@ -5,10 +5,11 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::killing::SeenEnd;
+use super::killing::{KillMethod, KillRound, SeenEnd};
 use crate::command::CommandEnd;
 use crate::time::Time;
 use crate::window::Span;
@@ -248,6 +249,187 @@ impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.pid, self.name)
     }
+}
+
+// ---- the events that a guard handles -------------------------------------------------------------------------------
+
+/// Events of the guard's process.
+#[derive(Debug)]
+pub enum Event {
+    /// Every order that had arrived by now was read.
+    AllRead,
+    /// A command has ended and was waited for.
+    CommandEnded {
+        /// The kind of command.
+        kind: CommandKind,
+        /// How it ended.
+        end: CommandEnd,
+    },
+    /// The job has executed.
+    Executed,
+    /// [`Action::Kill`] was performed.
+    Killed(KillRound),
+    /// [`Action::Learn`] was performed.
+    Learnt {
+        /// When it began.
+        begun: Time,
+    },
+    /// The main process has ended and was waited for; [`Executed`](Self::Executed) or [`NotStarted`](Self::NotStarted) comes before.
+    MainEnded {
+        /// Its status.
+        code: Option<i32>,
+        /// The signal that killed it.
+        signal: Option<i32>,
+    },
+    /// The main process was stopped.
+    MainStopped {
+        /// The signal that stopped it.
+        signal: i32,
+    },
+    /// The job could not be started. There is a child process, which ends, unless the lease had ended or the fork failed.
+    NotStarted {
+        /// The error's number.
+        errno: i32,
+        /// The step that failed.
+        at: Step,
+    },
+    /// An order was read.
+    Ordered(Order),
+    /// The supervisor's end of the socket is closed, and everything that it had sent was read.
+    SocketClosed,
+    /// The supervisor is dead: its pidfd is readable, or this process has another parent. Some of its orders may be unread.
+    SupervisorDied,
+    /// Every child that had ended was waited for; the value shows what is left of the job. This event must come each time the guard wakes
+    /// up.
+    Waited(Remains),
+}
+
+/// The remaining processes of a job, after every child that had ended was waited for.
+#[derive(Debug)]
+pub enum Remains {
+    /// Children that have not ended.
+    Children,
+    /// There are no children, but a process of the job that does not descend from the guard: another program has put it into the job's
+    /// control group, or its parent has ended in another PID namespace, whose first process is its parent now.
+    Elsewhere,
+    /// No process.
+    Nothing(TreeGone),
+}
+
+impl Remains {
+    /// `has_children`: waitid(2) found a child that has not ended, and it is not shown that [all have](super::has_tree_ended). If a subreaper
+    /// with one thread has none, no descendant is left.
+    /// `is_elsewhere`: whether a process of the job is left that does not descend from the guard; it is called only if there are no children.
+    pub fn seen(has_children: bool, is_elsewhere: impl FnOnce() -> bool) -> Self {
+        if has_children {
+            Self::Children
+        } else if is_elsewhere() {
+            Self::Elsewhere
+        } else {
+            Self::Nothing(TreeGone(()))
+        }
+    }
+}
+
+/// The proof that no process of a job is left. Only [`Remains::seen`] creates it, and the end of a run consumes it. It can't be copied.
+#[derive(Debug)]
+pub struct TreeGone(());
+
+// ---- the actions of a guard ----------------------------------------------------------------------------------------
+
+/// An action that the guard's process must perform, in this order.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Action {
+    /// Send this answer to the supervisor as soon as its socket accepts it.
+    Answer(Answer),
+    /// Take the terminal back, and send [`Answer::Exited`] with the facts that only the process can see: whether the job had the
+    /// foreground, and whether it has left processes.
+    AnswerExited {
+        /// The main process's status.
+        code: Option<i32>,
+        /// The signal that killed it.
+        signal: Option<i32>,
+        /// Check the tree, to distinguish the job's remaining processes from commands that run beside it. Without a check every remaining
+        /// process counts, so that the killing of a tree is not delayed.
+        look: bool,
+    },
+    /// Send [`Answer::LeftBehind`] if a check finds processes; they are about to be killed.
+    AnswerLeftBehind {
+        /// When the check must end.
+        until: Time,
+    },
+    /// Send [`Answer::Started`] with a pidfd of the main process.
+    AnswerStarted,
+    /// Send [`Answer::Stuck`].
+    AnswerStuck,
+    /// The run is over: prepare for the next one.
+    BeginAnew,
+    /// Exit, because nothing is left to do. No action follows.
+    End,
+    /// Give the job's group the terminal's foreground, if the group of `neli-run` has it.
+    HandOn,
+    /// Send SIGKILL to the remaining processes of the tree, by these methods in this order; [`Event::Killed`] must
+    /// follow.
+    Kill(&'static [KillMethod]),
+    /// Send SIGKILL to a command's group.
+    KillCommand(CommandKind),
+    /// Send SIGKILL to the main process's group: one system call, which for most jobs reaches the whole tree.
+    KillMainGroup,
+    /// Find out which processes belong to the tree; [`Event::Learnt`] must follow.
+    Learn {
+        /// When the check must end.
+        until: Time,
+    },
+    /// Become the program that releases for the dead supervisor. No action follows.
+    Release {
+        /// The grant whose term is released.
+        grant: Grant,
+        /// How long after the lease's end a process of the job may have been alive.
+        late: Option<Duration>,
+    },
+    /// Remove the job's control group; a living supervisor does this itself.
+    RemoveCgroup,
+    /// Show this deadline in the lease descriptor of this term from now on, if there is one.
+    ShowDeadline {
+        /// The term.
+        term: i64,
+        /// The deadline.
+        until: Time,
+    },
+    /// Show in the lease descriptor that the term is over.
+    ShowEnd,
+    /// Send a signal to the main process or its group.
+    Signal {
+        /// Its number.
+        signal: i32,
+        /// The receiver.
+        to: Target,
+    },
+    /// Send a signal and SIGCONT to each remaining process; [`Answer::LeftBehind`] names them to the supervisor.
+    SignalRest {
+        /// The signal's number.
+        signal: i32,
+        /// Leave out the main process's group, which got the signal before: many programs end at once if they get it twice.
+        but_group: bool,
+        /// When the search for them must end.
+        until: Time,
+    },
+    /// Start the job. [`Event::Executed`] or [`Event::NotStarted`]
+    /// must follow, now or later.
+    Start {
+        /// The term.
+        term: i64,
+        /// It may execute only before this time.
+        until: Time,
+        /// `NELI_ATTEMPT`.
+        attempt: u32,
+        /// The window that the run is for, if any.
+        window: Option<Span>,
+    },
+    /// Start a command. If that fails, [`Event::CommandEnded`] reports it.
+    StartCommand(CommandKind),
+    /// Take the terminal's foreground back from the job, and restore the terminal's modes.
+    TakeBack,
 }
 
 #[cfg(test)]

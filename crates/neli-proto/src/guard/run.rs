@@ -3,10 +3,10 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::action::Action;
-use super::forwarded::Forwarded;
 use super::killing::{KillMethod, KillRound, Killing, SeenEnd};
+use super::message::Action;
 use super::message::{Answer, Step, Target};
+use super::orders::Forwarded;
 use crate::time::Time;
 
 const SIGCONT: i32 = 18;

@@ -1,15 +1,16 @@
 //! Leaders that fell silent, and candidates that released a term because they leave. Most of these leaders are dead, so their
 //! earlier hellos do not count for standbys. No hello of a candidate that leaves counts.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
 use super::{Change, Observer, Silence};
-use crate::journal::{Journal, View};
+use crate::journal::{EarlierJob, Journal, View};
 use crate::leadership::{Leader, Receipt};
 use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
-use crate::record::{MemberId, Why};
+use crate::record::{MemberId, Offset, Why};
 use crate::time::millis;
 
 /// Such leaders and candidates, kept while an earlier hello could count.
@@ -101,6 +102,51 @@ pub(super) fn is_later(received: Receipt, last_record: Receipt, span: Duration) 
     match (received.written_ms, last_record.written_ms) {
         (Some(received), Some(last_record)) => received > last_record.saturating_add(millis(span)),
         _ => received.read > last_record.read + span,
+    }
+}
+
+// ---- `--overlap`: a leader that yields, and the earlier job that may run beside the leader's -----------------------
+
+/// A job that may run beside the leader's.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct OverlappedJob {
+    /// Its term.
+    pub term: Offset,
+    /// The name of its leader, if it was read.
+    pub name: Option<Box<str>>,
+    /// The longest time that it may run, counted from the claim.
+    pub lease: Duration,
+}
+
+/// The known state of both jobs before a record was read.
+pub(super) struct SideBySide {
+    /// The term whose leader yields.
+    yields: Option<Offset>,
+    /// The term whose job may run beside the leader's.
+    earlier: Option<Offset>,
+}
+
+impl SideBySide {
+    pub(super) fn of(journal: &Journal) -> Self {
+        let yields = match journal.view() {
+            View::Led(term) if term.yields => Some(term.offset),
+            View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
+        };
+        Self { yields, earlier: journal.earlier_job().term() }
+    }
+
+    /// The changes since then: of the earlier job, and of the leader.
+    pub(super) fn changes_to(&self, journal: &Journal) -> impl Iterator<Item = Change> {
+        let now = Self::of(journal);
+        let of_job = match (journal.earlier_job(), self.earlier) {
+            (EarlierJob::Overlapped { term, name, lease, .. }, before) if before != Some(*term) => {
+                Some(Change::Overlapped(OverlappedJob { term: *term, name: name.clone(), lease: *lease }))
+            }
+            (EarlierJob::Gone, Some(term)) => Some(Change::EarlierJobGone { term }),
+            (EarlierJob::Gone | EarlierJob::Overlapped { .. } | EarlierJob::Unknown, _) => None,
+        };
+        let yields = (now.yields.is_some() && now.yields != self.yields).then_some(Change::Yields);
+        of_job.into_iter().chain(yields)
     }
 }
 

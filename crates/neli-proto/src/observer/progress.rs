@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 
 use crate::journal::{Journal, Origin};
-use crate::listener::LogBounds;
+use crate::listener::{CutSigns, HistoryCut, LogBounds};
 use crate::record::Offset;
 use crate::time::Time;
 
@@ -14,12 +14,14 @@ pub struct Progress {
 }
 
 /// How far a partition was read.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Read {
     /// The bounds of its log when the reading began, once they are known.
     bounds: Option<LogBounds>,
-    /// The offset below which all records were read.
-    next: Offset,
+    /// The offset below which all records were read, once it is read.
+    next: Option<Offset>,
+    /// The answers that may show that the history was cut.
+    signs: CutSigns,
 }
 
 impl Progress {
@@ -28,17 +30,31 @@ impl Progress {
         Self { by_partition: partitions.into_iter().map(|partition| (partition, Read::default())).collect() }
     }
 
-    /// Handles an answer about a partition's log: the first one counts.
-    pub fn answered(&mut self, partition: i32, bounds: LogBounds) {
-        if let Some(read) = self.by_partition.get_mut(&partition) {
-            read.bounds.get_or_insert(bounds);
-        }
+    /// Handles an answer about a partition's log. The first one says how far it is to be read.
+    ///
+    /// # Errors
+    ///
+    /// The history was cut.
+    pub fn answered(&mut self, partition: i32, bounds: LogBounds) -> Result<(), HistoryCut> {
+        let Some(read) = self.by_partition.get_mut(&partition) else { return Ok(()) };
+        read.bounds.get_or_insert(bounds);
+        let LogBounds { asked, start, end } = bounds;
+        read.next.map_or(Ok(()), |next| read.signs.answered(asked, start..end, next))
+    }
+
+    /// Handles the answer to a question of `asked` that there is no such topic.
+    ///
+    /// # Errors
+    ///
+    /// The topic is gone.
+    pub fn missing(&mut self, partition: i32, asked: Time) -> Result<(), HistoryCut> {
+        self.by_partition.get_mut(&partition).map_or(Ok(()), |read| read.signs.missing(asked))
     }
 
     /// All records of a partition below `next` were read, or are not wanted.
     pub fn read_up_to(&mut self, partition: i32, next: Offset) {
         if let Some(read) = self.by_partition.get_mut(&partition) {
-            read.next = next.max(read.next);
+            read.next = read.next.max(Some(next));
         }
     }
 
@@ -52,7 +68,9 @@ impl Progress {
     /// Whether all partitions were read up to the ends that they had when the reading began.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.by_partition.values().all(|read| read.bounds.is_some_and(|bounds| read.next >= bounds.end))
+        self.by_partition
+            .values()
+            .all(|read| read.bounds.is_some_and(|bounds| read.next.is_some_and(|next| next >= bounds.end)))
     }
 
     /// Begins anew: nothing was read, and the bounds are asked for again.
@@ -96,12 +114,12 @@ mod tests {
     #[test]
     fn a_reading_is_complete_at_the_ends_that_the_logs_had_at_first() {
         let mut progress = Progress::new([0, 1]);
-        progress.answered(0, bounds(0, 5));
+        assert_eq!(progress.answered(0, bounds(0, 5)), Ok(()));
         assert_eq!(progress.bounds(), None, "the other end is not known");
-        progress.answered(1, bounds(7, 7));
+        assert_eq!(progress.answered(1, bounds(7, 7)), Ok(()));
         progress.read_up_to(1, 7);
-        progress.answered(0, bounds(0, 9));
-        progress.answered(2, bounds(0, 9));
+        assert_eq!(progress.answered(0, bounds(0, 9)), Ok(()));
+        assert_eq!(progress.answered(2, bounds(0, 9)), Ok(()));
         assert_eq!(progress.bounds(), Some([(0, bounds(0, 5)), (1, bounds(7, 7))].into()));
         progress.read_up_to(0, 4);
         assert!(!progress.is_complete());

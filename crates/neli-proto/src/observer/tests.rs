@@ -2,16 +2,19 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 
-use super::doubt::CLOCKS_DIFFER;
+use super::CLOCKS_DIFFER;
 use super::*;
 use crate::journal::Origin;
 use crate::leadership::{AgeBy, Request, Unknown};
 use crate::record::JobState;
 use crate::record::What;
 
+mod doubt;
+mod failed;
 mod history;
 mod late_beats;
 mod many_roles;
+mod waits;
 
 /// When the reading begins; the broker's clock and this machine's agree.
 const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };

@@ -113,23 +113,38 @@ impl Why {
 
     /// Whether another candidate must lead first after a leader stood down for this reason.
     pub(crate) const fn lets_another_lead(self) -> bool {
+        matches!(self, Self::FactsUnavailable | Self::Resigned | Self::RestartLimit | Self::Spread | Self::Unhealthy)
+    }
+
+    /// Of two reasons for standing down, the one of the higher rank counts (R7).
+    pub(crate) const fn rank(self) -> u8 {
         match self {
-            Self::FactsUnavailable | Self::Resigned | Self::RestartLimit | Self::Spread | Self::Unhealthy => true,
-            Self::ClaimExpired
-            | Self::Departed
-            | Self::Ended
-            | Self::Exited
+            Self::Ended => 3,
+            Self::Departed | Self::Exited | Self::Left | Self::Refused | Self::Skipped | Self::Stopped => 2,
+            Self::FactsUnavailable
             | Self::Failed
-            | Self::Fenced
-            | Self::GuardDied
-            | Self::Left
-            | Self::Refused
-            | Self::Revoked
-            | Self::Skipped
-            | Self::Stopped
-            | Self::SupervisorDied
-            | Self::Suspended => false,
+            | Self::Resigned
+            | Self::RestartLimit
+            | Self::Spread
+            | Self::Suspended
+            | Self::Unhealthy => 1,
+            Self::Fenced | Self::GuardDied | Self::Revoked | Self::ClaimExpired | Self::SupervisorDied => 0,
         }
+    }
+
+    /// `--overlap`: whether the job is healthy and wanted, so that it may continue until another candidate has claimed.
+    pub(crate) const fn lets_job_run_on(self) -> bool {
+        matches!(self, Self::Departed | Self::Left | Self::Resigned | Self::Revoked | Self::Spread | Self::Stopped)
+    }
+
+    /// Whether the lead was lost because of this machine or its job.
+    pub(crate) const fn is_of_this_machine(self) -> bool {
+        matches!(self, Self::FactsUnavailable | Self::Fenced | Self::GuardDied | Self::Unhealthy)
+    }
+
+    /// Whether the lead was lost: another candidate took it over, it was given up for another candidate, or the lease ran out.
+    pub(crate) const fn is_loss(self) -> bool {
+        self.is_of_this_machine() || matches!(self, Self::Resigned | Self::Revoked)
     }
 }
 

@@ -1,0 +1,29 @@
+//! Ages that two machines' clocks disagree about.
+
+use super::*;
+
+/// The clock is a minute behind the broker's.
+#[test]
+fn an_age_is_at_least_that_up_to_the_newest_record() {
+    let slow = ReadAt { wall_ms: later(0).wall_ms - 60_000, ..later(0) };
+    let mut observer = observer();
+    read_late(&mut observer, 0, slow, 0, &claim("m", -1));
+    read_late(&mut observer, 1, slow, 1_000, &release("m", 0, "exited", "0"));
+    observer.stamped(later(9_000).wall_ms);
+    let Leadership::Released { age, .. } = observer.leadership(slow) else { panic!("released") };
+    assert_eq!((age.as_secs(), observer.is_ahead_by(slow)), (8, Some(Duration::from_secs(69))));
+    assert_eq!(observer.is_ahead_by(later(8_000)), None, "a second is within the tolerance");
+    assert_eq!(observer.broker_now(later(20_000)), later(20_000).wall_ms);
+}
+
+/// The lease is 5 s.
+#[test]
+fn a_later_record_of_the_partition_proves_a_silence_without_a_wait() {
+    for (stamped_ms, is_doubted) in [(0, true), (5_059, true), (5_060, false)] {
+        let mut observer = observer();
+        read_late(&mut observer, 0, later(90_000), 0, &claim("m", -1));
+        observer.stamped(later(stamped_ms).wall_ms);
+        assert!(matches!(observer.leadership(later(90_000)), Leadership::Silent { .. }));
+        assert_eq!(observer.doubts_timestamps(later(90_000)).is_some(), is_doubted, "{stamped_ms} ms");
+    }
+}

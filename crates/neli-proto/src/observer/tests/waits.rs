@@ -1,0 +1,43 @@
+//! How long a standby leaves a released term to others.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::*;
+use crate::record::Record;
+
+/// How long each candidate waits, this many milliseconds after a release for this reason.
+fn waits(why: &str, exit: &str, ms: u64) -> Vec<u128> {
+    let mut observer = observer();
+    hello(&mut observer, 0, 0, "n");
+    read(&mut observer, 1, 0, &claim("m", 0));
+    read(&mut observer, 2, 1_000, &release("m", 1, why, exit));
+    hello(&mut observer, 3, 1_100, "m");
+    let at = later(1_000 + ms);
+    observer.standbys(at).iter().map(|standby| observer.waits(standby, at).as_millis()).collect()
+}
+
+#[test]
+fn the_hello_of_a_candidate_with_a_cut_history_contains_its_wait() {
+    let mut observer = observer();
+    let line = r#"{"v":1,"kind":"hello","member":"n","name":"n","seq":1,"waits_ms":58000}"#;
+    observer.read_hello(later(0), 0, Record::parse(line.as_bytes()), None);
+    let endless = line.replace("\"n\"", "\"o\"").replace("58000", "18446744073709551615");
+    observer.read_hello(later(0), 1, Record::parse(endless.as_bytes()), None);
+    let waits = |observer: &Observer, ms: u64| -> Vec<u128> {
+        let at = later(ms);
+        observer.standbys(at).iter().map(|standby| observer.waits(standby, at).as_millis()).collect()
+    };
+    assert_eq!(observer.leadership(later(0)), Leadership::NeverLed);
+    assert_eq!((waits(&observer, 8_000), waits(&observer, 58_000)), (vec![50_000, 52_610], vec![0, 2_610]));
+    read(&mut observer, 2, 9_000, &claim("m", 1));
+    assert_eq!(waits(&observer, 10_000), [0, 0], "a leader is known");
+}
+
+#[test]
+fn after_standing_down_a_candidate_waits_two_leases_and_after_a_failed_run_it_backs_off() {
+    assert_eq!(waits("resigned", "0", 4_000), [6_000, 0]);
+    assert_eq!(waits("resigned", "0", 10_000), [0, 0]);
+    assert_eq!(waits("failed", "1", 200), [300, 0]);
+    assert_eq!(waits("exited", "0", 200), [0, 0]);
+}
