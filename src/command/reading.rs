@@ -21,7 +21,7 @@ use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::exit::{ExitStatus, with_status};
-use crate::process::timer::Timer;
+use crate::process::ready::Timer;
 use crate::report::log::spoken;
 use crate::text::reason;
 
