@@ -2,7 +2,7 @@
 
 use neli_kafka::undecodable;
 use neli_proto::candidate::Event;
-use neli_proto::precedence::Standing;
+use neli_proto::precedence::Assignment;
 use neli_proto::time::Time;
 
 use crate::report::events;
@@ -28,11 +28,11 @@ impl MainLoop {
             Event::Answered { .. } => drop(role.undecodable.end(now)),
             Event::Delivered { .. } => self.kafka.refused_appends.end(),
             Event::Revoked => role.logger.event(&events::revoked(false)),
-            Event::StandingChanged(Standing::Assigned) => {
+            Event::AssignmentChanged(Assignment::Own) => {
                 let leads = role.node.leads().is_some();
                 role.logger.event(&events::assigned(role.election.partition, leads));
             }
-            Event::StandingChanged(Standing::Unknown) => role.logger.event(&events::revoked(true)),
+            Event::AssignmentChanged(Assignment::Unknown) => role.logger.event(&events::revoked(true)),
             Event::Undecodable { offset, error } => {
                 role.undecodable.begin(now, undecodable(&self.config.election.topic, *offset, error));
             }
@@ -46,7 +46,7 @@ impl MainLoop {
             | Event::Read { .. }
             | Event::ReadOther { .. }
             | Event::ReadProcessHello { .. }
-            | Event::StandingChanged(Standing::Elsewhere)
+            | Event::AssignmentChanged(Assignment::Elsewhere)
             | Event::TopicIdentified { .. }
             | Event::TopicJudged { .. }
             | Event::Undelivered { .. }

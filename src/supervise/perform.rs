@@ -86,24 +86,28 @@ impl MainLoop {
             matches!(note, Note::Released { .. }) && self.broker_has_ended()
         };
         if !is_left_out {
-            let (config, role) = (&self.config, &self.nodes.roles[at]);
-            let moment = Moment {
-                topic: &config.election.topic,
-                command: config.command.first().map(OsString::as_os_str).unwrap_or_default(),
-                stop_signal: config.stop_signal,
-                timings: &config.timings,
-                guard: role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw()),
-                now: clock::now(),
-                wall_ms: clock::wall_ms(),
-                lease_end: role.node.lease_end(),
-                awaits: role.node.awaits(),
-            };
-            role.logger.event(&notes::event(note, moment));
+            self.nodes.roles[at].logger.event(&notes::event(note, self.moment(at)));
         }
         if let Note::Restarting { .. } = note
             && let Some(signal) = self.shell.take_container_signal()
         {
             self.nodes.roles[at].logger.event(&events::container_signal(signal));
+        }
+    }
+
+    /// What is known beside a note of this role.
+    pub(super) fn moment(&self, at: usize) -> Moment<'_> {
+        let (config, role) = (&self.config, &self.nodes.roles[at]);
+        Moment {
+            topic: &config.election.topic,
+            command: config.command.first().map(OsString::as_os_str).unwrap_or_default(),
+            stop_signal: config.stop_signal,
+            timings: &config.timings,
+            guard: role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw()),
+            now: clock::now(),
+            wall_ms: clock::wall_ms(),
+            lease_end: role.node.lease_end(),
+            awaits: role.node.awaits(),
         }
     }
 

@@ -13,6 +13,7 @@ use std::io;
 use neli_proto::candidate;
 use neli_proto::many_roles::{self, ManyRoles};
 use neli_proto::node::{Action, Event, Node, Settings};
+use neli_proto::note::Note;
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
 use neli_proto::time::Time;
@@ -49,7 +50,7 @@ pub struct Nodes<R> {
     touched: BTreeSet<usize>,
     /// When each role is to be called again.
     timeouts: Timeouts,
-    notes: VecDeque<many_roles::Note>,
+    notes: VecDeque<Note>,
 }
 
 /// Why an action was not performed.
@@ -93,7 +94,7 @@ impl<R: HasNode> Nodes<R> {
     }
 
     /// The next message for users about all roles. It is to be polled before the nodes' actions are performed.
-    pub fn poll_note(&mut self) -> Option<many_roles::Note> {
+    pub fn poll_note(&mut self) -> Option<Note> {
         self.notes.pop_front()
     }
 

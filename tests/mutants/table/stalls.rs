@@ -29,7 +29,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "CutByOneAnswer",
         breaks: "R1: one answer that the log ends below the records read counts as a cut, although a broker may give such an answer for \
                  a moment",
-        edits: &[edit("return if ‹asked.since(first) >= SHRUNK_FOR› { Err(HistoryCut) } else { Ok(None) };", "true")],
+        edits: &[edit("return if ‹self.log.is_cut(asked)› { Err(HistoryCut) } else { Ok(None) };", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -78,7 +78,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "UnansweredCheckAwaited",
         breaks: "The supervisor waits for ever for a health command that the guard never answers",
         edits: &[edit(
-            "Check::Awaited { .. } => ‹self.ended(now, CommandEnd::Unanswered, \"\".into())›,",
+            "if let Check::Awaited { .. } = run.check { ‹self.ended(now, CommandEnd::Unanswered, \"\".into())›; return None; }",
             "run.check = Check::Done",
         )],
         noticed_by: &[Scenarios],
@@ -86,7 +86,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RevokedOfUnusedPartitions",
         breaks: "Group: a leader stands down when the group takes its partition away, although the group only balances unused partitions",
-        edits: &[edit("if !was_assigned || ‹common.group.unused_partitions› || common.is_one_of_many {", "false")],
+        edits: &[edit("if !was_assigned || ‹election.group.unused_partitions› || election.is_one_of_many {", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -2,10 +2,10 @@
 
 use neli_kafka::{SessionEvent, clock};
 use neli_proto::candidate;
-use neli_proto::many_roles::Note;
-use neli_proto::node::Event;
+use neli_proto::node;
 
 use super::Driver;
+use crate::event::Event;
 
 impl Driver {
     pub(super) fn handle_session_event(&mut self, event: SessionEvent) {
@@ -21,7 +21,7 @@ impl Driver {
             SessionEvent::Group { refusal: None } => drop(self.group.end(now)),
             SessionEvent::Hello { offset, value } => self.nodes.handle_hello(now, offset, &value),
             SessionEvent::HelloDelivered => self.refused_appends.end(),
-            SessionEvent::Refused { error } => self.nodes.tell_all(&Event::Refused { error: error.into() }),
+            SessionEvent::Refused { error } => self.nodes.tell_all(&node::Event::Refused { error: error.into() }),
             SessionEvent::Election { role, event } => {
                 if matches!(event, candidate::Event::Delivered { .. }) {
                     self.refused_appends.end();
@@ -30,7 +30,7 @@ impl Driver {
                 self.nodes.handle_election_event(now, role as usize, event);
             }
             SessionEvent::Unfit { role, error } => {
-                self.nodes.tell(now, role as usize, Event::Refused { error: error.into() });
+                self.nodes.tell(now, role as usize, node::Event::Refused { error: error.into() });
             }
             SessionEvent::Warning(message) => self.warn(&message),
             SessionEvent::BrokerSession(_)
@@ -51,13 +51,8 @@ impl Driver {
     /// Reports to users the messages about all roles.
     pub(super) fn pass_on_notes(&mut self) {
         while let Some(note) = self.nodes.poll_note() {
-            match note {
-                Note::SharesNoRole { warning } => self.warn(&warning),
-                Note::Wait { why, until } => self.warn(&format!(
-                    "{why}; that candidate may have left: this process claims nothing for {} s, unless it learns \
-                     before that the candidate has left",
-                    until.since(clock::now()).as_secs() + 1
-                )),
+            if let Some(Event::Warning { message }) = Event::of(&note) {
+                self.warn(&message);
             }
         }
     }
