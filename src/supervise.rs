@@ -11,7 +11,7 @@ use std::panic;
 use std::task::{Context, Poll};
 
 use anyhow::{Context as _, Result};
-use neli_kafka::{Nodes, clock};
+use neli_kafka::{Host, Nodes, clock};
 use neli_proto::leadership::ReadAt;
 use neli_proto::node::Event;
 use neli_proto::time::Time;
@@ -47,9 +47,8 @@ mod environment;
 mod facts;
 mod facts_topic;
 mod guard;
+mod host;
 mod job;
-mod journal;
-mod kafka;
 mod kafka_state;
 mod leaving;
 mod listening;
@@ -57,7 +56,6 @@ mod main_loop;
 mod main_process;
 mod many_roles;
 pub(crate) mod orphans;
-mod perform;
 mod reporting;
 mod role;
 mod service_status;
@@ -83,7 +81,7 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus> {
     runtime.block_on(async move {
         let (mut main_loop, signals) = MainLoop::new(prepared, logger, time, has_terminal)?;
         let status = main_loop.run(signals).await;
-        main_loop.logger.event(&events::exiting(status, &main_loop.config, main_loop.leadership().as_deref()));
+        main_loop.logger.event(&events::exiting(status, &main_loop.config, main_loop.last_leadership().as_deref()));
         main_loop.logger.finish();
         main_loop.stderr.finish();
         main_loop.shell.die_of_signal();
@@ -99,9 +97,6 @@ fn log_panics(logger: Logger) {
         logger.finish();
     }));
 }
-
-/// How many events of Kafka, or answers of a guard, are handled before other events are.
-const EVENTS_TOGETHER: usize = 1024;
 
 /// The event that woke the loop.
 enum Input {
@@ -126,7 +121,7 @@ impl MainLoop {
         for message in config.warnings.iter().cloned().chain(warning.map(|error| error.to_string())) {
             logger.warn(message);
         }
-        let kafka_session = kafka::start_session(access, &config, &logger)?;
+        let kafka_session = start::start_session(access, &config, &logger)?;
         let elections = config.elections();
         let mut roles = Vec::new();
         for number in elections.roles.clone() {
@@ -164,12 +159,12 @@ impl MainLoop {
         Ok((main_loop, signals))
     }
 
-    /// Who leads, if there is only one role.
-    fn leadership(&self) -> Option<String> {
+    /// Who led when this process left the election, if there is only one role.
+    fn last_leadership(&self) -> Option<String> {
         let [role] = self.nodes.roles.as_slice() else { return None };
         let at = ReadAt { now: clock::now(), wall_ms: clock::wall_ms() };
         let status = role.node.status(at.now);
-        Some(sentence(status.leadership(at, self.kafka.outage.trouble().is_none())).to_string())
+        Some(sentence(status.last_leadership(at, self.kafka.outage.trouble().is_none())).to_string())
     }
 
     /// Runs until the end.
@@ -235,15 +230,6 @@ impl MainLoop {
     fn publish(&mut self) {
         if let Some(publisher) = &mut self.publisher {
             publisher.publish(clock::now(), &self.nodes.roles, &self.kafka);
-        }
-    }
-
-    /// Handles several events of Kafka together, but without delaying signals and the guard for long.
-    fn handle_session_events(&mut self) {
-        for _ in 0..EVENTS_TOGETHER {
-            let Some(event) = self.nodes.session.poll() else { break };
-            self.perform();
-            self.handle_session_event(event);
         }
     }
 

@@ -18,7 +18,7 @@ const CIRCLES: &[(&str, &str)] = &[
 ];
 
 /// The modules of `neli-proto` with the words that both sides use. The others decide.
-const SHARED: [&str; 9] = ["command", "event", "fact", "guard", "record", "terminal", "time", "topic", "window"];
+const SHARED: [&str; 9] = ["command", "fact", "guard", "kafka", "record", "terminal", "time", "topic", "window"];
 
 /// The modules that may contain unsafe code: raw system calls, and librdkafka's C interface.
 const UNSAFE: [&str; 3] =

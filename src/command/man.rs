@@ -10,7 +10,6 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::cli;
-use crate::cli::options::ELECTION;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::command::stdout;
 use crate::exit::{ExitStatus, TABLE};
@@ -48,7 +47,7 @@ pub fn page() -> std::io::Result<String> {
     Ok(TEMPLATE
         .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
         .replace("@OPTIONS@", options(definition.clone())?.trim_end())
-        .replace("@SUBCOMMANDS@", subcommands(&definition)?.trim_end())
+        .replace("@SUBCOMMANDS@", subcommands(&definition).trim_end())
         .replace("@EXIT_STATUS@", exit_statuses().trim_end()))
 }
 
@@ -92,41 +91,25 @@ pub fn page_of(subcommand: &Command) -> std::io::Result<String> {
 /// The definition that makes roff print an apostrophe unchanged.
 const APOSTROPHE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 
+/// The options: those that most lines use, then the others by theme, and at last those that every program has.
 fn options(command: Command) -> std::io::Result<String> {
     let mut options = Vec::new();
     Man::new(command).render_options_section(&mut options)?;
-    Ok(String::from_utf8_lossy(&options).into_owned())
+    let options = String::from_utf8_lossy(&options).replace(APOSTROPHE, "").replace(".SH OPTIONS\n", "");
+    let (general, themes) = options.split_once(".SH").unwrap_or((&options, ""));
+    let themes = format!(".SH{themes}").replace(".SH ", ".SS ");
+    Ok(format!("{APOSTROPHE}.SH OPTIONS\n{}\n.SS \"GENERAL OPTIONS\"\n{general}", themes.trim_end()))
 }
 
-/// The subcommands with their own options. The options for the election are left out, because they are listed before.
-fn subcommands(definition: &Command) -> std::io::Result<String> {
-    let mut sections = String::new();
+/// The subcommands. Their options and exit statuses are in their own pages.
+fn subcommands(definition: &Command) -> String {
+    let mut roff = Roff::new();
     for subcommand in definition.get_subcommands() {
-        let own = subcommand.get_arguments().filter(|argument| !is_known(argument.get_id().as_str()));
-        let own = Command::new("neli-run").disable_help_flag(true).args(own.cloned().map(|arg| arg.help_heading(None)));
-        let name = subcommand.get_name();
-        let about = match (subcommand.get_long_about(), subcommand.get_about()) {
-            (Some(about), _) => about.to_string().replace('\n', " "),
-            (None, about) => about.map_or_else(String::new, |about| format!("{about}.")),
-        };
-        let looks_at_election = subcommand.get_arguments().any(|argument| argument.get_id() == "group");
-        let election =
-            if looks_at_election { format!(" Takes --{}, too.", ELECTION.join(", --")) } else { String::new() };
-        let exit = subcommand.get_after_help().map_or_else(String::new, |exit| format!(" {exit}").replace('\n', " "));
-        let mut roff = Roff::new();
-        roff.control("SS", [format!("neli-run {name}").as_str()]);
-        roff.text([roman(format!("{about}{exit}{election}"))]);
-        sections += &roff.to_roff();
-        if own.get_arguments().next().is_some() {
-            let options = options(own)?;
-            sections += options.split_once(".SH OPTIONS\n").map_or("", |(_, options)| options);
-        }
+        roff.control("TP", []);
+        roff.text([bold(format!("neli-run {}", subcommand.get_name()))]);
+        roff.text([roman(subcommand.get_about().map_or_else(String::new, |about| format!("{about}.")))]);
     }
-    Ok(sections)
-}
-
-fn is_known(argument: &str) -> bool {
-    ELECTION.contains(&argument) || argument == "help"
+    roff.to_roff().replace(APOSTROPHE, "")
 }
 
 fn exit_statuses() -> String {

@@ -13,6 +13,7 @@ use neli_kafka::{
 use neli_proto::candidate::Event;
 use neli_proto::journal::Origin;
 use neli_proto::leadership::ReadAt;
+use neli_proto::listener::{CutSigns, HistoryCut};
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 use tokio::sync::mpsc::error::TryRecvError;
@@ -60,8 +61,7 @@ pub(super) enum Input {
 /// One reading of some partitions.
 pub(super) struct Reading {
     source: Source,
-    /// The end of each partition's log when the reading began, once it is known, and the offset below which all records were passed on.
-    progress: BTreeMap<i32, (Option<Offset>, Offset)>,
+    progress: BTreeMap<i32, Progress>,
     /// Whether an outage was reported that has not ended.
     is_down: bool,
     /// The number of the topic's partitions. It is reported if more than one role was requested.
@@ -73,6 +73,17 @@ pub(super) struct Reading {
     events: Receiver<KafkaEvent>,
     timer: Timer,
     timer_is_set_to: Option<Time>,
+}
+
+/// The progress of a partition.
+#[derive(Default)]
+struct Progress {
+    /// The end of the log when the reading began, once it is known.
+    end: Option<Offset>,
+    /// The offset below which all records were passed on, once the partition is read.
+    next: Option<Offset>,
+    /// The answers that may show that the history was cut.
+    signs: CutSigns,
 }
 
 /// Runs the future in a runtime of its own.
@@ -145,7 +156,7 @@ impl Reading {
         let timer = timer()?;
         Ok(Self {
             source,
-            progress: partitions.into_iter().map(|partition| (partition, (None, 0))).collect(),
+            progress: partitions.into_iter().map(|partition| (partition, Progress::default())).collect(),
             is_down: false,
             partitions: None,
             reader,
@@ -170,19 +181,19 @@ impl Reading {
 
     /// Whether all partitions were read up to the ends that they had when the reading began.
     pub(super) fn is_at_end(&self) -> bool {
-        self.progress.values().all(|(end, next)| end.is_some_and(|end| *next >= end))
+        self.progress.values().all(|Progress { end, next, .. }| end.is_some_and(|end| next.unwrap_or_default() >= end))
     }
 
     fn read_up_to(&mut self, partition: i32, offset: Offset) {
-        if let Some((_, next)) = self.progress.get_mut(&partition) {
-            *next = offset.max(*next);
+        if let Some(progress) = self.progress.get_mut(&partition) {
+            progress.next = progress.next.max(Some(offset));
         }
     }
 
     /// Starts again: asks for the first and the next offset of each log.
     fn begin_anew(&mut self) -> Result<()> {
         self.number += 1;
-        self.progress.values_mut().for_each(|progress| *progress = (None, 0));
+        self.progress.values_mut().for_each(|progress| *progress = Progress::default());
         self.reader = start(&self.source, self.number, &self.sender)?;
         Ok(())
     }
@@ -246,11 +257,16 @@ impl Reading {
                 Input::Record { partition, record }
             }
             KafkaEvent::Reading { reading, partition, event } if reading == self.number => {
+                let Some(progress) = self.progress.get_mut(&partition) else { return Ok(None) };
                 if let Event::Answered { asked, start, end } = event {
-                    if let Some((known_end, _)) = self.progress.get_mut(&partition) {
-                        known_end.get_or_insert(end);
+                    progress.end.get_or_insert(end);
+                    let cut = progress.next.map(|next| progress.signs.answered(asked, start..end, next));
+                    if cut == Some(Err(HistoryCut)) { Input::Cut } else { Input::Ends { partition, asked, start, end } }
+                } else if let Event::TopicIdentified { asked, .. } = event {
+                    match progress.signs.missing(asked) {
+                        Ok(()) => return Ok(None),
+                        Err(HistoryCut) => Input::Cut,
                     }
-                    Input::Ends { partition, asked, start, end }
                 } else if let Event::ReachedEnd { next } = event {
                     self.read_up_to(partition, next);
                     Input::CaughtUp

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::mem;
 
-use neli_kafka::clock;
+use neli_kafka::{Host, clock};
 use neli_proto::supervisor::Event;
 use nix::unistd::Pid;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::{io, mem, thread};
 
-use neli_kafka::clock;
+use neli_kafka::{EVENTS_TOGETHER, Host, clock};
 use neli_proto::guard::{AwaitedGuard, GuardStarts, Wait};
 use neli_proto::node;
 use neli_proto::supervisor::Event;
@@ -17,7 +17,7 @@ use crate::report::events;
 use crate::supervise::job::{GuardedJob, PreparedJob};
 use crate::supervise::main_loop::MainLoop;
 use crate::supervise::main_process::MainProcess;
-use crate::supervise::{EVENTS_TOGETHER, start};
+use crate::supervise::start;
 use crate::text::reason;
 
 /// The order of the guards' starts on this machine.

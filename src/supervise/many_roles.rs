@@ -8,7 +8,6 @@ use neli_proto::role_set::RoleSet;
 use neli_proto::topic::{self, Risk};
 
 use crate::config::Config;
-use crate::report::notes;
 use crate::supervise::main_loop::MainLoop;
 
 /// The object for a process with many elections; `None` with a single one.
@@ -41,13 +40,6 @@ pub(super) fn of(config: &Config, member: &MemberId) -> Option<ManyRoles> {
 }
 
 impl MainLoop {
-    /// Logs the messages about all roles that users should know.
-    pub(super) fn log_notes(&mut self) {
-        while let Some(note) = self.nodes.poll_note() {
-            self.logger.event(&notes::event(&note, self.moment(0)));
-        }
-    }
-
     /// Logs the risks of a topic, only in the first reading.
     pub(super) fn warn_of_risks(&self, at: usize, risks: &[Risk]) {
         if at == 0 && self.nodes.roles[at].readings == 1 {

@@ -69,14 +69,6 @@ impl Role {
         })
     }
 
-    /// When the node or the clock is due.
-    pub(super) fn poll_timeout(&self) -> Option<Time> {
-        let orphans = self.job.as_ref().and_then(|job| job.orphans.as_ref()).map(Orphans::again_at);
-        let (undecodable, orders) = (self.undecodable.poll_timeout(), self.orders_due_at());
-        let facts = self.facts.as_ref().and_then(FactsTopic::reads_again_at);
-        [self.node.poll_timeout(), undecodable, orphans, orders, facts, self.look_at()].into_iter().flatten().min()
-    }
-
     /// When to send the guard queued orders again, because the kernel lacked memory for one.
     pub(super) fn orders_due_at(&self) -> Option<Time> {
         self.job.as_ref().and_then(|job| job.guard.poll_timeout())
@@ -122,6 +114,13 @@ impl HasNode for Role {
 
     fn election_mut(&mut self) -> &mut ElectionId {
         &mut self.election
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        let orphans = self.job.as_ref().and_then(|job| job.orphans.as_ref()).map(Orphans::again_at);
+        let (undecodable, orders) = (self.undecodable.poll_timeout(), self.orders_due_at());
+        let facts = self.facts.as_ref().and_then(FactsTopic::reads_again_at);
+        [self.node.poll_timeout(), undecodable, orphans, orders, facts, self.look_at()].into_iter().flatten().min()
     }
 }
 

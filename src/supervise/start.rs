@@ -3,10 +3,11 @@
 
 use std::os::fd::RawFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use neli_kafka::embedded::{BrokerFinder, FoundBroker};
-use neli_kafka::{Access, Brokers, Client, ElectionId};
+use neli_kafka::{Access, Brokers, Client, ElectionId, Session, SessionSettings};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::MemberId;
 use neli_proto::time::millis;
@@ -27,6 +28,8 @@ use crate::process::signals::{self, Signals};
 use crate::process::spin_watch;
 use crate::process::terminal::may_be_handed_on;
 use crate::release;
+use crate::report::events;
+use crate::report::log::Logger;
 use crate::supervise::environment;
 use crate::supervise::job::{PROGRAM, PreparedJob};
 use neli_kafka::random;
@@ -203,4 +206,19 @@ pub(super) fn release_config(
     };
     // A struct of strings and numbers always serializes.
     serde_json::to_value(&settings).unwrap_or_default()
+}
+
+/// Connects this process's producer.
+pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) -> Result<Session> {
+    let logger = logger.clone();
+    let log_callback = Arc::new(move |message: &str| {
+        logger.event(&events::librdkafka("client", message));
+    });
+    let access = Access { log_callback: Some(log_callback), ..access };
+    let settings = SessionSettings {
+        elections: config.elections(),
+        create_topic: config.create_topic,
+        timeout: config.timings.lease(),
+    };
+    Ok(Session::start(access, settings)?)
 }

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use neli_kafka::clock;
+use neli_kafka::{Host, clock};
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 use nix::libc::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU};

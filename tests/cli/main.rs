@@ -216,7 +216,7 @@ fn help_and_version_are_printed_to_be_read() {
         (&["--version"], "neli-run "),
         (&["status", "--help"], "Show who leads an election"),
         (&["watch", "--help"], "Show an election live"),
-        (&["man"], ".TH NELI-RUN 1"),
+        (&["man"], "'\\\" t\n.TH NELI-RUN 1"),
         (&["man", "watch"], ".TH NELI-RUN-WATCH 1"),
         (&["completions", "fish"], "# Print an optspec"),
     ] {

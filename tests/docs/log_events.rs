@@ -28,19 +28,20 @@ pub(super) fn compare() {
 /// The events in the documentation.
 fn documented() -> Events {
     let page = fs::read_to_string(root("docs/json.md")).unwrap();
-    let (_, table) = page.split_once("| event, and its fields | type | meaning |").unwrap();
+    let (_, table) = page.split_once("| event | what has happened | fields |").unwrap();
     let mut events = Events::new();
-    let mut current = String::new();
-    for row in table.lines().filter(|line| line.starts_with("| ")) {
-        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let name = row.split('`').nth(1).unwrap().to_owned();
-        if cells[1].starts_with('…') {
-            events.get_mut(&current).unwrap().push((name, cells[2].ends_with("or not there")));
-        } else {
-            assert!(cells[2] == "event" && !cells[3].is_empty(), "{row}");
-            current.clone_from(&name);
-            events.insert(name, Vec::new());
-        }
+    for row in table.lines().filter(|line| line.starts_with("| `")) {
+        let [_, name, meaning, fields, _] = row.split('|').map(str::trim).collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
+        assert!(!meaning.is_empty(), "{row}");
+        // A field begins with its name; a question mark follows the name of one that may be left out.
+        let fields = fields.split("; ").map(|field| {
+            let mut parts = field.split('`').skip(1);
+            let name = parts.next().unwrap_or_else(|| panic!("{row}: {field:?} begins with no name"));
+            (name.to_owned(), parts.next().is_some_and(|rest| rest.starts_with('?')))
+        });
+        events.insert(name.trim_matches('`').to_owned(), fields.collect());
     }
     events
 }

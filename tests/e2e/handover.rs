@@ -118,12 +118,13 @@ fn the_journal_shows_the_handover() {
 #[test]
 fn nobody_waits_with_wait_0() {
     let election = election(Elector::Log);
-    let mut first = election.candidate().option("--wait", "0").start();
+    let mut first = election.candidate().option("--wait", "0").option("--name", "first").start();
     let term = first.await_lead();
     election.await_witness(term);
     let mut second = election.candidate().option("--wait", "0").start();
     assert_eq!(second.status(), 75);
     assert!(second.events("claiming").is_empty());
+    assert_eq!(second.await_event("exiting").text("why"), "not elected within --wait 0ms; first leads");
     election.close([first, second]);
 }
 

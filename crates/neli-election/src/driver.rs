@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use neli_kafka::{Nodes, Session, SessionEvent, SessionSettings, clock, reason};
+use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, Session, SessionEvent, SessionSettings, clock, reason};
 use neli_proto::many_roles::{self, ManyRoles};
 use neli_proto::node;
 use neli_proto::record::{Offset, Why};
@@ -30,13 +30,10 @@ use crate::waiter::Waiter;
 use crate::warnings::{self, OnWarning, Warnings};
 use role::Role;
 
-mod kafka;
 mod last_call;
 mod perform;
 mod role;
 
-/// How many events of the session are handled at a time. After them come commands and timeouts.
-const EVENTS_TOGETHER: usize = 1024;
 /// How long the thread waits at its end for its member to leave the group. A leave takes half of that at most.
 const LEAVING_TAKES: Duration = Duration::from_secs(1);
 
@@ -172,6 +169,10 @@ impl Driver {
         }
     }
 
+    fn warn_of_append(&mut self, error: &str) {
+        self.warn(&format!("Kafka does not append this candidate's records: {error}"));
+    }
+
     /// Performs what is due for an election. The tasks' deadline comes first.
     fn let_time_pass(&mut self, at: usize, now: Time) {
         self.let_lease_end(at, now);
@@ -209,15 +210,6 @@ impl Driver {
             }
             Command::LeaveWithAll => self.stand_down(at, Why::Departed, true),
             Command::Resign { term } => self.give_up(at, term),
-        }
-    }
-
-    /// Events that arrived together are handled together, but commands and the guard don't wait for long.
-    fn handle_session_events(&mut self) {
-        for _ in 0..EVENTS_TOGETHER {
-            let Some(event) = self.nodes.session.poll() else { break };
-            self.perform();
-            self.handle_session_event(event);
         }
     }
 

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use neli_proto::event::Event;
 use neli_proto::fact::Facts;
+use neli_proto::kafka::Event;
 use neli_proto::time::Time;
 use neli_proto::topic::{Risk, TopicFacts, TopicIdentity};
 
@@ -69,7 +69,8 @@ pub enum KafkaEvent {
         record: ReadRecord,
     },
     /// An event of the reading of a partition that concerns all its elections: [`Event::Answered`], first and every 20 s;
-    /// [`Event::HistoryCut`], [`Event::ReachedEnd`] or [`Event::Undecodable`].
+    /// [`Event::TopicIdentified`], if the topic is unknown; [`Event::HistoryCut`], if the next offset is out of range; [`Event::ReachedEnd`] or
+    /// [`Event::Undecodable`].
     Reading {
         /// The reading's number.
         reading: u32,

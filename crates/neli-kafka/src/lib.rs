@@ -52,7 +52,7 @@ pub use examination::{
 pub use facts::{FactsReading, FactsSettings, WantedFacts};
 pub use group::{GroupEvent, GroupReport, Member};
 pub use librdkafka::{GroupDescription, NewTopic, Rights, topic_identity};
-pub use nodes::{HasNode, Nodes, Unperformed, new_node};
+pub use nodes::{EVENTS_TOGETHER, HasNode, Host, Nodes, new_node};
 pub use producer::Producer;
 pub use reader::Reader;
 pub use same_machine::runs_on_this_machine;

@@ -1,8 +1,8 @@
 //! The nodes of a process's elections and their session with Kafka: the session's events go to the nodes, and the nodes' actions that concern
 //! Kafka are performed in the session. With many roles, [`ManyRoles`] gets the same events, and its events go to the nodes.
 //!
-//! The main loop of `neli-run` and the library's thread both use it. Each does by itself what only it does with an event: log it, give it to
-//! a guard, show it to users. Nothing here decides.
+//! The main loop of `neli-run` and the library's thread are both a [`Host`] of them. Each does by itself what only it does with an event: log it,
+//! give it to a guard, show it to users. Nothing here decides.
 //!
 //! The order of effects: a node gets the records of others before any other event, and an action is performed before the node is asked for the
 //! next one.
@@ -11,6 +11,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io;
 
 use neli_proto::candidate;
+use neli_proto::kafka::Request;
 use neli_proto::many_roles::{self, ManyRoles};
 use neli_proto::node::{Action, Event, Node, Settings};
 use neli_proto::note::Note;
@@ -21,6 +22,7 @@ use neli_proto::topic::TopicIdentity;
 
 use crate::clock;
 use crate::election::ElectionId;
+use crate::event::SessionEvent;
 use crate::random;
 use crate::session::Session;
 use crate::text::ClientError;
@@ -36,6 +38,112 @@ pub trait HasNode {
     fn election(&self) -> &ElectionId;
     /// The same.
     fn election_mut(&mut self) -> &mut ElectionId;
+    /// When the loop is to call the node, or do something else for this election.
+    fn poll_timeout(&self) -> Option<Time>;
+}
+
+/// How many events of the session, or answers of a guard, are handled before the loop turns to its other inputs.
+pub const EVENTS_TOGETHER: usize = 1024;
+
+/// A loop that hosts a process's nodes. The methods without a body are those in which the main loop of `neli-run` and the library's thread differ:
+/// what each logs, gives to a guard, and shows to users.
+pub trait Host {
+    /// The loop's state in one election.
+    type Role: HasNode;
+
+    /// The nodes.
+    fn nodes(&mut self) -> &mut Nodes<Self::Role>;
+    /// Performs an action that does not concern Kafka.
+    fn perform_one(&mut self, at: usize, action: Action);
+    /// The actions of a role's node are about to be performed.
+    fn begin_actions(&mut self, _at: usize) {}
+    /// A role's node has no more actions.
+    fn end_actions(&mut self, at: usize);
+    /// Whether Kafka's events still matter, and requests are done. The embedded broker may have ended.
+    fn hears_kafka(&self) -> bool {
+        true
+    }
+    /// A request of a role's node is about to be done.
+    fn begin_request(&mut self, _at: usize, _request: &Request) {}
+    /// A request of a role's node was done, or not.
+    fn end_request(&mut self, _now: Time, _at: usize, _request: &Request, _is_done: bool) {}
+    /// Shows a message about all roles to users.
+    fn show(&mut self, note: Note);
+    /// Takes from an event of an election what the loop itself needs, before the node gets it.
+    fn look(&mut self, now: Time, at: usize, event: &mut candidate::Event);
+    /// Handles an event of the session that no node gets.
+    fn handle_process_event(&mut self, now: Time, event: SessionEvent);
+
+    /// Performs the actions of the nodes that had an event, until there are no more.
+    fn perform(&mut self) {
+        loop {
+            while let Some(note) = self.nodes().notes.pop_front() {
+                self.show(note);
+            }
+            let Some(at) = self.nodes().touched.pop_first() else { return };
+            self.begin_actions(at);
+            while let Some(action) = self.nodes().roles[at].node_mut().poll_action() {
+                if let Action::Kafka(request) = action {
+                    self.request(at, &request);
+                } else {
+                    self.perform_one(at, action);
+                }
+            }
+            self.nodes().note_lead(at);
+            self.end_actions(at);
+            let nodes = self.nodes();
+            let timeout = nodes.roles[at].poll_timeout();
+            nodes.timeouts.set(at, timeout);
+        }
+    }
+
+    /// Does in Kafka what a role's node has requested.
+    fn request(&mut self, at: usize, request: &Request) {
+        self.begin_request(at, request);
+        if !self.hears_kafka() {
+            return;
+        }
+        let now = clock::now();
+        let done = self.nodes().request(now, at, request);
+        let is_done = done.is_ok();
+        match done {
+            Ok(()) => {}
+            Err(Undone::Append(error)) => {
+                self.handle_process_event(now, SessionEvent::AppendRefused { error: error.to_string() });
+            }
+            Err(Undone::Client(error)) => self.nodes().tell_all(&Event::Refused { error: error.to_string().into() }),
+        }
+        self.end_request(now, at, request, is_done);
+    }
+
+    /// Handles several events of Kafka together, but without delaying the loop's other inputs for long.
+    fn handle_session_events(&mut self) {
+        for _ in 0..EVENTS_TOGETHER {
+            let Some(event) = self.nodes().session.poll() else { break };
+            self.perform();
+            self.handle_session_event(event);
+        }
+    }
+
+    /// Passes an event of the session to the nodes that it concerns.
+    fn handle_session_event(&mut self, event: SessionEvent) {
+        if !self.hears_kafka() {
+            return;
+        }
+        let now = clock::now();
+        if let SessionEvent::Election { role, mut event } = event {
+            self.look(now, role as usize, &mut event);
+            self.nodes().handle_election_event(now, role as usize, event);
+        } else if let SessionEvent::Hello { offset, value } = event {
+            self.nodes().handle_hello(now, offset, &value);
+        } else if let SessionEvent::Refused { error } = event {
+            self.nodes().tell_all(&Event::Refused { error: error.into() });
+        } else if let SessionEvent::Unfit { role, error } = event {
+            self.nodes().tell(now, role as usize, Event::Refused { error: error.into() });
+        } else {
+            self.handle_process_event(now, event);
+        }
+    }
 }
 
 /// The nodes of a process, their session with Kafka, and the object that spreads the roles.
@@ -53,9 +161,9 @@ pub struct Nodes<R> {
     notes: VecDeque<Note>,
 }
 
-/// Why an action was not performed.
+/// Why a request was not done.
 #[derive(Debug)]
-pub enum Unperformed {
+pub enum Undone {
     /// The record could not be handed over: the queue is full, or the record too large. The node knows that it is not delivered.
     Append(ClientError),
     /// A client of Kafka could not be made, without which the process can't stand.
@@ -91,11 +199,6 @@ impl<R: HasNode> Nodes<R> {
         }
         let touched = (0..roles.len()).collect();
         Self { roles, session, many, touched, timeouts: Timeouts::default(), notes: VecDeque::new() }
-    }
-
-    /// The next message for users about all roles. It is to be polled before the nodes' actions are performed.
-    pub fn poll_note(&mut self) -> Option<Note> {
-        self.notes.pop_front()
     }
 
     /// Whether no other candidate would wait for this process in the group.
@@ -141,7 +244,7 @@ impl<R: HasNode> Nodes<R> {
     }
 
     /// A hello was read in partition 0.
-    pub fn handle_hello(&mut self, now: Time, offset: i64, value: &[u8]) {
+    fn handle_hello(&mut self, now: Time, offset: i64, value: &[u8]) {
         if let Some(hello) = self.many.as_mut().and_then(|many| many.received(now, offset, value)) {
             for at in 0..self.roles.len() {
                 self.call(now, at, |node| node.handle(now, hello.event(at)));
@@ -151,7 +254,7 @@ impl<R: HasNode> Nodes<R> {
     }
 
     /// Handles an event of a role's election.
-    pub fn handle_election_event(&mut self, now: Time, at: usize, event: candidate::Event) {
+    pub(crate) fn handle_election_event(&mut self, now: Time, at: usize, event: candidate::Event) {
         if let candidate::Event::Answered { end, .. } = event {
             // By now it is known how many partitions the topic has.
             let role = &mut self.roles[at];
@@ -205,68 +308,44 @@ impl<R: HasNode> Nodes<R> {
 
     // ---- actions ------------------------------------------------------------------------------------------------------
 
-    /// Takes the next touched role. Its node is to be asked for actions.
-    pub fn next_touched(&mut self) -> Option<usize> {
-        self.touched.pop_first()
-    }
-
     /// Marks a role, so that its node is asked for actions.
     pub fn touch(&mut self, at: usize) {
         self.touched.insert(at);
     }
 
-    /// The next action of a role's node, to be performed before the node is asked again.
-    pub fn poll_action(&mut self, at: usize) -> Option<Action> {
-        self.roles[at].node_mut().poll_action()
-    }
-
-    /// Performs an action that concerns Kafka. The loop performs all others.
+    /// Does in Kafka what a role's node has requested.
     ///
     /// # Errors
     ///
-    /// The action was not performed.
-    pub fn perform(&mut self, now: Time, at: usize, action: &Action) -> Result<(), Unperformed> {
+    /// It was not done.
+    pub fn request(&mut self, now: Time, at: usize, request: &Request) -> Result<(), Undone> {
         let role = self.roles[at].election().role;
-        match action {
-            Action::Identify => self.session.identify(),
-            Action::JoinGroup => {
+        match request {
+            Request::Identify => self.session.identify(),
+            Request::JoinGroup => {
                 if self.many.as_ref().is_none_or(ManyRoles::uses_group) {
                     self.session.join_group(role);
                 }
             }
-            Action::LeaveGroup { alone } => self.session.leave_group(role, *alone),
-            Action::LookForEnd => self.session.look_for_end(role),
-            Action::ReadAnew => self.session.read_anew(role),
-            Action::ReadFrom(offset) => self.session.read_from(role, *offset),
-            Action::RenewProducer => self.session.renew_producer(role).map_err(Unperformed::Client)?,
-            Action::Send { record } => {
+            Request::LeaveGroup => self.session.leave_group(role, self.roles[at].node().is_alone(now)),
+            Request::LookForEnd => self.session.look_for_end(role),
+            Request::ReadAnew => self.session.read_anew(role),
+            Request::ReadFrom(offset) => self.session.read_from(role, *offset),
+            Request::RenewProducer => self.session.renew_producer(role).map_err(Undone::Client)?,
+            Request::Send { record } => {
                 if let Err(error) = self.session.send(role, record) {
                     // A record that can't be handed over will not be delivered.
                     let seq = record.seq.unwrap_or_default();
                     self.election_event(now, at, candidate::Event::Undelivered { seq });
-                    return Err(Unperformed::Append(error));
+                    return Err(Undone::Append(error));
                 }
             }
-            Action::AppendFact { .. }
-            | Action::DieOf { .. }
-            | Action::Exit(_)
-            | Action::KillGuard
-            | Action::KillHook { .. }
-            | Action::KillOrphans
-            | Action::LookAtForeground
-            | Action::Note(_)
-            | Action::Order(_)
-            | Action::ReadFacts { .. }
-            | Action::RenewGuard
-            | Action::RunHook(_)
-            | Action::StartGuard
-            | Action::Suspend => {}
         }
         Ok(())
     }
 
     /// Tells the session whether a role leads, once its node has no more actions.
-    pub fn note_lead(&mut self, at: usize) {
+    fn note_lead(&mut self, at: usize) {
         let role = &self.roles[at];
         self.session.set_leads(role.election().role, role.node().leads().is_some());
     }
@@ -281,11 +360,6 @@ impl<R: HasNode> Nodes<R> {
     #[must_use]
     pub fn may_claim(&self) -> bool {
         self.many.as_ref().is_none_or(ManyRoles::stands)
-    }
-
-    /// Sets when a role is to be called again, once its node has no more actions.
-    pub fn set_timeout(&mut self, at: usize, timeout: Option<Time>) {
-        self.timeouts.set(at, timeout);
     }
 
     /// The time of the next call, for a role or for the object that spreads the roles.

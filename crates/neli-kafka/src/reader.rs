@@ -12,8 +12,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use neli_proto::event::Event;
+use neli_proto::kafka::Event;
 use neli_proto::time::Time;
+use neli_proto::topic::TopicIdentity;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::mpsc::Sender;
@@ -45,12 +46,8 @@ const ASK_INTERVAL: Duration = Duration::from_secs(20);
 const FIRST_ANSWER: Duration = Duration::from_secs(1);
 /// The least time limit of any other question. librdkafka's `socket.timeout.ms` has the same value.
 const ANSWER: Duration = Duration::from_secs(2);
-/// The time between two questions while there is no valid answer.
+/// The time between two questions while there is no answer, or the answer contradicts what was read.
 const RETRY: Duration = Duration::from_millis(200);
-/// A log counts as cut if its end is reported below a record that was read, and is reported so again after this time.
-const SHRUNK_FOR: Duration = Duration::from_secs(1);
-/// A topic counts as gone if it is still unknown after this time. Before, a broker that has just started may not know it yet.
-const GONE_AFTER: Duration = Duration::from_secs(5);
 
 /// One reading of the journals in a topic's partitions. Dropping it never blocks. Events that it sent before carry its number.
 pub struct Reader {
@@ -111,10 +108,6 @@ struct Asker {
     /// The partitions to read, with their offsets. They are kept here until the number of the topic's partitions is known, because it
     /// determines which election a record belongs to.
     to_be_begun: Vec<(i32, i64)>,
-    /// When the end of a partition was first reported below a record that was read.
-    shrunk_since: BTreeMap<i32, Time>,
-    /// When the topic became unknown again.
-    unknown_since: Option<Time>,
 }
 
 impl Asker {
@@ -149,8 +142,6 @@ impl Asker {
             unanswered_partitions: UnansweredPartitions::default(),
             found: false,
             to_be_begun: Vec::new(),
-            shrunk_since: BTreeMap::new(),
-            unknown_since: None,
         }
     }
 
@@ -285,7 +276,6 @@ impl Asker {
             self.reading.refuse(refusal);
             return ASK_INTERVAL;
         }
-        self.unknown_since = None;
         self.reading.up();
         self.reading.send_own(partition, Event::Answered { asked, start, end });
         self.found = true;
@@ -293,21 +283,9 @@ impl Asker {
         self.leaders = None;
         self.answer_limit.answered(asked);
         self.reading.context.rebootstrap().answered();
-        if next.is_some_and(|next| next < start) {
-            // If an offset is out of range, librdkafka does not report which partition it is; the bounds show it.
-            self.reading.send_own(partition, Event::HistoryCut);
-            return ASK_INTERVAL;
-        }
-        // Some brokers report an earlier end for a moment after another broker took over the partition.
-        let is_cut = next.is_some_and(|next| end < next);
-        if !is_cut {
-            self.shrunk_since.remove(&partition);
-            return ASK_INTERVAL;
-        }
-        if asked.since(*self.shrunk_since.entry(partition).or_insert(asked)) >= SHRUNK_FOR {
-            self.reading.send_own(partition, Event::HistoryCut);
-        }
-        SHRUNK_FOR
+        // The history may have been cut, or another broker has taken over the partition and does not know the whole log yet.
+        let contradicts = next.is_some_and(|next| next < start || end < next);
+        if contradicts { RETRY } else { ASK_INTERVAL }
     }
 
     /// Handles a missing answer for these partitions; `are_all` if no other partition had an answer either. Returns the time until the next
@@ -325,12 +303,9 @@ impl Asker {
                 self.reading.refuse(topic::may_not_describe(&self.reading.source.elections.topic));
             }
             ErrorClass::UnknownTopic if self.found => {
-                let since = *self.unknown_since.get_or_insert(asked);
-                if asked.since(since) >= GONE_AFTER {
-                    self.unknown_since = None;
-                    for partition in partitions {
-                        self.reading.send_own(*partition, Event::HistoryCut);
-                    }
+                for partition in partitions {
+                    let event = Event::TopicIdentified { asked, identity: TopicIdentity::Missing };
+                    self.reading.send_own(*partition, event);
                 }
             }
             ErrorClass::UnknownTopic => {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
-use neli_proto::event::Event;
+use neli_proto::kafka::Event;
 use neli_proto::time::Time;
 use tokio::sync::mpsc::Sender;
 

@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use neli_proto::event::Event;
+use neli_proto::kafka::Event;
 use neli_proto::last_hello::LastHello;
 use neli_proto::record::Record;
 use neli_proto::time::Time;

@@ -12,14 +12,14 @@ use core::time::Duration;
 use crate::listener::LogBounds;
 use crate::note::Note;
 use crate::random::Random;
-use crate::record::{Body, MemberId, Offset, Record, Why};
+use crate::record::{Body, MemberId, Offset, Why};
 use crate::time::Time;
 use election::Election;
 use lease::Leading;
 use overlapping::Overlapped;
 use state::State;
 
-pub use crate::event::Event;
+pub use crate::kafka::{Event, Request};
 pub use crate::note::{StandbyReason, Waiting};
 pub use crate::supervisor::{Departure, JobEnd, JobReport, Loss};
 pub use crate::timings::{Durations, Elector, Patience, Timings};
@@ -176,33 +176,16 @@ impl Candidate {
 pub enum Action {
     /// Exit: no term is held, and no claim is in flight.
     Depart(Departure),
-    /// Ask for the topic's id until there is an answer ([`Event::TopicIdentified`]).
-    Identify,
-    /// Join the group, if the elector is `group`.
-    JoinGroup,
-    /// Leave the group.
-    LeaveGroup,
-    /// Ask soon for the log's end ([`Event::Answered`]).
-    LookForEnd,
+    /// Do this in Kafka.
+    Kafka(Request),
     /// Terms start from 0 again: the guard must forget the terms that it held (R5).
     ForgetTerms,
     /// Tell users; of some notes also the guard and the hooks.
     Note(Note),
-    /// R1: start a new reader, ask it for the end offset, and drop the previous reader.
-    ReadAnew,
-    /// Read from this offset, which is in the log.
-    ReadFrom(Offset),
     /// Exit for good: another candidate of this election uses `--overlap` and this one does not, or the other way round.
     Refuse {
         /// The reason, in one line.
         why: Box<str>,
-    },
-    /// Create a new producer, and drop the previous one.
-    RenewProducer,
-    /// Hand this record to the producer. Its send time is the time of the input that caused it (R3).
-    Send {
-        /// The record. Its key is the election's, or for a hello the hello's key.
-        record: Record,
     },
     /// Stop the process once it has left the group: no term is held, no claim is in flight, and none will be before the process continues.
     Suspend,

@@ -3,6 +3,7 @@
 //! The law (`journal.rs`) decides the meaning of the records. This module knows when they were received, and from when on the lead may be
 //! claimed. It never claims.
 
+use core::ops::Range;
 use core::time::Duration;
 
 use crate::journal::{Journal, Origin, Verdict, View};
@@ -31,6 +32,8 @@ pub struct Listener {
     first_end: Option<Offset>,
     /// Records below this offset were received before, or count as received when listening began.
     frontier: Offset,
+    /// The answers that may show that the history was cut.
+    signs: CutSigns,
     /// Since when the view has been vacant, with all records read.
     vacant_since: Option<Time>,
     /// R0: whether all records that were cut from the log's head are older than every lease in it.
@@ -48,41 +51,32 @@ struct Log {
     start: Offset,
     /// Its known end, and when that was known. A smaller answer to a later question shows that the history was cut.
     known_end: (Time, Offset),
-    /// When the question was asked whose answer was below the known end, if no other answer has come since.
-    shrunk: Option<Time>,
     /// The earliest time at which the present question can have been asked. An answer to an older question does not count.
     asking_since: Time,
 }
 
 impl Log {
     const fn unknown(now: Time) -> Self {
-        Self { start: 0, known_end: (now, 0), shrunk: None, asking_since: now }
+        Self { start: 0, known_end: (now, 0), asking_since: now }
     }
 
-    /// Notes that the log ends at `end`, as of a time not before `asked`. Returns whether that is below an end that was known when the
-    /// question was asked; such an end counts as known only if `listening_begins`. Two answers to questions that were asked at the same time
+    /// Notes that the log ends at `end`, as of a time not before `asked`. Returns the end that was known when the question was asked, if that
+    /// is above this one; then this one counts as known only if `listening_begins`. Two answers to questions that were asked at the same time
     /// have no order.
-    fn learn_end(&mut self, now: Time, asked: Time, end: Offset, listening_begins: bool) -> bool {
+    fn learn_end(&mut self, now: Time, asked: Time, end: Offset, listening_begins: bool) -> Option<Offset> {
         let (known_at, known) = self.known_end;
-        let shrunk = asked >= known_at && end < known;
-        let is_news = if shrunk { listening_begins } else { asked >= known_at || end > known };
+        let denied = (asked >= known_at && end < known).then_some(known);
+        let is_news = if denied.is_some() { listening_begins } else { asked >= known_at || end > known };
         if is_news {
             self.known_end = (now, end);
         }
-        shrunk
-    }
-
-    /// Whether a broker reports a lower end for so long that the history counts as cut. One that has just taken over the partition may report a
-    /// lower end for a moment, so it is asked again.
-    fn is_cut(&mut self, asked: Time) -> bool {
-        asked.since(*self.shrunk.get_or_insert(asked)) >= SHRUNK_FOR
+        denied
     }
 
     /// Notes that a record was handed over.
     fn has_record(&mut self, now: Time, offset: Offset) {
         if offset >= self.known_end.1 {
             self.known_end = (now, offset + 1);
-            self.shrunk = None;
         }
     }
 }
@@ -178,6 +172,7 @@ impl Listener {
             heard: Heard::nothing_since(Time::ZERO),
             first_end: None,
             frontier: 0,
+            signs: CutSigns::default(),
             vacant_since: None,
             cut_is_harmless: false,
             history_cut: false,
@@ -188,7 +183,7 @@ impl Listener {
     /// Begins R1 again: asks for the end offset, and nothing counts until the answer.
     pub fn ask_anew(&mut self, now: Time) {
         self.stage = Stage::Asking;
-        self.log.shrunk = None;
+        self.signs = CutSigns::default();
         self.log.asking_since = now;
         self.note_progress(now);
     }
@@ -387,6 +382,8 @@ impl Listener {
 
 /// The history counts as cut if a broker reports a log's end below a record that was read, and reports it so again after this time.
 const SHRUNK_FOR: Duration = Duration::from_secs(1);
+/// A topic that has been missing in all answers for this long is gone. Before that, a broker that has just started may not know it yet.
+const GONE_AFTER: Duration = Duration::from_secs(5);
 
 /// The bounds of the log: it contains `start..end`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -403,21 +400,69 @@ pub struct LogBounds {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct HistoryCut;
 
+/// The answers that may show that a log's history was cut, or its topic made anew.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct CutSigns {
+    /// When the question was asked whose answer was below a known end, and that end. No answer has shown since that the log reaches it.
+    shrunk: Option<(Time, Offset)>,
+    /// Since when answers have said that the topic does not exist.
+    missing: Option<Time>,
+}
+
+impl CutSigns {
+    /// Handles an answer that the log contains `log`, of which everything below `position` was read.
+    ///
+    /// # Errors
+    ///
+    /// The history was cut.
+    pub fn answered(&mut self, asked: Time, log: Range<Offset>, position: Offset) -> Result<(), HistoryCut> {
+        self.missing = None;
+        if log.start > position {
+            return Err(HistoryCut);
+        }
+        self.ends(asked, log.end, (log.end < position).then_some(position))
+    }
+
+    /// Handles an answer that the log ends at `end`; `denied` is a known end that is above that. A broker that has just taken over the partition may deny
+    /// one for a moment. Records that are read meanwhile show nothing: in a topic that was made anew, those of the leader itself may follow.
+    fn ends(&mut self, asked: Time, end: Offset, denied: Option<Offset>) -> Result<(), HistoryCut> {
+        self.shrunk.take_if(|(_, denied)| end >= *denied);
+        let Some(denied) = denied else { return Ok(()) };
+        let (since, _) = *self.shrunk.get_or_insert((asked, denied));
+        lasted(since, asked, SHRUNK_FOR)
+    }
+
+    /// Handles an answer that there is no such topic.
+    ///
+    /// # Errors
+    ///
+    /// The topic is gone, and the history with it.
+    pub fn missing(&mut self, asked: Time) -> Result<(), HistoryCut> {
+        lasted(*self.missing.get_or_insert(asked), asked, GONE_AFTER)
+    }
+}
+
+/// The history counts as cut if the last of several answers in a row was asked for this long after the first.
+fn lasted(since: Time, asked: Time, long: Duration) -> Result<(), HistoryCut> {
+    if asked.since(since) >= long { Err(HistoryCut) } else { Ok(()) }
+}
+
 impl Listener {
     /// Handles a broker's answer about the log's bounds. Returns the offset to read from, if a reading is wanted.
     ///
     /// # Errors
     ///
-    /// The log ends before an end that was reported earlier: its history was cut.
+    /// The log begins behind the records that were read, or ends before an end that was reported earlier: its history was cut.
     pub fn answered(&mut self, now: Time, bounds: LogBounds) -> Result<Option<Offset>, HistoryCut> {
         let LogBounds { asked, start, end } = bounds;
         if matches!(self.stage, Stage::Asking | Stage::AskingFurtherBack) && asked < self.log.asking_since {
             return Ok(None);
         }
-        let shrunk = self.log.learn_end(now, asked, end, self.stage == Stage::Asking);
+        let denied = self.log.learn_end(now, asked, end, self.stage == Stage::Asking);
+        self.topic_found();
         match self.stage {
             Stage::Asking => {
-                self.history_cut |= shrunk;
+                self.history_cut |= denied.is_some();
                 self.heard = Heard::nothing_since(now);
                 // In a history that was cut, or a topic that was created again, offsets may begin again below the first end.
                 self.first_end = Some(self.first_end.map_or(end, |first| first.min(end)));
@@ -425,7 +470,7 @@ impl Listener {
                 self.reading.span = self.reading.first_span;
             }
             Stage::AskingFurtherBack => {
-                if shrunk {
+                if denied.is_some() {
                     return Err(HistoryCut);
                 }
                 // If this reading shows that a record was effective, that record was received no later than the last record.
@@ -433,11 +478,12 @@ impl Listener {
                 self.reading.span = self.reading.span.saturating_mul(2);
             }
             Stage::CaughtUp | Stage::Reading(_) => {
-                if shrunk {
-                    return if self.log.is_cut(asked) { Err(HistoryCut) } else { Ok(None) };
+                if start > self.reading.position {
+                    return Err(HistoryCut);
                 }
-                if end >= self.log.known_end.1 {
-                    self.log.shrunk = None;
+                self.signs.ends(asked, end, denied)?;
+                if denied.is_some() {
+                    return Ok(None);
                 }
                 self.journal.answered(now, asked, end);
                 self.note_progress(now);
@@ -461,5 +507,24 @@ impl Listener {
         self.stage = Stage::Reading(end.max(self.frontier));
         self.reached(now, from);
         Ok(Some(from))
+    }
+
+    /// Handles a broker's answer that there is no such topic.
+    ///
+    /// # Errors
+    ///
+    /// The topic is gone, and the history with it.
+    pub fn topic_missing(&mut self, asked: Time) -> Result<(), HistoryCut> {
+        self.signs.missing(asked)
+    }
+
+    /// Handles a broker's answer that the topic exists.
+    pub(crate) const fn topic_found(&mut self) {
+        self.signs.missing = None;
+    }
+
+    /// Whether the last answer was that there is no such topic.
+    pub(crate) const fn is_topic_missing(&self) -> bool {
+        self.signs.missing.is_some()
     }
 }

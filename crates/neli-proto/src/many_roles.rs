@@ -109,8 +109,8 @@ struct Known {
     introduction: Introduction,
     spread: Spread,
     uses_group: bool,
-    /// The offsets of the first and of the last hello that were read.
-    hellos: Option<(Offset, Offset)>,
+    /// The offset of the last hello that was read.
+    last_hello: Option<Offset>,
     /// Whether vacancies may be claimed.
     stands: bool,
     /// When the spread asks to be called again.
@@ -221,7 +221,7 @@ impl ManyRoles {
     pub fn history_cut(&mut self, role: usize) {
         for known in self.known.iter_mut().filter(|_| role == 0) {
             known.introduction.history_cut();
-            known.hellos = None;
+            known.last_hello = None;
         }
     }
 
@@ -298,7 +298,11 @@ impl ManyRoles {
         {
             known.spread.heard(now, by);
         }
+        let cut_at = node.history_cut_at();
         node.handle(now, Event::Election(event));
+        if node.history_cut_at() != cut_at {
+            self.history_cut(role);
+        }
         if let Some((release, known)) = release.zip(self.known.as_mut())
             && node.released_term() == Some(release.term)
         {
@@ -324,8 +328,6 @@ impl ManyRoles {
             self.group_refuses(now, words.as_deref());
         } else if *event == candidate::Event::Revoked {
             self.stand(now, role, Assignment::Elsewhere);
-        } else if *event == candidate::Event::HistoryCut {
-            self.history_cut(role);
         } else if matches!(event, candidate::Event::TopicJudged { .. }) {
             self.topic_judged(now, role);
         }
@@ -357,7 +359,8 @@ impl ManyRoles {
         }
         let mut spread = Spread::new(now, settings);
         spread.note_priority(now, &member, hello.priority);
-        self.known = Some(Known { introduction, spread, uses_group, hellos: None, stands: false, spread_due: None });
+        self.known =
+            Some(Known { introduction, spread, uses_group, last_hello: None, stands: false, spread_due: None });
     }
 
     /// Notes whether the group takes this process, and says so to the others, who only display it.
@@ -388,9 +391,8 @@ impl Known {
     /// Notes that a hello was read. Returns whether it was read before: a new reader reads old hellos again, whose writers may have gone
     /// since.
     fn is_read_again(&mut self, offset: Offset) -> bool {
-        let (first, last) = self.hellos.unwrap_or((offset, offset));
-        let was_read = self.hellos.is_some() && (first..=last).contains(&offset);
-        self.hellos = Some((first, last.max(offset)));
+        let was_read = self.last_hello.is_some_and(|last| offset <= last);
+        self.last_hello = self.last_hello.max(Some(offset));
         was_read
     }
 

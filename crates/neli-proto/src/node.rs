@@ -14,10 +14,11 @@ use crate::command::CommandEnd;
 use crate::fact::{Fact, Facts};
 use crate::guard::{Answer, CommandKind, Order};
 use crate::hooks::{Hook, Hooks};
+use crate::kafka::Request;
 use crate::note::{Note, Refusal};
 use crate::once::{self, Once};
 use crate::random::Random;
-use crate::record::{MemberId, Offset, Record, Why};
+use crate::record::{MemberId, Offset, Why};
 use crate::spread::Holding;
 use crate::supervisor::{self, Ending, Supervisor, WantedState};
 use crate::time::Time;
@@ -202,6 +203,11 @@ impl Node {
     /// The time until which the candidate may not claim because the records do not show who leads; `None` if they do.
     pub(crate) fn undecided_until(&self, now: Time) -> Option<Time> {
         self.candidate.undecided_until(now)
+    }
+
+    /// When the history was last cut or the topic made anew, as far as the candidate knows.
+    pub(crate) const fn history_cut_at(&self) -> Time {
+        self.candidate.history_cut_at()
     }
 
     /// The term of the job that is alive, or was last; `None` before the first job.
@@ -393,10 +399,8 @@ pub enum Action {
     },
     /// The node has ended, with this status.
     Exit(Ending),
-    /// Ask for the topic's id until there is an answer ([`TopicIdentified`](crate::candidate::Event::TopicIdentified)).
-    Identify,
-    /// Join the group.
-    JoinGroup,
+    /// Do this in Kafka.
+    Kafka(Request),
     /// Kill the guard, which does not answer, and all processes of the job that can be found.
     KillGuard,
     /// Send SIGKILL to this hook and all of its group.
@@ -406,40 +410,22 @@ pub enum Action {
     },
     /// Kill the processes that the dead guard left, and report [`OrphansGone`](crate::supervisor::Event::OrphansGone) when none is left.
     KillOrphans,
-    /// Leave the group.
-    LeaveGroup {
-        /// Whether no other candidate waits for this one ([`Node::is_alone`]).
-        alone: bool,
-    },
     /// Report which group has the terminal's foreground: [`ForegroundSeen`](crate::supervisor::Event::ForegroundSeen).
     LookAtForeground,
-    /// Ask soon for the log's end ([`Answered`](crate::candidate::Event::Answered)).
-    LookForEnd,
     /// Tell users.
     Note(Note),
     /// Send this order to the guard. A health command is sent with a descriptor for its output.
     Order(Order),
-    /// R1: start a new reader, ask it for the end offset, and drop the previous reader; make the topic be judged (R0).
-    ReadAnew,
     /// Read the key's facts in the topic of facts up to its present end, and report [`FactsEvent::Read`]. An
     /// earlier reading is dropped.
     ReadFacts {
         /// The number that the report must contain.
         id: u32,
     },
-    /// Read from this offset, which is in the log.
-    ReadFrom(Offset),
     /// Replace the guard, which has the terms of a history that is gone (R5). No job is alive.
     RenewGuard,
-    /// Create a new producer, and drop the previous one.
-    RenewProducer,
     /// Run a hook that does not run beside the job.
     RunHook(HookRun),
-    /// Hand this record to the producer. Its send time is the time of the input that caused it (R3).
-    Send {
-        /// The record. Its key is the election's, or for a hello the hello's key.
-        record: Record,
-    },
     /// Start a new guard.
     StartGuard,
     /// Stop the process once it has left the group: no term is held, no claim is in flight and no hook runs, and that stays so until

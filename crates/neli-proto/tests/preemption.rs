@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use neli_proto::candidate::{Action, Candidate, Durations, Elector, Event, Identity, JobEnd, Patience, Setup, Timings};
+use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Record, Why};
@@ -134,27 +135,19 @@ impl World {
         let member = &mut self.members[index];
         while let Some(action) = member.candidate.poll_action() {
             match action {
-                Action::ReadAnew => {
+                Action::Kafka(Request::ReadAnew) => {
                     let end = i64::try_from(read).unwrap_or(i64::MAX);
                     member.candidate.handle(now, Event::Answered { asked: now, start: 0, end });
                 }
-                Action::ReadFrom(from) => {
+                Action::Kafka(Request::ReadFrom(from)) => {
                     let from = usize::try_from(from).unwrap_or_default();
                     for (offset, record) in (0..).zip(&self.log[..read]).skip(from) {
                         member.candidate.handle(now, read_event(offset, record));
                     }
                 }
                 Action::Depart(_) => member.departed = true,
-                Action::Send { record } => self.log.push(record),
-                Action::ForgetTerms
-                | Action::Identify
-                | Action::JoinGroup
-                | Action::LeaveGroup
-                | Action::LookForEnd
-                | Action::Note(_)
-                | Action::Refuse { .. }
-                | Action::RenewProducer
-                | Action::Suspend => {}
+                Action::Kafka(Request::Send { record }) => self.log.push(record),
+                Action::ForgetTerms | Action::Kafka(_) | Action::Note(_) | Action::Refuse { .. } | Action::Suspend => {}
             }
         }
     }

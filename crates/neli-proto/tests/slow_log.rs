@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use neli_proto::candidate::{Action, Candidate, Durations, Elector, Event, Identity, Setup, Timings};
+use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::listener::Predecessor;
 use neli_proto::precedence::Precedence;
@@ -122,24 +123,19 @@ impl World {
     fn act(&mut self, index: usize) {
         while let Some(action) = self.candidates[index].poll_action() {
             match action {
-                Action::ReadAnew => {
+                Action::Kafka(Request::ReadAnew) => {
                     let at = self.now + self.way();
                     self.put(at, Arrival::Asked(index, self.now));
                 }
-                Action::Send { record } => {
+                Action::Kafka(Request::Send { record }) => {
                     let at = self.now + self.way();
                     self.put(at, Arrival::Appended(Some(record)));
                 }
                 Action::Depart(_)
                 | Action::ForgetTerms
-                | Action::Identify
-                | Action::JoinGroup
-                | Action::LeaveGroup
-                | Action::LookForEnd
+                | Action::Kafka(_)
                 | Action::Note(_)
-                | Action::ReadFrom(_)
                 | Action::Refuse { .. }
-                | Action::RenewProducer
                 | Action::Suspend => {}
             }
         }

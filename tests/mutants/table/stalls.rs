@@ -29,7 +29,36 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "CutByOneAnswer",
         breaks: "R1: one answer that the log ends below the records read counts as a cut, although a broker may give such an answer for \
                  a moment",
-        edits: &[edit("return if ‹self.log.is_cut(asked)› { Err(HistoryCut) } else { Ok(None) };", "true")],
+        edits: &[edit("lasted(since, asked, ‹SHRUNK_FOR›)", "Duration::ZERO")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "CutByTwoAnswersFarApart",
+        breaks: "R1: a lower end that one broker has given for a moment counts until the log's end is known exactly, so that on a busy log \
+                 another such answer much later counts as a cut",
+        edits: &[edit("‹end >= *denied›", "false")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "CutHiddenByOwnBeats",
+        breaks: "R1: after a topic was made anew, the leader's own heartbeats there hide that its end is below the records read before",
+        edits: &[edit(
+            "self.log.has_record(now, offset);",
+            "self.log.has_record(now, offset); if offset + 1 == self.log.known_end.1 { self.signs = CutSigns::default(); }",
+        )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "DeletedUnreadUnnoticed",
+        breaks: "R1: records that were deleted before they were read do not count as a cut, if the reader is not told that its offset is out \
+                 of range",
+        edits: &[edit("if ‹start > self.reading.position› {", "false")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "GoneByOneAnswer",
+        breaks: "R1: one answer that there is no such topic counts as its end, although a broker that has just started may not know it yet",
+        edits: &[edit("lasted(*self.missing.get_or_insert(asked), asked, ‹GONE_AFTER›)", "Duration::ZERO")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -47,8 +76,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ProducerKeptAfterCut",
         breaks: "After a topic was created again, the producer for the old topic still writes to it",
-        edits: &[edit(
-            "self.actions.extend([Action::ForgetTerms, ‹Action::RenewProducer›, Action::ReadAnew]);",
+        edits: &[edit_in(
+            "forget_history",
+            "‹Action::Kafka(Request::RenewProducer)›, Action::Kafka(Request::ReadAnew)",
             "Action::ForgetTerms",
         )],
         noticed_by: &[Scenarios],
@@ -56,7 +86,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ProducerKeptUnanswered",
         breaks: "R1: a producer whose claims get no answer for two leases is never replaced",
-        edits: &[edit_in("claim_went_unanswered", "self.actions.push_back(Action::RenewProducer);", "")],
+        edits: &[edit_in(
+            "claim_went_unanswered",
+            "self.actions.push_back(Action::Kafka(Request::RenewProducer));",
+            "",
+        )],
         noticed_by: &[Scenarios],
     },
     Mutant {

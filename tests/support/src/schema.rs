@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+/// The page with the objects that several documents contain.
+const OBJECTS: &str = include_str!("../../../docs/json.md");
+
 /// The fields that a section of a page describes, one table row each: name, type, meaning.
 #[derive(Debug)]
 pub struct Schema {
@@ -15,15 +18,9 @@ impl Schema {
     /// The schema in the section with this heading.
     #[must_use]
     pub fn read(page: &str, heading: &str) -> Self {
-        let begin = format!("\n## {heading}\n");
-        let (_, section) = page.split_once(&begin).unwrap_or_else(|| panic!("the page has no section {heading}"));
-        let section = section.split("\n## ").next().unwrap_or_default();
-        let rows = section.lines().filter(|line| line.starts_with("| `"));
-        let types = rows.filter_map(|row| {
-            let mut cells = row.split('|').skip(1).map(str::trim);
-            Some((cells.next()?.trim_matches('`').to_owned(), cells.next()?.to_owned()))
-        });
-        Self { section: heading.to_owned(), types: types.collect() }
+        let mut types = BTreeMap::new();
+        add_section(&mut types, "", page, heading, OBJECTS);
+        Self { section: heading.to_owned(), types }
     }
 
     /// Asserts that every field of the object is documented with its type, and that every documented field is present, unless its parent
@@ -86,6 +83,36 @@ impl Schema {
     }
 }
 
+/// Adds the fields of a section. A row may have several fields of one type. A link to a section of `objects` in place of a type stands for
+/// the object there, and in place of a field for the fields there.
+fn add_section(types: &mut BTreeMap<String, String>, parent: &str, page: &str, heading: &str, objects: &str) {
+    let begin = format!("\n## {heading}\n");
+    let (_, section) = page.split_once(&begin).unwrap_or_else(|| panic!("the page has no section {heading}"));
+    let section = section.split("\n## ").next().unwrap_or_default();
+    for row in section.lines().filter(|line| line.starts_with("| `") || line.starts_with("| [")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [_, fields, of_type, ..] = cells[..] else { continue };
+        if let Some((section, _)) = link(fields) {
+            add_section(types, parent, objects, section, objects);
+            continue;
+        }
+        for field in fields.split(", ").map(|field| format!("{parent}{}", field.trim_matches('`'))) {
+            if let Some((section, or_null)) = link(of_type) {
+                add_section(types, &format!("{field}."), objects, section, objects);
+                types.insert(field, format!("object{or_null}"));
+            } else {
+                types.insert(field, of_type.to_owned());
+            }
+        }
+    }
+}
+
+/// The text of a link at the beginning of a cell, and what follows the link.
+fn link(cell: &str) -> Option<(&str, &str)> {
+    let (text, rest) = cell.strip_prefix('[')?.split_once("](")?;
+    Some((text, rest.split_once(')')?.1))
+}
+
 fn is_a(value: &Value, word: &str) -> bool {
     match word {
         "flag" => value.is_boolean(),
@@ -113,6 +140,16 @@ mod tests {
     fn holds(value: &Value) -> bool {
         let schema = Schema::read(PAGE, "a");
         std::panic::catch_unwind(|| schema.assert_holds(value)).is_ok()
+    }
+
+    #[test]
+    fn a_link_stands_for_the_fields_of_its_section() {
+        let page = "\n## a\n\n| [all](#all) | | |\n| `x`, `y` | [o](#o) or null | x |\n| `y.n` | null | x |\n";
+        let objects = "\n## all\n\n| `g` | flag | x |\n\n## o\n\n| `n` | number | x |\n";
+        let mut types = BTreeMap::new();
+        add_section(&mut types, "", page, "a", objects);
+        let types: Vec<_> = types.iter().map(|(field, of_type)| format!("{field}: {of_type}")).collect();
+        assert_eq!(types, ["g: flag", "x: object or null", "x.n: number", "y: object or null", "y.n: null"]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! Performs the actions of the nodes, and those of the guards of the tasks.
+//! What the library's thread does with the nodes' actions and the session's events, and with the actions of the guards of the tasks.
 
 use std::mem;
 use std::sync::Arc;
 
-use neli_kafka::{Unperformed, clock};
+use neli_kafka::{Host, Nodes, SessionEvent, clock};
+use neli_proto::candidate;
 use neli_proto::guard::{Answer, Order};
 use neli_proto::node::{Action, Event as NodeEvent};
 use neli_proto::note::{Note, Refusal};
@@ -12,58 +13,32 @@ use neli_proto::time::Time;
 
 use super::Driver;
 use super::last_call::LastCall;
-use super::role::Held;
+use super::role::{Held, Role};
 use crate::command::Commands;
 use crate::event::Event;
 use crate::lease::{Lease, Tenure};
 use crate::reason::Reason;
 use crate::task_guard::Effect;
 
-impl Driver {
-    /// Performs the actions of the nodes that had an event, until there are no more.
-    pub(super) fn perform(&mut self) {
-        loop {
-            self.pass_on_notes();
-            let Some(at) = self.nodes.next_touched() else { return };
-            self.perform_effects(at);
-            while let Some(action) = self.nodes.poll_action(at) {
-                self.perform_one(at, action);
-            }
-            self.nodes.note_lead(at);
-            let role = &self.nodes.roles[at];
-            role.publish(self.nodes.may_claim());
-            let timeout = role.poll_timeout();
-            self.nodes.set_timeout(at, timeout);
-        }
+impl Host for Driver {
+    type Role = Role;
+
+    fn nodes(&mut self) -> &mut Nodes<Role> {
+        &mut self.nodes
     }
 
     fn perform_one(&mut self, at: usize, action: Action) {
-        let now = clock::now();
         match action {
             Action::Exit(ending) => {
                 let error = self.nodes.roles[at].error_of(ending);
                 self.end(at, error);
             }
-            Action::Identify
-            | Action::JoinGroup
-            | Action::LeaveGroup { .. }
-            | Action::LookForEnd
-            | Action::ReadAnew
-            | Action::ReadFrom(_)
-            | Action::RenewProducer
-            | Action::Send { .. } => match self.nodes.perform(now, at, &action) {
-                // The node was told that the record is not delivered.
-                Ok(()) | Err(Unperformed::Append(_)) => {}
-                Err(Unperformed::Client(error)) => {
-                    self.nodes.tell_all(&NodeEvent::Refused { error: error.to_string().into() });
-                }
-            },
             Action::Note(note) => self.handle_note(at, note),
             Action::Order(order) => {
                 if let Order::Stop { kill_at, .. } = order {
                     self.begin_stop(at, kill_at);
                 }
-                self.nodes.roles[at].guard.obey(now, order);
+                self.nodes.roles[at].guard.obey(clock::now(), order);
                 self.perform_effects(at);
             }
             // The node asks for it only when no task is alive.
@@ -72,6 +47,7 @@ impl Driver {
             // no terminal, and nothing suspends the node.
             Action::AppendFact { .. }
             | Action::DieOf { .. }
+            | Action::Kafka(_)
             | Action::KillGuard
             | Action::KillHook { .. }
             | Action::KillOrphans
@@ -83,8 +59,57 @@ impl Driver {
         }
     }
 
-    /// Tells the tasks under the lead why it ends, before the guard gets the order to stop them. With a callback before the release they are
-    /// dropped at the stop timeout, and the callback follows; else the guard drops them at `kill_at`.
+    fn begin_actions(&mut self, at: usize) {
+        self.perform_effects(at);
+    }
+
+    fn end_actions(&mut self, at: usize) {
+        self.nodes.roles[at].publish(self.nodes.may_claim());
+    }
+
+    fn show(&mut self, note: Note) {
+        if let Some(Event::Warning { message }) = Event::of(&note) {
+            self.warn(&message);
+        }
+    }
+
+    fn look(&mut self, now: Time, at: usize, event: &mut candidate::Event) {
+        if matches!(event, candidate::Event::Delivered { .. }) {
+            self.refused_appends.end();
+        }
+        self.nodes.roles[at].note(now, event);
+    }
+
+    fn handle_process_event(&mut self, now: Time, event: SessionEvent) {
+        match event {
+            // One warning for each kind of refusal, and again every 30 s: librdkafka tries again many times a second.
+            SessionEvent::AppendRefused { error } => self.refused_appends.begin(now, error),
+            SessionEvent::Down { error } => {
+                self.nodes.roles.iter().for_each(|role| role.set_trouble(Some(&error)));
+                self.warn(&format!("Kafka does not answer: {error}"));
+            }
+            SessionEvent::Group { refusal: Some(refusal) } => self.group.begin(now, refusal),
+            SessionEvent::Group { refusal: None } => drop(self.group.end(now)),
+            SessionEvent::HelloDelivered => self.refused_appends.end(),
+            SessionEvent::Up => self.nodes.roles.iter().for_each(|role| role.set_trouble(None)),
+            SessionEvent::Warning(message) => self.warn(&message),
+            // The library has no keys. With risks the topic is fit nevertheless, and `neli-run doctor` names them.
+            SessionEvent::BrokerSession(_)
+            | SessionEvent::Created { .. }
+            | SessionEvent::Debug(_)
+            | SessionEvent::Election { .. }
+            | SessionEvent::Facts { .. }
+            | SessionEvent::Hello { .. }
+            | SessionEvent::Refused { .. }
+            | SessionEvent::Risks { .. }
+            | SessionEvent::Unfit { .. } => {}
+        }
+    }
+}
+
+impl Driver {
+    /// Tells the tasks under the lead why it ends, before the guard gets the order to stop them. Without a callback, the guard drops them at
+    /// `kill_at`; with one they are dropped at the stop timeout, and the callback follows.
     fn begin_stop(&mut self, at: usize, kill_at: Time) {
         let role = &mut self.nodes.roles[at];
         let Some(why) = role.node.stops_for() else { return };

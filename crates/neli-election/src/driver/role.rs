@@ -82,6 +82,16 @@ impl HasNode for Role {
     fn election_mut(&mut self) -> &mut ElectionId {
         &mut self.election
     }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        if self.ending.is_some() {
+            return None;
+        }
+        let untaken = self.held.as_ref().and_then(|held| held.untaken_until);
+        let drop_at = self.held.as_ref().and_then(|held| held.drop_at);
+        let undecodable = self.undecodable.poll_timeout();
+        [self.node.poll_timeout(), self.guard.poll_timeout(), untaken, drop_at, undecodable].into_iter().flatten().min()
+    }
 }
 
 impl Role {
@@ -113,17 +123,6 @@ impl Role {
             ending: None,
         };
         Ok((role, states, first_events))
-    }
-
-    /// When the role has to be called.
-    pub(super) fn poll_timeout(&self) -> Option<Time> {
-        if self.ending.is_some() {
-            return None;
-        }
-        let untaken = self.held.as_ref().and_then(|held| held.untaken_until);
-        let drop_at = self.held.as_ref().and_then(|held| held.drop_at);
-        let undecodable = self.undecodable.poll_timeout();
-        [self.node.poll_timeout(), self.guard.poll_timeout(), untaken, drop_at, undecodable].into_iter().flatten().min()
     }
 
     // ---- the lead -----------------------------------------------------------------------------------------------------

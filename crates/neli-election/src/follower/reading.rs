@@ -14,6 +14,7 @@ use neli_proto::leadership::{LastTerm, Leadership as Current, Receipt, TermState
 use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds};
 use neli_proto::record::{Offset, Record};
 use neli_proto::time::Time;
+use neli_proto::topic::TopicIdentity;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::{broadcast, watch};
 
@@ -304,6 +305,11 @@ impl Reading {
             candidate::Event::ReachedEnd { next } => role.listener.reached(now, next),
             candidate::Event::Read { offset, record, written_ms } => {
                 role.read(now, offset, record.as_ref(), written_ms);
+            }
+            candidate::Event::TopicIdentified { asked, identity: TopicIdentity::Missing } => {
+                if role.listener.topic_missing(asked).is_err() {
+                    self.read_anew(now, number);
+                }
             }
             candidate::Event::Undecodable { offset, error } => {
                 role.listener.undecodable(now);

@@ -36,6 +36,10 @@ impl HasNode for Role {
     fn election_mut(&mut self) -> &mut ElectionId {
         &mut self.election
     }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.node.poll_timeout()
+    }
 }
 
 /// The settings of a node whose candidate is in the group.
@@ -87,9 +91,11 @@ fn nodes_at(bootstrap: &str) -> Nodes<Role> {
 }
 
 fn perform_all(nodes: &mut Nodes<Role>) {
-    while let Some(at) = nodes.next_touched() {
-        while let Some(action) = nodes.poll_action(at) {
-            let _ = nodes.perform(clock::now(), at, &action);
+    while let Some(at) = nodes.touched.pop_first() {
+        while let Some(action) = nodes.roles[at].node.poll_action() {
+            if let Action::Kafka(request) = action {
+                let _ = nodes.request(clock::now(), at, &request);
+            }
         }
     }
 }
@@ -143,21 +149,21 @@ async fn what_can_not_be_handed_over_is_told_to_its_node() {
     let mut nodes = nodes();
     perform_all(&mut nodes);
     // The topic is not known yet.
-    let sent = nodes.perform(clock::now(), 1, &claim(1));
-    assert!(matches!(sent, Err(Unperformed::Append(_))), "{sent:?}");
-    assert_eq!(nodes.next_touched(), Some(1));
+    let sent = nodes.request(clock::now(), 1, &claim(1));
+    assert!(matches!(sent, Err(Undone::Append(_))), "{sent:?}");
+    assert_eq!(nodes.touched.pop_first(), Some(1));
 }
 
 /// A claim with this sequence number.
-fn claim(seq: u64) -> Action {
+fn claim(seq: u64) -> Request {
     let body = Body::Claim { after: -1, lease_ms: 300, overlap: None };
-    Action::Send { record: Record { member: None, name: None, seq: Some(seq), body } }
+    Request::Send { record: Record { member: None, name: None, seq: Some(seq), body } }
 }
 
-/// Performs an action of role 0, and waits for the event that follows from it. Without the action a reader asks for the log's end every 20 s, and
+/// Does a request of role 0, and waits for the event that follows from it. Without it a reader asks for the log's end every 20 s, and
 /// the topic is identified once.
-async fn perform(nodes: &mut Nodes<Role>, action: Action, wanted: fn(&candidate::Event) -> bool) {
-    nodes.perform(clock::now(), 0, &action).unwrap();
+async fn perform(nodes: &mut Nodes<Role>, request: Request, wanted: fn(&candidate::Event) -> bool) {
+    nodes.request(clock::now(), 0, &request).unwrap();
     let follows = async {
         loop {
             nodes.session.wait().await;
@@ -171,23 +177,23 @@ async fn perform(nodes: &mut Nodes<Role>, action: Action, wanted: fn(&candidate:
         }
     };
     let followed = tokio::time::timeout(Duration::from_secs(10), follows).await;
-    assert!(followed.is_ok(), "{action:?} was not performed");
+    assert!(followed.is_ok(), "{request:?} was not done");
 }
 
 #[tokio::test]
-async fn actions_that_concern_kafka_are_performed_by_the_session() {
+async fn requests_are_done_by_the_session() {
     let cluster = MockCluster::new(1).unwrap();
     cluster.create_topic("t", 1, 1).unwrap();
     let mut nodes = nodes_at(&cluster.bootstrap_servers());
     let bounds = |event: &candidate::Event| matches!(event, candidate::Event::Answered { .. });
     let identity = |event: &candidate::Event| matches!(event, candidate::Event::TopicIdentified { .. });
-    perform(&mut nodes, Action::ReadAnew, bounds).await;
-    perform(&mut nodes, Action::LookForEnd, bounds).await;
-    perform(&mut nodes, Action::ReadFrom(0), |event| matches!(event, candidate::Event::ReachedEnd { next: 0 })).await;
-    perform(&mut nodes, Action::Identify, identity).await;
-    perform(&mut nodes, Action::RenewProducer, identity).await;
+    perform(&mut nodes, Request::ReadAnew, bounds).await;
+    perform(&mut nodes, Request::LookForEnd, bounds).await;
+    perform(&mut nodes, Request::ReadFrom(0), |event| matches!(event, candidate::Event::ReachedEnd { next: 0 })).await;
+    perform(&mut nodes, Request::Identify, identity).await;
+    perform(&mut nodes, Request::RenewProducer, identity).await;
     perform(&mut nodes, claim(1), |event| matches!(event, candidate::Event::Delivered { seq: 1 })).await;
-    perform(&mut nodes, Action::ReadAnew, bounds).await;
+    perform(&mut nodes, Request::ReadAnew, bounds).await;
 }
 
 /// Kafka answers, so a claim that is under way may take effect. Nobody would lead for a lease if its writer was gone.
@@ -215,7 +221,9 @@ async fn a_process_that_is_refused_for_its_mapping_waits_for_its_claims() {
     nodes.handle_hello(now, 12, &hello_of_me.to_bytes());
     nodes.handle_hello(now, 13, &ProcessHello { joined: Some(3), ..hello("other", 1) }.to_bytes());
 
-    let mut exits = |at| std::iter::from_fn(|| nodes.poll_action(at)).any(|action| matches!(action, Action::Exit(_)));
+    let mut exits = |at: usize| {
+        std::iter::from_fn(|| nodes.roles[at].node.poll_action()).any(|action| matches!(action, Action::Exit(_)))
+    };
     assert_eq!([exits(0), exits(1)], [false, true], "the first has claimed");
     assert!(nodes.roles[0].node.is_leaving());
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use neli_proto::event::Event;
+use neli_proto::kafka::Event;
 use neli_proto::precedence::Assignment;
 use neli_proto::time::Time;
 

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::ops::Range;
 
-use neli_proto::event::Event;
+use neli_proto::kafka::Event;
 use neli_proto::time::Time;
 
 use crate::election::Elections;
@@ -59,8 +59,6 @@ pub struct Router<R> {
     following: usize,
     /// The elections that are not caught up.
     eager: BTreeSet<u32>,
-    /// The hellos of partition 0 below this offset were reported.
-    hellos_passed_below: i64,
     events: VecDeque<SessionEvent>,
     /// Why a reader could not be started.
     not_started: Option<io::Error>,
@@ -82,7 +80,6 @@ impl<R: Readers> Router<R> {
             waiting: VecDeque::new(),
             following: 0,
             eager: BTreeSet::new(),
-            hellos_passed_below: 0,
             events: VecDeque::new(),
             not_started: None,
         }
@@ -127,12 +124,15 @@ impl<R: Readers> Router<R> {
     }
 
     fn follow_anew(&mut self, now: Time, role: u32) {
+        let partition = self.partition_of(role);
+        let followed = self.live.zip(partition).and_then(|of| self.progress.get(&of));
+        let is_stuck = followed.is_some_and(|progress| progress.is_stuck(now));
         self.unfollow(role);
         let Some(live) = self.live.filter(|_| self.following > 0) else {
             self.begin_live(now, role);
             return;
         };
-        let Some(partition) = self.partition_of(role) else { return self.follow(role, live) };
+        let Some(partition) = partition else { return self.follow(role, live) };
         match self.progress.get(&(live, partition)) {
             None => self.follow(role, live),
             Some(progress) if progress.stage == Stage::Asking => {
@@ -141,8 +141,8 @@ impl<R: Readers> Router<R> {
                 }
                 self.follow(role, live);
             }
-            Some(progress) => {
-                if progress.is_stuck(now) {
+            Some(_) => {
+                if is_stuck {
                     self.replace_live(now, live);
                 }
                 let asking = self.progress.iter().find(|((reading, of), progress)| {
@@ -215,7 +215,6 @@ impl<R: Readers> Router<R> {
         self.extra.clear();
         self.waiting.clear();
         self.eager.clear();
-        self.hellos_passed_below = 0;
     }
 
     // ---- events of the readings ---------------------------------------------------------------------------------------
@@ -233,7 +232,7 @@ impl<R: Readers> Router<R> {
             if reads {
                 self.reached_end(now, reading, partition, *next);
             }
-        } else if reads {
+        } else {
             self.tell_all(reading, partition, event);
         }
         self.start_extra(now);
@@ -260,7 +259,7 @@ impl<R: Readers> Router<R> {
     fn take_in(&mut self, now: Time, reading: u32, partition: i32, offset: i64, record: JournalRecord) {
         let is_gap = self.pass_gap(reading, partition, offset);
         match record {
-            JournalRecord::Hello(value) => self.read_hello(offset, value),
+            JournalRecord::Hello(value) => self.events.push_back(SessionEvent::Hello { offset, value }),
             JournalRecord::Role(role, event)
                 if self.follows(role, reading, partition) && offset >= self.place(role).passed_below =>
             {
@@ -284,14 +283,6 @@ impl<R: Readers> Router<R> {
         self.join_live(reading, partition);
     }
 
-    /// Each hello is reported once, by the reading that gets to it first.
-    fn read_hello(&mut self, offset: i64, value: Box<[u8]>) {
-        if offset >= self.hellos_passed_below {
-            self.hellos_passed_below = offset + 1;
-            self.events.push_back(SessionEvent::Hello { offset, value });
-        }
-    }
-
     fn reached_end(&mut self, now: Time, reading: u32, partition: i32, next: i64) {
         let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
         if next > progress.position {
@@ -308,7 +299,7 @@ impl<R: Readers> Router<R> {
             let position = self.progress.get(&(reading, partition)).map_or(next, |progress| progress.position);
             let progress = self.progress.entry((live, partition)).or_insert(Progress::asking(now));
             if progress.stage != Stage::Reading {
-                // The live reading's log was cut: it continues from here.
+                // Nobody followed the live reading here, or its log was cut: it continues from here.
                 (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, position, now);
                 self.readers.read_from(live, partition, position);
             }
@@ -334,9 +325,6 @@ impl<R: Readers> Router<R> {
     }
 
     fn cut(&mut self, reading: u32, partition: i32) {
-        if partition == 0 {
-            self.hellos_passed_below = 0;
-        }
         if let Some(progress) = self.progress.get_mut(&(reading, partition)) {
             progress.stage = Stage::Over;
         }

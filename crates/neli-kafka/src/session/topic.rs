@@ -4,7 +4,7 @@ use std::io;
 use std::mem;
 use std::time::Duration;
 
-use neli_proto::event::Event;
+use neli_proto::kafka::Event;
 use neli_proto::time::Time;
 use neli_proto::topic::{self, JudgedPartition, Judgement, TopicFacts, TopicIdentity};
 

@@ -6,6 +6,7 @@ use super::Action;
 use super::state::Claiming;
 use super::{Election, Judgement};
 use crate::journal::View;
+use crate::kafka::Request;
 use crate::listener::Predecessor;
 use crate::note::{Note, StandbyReason, Waiting};
 use crate::precedence::{Delay, RANDOM_DELAY};
@@ -66,7 +67,7 @@ impl Election {
     pub(super) fn prepare_claim(&mut self, now: Time) {
         self.replace_reader_if_stuck(now);
         if self.listener.ask_further_back(now) {
-            self.actions.push_back(Action::ReadAnew);
+            self.actions.push_back(Action::Kafka(Request::ReadAnew));
         }
         self.keep_membership(now);
         self.draw_delay(now);
@@ -227,11 +228,11 @@ impl Election {
     /// there are more records to read. A producer that has failed for two leases is renewed.
     pub(super) fn claim_went_unanswered(&mut self, now: Time, sent: Time) {
         self.next_claim.is_unanswered = true;
-        self.actions.push_back(Action::LookForEnd);
+        self.actions.push_back(Action::Kafka(Request::LookForEnd));
         let since = *self.next_claim.unanswered_since.get_or_insert(sent);
         if now >= since + self.timings.lease() * 2 {
             self.next_claim.unanswered_since = Some(now);
-            self.actions.push_back(Action::RenewProducer);
+            self.actions.push_back(Action::Kafka(Request::RenewProducer));
             self.ask_identity_again();
         }
     }

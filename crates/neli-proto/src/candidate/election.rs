@@ -11,6 +11,7 @@ use super::preempting::Preemption;
 use super::spreading::BesideRoles;
 use super::{Action, Identity, Judgement, Setup};
 use crate::journal::{Term, Verdict, View};
+use crate::kafka::Request;
 use crate::leadership::LastTerm;
 use crate::listener::{Listener, Received};
 use crate::note::StandbyReason;
@@ -110,7 +111,7 @@ impl Election {
             next_hello: None,
             standing_by: None,
             shown: Shown::default(),
-            actions: VecDeque::from([Action::ReadAnew]),
+            actions: VecDeque::from([Action::Kafka(Request::ReadAnew)]),
         }
     }
 
@@ -142,7 +143,7 @@ impl Election {
 
     pub(super) fn send(&mut self, seq: u64, body: Body) {
         let (member, name) = (Some(self.identity.member.clone()), Some(self.identity.name.clone()));
-        self.actions.push_back(Action::Send { record: Record { member, name, seq: Some(seq), body } });
+        self.actions.push_back(Action::Kafka(Request::Send { record: Record { member, name, seq: Some(seq), body } }));
     }
 
     pub(super) fn say_hello(&mut self, now: Time) {
@@ -262,14 +263,18 @@ impl Election {
         self.judgement = Judgement::awaited();
         self.next_hello = None;
         self.beside_roles = BesideRoles::default();
-        self.actions.extend([Action::ForgetTerms, Action::RenewProducer, Action::ReadAnew]);
+        self.actions.extend([
+            Action::ForgetTerms,
+            Action::Kafka(Request::RenewProducer),
+            Action::Kafka(Request::ReadAnew),
+        ]);
     }
 
     /// Reads again from R1, as after a fence (R5).
     pub(super) fn ask_anew(&mut self, now: Time) {
         if self.stays() {
             self.listener.ask_anew(now);
-            self.actions.push_back(Action::ReadAnew);
+            self.actions.push_back(Action::Kafka(Request::ReadAnew));
         }
     }
 

@@ -9,15 +9,13 @@ use core::time::Duration;
 
 use super::Action;
 use super::Election;
+use crate::kafka::Request;
 use crate::note::Note;
 use crate::time::Time;
 use crate::topic::{TopicId, TopicIdentity};
 
 /// The interval of questions while the topic does not exist.
 const ASK_FOR_MISSING: Duration = Duration::from_secs(1);
-/// A topic that has been missing for this long is gone. Before that, a broker that has just started may not know it
-/// yet.
-const GONE_AFTER: Duration = Duration::from_secs(5);
 /// This part of a lease after it was sent, a claim that was not read back is slow: its answer, and that of the first beat, may take so long
 /// that there is no time for a second beat. A faster one is not delayed by a question.
 const CLAIM_IS_SLOW: u32 = 30;
@@ -33,8 +31,6 @@ pub(super) struct KnownTopic {
     asked: Option<Time>,
     /// Whether a question has not been answered yet.
     open: bool,
-    /// Since when answers have said that the topic does not exist.
-    missing_since: Option<Time>,
     /// Answers to questions from before this time describe the topic before a cut.
     valid_from: Time,
     /// The topic's id before the cut.
@@ -60,7 +56,6 @@ impl KnownTopic {
             confirmed: None,
             asked: None,
             open: false,
-            missing_since: None,
             valid_from: Time::ZERO,
             before: None,
         }
@@ -127,9 +122,11 @@ impl Election {
         topic.open = false;
         // Another role of this process may have asked.
         topic.asked.get_or_insert(asked);
-        if identity != TopicIdentity::Missing {
-            topic.missing_since = None;
+        if identity == TopicIdentity::Missing {
+            let is_gone = self.listener.topic_missing(asked).is_err();
+            return if is_gone { TopicChange::Gone } else { TopicChange::None };
         }
+        self.listener.topic_found();
         match (identity, topic.name) {
             (TopicIdentity::Id(id), TopicName::Id(known)) if id == known => {
                 topic.confirmed = topic.confirmed.max(Some(asked));
@@ -140,12 +137,6 @@ impl Election {
                 (topic.name, topic.confirmed) = (TopicName::Id(id), Some(asked));
                 if topic.before.take().is_some_and(|before| before != id) {
                     self.actions.push_back(Action::Note(Note::TopicRemade));
-                }
-            }
-            (TopicIdentity::Missing, TopicName::Id(_)) => {
-                let since = *topic.missing_since.get_or_insert(asked);
-                if asked.since(since) >= GONE_AFTER {
-                    return TopicChange::Gone;
                 }
             }
             (TopicIdentity::Unnamed, TopicName::Unknown) => {
@@ -161,6 +152,11 @@ impl Election {
     /// Whether a beat that was read back may extend the lease: the topic must be the one in which the term was claimed.
     pub(super) fn is_topic_confirmed_for_lease(&self, now: Time) -> bool {
         self.topic.is_confirmed_since(now - self.timings.lease())
+    }
+
+    /// When the history was last cut or the topic made anew, as far as this candidate knows.
+    pub(super) const fn history_cut_at(&self) -> Time {
+        self.topic.valid_from
     }
 
     /// The time of the last question that was answered with the topic's id.
@@ -185,7 +181,7 @@ impl Election {
             // The first question is asked as soon as listening has begun.
             return Some(not_before(ASK_FOR_MISSING).unwrap_or(Time::ZERO));
         }
-        if topic.missing_since.is_some() {
+        if self.listener.is_topic_missing() {
             return not_before(ASK_FOR_MISSING);
         }
         let again = not_before(lease / 3)?;
@@ -204,14 +200,14 @@ impl Election {
     /// Asks again, because the producer that should have asked is gone.
     pub(super) fn ask_identity_again(&mut self) {
         if self.topic.open {
-            self.actions.push_back(Action::Identify);
+            self.actions.push_back(Action::Kafka(Request::Identify));
         }
     }
 
     pub(super) fn ask_identity_if_due(&mut self, now: Time, wanted: Confirmation) {
         if self.identity_due(wanted).is_some_and(|due| now >= due) {
             (self.topic.asked, self.topic.open) = (Some(now), true);
-            self.actions.push_back(Action::Identify);
+            self.actions.push_back(Action::Kafka(Request::Identify));
         }
     }
 }

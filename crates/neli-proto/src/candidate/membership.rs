@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use super::Action;
 use super::{Election, Judgement};
+use crate::kafka::Request;
 use crate::note::Note;
 use crate::precedence::{Assignment, HELLO_AWAITS_NAME};
 use crate::time::Time;
@@ -87,7 +88,7 @@ impl Election {
             self.group.left_as = self.precedence.group_member().filter(|_| held).map(Into::into);
             self.precedence.set_group_member(None);
             self.precedence.set_assignment(Assignment::Unknown);
-            self.actions.push_back(Action::LeaveGroup);
+            self.actions.push_back(Action::Kafka(Request::LeaveGroup));
         }
     }
 
@@ -95,7 +96,7 @@ impl Election {
         if !self.group.is_member && self.stays() && matches!(self.timings.elector(), Elector::Group(_)) {
             self.group.is_member = true;
             self.group.left_as = None;
-            self.actions.push_back(Action::JoinGroup);
+            self.actions.push_back(Action::Kafka(Request::JoinGroup));
         }
     }
 

@@ -7,6 +7,7 @@ use super::release::OwnClaim;
 use super::state::{AwaitingJudgement, Claiming, State};
 use super::{Action, Candidate, Judgement};
 use crate::journal::Verdict;
+use crate::kafka::Request;
 use crate::leadership::Receipt;
 use crate::listener::{HistoryCut, LogBounds};
 use crate::note::Note;
@@ -23,7 +24,7 @@ impl Candidate {
     pub(super) fn answered(&mut self, now: Time, bounds: LogBounds) {
         match self.election.listener.answered(now, bounds) {
             Ok(Some(from)) => {
-                self.election.actions.push_back(Action::ReadFrom(from));
+                self.election.actions.push_back(Action::Kafka(Request::ReadFrom(from)));
                 self.election.introduce(now);
             }
             Ok(None) => {}

@@ -31,6 +31,11 @@ impl Candidate {
         self.election.listener.undecided_for(now).map(|left| now + left)
     }
 
+    /// When the history was last cut or the topic made anew, as far as the candidate knows.
+    pub(crate) const fn history_cut_at(&self) -> Time {
+        self.election.history_cut_at()
+    }
+
     /// Stands down in favour of another candidate, if it leads and is not standing down already: another member holds fewer roles than its
     /// share.
     pub fn hand_over(&mut self, now: Time, to: MemberId) {

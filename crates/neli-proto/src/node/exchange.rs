@@ -7,6 +7,7 @@ use super::{Action, Awaited, Awaits, FactsEvent, HookRun, Node};
 use crate::candidate;
 use crate::guard::{CommandKind, Order};
 use crate::hooks::{self, Hook};
+use crate::kafka::Request;
 use crate::note::{Note, Refusal};
 use crate::once::{self, Once};
 use crate::record::{KeyedRun, Offset, Why};
@@ -119,16 +120,9 @@ impl Node {
                 self.guard_is_outdated = true;
                 return;
             }
-            From::Identify => Action::Identify,
-            From::JoinGroup => Action::JoinGroup,
-            From::LeaveGroup => Action::LeaveGroup { alone: self.is_alone(now) },
-            From::LookForEnd => Action::LookForEnd,
+            From::Kafka(request) => Action::Kafka(request),
             From::Note(note) => return self.take_note(now, note),
-            From::ReadAnew => Action::ReadAnew,
-            From::ReadFrom(offset) => Action::ReadFrom(offset),
             From::Refuse { why } => return self.refuse(now, Refusal::Said(why)),
-            From::RenewProducer => Action::RenewProducer,
-            From::Send { record } => Action::Send { record },
             // A process that is stopped could not end a hook in time.
             From::Suspend => {
                 self.is_suspending = true;
@@ -265,7 +259,7 @@ impl Node {
             }
             From::Note(note) => self.actions.push_back(Action::Note(note)),
             From::Read { id } => self.actions.push_back(Action::ReadFacts { id }),
-            From::RenewProducer => self.actions.push_back(Action::RenewProducer),
+            From::RenewProducer => self.actions.push_back(Action::Kafka(Request::RenewProducer)),
             From::Skip => self.candidate.stand_down(now, Why::Skipped, true),
             From::StandDown => self.candidate.stand_down(now, Why::FactsUnavailable, false),
         }

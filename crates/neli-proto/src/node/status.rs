@@ -64,6 +64,12 @@ impl Status {
         if self.position == Position::Departed {
             return Leadership::Unknown(Unknown::Left);
         }
+        self.last_leadership(at, is_answered)
+    }
+
+    /// The same; of a process that has just left the election, as it was then.
+    #[must_use]
+    pub fn last_leadership(&self, at: ReadAt, is_answered: bool) -> Leadership<'_> {
         if let Some(leader) = self.leader().filter(|leader| leader.is_self) {
             let age = at.now.since(leader.last_record.read);
             return match self.lease_end.filter(|end| at.now < *end) {

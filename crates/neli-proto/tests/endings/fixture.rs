@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use neli_proto::candidate::{self, Durations, Elector, Identity, Patience, Timings};
 use neli_proto::guard::{Answer, SeenEnd};
+use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{self, Action, Node, Settings};
 use neli_proto::precedence::Assignment;
@@ -320,7 +321,7 @@ impl Fixture {
             // The guard has little time to kill the job before the lease's end.
             Action::KillGuard => self.guard_dies(),
             Action::Order(order) => self.order(order),
-            Action::Send { record } => {
+            Action::Kafka(Request::Send { record }) => {
                 if self.kafka != Kafka::IsGone {
                     match record.body {
                         Body::Claim { .. } => self.terms.0 += 1,
@@ -337,18 +338,12 @@ impl Fixture {
             // A new reading gets no answer, because the candidate must stand by and not lead again.
             Action::DieOf { .. }
             | Action::AppendFact { .. }
-            | Action::Identify
-            | Action::JoinGroup
+            | Action::Kafka(_)
             | Action::KillHook { .. }
             | Action::KillOrphans
-            | Action::LeaveGroup { .. }
             | Action::LookAtForeground
-            | Action::LookForEnd
             | Action::Note(_)
-            | Action::ReadAnew
             | Action::ReadFacts { .. }
-            | Action::ReadFrom(_)
-            | Action::RenewProducer
             | Action::RunHook(_)
             | Action::Suspend => {}
         }

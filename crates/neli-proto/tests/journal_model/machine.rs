@@ -8,6 +8,7 @@ use neli_proto::command::CommandEnd;
 use neli_proto::fact::Fact;
 use neli_proto::guard::{Answer, Answers, Grant, SeenEnd};
 use neli_proto::hooks::Hook;
+use neli_proto::kafka::Request;
 use neli_proto::node::{self, Action, FactsEvent, Node, Settings};
 use neli_proto::note::Note;
 use neli_proto::random::Random;
@@ -302,18 +303,15 @@ impl Machine {
         match action {
             // The model has neither a group nor a terminal, and reader and producer never fail.
             Action::DieOf { .. }
-            | Action::JoinGroup
-            | Action::LeaveGroup { .. }
-            | Action::LookAtForeground
-            | Action::LookForEnd
-            | Action::RenewProducer => {}
+            | Action::Kafka(Request::JoinGroup | Request::LeaveGroup | Request::LookForEnd | Request::RenewProducer)
+            | Action::LookAtForeground => {}
             Action::AppendFact { id, fact } => actions.facts.push((id, fact)),
             Action::Exit(ending) => {
                 actions.skipped |= matches!(ending, Ending::Skipped(_));
                 self.life = Life::Dead;
             }
-            Action::Identify | Action::ReadAnew | Action::ReadFrom(_) if self.cut_off => {}
-            Action::Identify => self.identity_asked = Some(now),
+            Action::Kafka(Request::Identify | Request::ReadAnew | Request::ReadFrom(_)) if self.cut_off => {}
+            Action::Kafka(Request::Identify) => self.identity_asked = Some(now),
             Action::KillGuard => self.kill_silent_guard(now, actions),
             Action::KillHook { id } => self.hooks.retain(|(_, running)| *running != id),
             Action::KillOrphans => {
@@ -332,13 +330,13 @@ impl Machine {
                 actions.logged.push(format!("{order:?}"));
                 self.order(now, order, setup, actions);
             }
-            Action::ReadAnew => {
+            Action::Kafka(Request::ReadAnew) => {
                 self.reader = Reader { asked: Some(now), ..Reader::default() };
                 self.late_answer = None;
                 self.judge_if_prompt(now, setup);
             }
             Action::ReadFacts { id } => self.facts_asked = Some(id),
-            Action::ReadFrom(offset) => self.reader.next = Some(offset),
+            Action::Kafka(Request::ReadFrom(offset)) => self.reader.next = Some(offset),
             // The topic that is read from now on has not been judged.
             Action::RenewGuard => {
                 let job = self.guard.job;
@@ -352,12 +350,12 @@ impl Machine {
             }
             Action::RunHook(run) => self.hooks.push((run.hook, run.id)),
             // Nobody is left to whom a release would say something.
-            Action::Send { record }
+            Action::Kafka(Request::Send { record })
                 if self.knows_that_broker_ended() && matches!(record.body, Body::Release { .. }) =>
             {
                 self.hear_of_election(now, candidate::Event::HistoryCut);
             }
-            Action::Send { record } => self.send(record, setup, actions),
+            Action::Kafka(Request::Send { record }) => self.send(record, setup, actions),
             Action::StartGuard => {
                 if self.guard.life == Life::Dead {
                     self.guard = self.guard.anew();

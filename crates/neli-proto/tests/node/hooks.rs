@@ -5,6 +5,7 @@ use std::time::Duration;
 use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Answer, CommandKind, Order};
 use neli_proto::hooks::Hook;
+use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event, HookRun, Node};
 use neli_proto::note::Note;
 use neli_proto::random::Random;
@@ -44,7 +45,7 @@ fn hooks_follow_the_lead_and_are_never_before_what_starts_or_kills() {
     let fence = hooks_in(&actions);
     assert_eq!(fence.iter().map(|run| (run.hook.event(), run.why)).collect::<Vec<_>>(), [("fence", "superseded")]);
     host.ends(JobStatus::Signaled(9));
-    assert!(host.actions().contains(&Action::ReadAnew));
+    assert!(host.actions().contains(&Action::Kafka(Request::ReadAnew)));
     host.answered_with(host.end());
     (0..host.end()).for_each(|offset| host.reads_at(offset));
     let standby = hooks_in(&host.actions());

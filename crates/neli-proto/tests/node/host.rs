@@ -5,6 +5,7 @@ use std::time::Duration;
 use neli_proto::candidate::{self, Durations, Elector, Identity, Patience, Timings};
 use neli_proto::guard::Answer;
 use neli_proto::hooks::Hook;
+use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{Action, Awaited, Awaits, Event, HookRun, Node, Settings, Status};
 use neli_proto::note::{Note, Refusal};
@@ -171,7 +172,7 @@ impl Host {
     pub(crate) fn actions(&mut self) -> Vec<Action> {
         let actions: Vec<Action> = std::iter::from_fn(|| self.node.poll_action()).collect();
         for action in &actions {
-            if let Action::Send { record } = action {
+            if let Action::Kafka(Request::Send { record }) = action {
                 self.sent.push(record.clone());
             }
         }
@@ -231,7 +232,7 @@ impl Host {
 }
 
 pub(crate) fn sends(action: &Action, kind: &str) -> bool {
-    let Action::Send { record } = action else { return false };
+    let Action::Kafka(Request::Send { record }) = action else { return false };
     let sent = match record.body {
         Body::Beat { .. } => "beat",
         Body::Claim { .. } => "claim",

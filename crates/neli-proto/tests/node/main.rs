@@ -26,6 +26,7 @@ use neli_proto::candidate::{self, JobReport, Position};
 use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Answer, Order};
 use neli_proto::hooks::Hook;
+use neli_proto::kafka;
 use neli_proto::leadership::{Leadership, ReadAt, Request, TermState, Unknown};
 use neli_proto::node::{Action, Awaited, Counts, Event, HookRun, OtherCandidate};
 use neli_proto::note::{Note, Refusal, StandbyReason, Waiting};
@@ -308,7 +309,11 @@ fn the_guard_is_replaced_when_no_job_is_alive() {
     host.elects(candidate::Event::HistoryCut);
     let actions = host.actions();
     assert!(actions.contains(&Action::Order(Order::Kill)) && !actions.contains(&Action::RenewGuard), "{actions:?}");
-    assert!(actions.contains(&Action::ReadAnew) && actions.contains(&Action::RenewProducer), "{actions:?}");
+    assert!(
+        actions.contains(&Action::Kafka(kafka::Request::ReadAnew))
+            && actions.contains(&Action::Kafka(kafka::Request::RenewProducer)),
+        "{actions:?}"
+    );
     host.ends(JobStatus::Signaled(9));
     let actions = host.actions();
     let released = actions.iter().position(|action| *action == Action::Order(Order::Released { term })).unwrap();
@@ -388,7 +393,7 @@ fn a_suspended_node_waits_for_its_hook_and_goes_on_from_the_beginning() {
     host.happens(Event::Continued);
     other.happens(Event::Signal { signal: TSTP_ENDS });
     for mut host in [host, other] {
-        assert!(!host.node.is_suspended() && host.actions().contains(&Action::ReadAnew));
+        assert!(!host.node.is_suspended() && host.actions().contains(&Action::Kafka(kafka::Request::ReadAnew)));
     }
 }
 

@@ -168,6 +168,20 @@ fn after_a_cut_of_partition_0_it_introduces_itself_again() {
     assert!(matches!(&actions[..], [Action::Hello(hello)] if hello.joined.is_none()), "{actions:?}");
 }
 
+/// A candidate may be the first to notice it, by the topic's id.
+#[test]
+fn a_topic_that_was_made_anew_is_a_cut_of_partition_0() {
+    let (mut many, now) = introduced(Elector::Log);
+    let mut host = Host::listening(&[]);
+    let now = now.max(host.now);
+    for low in [1, 2] {
+        assert!(many.last_hello().is_some());
+        let identity = TopicIdentity::Id(TopicId { high: 0, low });
+        many.tell(now, 0, &mut host.node, candidate::Event::TopicIdentified { asked: now, identity });
+    }
+    assert_eq!(many.last_hello(), None, "its hello is no longer in the log");
+}
+
 /// The process wakes only when an action is due.
 #[test]
 fn roles_are_handed_over_in_time_where_claim_delays_have_changed_as_well() {

@@ -6,6 +6,7 @@ use neli_proto::candidate;
 use neli_proto::fact::{Account, Fact, Facts, Outcome};
 use neli_proto::guard::{Answer, Order};
 use neli_proto::hooks::Hook;
+use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event, FactsEvent, Node};
 use neli_proto::note::Note;
 use neli_proto::once::Policy;
@@ -62,7 +63,7 @@ pub(crate) fn asked(host: &mut Host) -> Asked {
             asked.appended = Some((*id, fact.clone()));
         } else if let Action::ReadFacts { id } = action {
             asked.read = Some(*id);
-        } else if let Action::Send { record } = action
+        } else if let Action::Kafka(Request::Send { record }) = action
             && sends(action, "release")
         {
             asked.releases = Some(record.clone());

@@ -5,6 +5,7 @@ use std::time::Duration;
 use neli_proto::candidate::{Durations, Elector, Timings};
 use neli_proto::fact::{Fact, Facts, Outcome};
 use neli_proto::guard::Answer;
+use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event, FactsEvent, Node};
 use neli_proto::note::Note;
 use neli_proto::random::Random;
@@ -228,7 +229,7 @@ fn before_the_facts_were_read_no_leader_of_lower_priority_is_asked_to_resign() {
 /// If the topic was created again on another broker, a producer that wrote to the old one may never write to the new one.
 #[test]
 fn a_producer_whose_facts_are_not_acknowledged_for_two_leases_is_replaced() {
-    let is_new_producer = |action: &Action| *action == Action::RenewProducer;
+    let is_new_producer = |action: &Action| *action == Action::Kafka(Request::RenewProducer);
     // While the outcome is tried to record, the lead is kept.
     let (mut host, _) = running(0, Facts::default());
     host.ends(JobStatus::Exited(0));

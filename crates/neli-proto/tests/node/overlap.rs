@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use neli_proto::candidate::Position;
 use neli_proto::guard::Order;
+use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event};
 use neli_proto::note::Refusal;
 use neli_proto::record::{Body, JobState, Offset, Overlap, What};
@@ -20,7 +21,7 @@ fn the_job_runs_on_until_another_s_runs_and_the_guard_learns_of_the_end_with_the
     let actions = host.actions();
     assert!(!actions.iter().any(is_stop), "{actions:?}");
     let yields = actions.iter().any(|action| {
-        let Action::Send { record } = action else { return false };
+        let Action::Kafka(Request::Send { record }) = action else { return false };
         record.body.overlap().is_some_and(|overlap| overlap.yields)
     });
     assert!(yields, "{actions:?}");

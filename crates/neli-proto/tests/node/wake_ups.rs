@@ -5,6 +5,7 @@ use std::time::Duration;
 use neli_proto::candidate::{self, Durations, Elector, Patience, Timings};
 use neli_proto::guard::{Answer, Order, SeenEnd};
 use neli_proto::health::HealthPolicy;
+use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event, Node, Settings};
 use neli_proto::precedence::Assignment;
 use neli_proto::random::Random;
@@ -88,7 +89,7 @@ impl World {
 
     fn perform(&mut self) {
         while let Some(action) = self.node.poll_action() {
-            if let Action::Send { record } = action {
+            if let Action::Kafka(Request::Send { record }) = action {
                 self.sent.push(record);
             } else if let Action::Order(order) = action {
                 self.orders.push(order);

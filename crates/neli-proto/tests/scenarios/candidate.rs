@@ -9,6 +9,7 @@ use neli_proto::candidate::{
     Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, Patience, Setup, Timings,
 };
 use neli_proto::guard::Grant;
+use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Assignment;
 use neli_proto::process_hello::ProcessHello;
@@ -288,10 +289,10 @@ impl Subject for Scenario {
         self.grant = wanted.map(|wanted| wanted.grant).or(self.grant);
         self.wanted = wanted;
         while let Some(action) = self.candidate.poll_action() {
-            if let Action::Send { record } = &action {
+            if let Action::Kafka(Request::Send { record }) = &action {
                 self.sent.extend(record.seq.map(|seq| (seq, record.clone())));
             }
-            let alone = action == Action::LeaveGroup && self.candidate.is_alone(self.now);
+            let alone = action == Action::Kafka(Request::LeaveGroup) && self.candidate.is_alone(self.now);
             actions.push(format!(
                 "{}{}",
                 shown_action(action),

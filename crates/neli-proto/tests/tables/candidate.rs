@@ -6,6 +6,7 @@ use neli_proto::candidate::{
     Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, Patience, Position, Setup, Timings,
 };
 use neli_proto::guard::Grant;
+use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Assignment;
 use neli_proto::random::Random;
@@ -337,16 +338,16 @@ impl Fixture {
         let shown = match action {
             Action::Depart(_) => "depart",
             Action::ForgetTerms => "new guard",
-            Action::Identify => "ask for the topic's id",
-            Action::JoinGroup => "join the group",
-            Action::LeaveGroup => "leave the group",
-            Action::LookForEnd => "ask where the log ends",
+            Action::Kafka(Request::Identify) => "ask for the topic's id",
+            Action::Kafka(Request::JoinGroup) => "join the group",
+            Action::Kafka(Request::LeaveGroup) => "leave the group",
+            Action::Kafka(Request::LookForEnd) => "ask where the log ends",
             Action::Note(_) => return None,
-            Action::ReadAnew => "read anew",
-            Action::ReadFrom(_) => "read",
+            Action::Kafka(Request::ReadAnew) => "read anew",
+            Action::Kafka(Request::ReadFrom(_)) => "read",
             Action::Refuse { .. } => "refuse",
-            Action::RenewProducer => "new producer",
-            Action::Send { record } => {
+            Action::Kafka(Request::RenewProducer) => "new producer",
+            Action::Kafka(Request::Send { record }) => {
                 let seq = record.seq.unwrap_or_default();
                 match record.body {
                     Body::Beat { .. } => {

@@ -10,9 +10,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Commands,
         help: "Shell command whose status says if the job is healthy",
-        more: "/bin/sh -c runs it beside the job, with the job's environment and NELI_EVENT=health. After \
-               --health-failures failures in a row this candidate stands down, so that another one tries. The \
-               output goes to stderr; after a failure its last line also goes to the log.",
+        more: "/bin/sh -c runs it beside the job, with the job's environment and NELI_EVENT=health; the output \
+               goes to stderr, and the last line of a failure also to the log. After --health-failures in a row \
+               this candidate stands down, so that another one tries.",
     },
     Opt {
         long: "health-interval",
@@ -57,10 +57,10 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Commands,
         help: "Shell command to run when this candidate wins the lead",
-        more: "With --settle, it runs with the first run of the job. /bin/sh -c runs each hook beside the job, \
-               with the job's environment, NELI_EVENT (lead, standby or fence) and NELI_WHY. Only the exit of \
-               neli-run waits for a hook. A hook is killed after 10s; this one also ends with the job. The output \
-               goes to stderr.",
+        more: "/bin/sh -c runs each hook beside the job, with the job's environment, NELI_EVENT (lead, standby \
+               or fence) and NELI_WHY; the output goes to stderr. Only the exit of neli-run waits for a hook, \
+               which is killed after 10s; this one also ends with the job. With --settle, it runs with the first \
+               run of the job.",
     },
     Opt {
         long: "on-standby",
@@ -69,7 +69,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Commands,
         help: "Shell command to run when this candidate stands by",
-        more: "It also runs at the exit after a lead. NELI_WHY says why a lead ended. A neli-run that is killed \
+        more: "It also runs at the exit after a lead; NELI_WHY says why a lead ended. A neli-run that is killed \
                runs no hook.",
     },
     Opt {

@@ -20,8 +20,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         section: Section::Election,
         help: "Stand in N elections, or in one for each name",
         more: "One job runs for each role that this candidate leads; NELI_ROLE contains the role. Give every \
-               candidate the same roles. --restart is always by default. Not with --wait, --overlap, --once, \
-               --window or --schedule. See ROLES in neli-run(1).",
+               candidate the same roles. Not with --wait, --overlap, --once, --window or --schedule. See ROLES \
+               in neli-run(1).",
     },
     Opt {
         long: "spread",
@@ -30,8 +30,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Value("yes"),
         section: Section::Election,
         help: "Move roles until each candidate leads a fair share",
-        more: "With no, roles stay where they are. yes can't be combined with --claim-delay or --priority. See \
-               ROLES in neli-run(1).",
+        more: "With no, roles stay where they are. yes can't be combined with --claim-delay or --priority.",
     },
     Opt {
         long: "max-roles",
@@ -40,8 +39,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Computed("no limit"),
         section: Section::Election,
         help: "Lead at most N roles in this process",
-        more: "If all candidates together may lead fewer roles than --roles defines, some roles have no leader. A warning says \
-               so if the limit of open files allows fewer. Not with --preempt.",
+        more: "If all candidates together may lead fewer than --roles defines, some roles have no leader. A \
+               warning says if the limit of open files allows fewer. Not with --preempt.",
     },
     Opt {
         long: "elect",
@@ -51,7 +50,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         section: Section::Election,
         help: "Which candidate claims first when nobody leads",
         more: "group: the member to which Kafka's consumer group assigns the partition. log: any candidate; no \
-               right on a group is needed. In both cases the journal decides who leads.",
+               right on a group is needed. See WHO GOES FIRST in neli-run(1).",
     },
     Opt {
         long: "patience",
@@ -99,9 +98,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Value("1m"),
         section: Section::Election,
         help: "Time to stand by before --preempt asks",
-        more: "At least 1s. Ten times as long if this candidate's last lead was fenced or unhealthy, or its guard \
-               died. A candidate does not ask if its last run failed, or if another of a lower priority would claim \
-               before it because of its --claim-delay. Only with --preempt.",
+        more: "At least 1s; ten times as long if this candidate's last lead was fenced or unhealthy, or its \
+               guard died. Only with --preempt.",
     },
     Opt {
         long: "wait",
@@ -110,8 +108,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Computed("no limit"),
         section: Section::Election,
         help: "Exit with 75 if not leading after this time",
-        more: "Counted from the start, until the first lead. If the leader has died, neli-run first waits for the \
-               end of its lease. With 0, neli-run leads at once or exits; if Kafka does not answer, it exits \
-               after 5s. Must be more than --claim-delay.",
+        more: "Counted from the start, until the first lead; if the leader has died, neli-run first waits for \
+               the end of its lease. With 0, neli-run leads at once or exits, after 5s if Kafka does not answer. \
+               Must be more than --claim-delay.",
     },
 ];

@@ -10,8 +10,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Value("0"),
         section: Section::Job,
         help: "Time from winning the lead to the start of the job",
-        more: "Messages that the previous leader has sent can arrive in this time. Later runs under the same lead do not \
-               wait. A stop in this time ends the lead without a run, after TERM with status 143.",
+        more: "Messages that the previous leader has sent can arrive in this time; later runs under the same \
+               lead do not wait. A stop in this time ends the lead without a run, after TERM with status 143.",
     },
     Opt {
         long: "overlap",
@@ -21,9 +21,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         section: Section::Job,
         help: "Time for which the old job runs on beside the new one",
         more: "A leader that is told to stop, asked to resign or revoked keeps its job until another candidate \
-               claims (a lease at most), and ends it within this time after the claim. 10ms to half of --lease. \
-               Either all candidates have the option, or none. Not with --roles, --settle, --once, --window or \
-               --schedule. See OVERLAP in neli-run(1).",
+               claims (a lease at most), and ends it within this time after the claim. 10ms to half of --lease; \
+               for all candidates, or for none. Not with --roles, --settle, --once, --window or --schedule. See \
+               OVERLAP in neli-run(1).",
     },
     Opt {
         long: "stop-signal",
@@ -45,8 +45,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Value("1s"),
         section: Section::Job,
         help: "Time from the end of a run to the next run",
-        more: "Each failed run doubles it, up to 30s; a run that succeeds, or fails after 30s or more, resets it. \
-               With 0, a job that ends at once runs hundreds of times a second. Not with --restart no.",
+        more: "Each failed run doubles it, up to 30s; a run that succeeds, or fails after 30s or more, resets \
+               it. Not with --restart no.",
     },
     Opt {
         long: "restart-limit",
@@ -55,9 +55,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Value("10/5m"),
         section: Section::Job,
         help: "Number of restarts after failures within a time",
-        more: "10/5m allows 10 restarts in 5 minutes. At the next failure neli-run releases the lead and exits \
-               with 84, so that another machine tries. A run that succeeds does not count. none: no limit. Not \
-               with --restart no.",
+        more: "At the next failure neli-run releases the lead and exits with 84, so that another machine tries; \
+               a run that succeeds does not count. none: no limit. Not with --restart no.",
     },
     Opt {
         long: "timezone",
@@ -76,8 +75,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Value("last"),
         section: Section::Job,
         help: "Which missed window a new leader runs",
-        more: "last: the current window, if it is not done. none: no window; the leader waits for the next time. \
-               The log names each window that is skipped. Only with --schedule.",
+        more: "last: the current window, if it is not done. none: the leader waits for the next time. Only with \
+               --schedule.",
     },
     Opt {
         long: "retries",
@@ -86,7 +85,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Value("0"),
         section: Section::Job,
         help: "Number of runs after a failed run of the key",
-        more: "Counted on all machines together. A run has failed if its status is not 0. When no retry is left, \
+        more: "Counted on all machines together; a run has failed if its status is not 0. When no retry is left, \
                each candidate exits with the recorded status. Only with --once or --window.",
     },
     Opt {
@@ -96,8 +95,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Value("0"),
         section: Section::Job,
         help: "Exit status if the key is already done",
-        more: "0 to 255. The candidate that runs the job exits with the job's status. Only with --once or \
-               --window.",
+        more: "0 to 255; the candidate that runs the job exits with the job's status. Only with --once or --window.",
     },
     Opt {
         long: "once-retention",
@@ -106,7 +104,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Value("90d"),
         section: Section::Job,
         help: "Time for which the record of a key is kept",
-        more: "neli-run sets it as retention.ms when it makes the topic <topic>.once, and warns of a topic that \
+        more: "It is the retention.ms of a topic <topic>.once that neli-run makes; neli-run warns of one that \
                keeps less. 1h to 3650d, and more than the longest window. Only with --once, --window or \
                --schedule.",
     },
@@ -117,8 +115,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::Value("standby"),
         section: Section::Job,
         help: "Stand by again, or exit, when the lead is lost",
-        more: "A lead is lost if it is revoked, resigned, superseded or fenced, if the job is unhealthy, if the guard \
-               dies, or if <topic>.once can't be read or written. With exit, the status is 80, 81 or 82. With --roles, \
-               exit ends only the role that is lost, and none is revoked.",
+        more: "A lead is lost if it is revoked, resigned, superseded or fenced, if the job is unhealthy, if the \
+               guard dies, or if <topic>.once can't be read or written. With exit, the status is 80, 81 or 82; \
+               with --roles it ends only the role that is lost, and none is revoked.",
     },
 ];

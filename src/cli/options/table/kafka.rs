@@ -10,8 +10,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Kafka,
         help: "Try neli-run on this machine, without Kafka",
-        more: "The first candidate starts a small broker, which ends after the last candidate. The broker keeps \
-               the journal in memory, and other machines can't reach it.",
+        more: "The first candidate starts a small broker, which ends after the last one. It keeps the journal in \
+               memory, and other machines can't reach it.",
     },
     Opt {
         long: "topic",
@@ -29,7 +29,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Kafka,
         help: "Exit with 125 if the topic is missing",
-        more: "neli-run also exits with 125 if the topic is deleted and created again.",
+        more: "Also if it is deleted and created again.",
     },
     Opt {
         long: "property",
@@ -38,7 +38,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: Default::None,
         section: Section::Kafka,
         help: "Set a property of librdkafka; repeatable",
-        more: "The last value of a key counts. Properties that the protocol needs, or that another option sets, \
+        more: "The last value of a key counts; properties that the protocol needs, or that another option sets, \
                are refused. Every user of the machine can read a command line: put passwords into a --properties \
                file. NELI_RUN_PROPERTY holds one KEY=VALUE a line.",
     },

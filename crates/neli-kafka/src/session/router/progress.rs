@@ -23,7 +23,7 @@ pub(super) struct ReadingPlace {
 pub(super) enum Stage {
     /// No election has named an offset yet.
     Asking,
-    /// The log was cut: nothing more is read.
+    /// The log was cut, or nobody follows the reading here any more: nothing more is read.
     Over,
     /// It reads records.
     Reading,

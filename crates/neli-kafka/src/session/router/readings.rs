@@ -131,11 +131,16 @@ impl<R: Readers> Router<R> {
         let Some(reading) = std::mem::take(self.place_mut(role)).reading else { return };
         self.following -= 1;
         self.eager.remove(&role);
-        if let Some(partition) = self.partition_of(role)
-            && self.live != Some(reading)
-            && self.all_followers(reading, partition).is_empty()
-        {
+        let Some(partition) = self.partition_of(role).filter(|of| self.all_followers(reading, *of).is_empty()) else {
+            return;
+        };
+        if self.live != Some(reading) {
             self.close(reading, partition);
+        } else if let Some(progress) = self.progress.get_mut(&(reading, partition))
+            && progress.stage == Stage::Reading
+        {
+            // The log may be another one when the next election has read it to its end.
+            progress.stage = Stage::Over;
         }
     }
 }

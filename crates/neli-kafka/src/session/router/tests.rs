@@ -218,26 +218,37 @@ fn reading_further_back_than_the_others_takes_its_own_reading() {
 
 /// A hello is the process's business; to each election it is a record of others.
 #[test]
-fn a_hello_of_any_candidate_is_reported_once() {
-    let hello = |fixture: &mut Fixture, reading, offset| {
-        fixture.0.read(NOW, reading, 0, offset, JournalRecord::Hello(Box::from(*b"{}")));
-    };
+fn a_hello_of_any_candidate_is_reported_to_the_process() {
     let mut fixture = Fixture::reading(2, 1);
-    hello(&mut fixture, 1, 10);
+    fixture.0.read(NOW, 1, 0, 10, JournalRecord::Hello(Box::from(*b"{}")));
     assert_eq!(fixture.wanted(), ["hello 10"]);
     assert_eq!(fixture.0.take_passed(1), Some(Event::Passed { first: 10, last: 10 }));
-    fixture.0.read_anew(NOW, 0);
-    fixture.ends(2, 0, 11);
-    fixture.0.read_from(NOW, 0, 10);
-    hello(&mut fixture, 2, 10);
-    assert!(!fixture.wanted().contains(&"hello 10".to_owned()), "read again");
-    fixture.0.handle(NOW, 1, 0, &Event::HistoryCut);
-    fixture.0.read_anew(NOW, 1);
-    fixture.ends(3, 0, 1);
-    fixture.0.read_from(NOW, 1, 0);
-    fixture.wanted();
-    hello(&mut fixture, 3, 0);
-    assert!(fixture.wanted().contains(&"hello 0".to_owned()), "of another history");
+}
+
+/// The elections find that the history was cut, each by itself. The log may be longer than the old one by then.
+#[test]
+fn a_partition_that_all_read_anew_is_read_on_from_where_the_first_has_caught_up() {
+    for end in [1, 20] {
+        let mut fixture = Fixture::reading(4, 2);
+        fixture.0.read_anew(NOW, 0);
+        fixture.0.read_anew(NOW, 2);
+        assert_eq!(fixture.wanted(), ["start 2 of 0"]);
+        fixture.ends(2, 0, end);
+        fixture.0.read_from(NOW, 0, 0);
+        fixture.0.read_from(NOW, 2, 0);
+        fixture.wanted();
+        for offset in 0..end {
+            fixture.record(2, 0, offset, 2);
+        }
+        fixture.record(1, 0, 10, 2);
+        fixture.wanted();
+        fixture.caught_up(2, 0, end);
+        let wanted = fixture.wanted();
+        let expected = [format!("read 1 0 from {end}"), "close 2".to_owned()];
+        assert_eq!(wanted[..2], expected);
+        fixture.record(1, 0, end, 0);
+        assert!(fixture.wanted().contains(&format!("0: read {end}")));
+    }
 }
 
 #[test]
@@ -324,22 +335,19 @@ fn of_many_that_read_anew_at_once_the_later_ones_share_the_next_reading() {
     fixture.0.read_from(NOW, 0, 9);
     fixture.wanted();
     fixture.other(2, 0, 9);
-    let wanted = ["close 2", "start 6 of 4 5 6", "0: passed 9-9"];
-    assert_eq!(fixture.wanted(), wanted, "the first has come as far as the live one");
+    fixture.caught_up(2, 0, 10);
+    let wanted = fixture.wanted();
+    assert_eq!(wanted[..3], ["read 1 0 from 10", "close 2", "start 6 of 4 5 6"], "the first has caught up");
     for (role, partition) in [(4, 4), (5, 5), (6, 6)] {
         fixture.ends(6, partition, 10);
         fixture.0.read_from(NOW, role, 10);
     }
-    let expected = [
-        "read 6 4 from 10",
-        "read 6 5 from 10",
-        "read 6 6 from 10",
-        "close 6",
-        "4: ends 10",
-        "5: ends 10",
-        "6: ends 10",
-    ];
-    assert_eq!(fixture.wanted(), expected, "over when each of its partitions is");
+    fixture.wanted();
+    for partition in 4..7 {
+        assert!(!fixture.wanted().contains(&"close 6".to_owned()));
+        fixture.caught_up(6, partition, 10);
+    }
+    assert!(fixture.wanted().contains(&"close 6".to_owned()), "over when each of its partitions is");
     fixture.record(1, 6, 10, 6);
     assert_eq!(fixture.wanted(), ["6: read 10"], "from the live reading");
 }
@@ -376,7 +384,10 @@ fn a_waiting_reading_begins_at_its_offset_and_not_at_all_if_unwanted() {
     assert!(fixture.wanted().is_empty());
     fixture.ends(2, 0, 10);
     fixture.0.read_from(NOW, 0, 10);
-    assert_eq!(fixture.wanted(), ["read 2 0 from 10", "close 2", "start 6 of 4 5", "read 6 4 from 3", "0: ends 10"]);
+    fixture.wanted();
+    fixture.caught_up(2, 0, 10);
+    let expected = ["read 1 0 from 10", "close 2", "start 6 of 4 5", "read 6 4 from 3", "0: caught up 10"];
+    assert_eq!(fixture.wanted(), expected);
     fixture.0.stop();
     let closed = fixture.wanted();
     assert_eq!(closed, ["close 1", "close 3", "close 4", "close 5", "close 6"]);

@@ -59,6 +59,10 @@ impl Machine {
                 candidate::Event::ReachedEnd { next }
             }
             Some(Reading::OutOfRange) if self.cut_off => return self.learn_that_broker_ended(now, setup, actions),
+            // A reader of several partitions is not told which one it is: the bounds of the log show it.
+            Some(Reading::OutOfRange) if self.reader.next < Some(log.start()) => {
+                candidate::Event::Answered { asked: now, start: log.start(), end: log.end() }
+            }
             Some(Reading::OutOfRange) => candidate::Event::HistoryCut,
             Some(Reading::Record(offset, slot)) => {
                 (self.reader.next, self.reader.waits) = (Some(offset + 1), false);

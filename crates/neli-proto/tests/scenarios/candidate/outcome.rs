@@ -2,6 +2,7 @@
 
 use neli_proto::candidate::Action;
 use neli_proto::guard::Grant;
+use neli_proto::kafka::Request;
 use neli_proto::note::{Note, StandbyReason};
 use neli_proto::record::{Body, Overlap};
 use neli_proto::supervisor::{Wanted, WantedState};
@@ -24,16 +25,18 @@ pub(super) fn shown_action(action: Action) -> String {
     match action {
         Action::Depart(departure) => format!("departs: {departure:?}"),
         Action::ForgetTerms => "has the guard forget its terms".to_owned(),
-        Action::Identify => "asks which topic this is".to_owned(),
-        Action::JoinGroup => "joins the group".to_owned(),
-        Action::LeaveGroup => "leaves the group".to_owned(),
-        Action::LookForEnd => "asks soon where the log ends".to_owned(),
+        Action::Kafka(Request::Identify) => "asks which topic this is".to_owned(),
+        Action::Kafka(Request::JoinGroup) => "joins the group".to_owned(),
+        Action::Kafka(Request::LeaveGroup) => "leaves the group".to_owned(),
+        Action::Kafka(Request::LookForEnd) => "asks soon where the log ends".to_owned(),
         Action::Note(note) => shown_note(note),
-        Action::ReadAnew => "asks where the log ends".to_owned(),
-        Action::ReadFrom(offset) => format!("reads from {offset}"),
+        Action::Kafka(Request::ReadAnew) => "asks where the log ends".to_owned(),
+        Action::Kafka(Request::ReadFrom(offset)) => format!("reads from {offset}"),
         Action::Refuse { why } => format!("refuses: {why}"),
-        Action::RenewProducer => "makes a new producer".to_owned(),
-        Action::Send { record } => format!("sends {}: {}", record.seq.unwrap_or_default(), shown_body(&record.body)),
+        Action::Kafka(Request::RenewProducer) => "makes a new producer".to_owned(),
+        Action::Kafka(Request::Send { record }) => {
+            format!("sends {}: {}", record.seq.unwrap_or_default(), shown_body(&record.body))
+        }
         Action::Suspend => "has the process suspended".to_owned(),
     }
 }

@@ -1,4 +1,5 @@
-//! The events in Kafka that a candidate handles. They are what a reader of Kafka hands over, and nothing else carries them.
+//! What a candidate and the clients of Kafka have to do with each other: the events that it handles, and what it requests. They are made where
+//! they arise, and nothing copies them into other types on their way.
 
 use alloc::boxed::Box;
 
@@ -114,6 +115,30 @@ pub enum Event {
     Undelivered {
         /// The sequence number of the record.
         seq: u64,
+    },
+}
+
+/// What a candidate wants to be done in Kafka.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Request {
+    /// Ask for the topic's id until there is an answer ([`Event::TopicIdentified`]).
+    Identify,
+    /// Join the group, if the elector is `group`.
+    JoinGroup,
+    /// Leave the group.
+    LeaveGroup,
+    /// Ask soon for the log's end ([`Event::Answered`]).
+    LookForEnd,
+    /// R1: start a new reader, ask it for the end offset, and drop the previous reader; make the topic be judged (R0).
+    ReadAnew,
+    /// Read from this offset, which is in the log.
+    ReadFrom(Offset),
+    /// Create a new producer, and drop the previous one.
+    RenewProducer,
+    /// Hand this record to the producer. Its send time is the time of the input that caused it (R3).
+    Send {
+        /// The record. Its key is the election's, or for a hello the hello's key.
+        record: Record,
     },
 }
 

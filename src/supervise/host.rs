@@ -1,0 +1,290 @@
+//! What the main loop does with the nodes' actions and the session's events, besides what every host does.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use neli_kafka::{Host, Nodes, SessionEvent, clock, undecodable};
+use neli_proto::broker_death;
+use neli_proto::candidate::Event;
+use neli_proto::kafka::Request;
+use neli_proto::node::{self, Action, HookRun};
+use neli_proto::note::{Note, Refusal};
+use neli_proto::precedence::Assignment;
+use neli_proto::record::Body;
+use neli_proto::supervisor;
+use neli_proto::time::Time;
+
+use crate::guard::Order;
+use crate::process::tail::Tail;
+use crate::report::events;
+use crate::report::log::Event as LogEvent;
+use crate::report::notes::{self, Moment};
+use crate::supervise::main_loop::MainLoop;
+use crate::supervise::role::Role;
+use crate::supervise::translate;
+
+/// The role with a key: `--once` is for one election, the only one of the process.
+const ROLE_WITH_KEY: usize = 0;
+
+impl Host for MainLoop {
+    type Role = Role;
+
+    fn nodes(&mut self) -> &mut Nodes<Role> {
+        &mut self.nodes
+    }
+
+    fn perform_one(&mut self, at: usize, action: Action) {
+        match action {
+            Action::AppendFact { id, fact } => self.append_fact(at, id, fact),
+            Action::DieOf { signal, to_group } => self.shell.dies_of = Some((signal, to_group)),
+            Action::Exit(ending) => self.role_ended(at, translate::status(ending)),
+            Action::KillGuard => self.kill_guard(at),
+            Action::KillHook { id } => self.nodes.roles[at].commands.kill_hook(id),
+            Action::KillOrphans => self.inherit_orphans(at),
+            Action::LookAtForeground => {
+                let event = supervisor::Event::ForegroundSeen(self.shell.terminal.foreground());
+                self.tell(at, node::Event::Job(event));
+            }
+            Action::Note(note) => self.note(at, &note),
+            Action::Order(order) => self.order(at, &order),
+            Action::ReadFacts { id } => self.read_facts(at, id),
+            Action::RenewGuard => self.renew_guard(at),
+            Action::RunHook(run) => self.run_hook(at, run),
+            Action::StartGuard => self.start_guard(at),
+            Action::Suspend => self.shell.suspending = true,
+            // Every host does those in the same way.
+            Action::Kafka(_) => {}
+        }
+    }
+
+    fn end_actions(&mut self, at: usize) {
+        if self.nodes.roles[at].node.is_caught_up() {
+            self.settling.begin(clock::now());
+        }
+        if self.nodes.roles[at].part_with_idle_guard() {
+            self.guard_starts.remove(at);
+        }
+        self.publisher.iter_mut().for_each(|publisher| publisher.has_changed(at));
+    }
+
+    fn hears_kafka(&self) -> bool {
+        !self.broker_has_ended()
+    }
+
+    fn begin_request(&mut self, at: usize, request: &Request) {
+        if self.broker_has_ended() {
+            // A release would reach nobody, and is not waited for.
+            if let Request::Send { record } = request
+                && let Body::Release { .. } = record.body
+            {
+                self.forget_journal(at);
+            }
+            return;
+        }
+        if let Request::ReadAnew = request {
+            self.nodes.roles[at].readings += 1;
+        }
+        if let Request::ReadAnew | Request::RenewProducer = request {
+            // The reserve is lent until the log's bounds are known: at the limit of open files the client would have no descriptor to
+            // connect with.
+            self.reserve_of_client.lend();
+        }
+    }
+
+    fn end_request(&mut self, now: Time, at: usize, request: &Request, is_done: bool) {
+        let Request::Send { record } = request else { return };
+        if let Some(publisher) = self.publisher.as_mut().filter(|_| is_done) {
+            publisher.sent(at, now, record);
+        }
+        if let Body::Claim { .. } = record.body {
+            // A standby has no guard; it is started while the claim is in flight.
+            self.need_guard(at);
+        }
+    }
+
+    fn show(&mut self, note: Note) {
+        self.logger.event(&notes::event(&note, self.moment(0)));
+    }
+
+    fn look(&mut self, now: Time, at: usize, event: &mut Event) {
+        self.note_election_event(at, now, event);
+        if let Event::Answered { .. } = event {
+            self.reserve_of_client.take_back();
+        }
+        if let Some(publisher) = &mut self.publisher {
+            publisher.read(at, now, event);
+        }
+    }
+
+    fn handle_process_event(&mut self, now: Time, event: SessionEvent) {
+        match event {
+            SessionEvent::AppendRefused { error } => self.kafka.append_was_refused(now, error),
+            SessionEvent::BrokerSession(session) => self.judge_lease(session),
+            SessionEvent::Created { replicas, brokers } => {
+                self.logger.event(&events::topic_created(&self.config.election.topic, replicas, brokers));
+            }
+            SessionEvent::Debug(message) => self.logger.event(&LogEvent::debug(message)),
+            SessionEvent::Down { error } => self.kafka.outage.begin(now, error),
+            SessionEvent::Facts { id, event } => self.handle_facts(ROLE_WITH_KEY, now, id, event),
+            SessionEvent::Group { refusal: Some(refusal) } => self.kafka.group.begin(now, refusal),
+            SessionEvent::Group { refusal: None } => drop(self.kafka.group.end(now)),
+            SessionEvent::HelloDelivered => self.kafka.refused_appends.end(),
+            SessionEvent::Risks { role, risks } => self.warn_of_risks(role as usize, &risks),
+            SessionEvent::Up => {
+                if let Some(down) = self.kafka.outage.end(now) {
+                    self.logger.event(&events::broker_up(down));
+                }
+            }
+            SessionEvent::Warning(message) => self.logger.warn(message),
+            // For the nodes.
+            SessionEvent::Election { .. }
+            | SessionEvent::Hello { .. }
+            | SessionEvent::Refused { .. }
+            | SessionEvent::Unfit { .. } => {}
+        }
+    }
+}
+
+impl MainLoop {
+    /// Logs a note; only once if it is about the process and not the role, and not a release that has no journal.
+    fn note(&mut self, at: usize, note: &Note) {
+        self.publisher.iter_mut().for_each(|publisher| publisher.count(at, note));
+        let is_left_out = if *note == Note::TopicUnnamed {
+            at > 0
+        } else if let Note::Refused(Refusal::Said(error)) = note {
+            self.nodes.roles.len() > 1 && self.refusal.replace(error.clone()).as_ref() == Some(error)
+        } else {
+            // Nobody is left who would wait for such a release.
+            matches!(note, Note::Released { .. }) && self.broker_has_ended()
+        };
+        if !is_left_out {
+            self.nodes.roles[at].logger.event(&notes::event(note, self.moment(at)));
+        }
+        if let Note::Restarting { .. } = note
+            && let Some(signal) = self.shell.take_container_signal()
+        {
+            self.nodes.roles[at].logger.event(&events::container_signal(signal));
+        }
+    }
+
+    /// What is known beside a note of this role.
+    fn moment(&self, at: usize) -> Moment<'_> {
+        let (config, role) = (&self.config, &self.nodes.roles[at]);
+        Moment {
+            topic: &config.election.topic,
+            command: config.command.first().map(OsString::as_os_str).unwrap_or_default(),
+            stop_signal: config.stop_signal,
+            timings: &config.timings,
+            guard: role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw()),
+            now: clock::now(),
+            wall_ms: clock::wall_ms(),
+            lease_end: role.node.lease_end(),
+            awaits: role.node.awaits(),
+        }
+    }
+
+    /// Logs the events that users should know, and keeps the data that the loop itself needs.
+    fn note_election_event(&mut self, at: usize, now: Time, event: &Event) {
+        let role = &mut self.nodes.roles[at];
+        match event {
+            Event::Answered { .. } => drop(role.undecodable.end(now)),
+            Event::Delivered { .. } => self.kafka.refused_appends.end(),
+            Event::Revoked => role.logger.event(&events::revoked(false)),
+            Event::AssignmentChanged(Assignment::Own) => {
+                let leads = role.node.leads().is_some();
+                role.logger.event(&events::assigned(role.election.partition, leads));
+            }
+            Event::AssignmentChanged(Assignment::Unknown) => role.logger.event(&events::revoked(true)),
+            Event::Undecodable { offset, error } => {
+                role.undecodable.begin(now, undecodable(&self.config.election.topic, *offset, error));
+            }
+            Event::GroupRefuses { .. }
+            | Event::HelloAsked { .. }
+            | Event::HelloReceived(_)
+            | Event::HistoryCut
+            | Event::Named { .. }
+            | Event::Passed { .. }
+            | Event::ReachedEnd { .. }
+            | Event::Read { .. }
+            | Event::ReadOther { .. }
+            | Event::ReadProcessHello { .. }
+            | Event::AssignmentChanged(Assignment::Elsewhere)
+            | Event::TopicIdentified { .. }
+            | Event::TopicJudged { .. }
+            | Event::Undelivered { .. }
+            | Event::UnusedPartitions => {}
+        }
+    }
+
+    // ---- --embedded -------------------------------------------------------------------------------------------------
+
+    pub(super) fn warn_of_trial(&self) {
+        let access = self.nodes.session.access();
+        if access.embedded.is_some() {
+            self.logger.warn(format!(
+                "--embedded is for a trial on this one machine: its broker, at {}, keeps nothing",
+                access.bootstrap
+            ));
+        }
+    }
+
+    pub(super) fn broker_has_ended(&self) -> bool {
+        self.broker.as_ref().is_some_and(|broker| broker.has_ended)
+    }
+
+    /// Ends the process. A job that runs is stopped in order, as far as its lease permits: until nothing of it is left, this process and the
+    /// guard keep the next broker from starting.
+    pub(super) fn end_with_broker(&mut self) {
+        self.broker.iter_mut().for_each(|broker| broker.has_ended = true);
+        let error = "the embedded broker has ended, and its journal with it, so this candidate ends too; start the candidates again, and the \
+                     first one starts a new broker";
+        self.nodes.tell_all(&node::Event::Refused { error: error.into() });
+        for at in 0..self.nodes.roles.len() {
+            if self.nodes.roles[at].node.leads().is_none() {
+                self.forget_journal(at);
+            }
+        }
+    }
+
+    fn forget_journal(&mut self, at: usize) {
+        self.tell(at, node::Event::Election(Event::HistoryCut));
+    }
+
+    /// Warns once if the lease is shorter than a broker's death takes.
+    fn judge_lease(&mut self, session: Duration) {
+        if self.kafka.broker_session.replace(session).is_some() {
+            return;
+        }
+        if let Some(warning) = broker_death::warning(&self.config.timings, session) {
+            self.logger.warn(format!("{}: {warning}", self.config.lease_shown));
+        }
+    }
+
+    /// Makes the guard run the health command. The command's output comes to this process, which passes it on to stderr, so that the
+    /// command is not blocked if stderr is not read.
+    pub(super) fn check_health(&mut self, at: usize, id: u32, order: &Order) {
+        let Role { job: Some(job), commands, .. } = &mut self.nodes.roles[at] else { return };
+        match Tail::new() {
+            Ok((tail, input)) => {
+                job.send_with(order, input);
+                commands.health_ordered(id, tail);
+            }
+            // Without a free descriptor its output is lost, but its status is still reported.
+            Err(_) => job.send(order),
+        }
+    }
+
+    pub(super) fn run_hook(&mut self, at: usize, run: HookRun) {
+        let Role { job, commands, election, .. } = &mut self.nodes.roles[at];
+        let event = if let Some(job) = job {
+            commands.start(run, &job.config)
+        } else {
+            // A hook has no term to release.
+            let release = serde_json::Value::Null;
+            commands.start(run, &self.job_maker.guard_config(&self.config, election, release))
+        };
+        if let Some(event) = event {
+            self.tell(at, event);
+        }
+    }
+}
