@@ -17,7 +17,7 @@ use clap::Parser;
 use harness::figures::{Figures, Row};
 use neli_kafka::clock;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
-use neli_run::process::mark::Mark;
+use neli_run::process::attributes::Mark;
 use neli_run::process::release_queue::ReleaseQueue;
 use neli_run::process::signal_set::Set;
 use nix::poll::{PollFd, PollFlags, poll};

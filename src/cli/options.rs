@@ -1,15 +1,15 @@
 //! The definition of an option. All options are in one table, from which the parser, the variables, the help, the manual, the completions
 //! and docs/options.md are generated.
 
-use clap::builder::ValueHint;
-use clap::{Arg, ArgAction};
+use std::ffi::{OsStr, OsString};
 
-use crate::cli::arguments::Words;
+use clap::builder::{PossibleValue, TypedValueParser, ValueHint};
+use clap::{Arg, ArgAction, Command};
+pub use table::options;
+
 use crate::config::VARIABLE_PREFIX;
 
 mod table;
-
-pub use table::options;
 
 /// One option.
 pub struct Opt {
@@ -211,5 +211,33 @@ fn in_lines<'a>(words: impl Iterator<Item = &'a str>, columns: usize) -> String 
 }
 
 fn value(arg: Arg, name: &'static str) -> Arg {
-    arg.action(ArgAction::Set).value_name(name).value_parser(clap::value_parser!(std::ffi::OsString))
+    arg.action(ArgAction::Set).value_name(name).value_parser(clap::value_parser!(OsString))
+}
+
+/// COMMAND and its arguments.
+pub(super) fn command() -> Arg {
+    Arg::new("COMMAND")
+        .help("The job and its arguments, after --")
+        .hide_short_help(true)
+        .last(true)
+        .num_args(1..)
+        .action(ArgAction::Append)
+        .value_hint(ValueHint::CommandName)
+        .value_parser(clap::value_parser!(OsString))
+}
+
+/// A parser that accepts any value; the listed values are only for the completions and the help.
+#[derive(Clone)]
+pub(crate) struct Words(pub(crate) &'static [&'static str]);
+
+impl TypedValueParser for Words {
+    type Value = OsString;
+
+    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<OsString, clap::Error> {
+        Ok(value.to_owned())
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(PossibleValue::new)))
+    }
 }

@@ -2,18 +2,17 @@
 //! that a refusal can name the option or the variable.
 
 use std::ffi::{OsStr, OsString};
+use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-use crate::cli::distance::distance;
+use crate::cli::clap_errors::distance;
 use crate::cli::options::{Default, Opt, RIVALS, options, variable};
-use crate::config::VARIABLE_PREFIX;
+use crate::config::{VARIABLE_PREFIX, job_variables};
 use crate::text::quoted;
-
-mod job;
 
 /// The environment of this process at its start.
 #[derive(Clone, Debug)]
@@ -165,11 +164,8 @@ impl ParsedArgs {
         }
         let Some(text) = self.variable(long) else { return Ok(None) };
         let value = Value { text: text.to_owned(), source: ValueOrigin::Variable(long) };
-        match value.text()? {
-            "1" | "true" => Ok(Some(value.source)),
-            "0" | "false" => Ok(None),
-            _ => Err(value.refuse("must be 1, true, 0 or false")),
-        }
+        let is_set = value.one_of(&[("1", true), ("true", true), ("0", false), ("false", false)])?;
+        Ok(is_set.then_some(value.source))
     }
 
     /// The positional arguments of this name.
@@ -233,6 +229,26 @@ impl Value {
             .map_err(|_| self.refuse("must be a duration with its unit, such as 500ms, 5s or 2m"))
     }
 
+    /// What the value stands for, which is one of these words.
+    ///
+    /// # Errors
+    /// It is none of them.
+    pub fn one_of<T: Copy>(&self, words: &[(&str, T)]) -> Result<T> {
+        let text = self.text()?;
+        words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning).ok_or_else(|| {
+            let (last, others) = words.split_last().map_or(("", String::new()), |((last, _), others)| {
+                (*last, others.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", "))
+            });
+            self.refuse(format!("must be {others} or {last}"))
+        })
+    }
+
+    /// The value as a number in digits alone, without a sign.
+    #[must_use]
+    pub fn digits<T: FromStr>(&self) -> Option<T> {
+        self.text.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
+    }
+
     /// Whether the command line or the environment gives it.
     #[must_use]
     pub const fn is_given(&self) -> bool {
@@ -265,5 +281,70 @@ impl ValueOrigin {
             Self::Default(long) | Self::Option(long) => format!("--{long}"),
             Self::Variable(long) => variable(long),
         }
+    }
+}
+
+/// Options whose variables the job gets, if they had an effect.
+const KEPT: [&str; 4] = ["brokers", "embedded", "group", "properties"];
+
+/// A subcommand inside a job looks at the job's election: what the command line and the options' variables leave open is taken from the
+/// variables that the job got. A candidate takes nothing from them: a job that starts a `neli-run` of its own stands in an election of its own.
+impl ParsedArgs {
+    /// The same, with the options that are left open as in the candidate of this job.
+    #[must_use]
+    pub fn with_election_of_job(mut self) -> Self {
+        let of_job = |name: &str| self.environment.get(name).map(OsStr::to_owned);
+        let Some(group) = of_job(job_variables::GROUP) else { return self };
+        let mut fills: Vec<(&str, OsString)> = Vec::new();
+        if self.value("group").is_none_or(|given| given.text == group) {
+            fills.push(("group", group));
+            fills.extend(of_job(job_variables::TOPIC).map(|topic| ("topic", topic)));
+        }
+        let (given, brokers) = (self.value("brokers").map(|given| given.text), of_job(job_variables::BROKERS));
+        // The properties may hold a password, which no other Kafka is sent.
+        let has_other_brokers = given.is_some() && given != brokers;
+        if !has_other_brokers && !self.is_given("properties") {
+            fills.extend(of_job(job_variables::PROPERTIES).map(|file| ("properties", file)));
+        }
+        if given.is_none() && self.flag("embedded").is_ok_and(|flag| flag.is_none()) {
+            fills.extend(brokers.map(|brokers| ("brokers", brokers)));
+            fills.extend(of_job(job_variables::EMBEDDED).map(|embedded| ("embedded", embedded)));
+        }
+        for (long, value) in fills {
+            self.environment.set(&variable(long), value);
+        }
+        self
+    }
+
+    /// Whether the election is that of the job in which this runs.
+    #[must_use]
+    pub fn is_about_election_of_job(&self) -> bool {
+        let group = self.environment.get(job_variables::GROUP);
+        group.is_some_and(|group| self.value("group").is_some_and(|given| given.text == group))
+    }
+
+    /// The variables of options that have no effect, since the command line says otherwise.
+    #[must_use]
+    pub fn overridden(&self) -> Vec<OsString> {
+        let is_overridden = |long: &&str| {
+            let Some(set) = self.environment.get(&variable(long)) else { return false };
+            match self.on_command_line_each(long).last() {
+                Some(given) => given != set,
+                // The command line gives its rival.
+                None => self.variable(long).is_none(),
+            }
+        };
+        KEPT.iter().filter(|long| is_overridden(long)).map(|long| variable(long).into()).collect()
+    }
+
+    fn is_given(&self, long: &'static str) -> bool {
+        self.on_command_line(long) || self.variable(long).is_some()
+    }
+}
+
+impl Environment {
+    fn set(&mut self, name: &str, value: OsString) {
+        self.0.retain(|(key, _)| key != name);
+        self.0.push((name.into(), value));
     }
 }

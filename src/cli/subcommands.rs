@@ -3,10 +3,7 @@
 use clap::builder::ValueHint;
 use clap::{Arg, ArgAction, Command};
 
-use crate::cli::arguments::Words;
-use crate::cli::options::{ELECTION, Opt, Section, wrapped};
-
-mod doctor;
+use crate::cli::options::{self, ELECTION, Opt, Section, Words, options, wrapped};
 
 /// All subcommands, in the order of the help.
 pub(super) fn all() -> [Command; 12] {
@@ -19,7 +16,7 @@ pub(super) fn all() -> [Command; 12] {
         end(),
         forget(),
         assert(),
-        doctor::command(),
+        doctor(),
         broker(),
         completions(),
         man(),
@@ -292,6 +289,36 @@ fn election() -> impl Iterator<Item = Arg> {
         _ => option.arg(),
     });
     args.map(|arg| arg.help_heading(Section::Election.heading()))
+}
+
+/// Its help shows only those of a candidate's options that concern the election.
+fn doctor() -> Command {
+    let about = "Report problems of this machine and of Kafka, and their fixes";
+    Command::new("doctor")
+        .about(about)
+        .long_about(long_about(about, DOCTOR))
+        .after_help(exit_status("0 no check fails; 1 a check fails."))
+        .override_usage("neli-run doctor [OPTIONS] [-- <COMMAND> [ARG]...]")
+        .args_override_self(true)
+        .args(options().map(candidates))
+        .mut_arg("group", |group| group.help(DOCTOR_GROUP).long_help(DOCTOR_GROUP))
+        .arg(flag("print-topic", "Only print the command that makes the topic"))
+        .arg(json("Print one JSON object for each finding"))
+        .arg(timeout("5s"))
+        .arg(options::command().help("The job, to check that it is found"))
+}
+
+const DOCTOR_GROUP: &str = "The election [default: check machine and Kafka]";
+
+const DOCTOR: &str = "Put doctor before the rest of a candidate's line: it takes each option of a candidate, and COMMAND after --. It \
+    checks this machine (limits, priority, CPU quota, memory, control group, rate of the clock), Kafka (brokers, TLS, \
+    login, rights, topic, replicas, timeouts) and the other candidates. It joins nothing and writes nothing. It prints a \
+    line for each finding, which begins with ok, WARN or FAIL, and below it the command that fixes the problem; with -q the \
+    problems alone.";
+
+fn candidates(option: &Opt) -> Arg {
+    let arg = option.arg();
+    if ELECTION.contains(&option.long) { arg.help_heading(Section::Election.heading()) } else { arg.hide(true) }
 }
 
 #[cfg(test)]

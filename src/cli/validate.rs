@@ -9,23 +9,16 @@ use neli_kafka::{Brokers, Client, ElectionId, bootstrap, names};
 use neli_proto::supervisor::OnLoss;
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
-use crate::config::{Config, Doctor, Log, LogFormat, Watch};
+use crate::config::{Config, Doctor, Listen, Log, LogFormat, Watch};
 use crate::exit::line_of;
 
-mod commands;
 mod executable;
-mod listen;
+mod job;
 pub mod look;
 mod once;
-mod overlap;
-mod priority;
 mod properties;
-mod restart;
 mod roles;
-mod signal;
 mod timings;
-mod watch;
-mod window;
 
 /// The longest value of durations that the protocol does not limit: a year, so that no sum of them overflows.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -79,19 +72,19 @@ fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config> {
         client: client(args, &mut warnings)?,
         create_topic: args.flag("no-create-topic")?.is_none(),
         name: name(args)?,
-        priority: priority::priority(args, timings.elector())?,
+        priority: timings::priority(args, timings.elector())?,
         wait: timings::wait(args, timings.claim_delay())?,
         once,
         timings,
         lease_shown: args.setting("lease").shown(),
         settle: duration(&args.setting("settle"))?,
-        stop_signal: signal::validate(&args.setting("stop-signal"))?,
+        stop_signal: job::stop_signal(&args.setting("stop-signal"))?,
         stop_timeout: duration(&args.setting("stop-timeout"))?,
-        restart: restart::validate(args)?,
-        on_loss: on_loss(args)?,
-        commands: commands::validate(args)?,
+        restart: job::restart(args)?,
+        on_loss: args.setting("on-loss").one_of(&[("standby", OnLoss::Standby), ("exit", OnLoss::Exit)])?,
+        commands: job::commands(args)?,
         log: log(args)?,
-        listen: listen::validate(args)?,
+        listen: listen(args)?,
         // If the path can't be made absolute, the relative one may still work in this directory.
         properties_file: args
             .value("properties")
@@ -114,7 +107,7 @@ pub fn watch(args: &ParsedArgs) -> Result<Watch> {
         election: look::election(args)?,
         client: client(args, &mut warnings)?,
         json: args.flag("json")?.is_some(),
-        from: watch::from(args)?,
+        from: look::from(args)?,
         until_end: args.flag("until-end")?.is_some(),
         has_hellos: args.flag("all")?.is_some(),
         timeout: look::timeout(args, WATCH_TIMEOUT)?,
@@ -177,22 +170,8 @@ fn name(args: &ParsedArgs) -> Result<String> {
     Ok(name)
 }
 
-fn on_loss(args: &ParsedArgs) -> Result<OnLoss> {
-    let value = args.setting("on-loss");
-    match value.text()? {
-        "exit" => Ok(OnLoss::Exit),
-        "standby" => Ok(OnLoss::Standby),
-        _ => Err(value.refuse("must be standby or exit")),
-    }
-}
-
 fn log(args: &ParsedArgs) -> Result<Log> {
-    let format = args.setting("log-format");
-    let format = match format.text()? {
-        "json" => LogFormat::Json,
-        "text" => LogFormat::Text,
-        _ => return Err(format.refuse("must be text or json")),
-    };
+    let format = args.setting("log-format").one_of(&[("text", LogFormat::Text), ("json", LogFormat::Json)])?;
     let verbosity = match (args.flag("quiet")?, args.flag("verbose")?) {
         (None, None) => 0,
         (None, Some(_)) => 1,
@@ -214,6 +193,26 @@ fn duration(value: &Value) -> Result<Duration> {
     }
     Ok(duration)
 }
+
+/// The address for HTTP, if one is given. Binding shows later whether it is available.
+fn listen(args: &ParsedArgs) -> Result<Option<Listen>> {
+    let Some(value) = args.value("listen") else { return Ok(None) };
+    let (host, port) = host_and_port(value.text()?).ok_or_else(|| value.refuse(LISTEN))?;
+    Ok(Some(Listen { host, port, shown: value.shown() }))
+}
+
+fn host_and_port(text: &str) -> Option<(String, u16)> {
+    let (host, port) = text.rsplit_once(':')?;
+    let port = port.parse().ok().filter(|_| port.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let is_bracketed = host.starts_with('[') && host.ends_with(']');
+    let host = if is_bracketed { host.get(1..host.len() - 1)? } else { host };
+    let is_plain = host.chars().all(|letter| letter.is_ascii_alphanumeric() || ".-_".contains(letter));
+    let is_host = if is_bracketed { host.parse::<std::net::Ipv6Addr>().is_ok() } else { is_plain };
+    is_host.then(|| (host.to_owned(), port))
+}
+
+const LISTEN: &str =
+    "must be HOST:PORT, as in 127.0.0.1:9464 or [::1]:9464, or :PORT for all addresses of this machine";
 
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,7 @@ use neli_proto::time::Time;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::process::timer::Timer;
+use crate::process::ready::Timer;
 use crate::text::reason;
 
 mod doubt;

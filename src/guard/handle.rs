@@ -24,8 +24,7 @@ use crate::process::image::Image;
 use crate::process::procfs;
 use crate::process::sealed_file;
 use crate::process::signal_set::Set;
-use crate::process::spawn::{PendingChild, Progress, spawn};
-use crate::process::spawn_spec::{ChildKind, SpawnSpec};
+use crate::process::spawn::{ChildKind, PendingChild, Progress, SpawnSpec, spawn};
 use crate::process::system;
 use crate::report::notify;
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::process::mark::Mark;
+use crate::process::attributes::Mark;
+use crate::process::priority::Scheduling;
 use crate::process::release_queue;
-use crate::process::scheduling::Scheduling;
 use crate::process::signal_set::Set;
 
 /// The longest packet, in bytes.

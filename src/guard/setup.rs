@@ -9,8 +9,7 @@ use nix::unistd::{self, Pid};
 
 use crate::process::descriptors;
 use crate::process::memory;
-use crate::process::priority;
-use crate::process::scheduling::Scheduling;
+use crate::process::priority::{self, Scheduling};
 use crate::process::system;
 
 /// Blocks every signal, creates a process group, and makes this process the subreaper of all orphans below it. It stays in the supervisor's

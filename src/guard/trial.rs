@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::guard::handle::GuardHandle;
 use crate::guard::message::GuardConfig;
-use crate::process::mark::Mark;
+use crate::process::attributes::Mark;
 use crate::process::reap;
 use crate::process::release_queue::ReleaseQueue;
 use crate::process::signal_set::Set;

@@ -13,24 +13,24 @@
 //! guard that were killed. The next `neli-run` kills the processes in it, and removes it.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, OnceLock};
+use std::thread;
 use std::time::Duration;
 
-use neli_kafka::clock;
+use neli_kafka::{clock, random};
 use neli_proto::time::Time;
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc;
 use nix::unistd::{self, Pid};
 
 use crate::process::system;
-use kill_file::KillFile;
-use neli_kafka::random;
 
-mod kill_file;
 #[cfg(test)]
 pub(crate) mod stalled;
 
@@ -158,7 +158,7 @@ impl Cgroup {
     /// false if no such thread can be started.
     #[must_use]
     pub(crate) fn kill_in_background(&self) -> bool {
-        kill_file::write_in_background(&self.kill)
+        write_in_background(&self.kill)
     }
 
     /// Cancels a write in the background that has not begun: the next process in the group belongs to another run. A write that has begun
@@ -314,9 +314,61 @@ fn members_below(path: &Path) -> Vec<Pid> {
     own.chain(groups_in(path).iter().flat_map(|below| members_below(below))).collect()
 }
 
+/// The thread's stack is small, because it only calls write(2).
+const STACK: usize = 1 << 16;
+
+/// The file, opened in advance.
+#[derive(Debug)]
+struct KillFile {
+    file: File,
+    /// Whether the thread was asked to write, and has not begun.
+    is_requested: AtomicBool,
+}
+
+impl KillFile {
+    fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: File::options().write(true).open(path)?, is_requested: AtomicBool::new(false) })
+    }
+
+    /// Writes, and waits for as long as the kernel needs.
+    fn write(&self) {
+        // It fails if the group was removed, which is possible only if it was empty.
+        let _ = (&self.file).write_all(b"1");
+    }
+
+    /// Cancels a write of the thread that has not begun.
+    fn cancel(&self) {
+        self.is_requested.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Asks the thread to write, unless a request is pending already. Returns false if there is no thread.
+///
+/// One thread is enough for all groups, because all writes wait for the same lock in the kernel.
+fn write_in_background(file: &Arc<KillFile>) -> bool {
+    static WRITER: OnceLock<Option<Sender<Arc<KillFile>>>> = OnceLock::new();
+    let Some(writer) = WRITER.get_or_init(|| start().ok()) else { return false };
+    file.is_requested.swap(true, Ordering::Relaxed) || writer.send(Arc::clone(file)).is_ok()
+}
+
+fn start() -> io::Result<Sender<Arc<KillFile>>> {
+    let (sender, requests) = mpsc::channel::<Arc<KillFile>>();
+    thread::Builder::new().name("neli-cgroup".to_owned()).stack_size(STACK).spawn(move || {
+        for file in requests {
+            // A request from now on needs another write, because a process may have joined the group meanwhile.
+            if file.is_requested.swap(false, Ordering::Relaxed) {
+                file.write();
+            }
+        }
+    })?;
+    Ok(sender)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::cgroup::Cgroup;
+    use crate::process::cgroup::stalled::StalledGroup;
 
     const HYBRID: &str = "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n\
                           35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
@@ -383,5 +435,16 @@ mod tests {
         ] {
             assert_eq!(found_at(mounts, groups), None, "{mounts} {groups}");
         }
+    }
+
+    #[test]
+    fn a_write_that_was_cancelled_before_it_began_is_not_made() {
+        let stalled: [_; 3] = std::array::from_fn(|_| StalledGroup::new());
+        let [first, cancelled, last] = &stalled;
+        let groups = stalled.each_ref().map(StalledGroup::open);
+        assert!(groups.iter().all(Cgroup::kill_in_background));
+        groups[1].cancel_kill();
+        assert!(first.is_killed_now() && last.is_killed_now());
+        assert!(!cancelled.was_killed());
     }
 }

@@ -18,7 +18,7 @@ use nix::libc;
 use nix::sys::stat::Mode;
 use nix::unistd::Pid;
 
-use crate::process::mark::Mark;
+use crate::process::attributes::Mark;
 use crate::process::spin_watch::watched;
 use crate::process::system;
 

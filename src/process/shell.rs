@@ -13,11 +13,10 @@ use nix::unistd::Pid;
 
 use crate::process::attributes::EarlierAttributes;
 use crate::process::image::Image;
+use crate::process::priority::Scheduling;
 use crate::process::reap::WaitStatus;
-use crate::process::scheduling::Scheduling;
 use crate::process::signal_set::Set;
-use crate::process::spawn::{PendingChild, Progress, spawn};
-use crate::process::spawn_spec::{ChildKind, SpawnSpec};
+use crate::process::spawn::{ChildKind, PendingChild, Progress, SpawnSpec, spawn};
 use crate::process::system;
 use crate::text::reason;
 

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use nix::unistd::{self, Pid};
 
-use crate::process::scheduling::Scheduling;
+use crate::process::priority::Scheduling;
 
 /// The time between two looks at a call. Usually a call takes microseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(1);

@@ -1,30 +1,26 @@
 //! The raw system calls, each in a safe function. The modules that use them explain their purpose.
 //!
-//! All unsafe code of this crate is here and in the modules below, and they contain nothing else.
+//! All unsafe code of this crate is here, and nothing else.
+
 #![expect(unsafe_code, reason = "the one module that makes raw system calls")]
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
-use std::fs;
 use std::io::{self, Write};
 use std::marker::PhantomData;
-use std::mem;
 use std::ops::{Deref, Range};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fs, mem};
 
 use nix::errno::Errno;
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Pid;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::process::signal_set::{HIGHEST, Set};
-
-mod pidfd;
-
-pub(crate) use pidfd::tells_end;
-pub use pidfd::{open_pidfd, signal_pidfd, signal_pidfd_group};
 
 /// The signals that were ignored when this process started, as the bits of a [`Set`].
 static IGNORED_AT_START: AtomicU64 = AtomicU64::new(0);
@@ -431,4 +427,52 @@ pub(crate) fn execute(path: &CStr, arguments: &StringArray<'_>, environment: &St
 pub(crate) fn has_attribute(file: BorrowedFd<'_>, name: &CStr) -> bool {
     // SAFETY: `name` ends with a NUL; with a size of 0 the call writes nothing.
     unsafe { libc::fgetxattr(file.as_raw_fd(), name.as_ptr(), ptr::null_mut(), 0) >= 0 }
+}
+
+/// `PIDFD_SIGNAL_PROCESS_GROUP`, since Linux 6.9.
+const TO_THE_GROUP: c_uint = 1 << 2;
+
+/// A descriptor of the process `pid`. It always refers to that process, even if the pid is reused.
+///
+/// # Errors
+///
+/// `ESRCH` if there is no such process; `ENOSYS` before Linux 5.3, `EPERM` if a sandbox hides the call.
+pub fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes two integers; the descriptor that it returns is new, so no other code owns it.
+    unsafe {
+        let number = Errno::result(libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0))?;
+        Ok(OwnedFd::from_raw_fd(RawFd::try_from(number).map_err(io::Error::other)?))
+    }
+}
+
+/// Whether the process of a pidfd has ended, if the descriptor tells: it does not while a tracer keeps one of the process's other threads.
+#[must_use]
+pub(crate) fn tells_end(process: BorrowedFd<'_>) -> bool {
+    poll(&mut [PollFd::new(process, PollFlags::POLLIN)], PollTimeout::ZERO).is_ok_and(|ended| ended > 0)
+}
+
+/// Sends a signal to the process of a pidfd.
+///
+/// # Errors
+///
+/// `ESRCH` if it is gone; `EPERM` if it belongs to another user.
+pub fn signal_pidfd(process: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
+    send(process, signal, 0)
+}
+
+/// Sends a signal to the process group whose leader is or was the process of a pidfd.
+///
+/// # Errors
+///
+/// `ESRCH` if there is no such group; `EPERM` if all its processes belong to other users; `EINVAL` before Linux 6.9.
+pub fn signal_pidfd_group(leader: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
+    send(leader, signal, TO_THE_GROUP)
+}
+
+fn send(process: BorrowedFd<'_>, signal: c_int, flags: c_uint) -> io::Result<()> {
+    // SAFETY: with a null siginfo the kernel uses that of kill(2), and reads no memory of ours.
+    let answer = unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, ptr::null::<libc::siginfo_t>(), flags)
+    };
+    Ok(Errno::result(answer).map(drop)?)
 }

@@ -5,23 +5,24 @@
 //! tree don't belong to it.
 
 use std::collections::{HashSet, VecDeque};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
 use neli_kafka::clock;
 use neli_proto::guard::{Named, SeenChild, has_tree_ended};
 use neli_proto::time::Time;
 use nix::unistd::Pid;
-
-use crate::process::cgroup::Cgroup;
-use crate::process::mark::Mark;
-use crate::process::procfs::{Process, Procfs};
-use crate::process::scheduling::Scheduling;
-use own_children::OwnChildren;
 use pidfds::Pidfds;
+
+use crate::process::attributes::Mark;
+use crate::process::cgroup::Cgroup;
+use crate::process::priority::Scheduling;
+use crate::process::procfs::{Process, Procfs};
 
 mod kill;
 mod marked;
-mod own_children;
 mod pidfds;
 
 /// The descendants of a process, except for some of its children.
@@ -212,6 +213,45 @@ impl Tree {
     #[must_use]
     pub fn named_members(&self, end: Time) -> Vec<Named> {
         self.members_by(Some(end)).into_iter().map(|pid| self.procfs.named(pid)).collect()
+    }
+}
+
+/// The kernel's list of the children of this process's first thread, in which they are found without opening a file or allocating memory: at a
+/// memory limit that guard and job share, either may stall for hundreds of milliseconds or fail. It is opened and read in advance, so that reading it again allocates
+/// nothing. It includes orphans below a subreaper.
+#[derive(Debug)]
+struct OwnChildren(File);
+
+impl OwnChildren {
+    /// Opens the list.
+    ///
+    /// # Errors
+    ///
+    /// The kernel has no such lists (`CONFIG_PROC_CHILDREN`), or there is no free descriptor.
+    fn open() -> io::Result<Self> {
+        let own = Pid::this();
+        let list = Self(File::open(format!("/proc/{own}/task/{own}/children"))?);
+        // The kernel allocates a buffer at the first read.
+        list.0.read_at(&mut [0], 0)?;
+        Ok(list)
+    }
+
+    /// Calls `act` with each child that was not waited for. The order of the list must not change meanwhile, so `act` may not wait for
+    /// any of them.
+    fn for_each(&self, mut act: impl FnMut(Pid)) {
+        let mut part = [0; 4096];
+        let (mut offset, mut number) = (0, 0);
+        // A list that can't be read ends the loop. This does not prove that no process is left; only waiting proves that.
+        while let Ok(length @ 1..) = self.0.read_at(&mut part, offset) {
+            for byte in &part[..length] {
+                match byte {
+                    b'0'..=b'9' => number = number * 10 + i32::from(byte - b'0'),
+                    _ if number > 0 => act(Pid::from_raw(std::mem::take(&mut number))),
+                    _ => {}
+                }
+            }
+            offset += length as u64;
+        }
     }
 }
 

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use neli_kafka::{EVENTS_TOGETHER, Host, SessionEvent, clock};
 
-use crate::process::ready::Ready;
+use crate::process::ready::{Ready, Timer};
 use crate::process::signals::Signals;
-use crate::process::timer::Timer;
 use crate::supervise::facts_topic::FactsTopic;
 use crate::supervise::main_loop::MainLoop;
 

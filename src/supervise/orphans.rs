@@ -12,8 +12,8 @@ use neli_proto::guard::{Killing, SeenEnd};
 use neli_proto::time::Time;
 use nix::unistd::Pid;
 
+use crate::process::attributes::Mark;
 use crate::process::cgroup::Cgroup;
-use crate::process::mark::Mark;
 use crate::process::system;
 use crate::process::tree::Tree;
 use crate::supervise::main_process::MainProcess;

@@ -81,7 +81,7 @@ fn a_key_has_bounds_and_its_options_require_it() {
     let bytes = "must be at most 200 bytes, where \" and \\ count twice, and has";
     refused_value("once", &"k".repeat(201), &format!("{bytes} 201"));
     refused_value("once", &"\\".repeat(101), &format!("{bytes} 202"));
-    for wrong in ["-1", "10001", "many", ""] {
+    for wrong in ["+1", "-1", "10001", "many", ""] {
         refused_value("retries", wrong, "must be a number from 0 to 10000");
     }
     for wrong in ["-1", "256", "ok", ""] {
@@ -213,7 +213,7 @@ fn a_schedule_is_a_cron_expression_or_a_length_and_excludes_other_modes() {
 fn a_health_command_has_a_timeout_and_a_number_of_failures() {
     refused_value("health-interval", "0", "must be more than 0");
     refused_value("health-timeout", "0s", "must be more than 0");
-    for wrong in ["0", "-1", "1.5", "many", "", "4294967296"] {
+    for wrong in ["+1", "0", "-1", "1.5", "many", "", "4294967296"] {
         refused_value("health-failures", wrong, "must be a whole number, 1 or more");
     }
     for (option, value) in

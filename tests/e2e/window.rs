@@ -182,3 +182,25 @@ fn a_run_that_failed_in_a_window_is_tried_again_in_the_next() {
     assert_eq!(failing("b").status(), 3);
     assert_eq!(runs(&election)[2..], [format!("b {}", key(1)), format!("b {}", key(1))]);
 }
+
+/// A key of `--once` that is written like a window's start is another key than that of the window, in both orders.
+#[test]
+fn a_key_that_is_written_like_a_window_is_not_the_window() {
+    let election = election(Elector::Log);
+    let clock = WallClock::new(&election, "a", HOUR);
+    let once = |day| {
+        let candidate = election.candidate().option("--once", key(day)).option("--name", "once");
+        let mut run = clock.candidate(candidate.job(noting_job(&election, "true"))).start();
+        assert_eq!(run.status(), 0, "{run:?}");
+    };
+    once(0);
+    assert_eq!(start(&election, ("a", &clock), "true").status(), 0);
+    clock.set(DAY + HOUR);
+    assert_eq!(start(&election, ("a", &clock), "true").status(), 0);
+    once(1);
+    // Without `--window` the job gets no window.
+    assert_eq!(runs(&election), ["once".into(), format!("a {}", key(0)), format!("a {}", key(1)), "once".into()]);
+    once(1);
+    assert_skipped(&mut start(&election, ("a", &clock), "true"), "a", (&key(1), None));
+    assert_eq!(runs(&election).len(), 4);
+}

@@ -16,7 +16,7 @@ use neli_kafka::clock;
 use neli_proto::guard::SeenEnd;
 use neli_proto::time::Time;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order, ReceivedAnswer};
-use neli_run::process::mark::Mark;
+use neli_run::process::attributes::Mark;
 use neli_run::process::release_queue::ReleaseQueue;
 use neli_run::process::signal_set::Set;
 use neli_run::process::system;

@@ -3,12 +3,13 @@
 use std::ffi::OsStr;
 use std::time::Duration;
 
-use super::{LONGEST, client, duration, once, roles};
-use crate::cli::parsed_args::{ParsedArgs, ValueOrigin};
-use crate::config::{Assert, End, Forget, HistoryOf, List, Look, Resign, StatusOf, job_variables};
-use crate::text::quoted;
 use anyhow::{Result, bail};
 use neli_kafka::ElectionId;
+
+use super::{LONGEST, client, duration, once, roles};
+use crate::cli::parsed_args::{ParsedArgs, ValueOrigin};
+use crate::config::{Assert, End, Forget, HistoryOf, List, Look, Resign, StatusOf, WatchFrom, job_variables};
+use crate::text::quoted;
 
 /// The default limit for Kafka's answers (`--timeout`).
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
@@ -198,4 +199,19 @@ pub fn assert(args: &ParsedArgs) -> Result<Assert> {
     let min_left = args.value("min-left").map_or(Ok(Duration::ZERO), |value| duration(&value))?;
     let time_namespace = of_job(job_variables::TIME_NAMESPACE).map(OsStr::to_owned);
     Ok(Assert { term, descriptor, time_namespace, min_left, json: args.flag("json")?.is_some() })
+}
+
+const EXPECTED: &str = "must be start, end, an offset (0 or more), or how long ago, such as 30m or 1h";
+
+pub(super) fn from(args: &ParsedArgs) -> Result<Option<WatchFrom>> {
+    let Some(value) = args.value("from") else { return Ok(None) };
+    let from = match value.text()? {
+        "end" => WatchFrom::End,
+        "start" => WatchFrom::Start,
+        text => match text.parse() {
+            Ok(offset) if offset >= 0 => WatchFrom::Offset(offset),
+            _ => WatchFrom::Since(duration(&value).map_err(|_| value.refuse(EXPECTED))?),
+        },
+    };
+    Ok(Some(from))
 }

@@ -1,14 +1,17 @@
-//! `--once`, `--window` or `--schedule`; `--retries`, `--done-status` and `--once-retention`.
+//! `--once`, `--window` or `--schedule`, and the options that belong to them.
 
 use std::time::Duration;
 
 use anyhow::Result;
-use neli_kafka::ElectionId;
+use jiff::tz::TimeZone;
 use neli_kafka::names::{self, LONGEST_TOPIC};
+use neli_kafka::{ElectionId, clock};
 use neli_proto::fact::{TOPIC_SUFFIX, may_have_facts};
 use neli_proto::restart::Restart;
+use neli_proto::schedule::CatchUp;
 
-use super::{restart, window};
+use super::job;
+use crate::calendar::{Calendar, Edges, Every, LENGTH};
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::{Occasion, Once};
 
@@ -25,7 +28,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Option<Once>> {
     let settings = ["retries", "done-status", "once-retention"].map(|long| args.setting(long));
     let [given_retries, given_status, given_retention] = &settings;
-    let (windows, once) = (window::validate(args)?, args.value("once"));
+    let (windows, once) = (windows(args)?, args.value("once"));
     let retention = validate_retention(given_retention)?;
     let (retries, done_status) = (validate_retries(given_retries)?, validate_status(given_status)?);
     let (value, occasion) = match (once, windows) {
@@ -63,7 +66,7 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
         return Err(idle.refuse(format!("has no meaning with {}", value.shown())));
     }
     let restart = args.setting("restart");
-    if restart::validate(args)?.restart != Restart::No {
+    if job::restart(args)?.restart != Restart::No {
         let meant = if is_schedule { "" } else { "; --retries is meant" };
         return Err(restart.refuse(format!("can't be combined with {}{meant}", value.shown())));
     }
@@ -114,12 +117,12 @@ pub(super) fn validate_key(value: &Value) -> Result<String> {
 }
 
 fn validate_retries(value: &Value) -> Result<u32> {
-    let retries = value.text()?.parse().ok().filter(|retries| *retries <= MOST_RETRIES);
+    let retries = value.digits().filter(|retries| *retries <= MOST_RETRIES);
     retries.ok_or_else(|| value.refuse(format!("must be a number from 0 to {MOST_RETRIES}")))
 }
 
 fn validate_status(value: &Value) -> Result<u8> {
-    value.text()?.parse().map_err(|_| value.refuse("must be a number from 0 to 255"))
+    value.digits().ok_or_else(|| value.refuse("must be a number from 0 to 255"))
 }
 
 fn validate_retention(value: &Value) -> Result<Duration> {
@@ -128,4 +131,77 @@ fn validate_retention(value: &Value) -> Result<Duration> {
         return Err(value.refuse("must be 1h to 3650d"));
     }
     Ok(retention)
+}
+
+/// The windows in which the job succeeds once.
+pub(super) struct Windows {
+    /// The option that asks for them.
+    pub(super) value: Value,
+    pub(super) occasion: Occasion,
+}
+
+impl Windows {
+    /// The length of the longest window, if it is at least this long.
+    pub(super) fn longest_from(&self, least: Duration) -> Option<Duration> {
+        match &self.occasion {
+            Occasion::Key(_) => None,
+            Occasion::Schedule(calendar, _) | Occasion::Window(calendar, _) => {
+                calendar.longest_window(clock::wall_ms(), least)
+            }
+        }
+    }
+}
+
+fn windows(args: &ParsedArgs) -> Result<Option<Windows>> {
+    let (zone, catch_up) = (args.setting("timezone"), args.setting("catch-up"));
+    let given = match (args.value("window"), args.value("schedule")) {
+        (None, None) => {
+            let idle = [(&zone, "--window or --schedule"), (&catch_up, "--schedule")];
+            return match idle.iter().find(|(value, _)| value.is_given()) {
+                Some((value, needed)) => Err(value.refuse(format!("has no meaning without {needed}"))),
+                None => Ok(None),
+            };
+        }
+        (Some(window), Some(schedule)) => {
+            return Err(window.refuse(format!("can't be combined with {}", schedule.shown())));
+        }
+        (Some(window), None) if catch_up.is_given() => {
+            return Err(catch_up.refuse(format!("has no meaning with {}", window.shown())));
+        }
+        (Some(window), None) => {
+            let every = Every::parse(window.text()?).ok_or_else(|| window.refuse(LENGTH))?;
+            let calendar = Calendar::new(Edges::Every(every), time_zone(&zone, Some(every), &window)?);
+            let shown = calendar.window(clock::wall_ms());
+            Windows { value: window, occasion: Occasion::Window(calendar, shown) }
+        }
+        (None, Some(schedule)) => {
+            let edges = Edges::of_schedule(schedule.text()?).map_err(|error| schedule.refuse(error.to_string()))?;
+            let zone = time_zone(&zone, edges.every(), &schedule)?;
+            let calendar = Calendar::new(edges, zone);
+            if calendar.is_over(clock::wall_ms()) {
+                return Err(schedule.refuse("has no time that is still to come, by this machine's clock"));
+            }
+            let occasion =
+                Occasion::Schedule(calendar, catch_up.one_of(&[("last", CatchUp::Last), ("none", CatchUp::None)])?);
+            Windows { value: schedule, occasion }
+        }
+    };
+    Ok(Some(given))
+}
+
+fn time_zone(zone: &Value, every: Option<Every>, windows: &Value) -> Result<TimeZone> {
+    // UTC needs no database, which small images lack.
+    let name = zone.text()?;
+    let is_utc = ["UTC", "Etc/UTC"].iter().any(|utc| name.eq_ignore_ascii_case(utc));
+    let found = if is_utc { Ok(TimeZone::UTC) } else { TimeZone::get(name) };
+    let found = found.map_err(|_| {
+        zone.refuse("is not in this machine's time zone database (tzdata); must be a name such as UTC or Europe/Berlin")
+    })?;
+    if found != TimeZone::UTC && every.is_some_and(|every| !every.is_by_the_day()) {
+        return Err(zone.refuse(format!(
+            "has no meaning with {}: windows of less than a day are counted in UTC",
+            windows.shown()
+        )));
+    }
+    Ok(found)
 }

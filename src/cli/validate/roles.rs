@@ -27,11 +27,7 @@ const RIVALS_OF_SPREAD: [(&str, &str); 2] = [
 /// It is neither a number nor a list of names, or excludes another option.
 pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Roles>> {
     let [spread, max_roles] = ["spread", "max-roles"].map(|long| args.setting(long));
-    let are_spread = match spread.text()? {
-        "no" => false,
-        "yes" => true,
-        _ => return Err(spread.refuse("must be yes or no")),
-    };
+    let are_spread = spread.one_of(&[("yes", true), ("no", false)])?;
     let most = if max_roles.is_given() { Some(count(&max_roles)?) } else { None };
     let Some(value) = args.value("roles") else {
         return match [spread, max_roles].iter().find(|setting| setting.is_given()) {

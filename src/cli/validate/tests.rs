@@ -364,3 +364,21 @@ fn a_term_in_the_environment_that_is_none_is_named() {
         assert_eq!(refusal, format!("NELI_EPOCH={shown}: must be a term (0 or more); outside a job use --epoch"));
     }
 }
+
+#[test]
+fn a_host_and_a_port() {
+    let parsed = |text| host_and_port(text).map(|(host, port)| format!("{host} {port}"));
+    for (text, expected) in [
+        ("127.0.0.1:9464", "127.0.0.1 9464"),
+        ("[::1]:80", "::1 80"),
+        (":0", " 0"),
+        ("db1.example:65535", "db1.example 65535"),
+    ] {
+        assert_eq!(parsed(text).as_deref(), Some(expected), "{text}");
+    }
+    for text in
+        ["", "9464", ":", "localhost", "::1:80", "[::1]", "[x]:80", "a b:80", "a:65536", "a:-1", "a:+1", "http://a:80"]
+    {
+        assert_eq!(parsed(text), None, "{text}");
+    }
+}

@@ -1,16 +1,14 @@
-//! The durations of the protocol, and the elector.
+//! The durations of the protocol, and who claims first.
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use neli_proto::timings::{
     Durations, Elector, LONGEST_LEASE, Patience, SHORTEST_LEASE, Timings, default_fence_warning,
-    default_heartbeat_interval, heartbeat_intervals, kill_margin, longest_fence_warning,
+    default_heartbeat_interval, heartbeat_intervals, kill_margin, longest_fence_warning, overlaps,
 };
 
-use super::duration;
-use super::overlap::overlap;
-use super::priority::preempt_after;
+use super::{LONGEST, duration};
 use crate::cli::parsed_args::ParsedArgs;
 use crate::text::shown_duration;
 
@@ -87,4 +85,65 @@ pub(super) fn wait(args: &ParsedArgs, claim_delay: Duration) -> Result<Option<Du
         return Err(value.refuse(format!("must be more than {}", args.setting("claim-delay").shown())));
     }
     Ok(Some(wait))
+}
+
+/// How long a job may run beside its successor's; `None` without `--overlap`.
+pub(super) fn overlap(args: &ParsedArgs, lease: Duration) -> Result<Option<Duration>> {
+    let Some(value) = args.value("overlap") else { return Ok(None) };
+    let overlap = value.duration()?;
+    let allowed = overlaps(lease);
+    if !allowed.contains(&overlap) {
+        let (shortest, longest) = (shown_duration(*allowed.start()), shown_duration(*allowed.end()));
+        return Err(value.refuse(format!("must be {shortest} to {longest}, half of {}", args.setting("lease").shown())));
+    }
+    if !overlap.subsec_nanos().is_multiple_of(1_000_000) {
+        return Err(value.refuse("must be whole milliseconds"));
+    }
+    if let Some(other) = ["once", "window", "schedule"].iter().find_map(|long| args.value(long)) {
+        let why = "its job never runs twice at a time";
+        return Err(value.refuse(format!("can't be combined with {}: {why}", other.shown())));
+    }
+    let settle = args.setting("settle");
+    if !settle.duration()?.is_zero() {
+        return Err(
+            value.refuse(format!("can't be combined with {}: the next job is to start at once", settle.shown()))
+        );
+    }
+    Ok(Some(overlap))
+}
+
+/// The highest priority.
+const HIGHEST: u16 = 1_000;
+
+/// The shortest `--preempt-after`: a request is sent again each time it has passed.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+pub(super) fn priority(args: &ParsedArgs, elector: Elector) -> Result<u16> {
+    let value = args.setting("priority");
+    let priority = value.digits().filter(|priority| *priority <= HIGHEST);
+    let Some(priority) = priority else {
+        return Err(value.refuse(format!("must be a whole number, 0 to {HIGHEST}")));
+    };
+    if priority > 0 && elector == Elector::Group(Patience::Never) {
+        let patience = args.setting("patience").shown();
+        return Err(value.refuse(format!("can't be combined with {patience}: none but the group's choice claims")));
+    }
+    if let Some(preempt) = args.flag("preempt")?.filter(|_| priority == 0) {
+        let (preempt, priority) = (preempt.shown(), value.shown());
+        bail!("{preempt}: has no meaning with {priority}: no leader's is lower");
+    }
+    Ok(priority)
+}
+
+/// How long a standby waits before it asks a leader of lower priority to stand down; `None` without `--preempt`.
+pub(super) fn preempt_after(args: &ParsedArgs) -> Result<Option<Duration>> {
+    let value = args.setting("preempt-after");
+    let after = value.duration()?;
+    if !(SHORTEST..=LONGEST).contains(&after) {
+        return Err(value.refuse("must be 1s to 365d"));
+    }
+    if args.flag("preempt")?.is_none() {
+        return if value.is_given() { Err(value.refuse("has no meaning without --preempt")) } else { Ok(None) };
+    }
+    Ok(Some(after))
 }

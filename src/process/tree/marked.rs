@@ -1,4 +1,4 @@
-//! Processes of a job that are no descendants of the tree's root any more, found by the job's [`Mark`](crate::process::mark::Mark).
+//! Processes of a job that are no descendants of the tree's root any more, found by the job's [`Mark`](crate::process::attributes::Mark).
 //!
 //! They are searched for in addition to a walk, which alone can prove that no process is left in this PID namespace.
 
@@ -62,7 +62,7 @@ mod tests {
     use neli_proto::guard::KillMethod;
 
     use super::*;
-    use crate::process::mark::Mark;
+    use crate::process::attributes::Mark;
 
     fn sleeper(command: &mut Command) -> (Child, Pid) {
         let child = command.spawn().unwrap();
