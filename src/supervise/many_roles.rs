@@ -1,15 +1,13 @@
 //! The object that spreads the roles of a process with many elections, and the log messages about all roles.
 
-use neli_kafka::{clock, names};
+use neli_kafka::names;
 use neli_proto::many_roles::{ManyRoles, Settings};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::MemberId;
 use neli_proto::role_set::RoleSet;
-use neli_proto::time::{Time, millis};
 use neli_proto::topic::{self, Risk};
 
 use crate::config::Config;
-use crate::report::log::timestamp;
 use crate::supervise::main_loop::MainLoop;
 
 /// The object for a process with many elections; `None` with a single one.
@@ -47,15 +45,5 @@ impl MainLoop {
         if at == 0 && self.nodes.roles[at].readings == 1 {
             self.logger.warn(format!("topic {:?}: {}", self.config.election.topic, topic::warning(risks)));
         }
-    }
-
-    pub(super) fn warn_of_doubt(&self, why: &str, until: Time) {
-        let left = until.since(clock::now());
-        let left_ms = millis(left);
-        let at = timestamp(clock::wall_ms().saturating_add(left_ms));
-        self.logger.warn(format!(
-            "{why}; that candidate may have left: this process claims nothing until {at}, unless it \
-                learns before that the candidate has left"
-        ));
     }
 }
