@@ -14,7 +14,7 @@ use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
 use neli_proto::timings::{self, Patience, Timings};
 use tokio::runtime::Handle;
 
-use crate::builder::place::{Place, PlaceOptions};
+use crate::builder::place::{Place, PlaceOptions, RoleNames};
 use crate::builder::times::TimeOptions;
 use crate::driver::{self, BeforeRelease, Callback};
 use crate::embedded_broker::EmbeddedBroker;
@@ -23,7 +23,6 @@ use crate::follower::{self, Follower};
 use crate::handle::Election;
 use crate::lease::Lease;
 use crate::reason::Reason;
-use crate::roles::RoleNames;
 use crate::task_guard::STOP;
 use crate::warnings::OnWarning;
 

@@ -1,7 +1,6 @@
 //! Many roles in one process: an election for each, on one session with Kafka.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::mem;
 use std::task::Poll;
@@ -15,7 +14,7 @@ use neli_proto::role_set::RoleSet;
 use tokio::task::unconstrained;
 
 use crate::builder::Builder;
-use crate::builder::place::Place;
+use crate::builder::place::{Place, RoleNames};
 use crate::driver;
 use crate::error::Error;
 use crate::event::Event;
@@ -189,40 +188,6 @@ fn hello_of_roles(identity: &Identity, elections: &Elections, max_roles: Option<
         waits_ms: None,
         left: RoleSet::new(),
         leaves: false,
-    }
-}
-
-/// The number of roles, and their names.
-#[derive(Clone)]
-pub(crate) struct RoleNames {
-    count: u32,
-    /// Empty if the roles have numbers alone.
-    names: Vec<String>,
-}
-
-impl fmt::Display for RoleNames {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.names.is_empty() { write!(f, "{}", self.count) } else { f.write_str(&self.names.join(",")) }
-    }
-}
-
-impl RoleNames {
-    fn validate(&self) -> Result<(), Error> {
-        let Self { count, names } = self;
-        if !(1..=names::MOST_ROLES).contains(count) {
-            return Err(Error::option("roles", count.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
-        }
-        names::validate_roles(names).map_err(|error| Error::option("named_roles", names.join(","), error.to_string()))
-    }
-
-    /// The label of each role, in the order of their numbers.
-    fn labels(&self) -> Vec<String> {
-        if self.names.is_empty() { (0..self.count).map(|role| role.to_string()).collect() } else { self.names.clone() }
-    }
-
-    /// Their elections, in the place of that of one role.
-    fn elections(&self, of_one: &Elections) -> Elections {
-        Elections { roles: 0..self.count, names: self.names.clone().into(), ..of_one.clone() }
     }
 }
 

@@ -1,7 +1,9 @@
 //! The election, and the connection to Kafka: the options that candidates and followers have in common.
 
+use std::fmt;
+
 use neli_kafka::{
-    Access, ElectionId, MemberTimings, Properties, bootstrap, names,
+    Access, ElectionId, Elections, MemberTimings, Properties, bootstrap, names,
     properties::{self, Fault},
 };
 
@@ -79,5 +81,39 @@ impl PlaceOptions {
             return Err(Error::option("property", "session.timeout.ms", expected));
         }
         Ok(properties)
+    }
+}
+
+/// The number of roles, and their names.
+#[derive(Clone)]
+pub(crate) struct RoleNames {
+    pub(crate) count: u32,
+    /// Empty if the roles have numbers alone.
+    pub(crate) names: Vec<String>,
+}
+
+impl fmt::Display for RoleNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.names.is_empty() { write!(f, "{}", self.count) } else { f.write_str(&self.names.join(",")) }
+    }
+}
+
+impl RoleNames {
+    pub(crate) fn validate(&self) -> Result<(), Error> {
+        let Self { count, names } = self;
+        if !(1..=names::MOST_ROLES).contains(count) {
+            return Err(Error::option("roles", count.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
+        }
+        names::validate_roles(names).map_err(|error| Error::option("named_roles", names.join(","), error.to_string()))
+    }
+
+    /// The label of each role, in the order of their numbers.
+    pub(crate) fn labels(&self) -> Vec<String> {
+        if self.names.is_empty() { (0..self.count).map(|role| role.to_string()).collect() } else { self.names.clone() }
+    }
+
+    /// Their elections, in the place of that of one role.
+    pub(crate) fn elections(&self, of_one: &Elections) -> Elections {
+        Elections { roles: 0..self.count, names: self.names.clone().into(), ..of_one.clone() }
     }
 }
