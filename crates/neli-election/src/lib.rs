@@ -144,18 +144,15 @@
 #![deny(missing_docs)]
 
 mod builder;
-mod command;
 mod driver;
 mod embedded_broker;
 mod error;
 mod event;
-mod events;
 mod follower;
 mod handle;
 mod lead;
 mod leadership;
 mod lease;
-mod reason;
 mod roles;
 mod state;
 mod task_guard;
@@ -165,13 +162,11 @@ mod wording;
 
 pub use builder::{Builder, Elector};
 pub use embedded_broker::EmbeddedBroker;
-pub use error::{Error, Lost};
-pub use event::{Event, Leader};
-pub use events::{Events, RolesEvents};
+pub use error::{Error, Lost, Reason};
+pub use event::{Event, Events, Leader, RolesEvents};
 pub use follower::{Follower, FollowerBuilder, RolesFollower, RolesFollowerBuilder};
 pub use handle::Election;
 pub use lead::Lead;
 pub use leadership::Leadership;
 pub use lease::Lease;
-pub use reason::Reason;
 pub use roles::{Roles, RolesBuilder};

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io;
 
-use neli_kafka::alarm::Alarm;
+use neli_kafka::clock::Alarm;
 use nix::unistd::{self, Pid};
 use tokio::runtime::Builder;
 

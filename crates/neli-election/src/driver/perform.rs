@@ -4,20 +4,20 @@ use std::mem;
 use std::sync::Arc;
 
 use neli_kafka::{Host, Nodes, SessionEvent, clock};
-use neli_proto::candidate;
 use neli_proto::guard::{Answer, Order};
 use neli_proto::node::{Action, Event as NodeEvent};
 use neli_proto::note::{Note, Refusal};
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
+use neli_proto::{candidate, many_roles};
 
 use super::Driver;
-use super::last_call::LastCall;
+use super::LastCall;
 use super::role::{Held, Role};
-use crate::command::Commands;
+use crate::error::Reason;
 use crate::event::Event;
 use crate::lease::{Lease, Tenure};
-use crate::reason::Reason;
+use crate::state::Commands;
 use crate::task_guard::Effect;
 
 impl Host for Driver {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use neli_proto::time::Time;
 
 use super::*;
-use crate::session::router::progress::READER_RECOVERS;
+use crate::session::router::READER_RECOVERS;
 
 const NOW: Time = Time::from_nanos(0);
 
