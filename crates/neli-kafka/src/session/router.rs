@@ -15,6 +15,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use neli_proto::kafka::Event;
+use neli_proto::listener::CutSigns;
 use neli_proto::time::Time;
 
 use crate::election::Elections;
@@ -121,15 +122,12 @@ impl<R: Readers> Router<R> {
     }
 
     fn follow_anew(&mut self, now: Time, role: u32) {
-        let partition = self.partition_of(role);
-        let followed = self.live.zip(partition).and_then(|of| self.progress.get(&of));
-        let is_stuck = followed.is_some_and(|progress| progress.is_stuck(now));
         self.unfollow(role);
         let Some(live) = self.live.filter(|_| self.following > 0) else {
             self.begin_live(now, role);
             return;
         };
-        let Some(partition) = partition else { return self.follow(role, live) };
+        let Some(partition) = self.partition_of(role) else { return self.follow(role, live) };
         match self.progress.get(&(live, partition)) {
             None => self.follow(role, live),
             Some(progress) if progress.stage == Stage::Asking => {
@@ -138,8 +136,8 @@ impl<R: Readers> Router<R> {
                 }
                 self.follow(role, live);
             }
-            Some(_) => {
-                if is_stuck {
+            Some(progress) => {
+                if progress.is_stuck(now) {
                     self.replace_live(now, live);
                 }
                 let asking = self.progress.iter().find(|((reading, of), progress)| {
@@ -220,9 +218,14 @@ impl<R: Readers> Router<R> {
     pub fn handle(&mut self, now: Time, reading: u32, partition: i32, event: &Event) {
         let Some(progress) = self.progress_of(now, reading, partition) else { return };
         let reads = progress.stage == Stage::Reading;
-        if let Event::Answered { end, .. } = event {
+        if let Event::Answered { asked, start, end } = event {
             (progress.is_answered, progress.known_end) = (true, *end);
+            let is_cut = reads && progress.signs.answered(*asked, *start..*end, progress.position).is_err();
             self.tell_all(reading, partition, event);
+            if is_cut && self.all_followers(reading, partition).is_empty() {
+                // All have found that by themselves. The client waits at an offset of the old log.
+                self.cut(reading, partition);
+            }
         } else if *event == Event::HistoryCut {
             self.cut(reading, partition);
         } else if let Event::ReachedEnd { next } = event {
@@ -296,7 +299,7 @@ impl<R: Readers> Router<R> {
             let position = self.progress.get(&(reading, partition)).map_or(next, |progress| progress.position);
             let progress = self.progress.entry((live, partition)).or_insert(Progress::asking(now));
             if progress.stage != Stage::Reading {
-                // Nobody followed the live reading here, or its log was cut: it continues from here.
+                // The live reading's log was cut: it continues from here.
                 (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, position, now);
                 self.readers.read_from(live, partition, position);
             }
@@ -408,7 +411,7 @@ struct ReadingPlace {
 enum Stage {
     /// No election has named an offset yet.
     Asking,
-    /// The log was cut, or nobody follows the reading here any more: nothing more is read.
+    /// The log was cut: nothing more is read.
     Over,
     /// It reads records.
     Reading,
@@ -424,14 +427,23 @@ struct Progress {
     position: i64,
     /// The end of the log by the last answer.
     known_end: i64,
+    /// The answers that may show that the history was cut.
+    signs: CutSigns,
     /// When a record was last handed over, or the client that reads was replaced.
     handed_over_at: Time,
 }
 
 impl Progress {
     /// The progress of a reading that has not begun.
-    const fn asking(now: Time) -> Self {
-        Self { stage: Stage::Asking, is_answered: false, position: 0, known_end: 0, handed_over_at: now }
+    fn asking(now: Time) -> Self {
+        Self {
+            stage: Stage::Asking,
+            is_answered: false,
+            position: 0,
+            known_end: 0,
+            signs: CutSigns::default(),
+            handed_over_at: now,
+        }
     }
 
     /// Whether no record was handed over for a long time, although the log is known to have more.
@@ -568,16 +580,11 @@ impl<R: Readers> Router<R> {
         let Some(reading) = std::mem::take(self.place_mut(role)).reading else { return };
         self.following -= 1;
         self.eager.remove(&role);
-        let Some(partition) = self.partition_of(role).filter(|of| self.all_followers(reading, *of).is_empty()) else {
-            return;
-        };
-        if self.live != Some(reading) {
-            self.close(reading, partition);
-        } else if let Some(progress) = self.progress.get_mut(&(reading, partition))
-            && progress.stage == Stage::Reading
+        if let Some(partition) = self.partition_of(role)
+            && self.live != Some(reading)
+            && self.all_followers(reading, partition).is_empty()
         {
-            // The log may be another one when the next election has read it to its end.
-            progress.stage = Stage::Over;
+            self.close(reading, partition);
         }
     }
 }
