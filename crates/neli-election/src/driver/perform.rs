@@ -4,12 +4,12 @@ use std::mem;
 use std::sync::Arc;
 
 use neli_kafka::{Host, Nodes, SessionEvent, clock};
+use neli_proto::candidate;
 use neli_proto::guard::{Answer, Order};
 use neli_proto::node::{Action, Event as NodeEvent};
 use neli_proto::note::{Note, Refusal};
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
-use neli_proto::{candidate, many_roles};
 
 use super::Driver;
 use super::LastCall;
