@@ -351,7 +351,7 @@ impl Session {
 // ---- what a session does with the topic of facts -------------------------------------------------------------------
 
 impl Session {
-    /// Reads the topic of facts up to its present end. [`SessionEvent::Facts`](crate::SessionEvent::Facts) follows with this number; dropping
+    /// Reads the topic of facts up to its present end. [`SessionEvent::Facts`] follows with this number; dropping
     /// the returned value ends the reading. The reading continues where `earlier`, a reading of the same keys, has stopped.
     ///
     /// # Errors
