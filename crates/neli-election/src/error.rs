@@ -135,7 +135,7 @@ pub enum Reason {
     Expired,
     /// This candidate has left the election.
     Left,
-    /// Kafka refuses this candidate for good; [`Error::Refused`](crate::Error::Refused) says why.
+    /// Kafka refuses this candidate for good; [`Error::Refused`] says why.
     Refused,
     /// The lead was given up: by [`Lead::resign`](crate::Lead::resign), by dropping the [`Lead`](crate::Lead), because no caller took it,
     /// or because an operator asked for that.
