@@ -2,7 +2,6 @@
 //! Inside a job the lease descriptor answers, without Kafka. If the descriptor is missing or belongs to another term
 //! (some languages close it in their children), in another time namespace, and outside a job, the journal answers.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -11,8 +10,8 @@ use neli_proto::leadership::Leadership;
 use neli_proto::time::millis;
 use serde::Serialize;
 
-use crate::command::reading::{self, Place, Unread, read_at};
-use crate::command::request::see;
+use crate::command::reading::{self, Unread, read_at};
+use crate::command::request::see_only;
 use crate::command::stdout;
 use crate::config::{Assert, Look};
 use crate::exit::{ExitStatus, line_of, status_of, with_status};
@@ -71,7 +70,7 @@ pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look>) -> Result<Exit
         let ts = timestamp(clock::wall_ms());
         let line = Line { ts, term: assert.term, leads, by: answer.by, left_ms, why };
         let line = json(&line) + "\n";
-        stdout::written(io::stdout().write_all(line.as_bytes()))?;
+        stdout::print(&line)?;
         return Ok(status);
     }
     match (leads, why) {
@@ -130,17 +129,16 @@ fn has_another_clock(assert: &Assert) -> bool {
 fn by_journal(assert: &Assert, look: &Look) -> Result<Answer> {
     let seen = reading::run(async {
         let access = reading::access(&look.client)?;
-        let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
-        place.one("--role says of which the term is")?;
-        Ok(see(&access, place, look.timeout).await?.seen)
+        see_only(&access, look, "--role says of which the term is").await
     });
     let by = "journal";
-    let seen = match seen {
-        Ok(seen) => seen,
+    let observation = match seen {
+        Ok(observation) => observation,
         Err(Unread::NoAnswer(why)) => return Ok(Answer { by, left: None, verdict: LeadCheck::Unknown(why) }),
         Err(Unread::Refused(refusal)) => return Err(refusal),
     };
-    let current = seen.observer.leadership(read_at());
+    let seen = observation.first()?;
+    let current = seen.observer().leadership(read_at());
     let verdict = match current {
         Leadership::Led { leader, left, .. } | Leadership::Overdue { leader, left, .. }
             if leader.term == assert.term =>

@@ -7,7 +7,7 @@ use neli_kafka::{ElectionId, clock};
 use neli_proto::record::{Body, What};
 use serde::Serialize;
 
-use crate::command::reading::{self, Place, Seen, Unread, observe, read_at};
+use crate::command::reading::{self, Observation, Place, Seen, Unread, read_at};
 use crate::command::request::{Answer, Appended, answered, append, is_answered_yes, operator, record};
 use crate::command::wording::named;
 use crate::config::End;
@@ -72,10 +72,9 @@ async fn ending(end: &End) -> Result<(Vec<Ending>, &'static str)> {
             place.one("--role says which is to be ended, and --all-roles ends them all")?;
         }
         // The election is read even with `--force`: if the topic does not exist, there is nothing to end.
-        let all = observe(&mut place.read(&access)?, &place, look.timeout).await?;
-        Ok((place, all))
+        Observation::of_leaders(&access, place, look.timeout).await
     };
-    let (place, all) = match read.await {
+    let Observation { place, all, .. } = match read.await {
         Ok(read) => read,
         Err(Unread::Refused(refusal)) => return Err(refusal),
         Err(Unread::NoAnswer(why)) => return Ok((vec![Ending::not(&look.election, "no-answer", why)], "")),
@@ -119,8 +118,8 @@ const NOBODY_TO_END: &str = "nobody-stands";
 /// Why an end would have no effect, if so.
 fn nobody_to_end(seen: &Seen) -> Option<String> {
     let at = read_at();
-    let current = seen.observer.leadership(at);
-    if !current.is_vacant() || !seen.observer.standbys(at).is_empty() {
+    let current = seen.observer().leadership(at);
+    if !current.is_vacant() || !seen.observer().standbys(at).is_empty() {
         return None;
     }
     let why = seen.no_record().unwrap_or_else(|| format!("{}, and nobody stands by", sentence(current)));
@@ -140,12 +139,12 @@ const fn consequence(is_one_of_many: bool) -> &'static str {
 fn is_wanted(wanted: &[&Seen], candidates: &str) -> bool {
     let at = read_at();
     let state = |seen: &&Seen| {
-        let standbys = match seen.observer.standbys(at).len() {
+        let standbys = match seen.observer().standbys(at).len() {
             0 => "nobody stands by".to_owned(),
             1 => "1 candidate stands by".to_owned(),
             count => format!("{count} candidates stand by"),
         };
-        let current = sentence(seen.observer.leadership(at)).to_string();
+        let current = sentence(seen.observer().leadership(at)).to_string();
         format!("{}: {}; {standbys}.", one_line(&named(&seen.election)), one_line(&current))
     };
     let states: Vec<String> = wanted.iter().map(state).collect();

@@ -1,53 +1,383 @@
-//! Reads the topic of facts for subcommands.
+//! The facts that `--once`, `--window` and `--schedule` record in the topic `<topic>.once`: those of a key, and the last run of an election.
 
-use anyhow::Result;
-use neli_kafka::{Access, ElectionId, Elections, ReadRecord};
-use neli_proto::fact::TOPIC_SUFFIX;
-use neli_proto::record::Offset;
-use neli_proto::time::Time;
+use std::io;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use crate::command::reading::{Input, Reading};
+use anyhow::{Context as _, Result, bail};
+use jiff::tz::TimeZone;
+use neli_kafka::{Access, ClientError, ElectionId, TopicExistence, has_topic};
+use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs, TOPIC_SUFFIX, may_have_facts, record_key};
+use neli_proto::listener::{FIRST_SPAN, LogBounds};
+use neli_proto::record::{LogRecord, Offset};
+use serde::Serialize;
 
-/// The end of a reading.
-pub(super) enum ReadEnd {
-    /// Everything up to the requested end was read.
-    Complete,
-    /// The topic's history was cut meanwhile; the error explains it.
-    Cut(anyhow::Error),
-    /// The time limit was reached.
-    Timeout,
+use crate::calendar::{Calendar, Edges};
+use crate::command::reading::{Limit, Reading, Seen, Unread, read_at};
+use crate::command::wording::date;
+use crate::report::election::span;
+use crate::report::log::{spoken, timestamp};
+
+fn topic_of(election: &ElectionId) -> String {
+    format!("{}{TOPIC_SUFFIX}", election.topic)
 }
 
-/// The election's topic of facts as an election. No election has this group, so records of all keys are delivered.
-pub(super) fn topic_of(election: &ElectionId) -> ElectionId {
-    let topic = format!("{}{TOPIC_SUFFIX}", election.topic);
-    ElectionId { group: String::new(), topic, partition: 0, role: 0, role_name: None }
-}
-
-/// Reads the topic from the offset that `from` chooses (its arguments are the log's start and end) up to its present end.
-///
-/// # Errors
-///
-/// Kafka refuses permanently.
-pub(super) async fn read_to_end(
+/// Asks in a thread whether the topic exists, which blocks.
+fn ask_for_topic(
     access: &Access,
-    topic: &ElectionId,
-    until: Time,
-    from: impl Fn(Offset, Offset) -> Offset,
-    mut take: impl FnMut(ReadRecord),
-) -> Result<ReadEnd> {
-    let mut reading = Reading::start(access, &Elections::from(topic), [0], None)?;
-    let mut is_begun = false;
-    while !reading.is_at_end() {
-        match reading.next(Some(until)).await? {
-            Input::Ends { partition, start, end, .. } if !std::mem::replace(&mut is_begun, true) => {
-                reading.read_from(partition, from(start, end));
-            }
-            Input::Record { record, .. } => take(record),
-            Input::Cut => return Ok(ReadEnd::Cut(reading.history_cut())),
-            Input::Timeout => return Ok(ReadEnd::Timeout),
-            Input::CaughtUp | Input::Down(_) | Input::Ends { .. } | Input::Up | Input::Warning(_) => {}
+    topic: &str,
+    timeout: Duration,
+) -> io::Result<JoinHandle<Result<TopicExistence, ClientError>>> {
+    let (access, topic) = (access.clone(), topic.to_owned());
+    thread::Builder::new().spawn(move || has_topic(&access, &topic, timeout))
+}
+
+/// Passes on the topic's records from the offset that `from` chooses up to its present end.
+async fn read_topic(
+    access: &Access,
+    topic: &str,
+    timeout: Duration,
+    from: impl Fn(&LogBounds) -> Offset,
+    mut take_in: impl FnMut(LogRecord),
+) -> Result<(), Unread> {
+    let mut reading = Reading::of_partition(access, topic, 0, false)?;
+    reading.read_to_end(Limit::of_all(timeout), from, |_, _, record| take_in(record)).await?;
+    Ok(())
+}
+
+/// The fact about the key that still counts.
+#[derive(Clone, Copy)]
+pub(super) enum Recorded<'a> {
+    Nothing,
+    /// A run that has ended, or whose runner has ended.
+    Over(&'a Fact),
+    /// A run in progress.
+    Running(&'a Fact),
+}
+
+impl<'a> Recorded<'a> {
+    pub(super) fn of(facts: &'a Facts, seen: &Seen) -> Self {
+        let is_forgotten =
+            |fact: &Fact| facts.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
+        let counts = |fact: &&Fact| !is_forgotten(fact);
+        let attempt = facts.attempt.as_ref().filter(counts);
+        let current = seen.observer().leadership(read_at());
+        // If it is unknown who leads, the runner may still lead.
+        let leads =
+            |run: &Fact| current.is_unknown() || current.may_lead().is_some_and(|leader| leader.term == run.term);
+        let done = facts.done.as_ref().filter(counts);
+        let is_over = |run: &Fact| done.is_some_and(|done| done.term == run.term && done.window == run.window);
+        if let Some(run) = attempt.filter(|run| run.outcome == Outcome::Running && leads(run) && !is_over(run)) {
+            return Self::Running(run);
+        }
+        let newest = done.into_iter().chain(attempt).max_by_key(|fact| {
+            (fact.window.map(|window| window.from_ms), fact.forgets, fact.term, fact.outcome != Outcome::Running)
+        });
+        newest.map_or(Self::Nothing, Self::Over)
+    }
+
+    pub(super) const fn fact(self) -> Option<&'a Fact> {
+        match self {
+            Self::Nothing => None,
+            Self::Over(fact) | Self::Running(fact) => Some(fact),
         }
     }
-    Ok(ReadEnd::Complete)
+}
+
+/// The topic of facts, and the key's place in it.
+pub(super) struct FactsTopic {
+    pub(super) topic: String,
+    /// The key of the election's records in the journal.
+    of: String,
+    key: Option<String>,
+}
+
+impl FactsTopic {
+    pub(super) fn of(election: &ElectionId, key: Option<&str>) -> Self {
+        Self { topic: topic_of(election), of: election.key(), key: key.map(str::to_owned) }
+    }
+
+    pub(super) fn key(&self, place: Place) -> String {
+        record_key(&self.of, self.key.as_deref(), place)
+    }
+
+    /// Reads the key's facts, or returns why they are unknown.
+    pub(super) async fn read(&self, access: &Access, timeout: Duration) -> Result<Result<Facts, String>> {
+        let topic = &self.topic;
+        let asked = ask_for_topic(access, topic, timeout).context("no thread to ask for the topic of facts")?;
+        match asked.join() {
+            Ok(Ok(TopicExistence::Exists)) => {}
+            Ok(Ok(TopicExistence::Forbidden(error))) => bail!(error),
+            Ok(Ok(TopicExistence::Missing)) => return Ok(Ok(Facts::default())),
+            _ => return Ok(Err(format!("topic {topic:?}: no answer within {}", spoken(timeout)))),
+        }
+        let keys = Place::ALL.map(|place| (self.key(place), place));
+        let mut facts = Facts::default();
+        let take_in = |record: LogRecord| {
+            if let Some((_, place)) = keys.iter().find(|(own, _)| record.key.as_deref() == Some(own.as_bytes())) {
+                facts.take(*place, record.value.as_deref());
+            }
+        };
+        match read_topic(access, topic, timeout, |bounds| bounds.start, take_in).await {
+            Ok(()) => Ok(Ok(facts)),
+            Err(Unread::Refused(refusal)) => Err(refusal),
+            Err(Unread::NoAnswer(_)) => {
+                let within = spoken(timeout);
+                Ok(Err(format!("topic {topic:?}: it is not read to its end within {within}; see --timeout")))
+            }
+        }
+    }
+
+    /// The places of records that keep every candidate from running the job, because they are not facts of this key or of windows.
+    pub(super) fn unreadable(&self, facts: &Facts) -> Vec<Place> {
+        let is_other = |fact: &Fact| self.key.is_none() && fact.window.is_none();
+        let is_unreadable = |place: &Place| facts.is_unreadable_at(*place) || facts.at(*place).is_some_and(is_other);
+        Place::ALL.into_iter().filter(is_unreadable).collect()
+    }
+}
+
+/// The time limit for Kafka's answers. It is short, because the rest of the page does not need them.
+const WITHIN: Duration = Duration::from_secs(1);
+
+/// So many of a schedule's next windows are shown.
+const NEXT: usize = 5;
+
+/// The question whether the topic of facts exists; it runs while the journal is read.
+pub(super) struct Question {
+    access: Access,
+    topic: String,
+    /// The key of the election's records.
+    key: String,
+    is_there: Option<JoinHandle<Result<TopicExistence, ClientError>>>,
+}
+
+impl Question {
+    pub(super) fn ask(access: &Access, election: &ElectionId) -> Self {
+        let topic = topic_of(election);
+        // If no thread can be started, the page says nothing of runs.
+        let is_there = ask_for_topic(access, &topic, WITHIN).ok();
+        Self { access: access.clone(), topic, key: election.key(), is_there }
+    }
+
+    /// The last run, if one is recorded and can be read.
+    pub(super) async fn answer(self) -> Option<LastRun> {
+        let Self { access, topic, key, is_there } = self;
+        let Ok(Ok(TopicExistence::Exists)) = is_there?.join() else { return None };
+        last_fact(&access, &topic, &key).await.ok().flatten().map(LastRun::of)
+    }
+}
+
+/// The last fact, and what it tells of the runs before it.
+pub(super) struct LastRun {
+    pub(super) fact: Fact,
+    pub(super) runs: Runs,
+    calendar: Option<Calendar>,
+}
+
+impl LastRun {
+    fn of(fact: Fact) -> Self {
+        let last = matches!(fact.outcome, Outcome::Done | Outcome::Failed).then(|| fact.clone());
+        let runs = Runs { account: Account::of(&fact), last };
+        let Account { schedule, timezone, .. } = &runs.account;
+        let edges = schedule.as_deref().and_then(|text| Edges::of_schedule(text).ok());
+        let zone = timezone.as_deref().and_then(|name| TimeZone::get(name).ok());
+        let calendar = edges.zip(zone).map(|(edges, zone)| Calendar::new(edges, zone));
+        Self { fact, runs, calendar }
+    }
+
+    /// The starts of the next windows: with a schedule the next five, otherwise that of the next one.
+    pub(super) fn next_windows(&self, now_ms: u64) -> Vec<u64> {
+        match &self.calendar {
+            Some(calendar) => calendar.next_starts(now_ms).take(NEXT).collect(),
+            None => {
+                self.fact.window.map(|window| window.until_ms).filter(|until| *until > now_ms).into_iter().collect()
+            }
+        }
+    }
+
+    /// The rows of the page.
+    pub(super) fn rows(&self, now_ms: u64) -> Vec<(&'static str, String)> {
+        let Account { runs, failures, success, .. } = &self.runs.account;
+        let mut rows = vec![row(&self.fact, now_ms)];
+        if let Some(success) = success.as_ref().filter(|_| self.fact.outcome != Outcome::Done) {
+            let window = success.window.map_or_else(String::new, |window| format!("{}: ", date(window.from_ms)));
+            let by = success.by.as_deref().unwrap_or("somebody");
+            let at = success.at_ms.map_or_else(String::new, |at_ms| format!(" at {}", date(at_ms)));
+            rows.push(("success", format!("{window}the last, by {by}{at}")));
+        }
+        if *runs > 0 {
+            rows.push(("runs", format!("{runs}, of which {failures} failed")));
+        }
+        if let (Some(_), Some(schedule)) = (&self.calendar, &self.runs.account.schedule) {
+            let next = self.next_windows(now_ms).into_iter().map(|start| {
+                format!("{} (in {})", date(start), span(Duration::from_millis(start.saturating_sub(now_ms))))
+            });
+            let zone = self.runs.account.timezone.as_deref().unwrap_or("UTC");
+            rows.push(("schedule", format!("{schedule} ({zone}): {}", next.collect::<Vec<_>>().join(", "))));
+        }
+        rows
+    }
+}
+
+/// The last fact about the election with this key.
+async fn last_fact(access: &Access, topic: &str, election: &str) -> Result<Option<Fact>, Unread> {
+    let mut last = None;
+    let take_in = |record: LogRecord| {
+        let is_own = record.key.is_some_and(|key| is_of(election, &key));
+        if let Some(value) = record.value.filter(|_| is_own) {
+            last = Fact::parse(&value).ok().or(last.take());
+        }
+    };
+    read_topic(access, topic, WITHIN, |bounds| bounds.last(FIRST_SPAN), take_in).await?;
+    Ok(last)
+}
+
+/// Whether a fact under `key` is one of this election's. A group with `/` in its name has no facts: a record with such a key belongs to
+/// another group.
+fn is_of(election: &str, key: &[u8]) -> bool {
+    let windows = Place::ALL.map(|place| record_key(election, None, place));
+    let has_facts = election.rsplit_once('/').is_some_and(|(group, _)| may_have_facts(group));
+    let Some(rest) = key.strip_prefix(election.as_bytes()).filter(|_| has_facts) else { return false };
+    windows.iter().any(|own| own.as_bytes() == key) || rest.strip_prefix(b"/").is_some_and(|key| !key.contains(&b'/'))
+}
+
+/// The row about a run: its label and its text.
+pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
+    let by = fact.name.as_deref().unwrap_or("somebody");
+    let at = fact.at_ms.map_or_else(String::new, |at_ms| format!(" at {}", date(at_ms)));
+    let ran = fact.ran_ms.map_or_else(String::new, |ran| format!(" after {}", spoken(Duration::from_millis(ran))));
+    let exit = fact.exit.map_or_else(String::new, |exit| format!(", status {exit}{ran}"));
+    let term = fact.term;
+    let how = match fact.outcome {
+        Outcome::Done => format!("done by {by}{at} (term {term}{exit})"),
+        Outcome::Failed => format!("failed on {by}{at} (term {term}{exit}, attempt {})", fact.attempt),
+        Outcome::Running => format!("begun by {by}{at} (term {term}, attempt {})", fact.attempt),
+        Outcome::Skipped => "not run".to_owned(),
+        Outcome::Forgotten => format!("forgotten by {by}{at}, so that it runs again"),
+    };
+    let Some(window) = fact.window else { return ("once", format!("{}: {how}", fact.key)) };
+    let away = |from: u64, to: u64| span(Duration::from_millis(to.saturating_sub(from)));
+    let next = if window.until_ms > now_ms {
+        format!("the next begins at {} (in {})", date(window.until_ms), away(now_ms, window.until_ms))
+    } else {
+        format!("the next began at {} ({} ago)", date(window.until_ms), away(window.until_ms, now_ms))
+    };
+    ("window", format!("{}: {how}; {next}", date(window.from_ms)))
+}
+
+/// A run as JSON.
+#[derive(Serialize)]
+pub(super) struct RunLine<'a> {
+    key: &'a str,
+    window_start: Option<String>,
+    window_end: Option<String>,
+    outcome: Outcome,
+    by: Option<&'a str>,
+    term: i64,
+    exit: Option<u8>,
+    attempt: u32,
+    ran_ms: Option<u64>,
+    at: Option<String>,
+}
+
+impl<'a> RunLine<'a> {
+    pub(super) fn of(fact: &'a Fact) -> Self {
+        Self {
+            key: &fact.key,
+            window_start: fact.window.map(|window| timestamp(window.from_ms)),
+            window_end: fact.window.map(|window| timestamp(window.until_ms)),
+            outcome: fact.outcome,
+            by: fact.name.as_deref(),
+            term: fact.term,
+            exit: fact.exit,
+            attempt: fact.attempt,
+            ran_ms: fact.ran_ms,
+            at: fact.at_ms.map(timestamp),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use neli_proto::fact::Success;
+    use neli_proto::window::Span;
+
+    use super::*;
+
+    fn fact(outcome: Outcome, window: Option<Span>) -> Fact {
+        let key = if window.is_some() { "2026-01-31T00:00:00Z" } else { "v1.42" };
+        Fact {
+            key: key.into(),
+            window,
+            outcome,
+            term: 57,
+            member: None,
+            name: Some("db2".into()),
+            exit: Some(0),
+            attempt: 1,
+            ran_ms: Some(3_200),
+            at_ms: Some(1_769_860_800_000),
+            forgets: 0,
+            remakes: 0,
+            seq: 0,
+            account: Account::default(),
+        }
+    }
+
+    #[test]
+    fn a_run_is_shown_with_its_window_or_key() {
+        let now = 1_769_861_400_000;
+        let of_key = row(&fact(Outcome::Done, None), now);
+        assert_eq!(
+            of_key,
+            ("once", "v1.42: done by db2 at 2026-01-31 12:00:00Z (term 57, status 0 after 3.2s)".into())
+        );
+        let window = Some(Span { from_ms: 1_769_817_600_000, until_ms: 1_769_904_000_000 });
+        let shown = row(&Fact { exit: None, ran_ms: None, ..fact(Outcome::Running, window) }, now).1;
+        assert_eq!(
+            shown,
+            "2026-01-31 00:00:00Z: begun by db2 at 2026-01-31 12:00:00Z (term 57, attempt 1); the next begins at \
+             2026-02-01 00:00:00Z (in 11h 50m)"
+        );
+        let shown = row(&fact(Outcome::Skipped, window), 1_769_904_001_000).1;
+        assert_eq!(shown, "2026-01-31 00:00:00Z: not run; the next began at 2026-02-01 00:00:00Z (1s ago)");
+    }
+
+    /// The last run of a schedule has failed.
+    #[test]
+    fn a_schedule_is_shown_with_its_next_windows_and_its_last_success() {
+        let window = |from_ms| Some(Span { from_ms, until_ms: from_ms + 86_400_000 });
+        let success =
+            Success { window: window(1_769_738_400_000), at_ms: Some(1_769_738_460_000), by: Some("db1".into()) };
+        let account = Account {
+            runs: 12,
+            failures: 2,
+            success: Some(success),
+            schedule: Some("0 3 * * *".into()),
+            timezone: Some("Europe/Berlin".into()),
+        };
+        let failed = Fact { exit: Some(3), account, ..fact(Outcome::Failed, window(1_769_824_800_000)) };
+        let rows = LastRun::of(failed).rows(1_769_861_400_000);
+        assert_eq!(
+            rows[1..],
+            [
+                ("success", "2026-01-30 02:00:00Z: the last, by db1 at 2026-01-30 02:01:00Z".to_owned()),
+                ("runs", "12, of which 2 failed".to_owned()),
+                (
+                    "schedule",
+                    "0 3 * * * (Europe/Berlin): 2026-02-01 02:00:00Z (in 13h 50m), 2026-02-02 02:00:00Z (in 37h 50m), \
+                     2026-02-03 02:00:00Z (in 2d 13h), 2026-02-04 02:00:00Z (in 3d 13h), 2026-02-05 02:00:00Z (in 4d 13h)"
+                        .to_owned()
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_fact_is_its_election_s() {
+        let own = ["g/0", "g/0%attempt", "g/0%forgotten", "g/0/v1", "g/0/v1%attempt", "g/0/v1%forgotten"];
+        assert!(own.iter().all(|key| is_of("g/0", key.as_bytes())));
+        assert!(!is_of("a/0/0", b"a/0/0"), "that is of KEY 0 of group a");
+        assert!(!["g/1", "g/01", "g/0/1/v1", "other"].iter().any(|key| is_of("g/0", key.as_bytes())));
+    }
 }

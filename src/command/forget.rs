@@ -1,27 +1,20 @@
 //! `forget`: lets a key, or the newest window, run again.
 
 use std::io::{self, IsTerminal};
-use std::thread;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use neli_kafka::{Access, ElectionId, TopicExistence, clock, has_topic};
-use neli_proto::fact::{
-    Account as FactAccount, Fact, Facts, Outcome as RunOutcome, Place as FactPlace, UNREADABLE, record_key,
-};
+use anyhow::Result;
+use neli_kafka::{ElectionId, clock};
+use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, UNREADABLE};
 use neli_proto::record::Offset;
 use serde::Serialize;
 
-use crate::command::facts::{self, ReadEnd};
-use crate::command::reading::{self, Seen, Unread, read_at};
-use crate::command::request::{
-    Answer, Appended, KeyedRecord, SeenElection, answered, append, is_answered_yes, operator, see_only,
-};
-use crate::command::status::run;
+use crate::command::facts::{self, FactsTopic, Recorded};
+use crate::command::reading::{self, Seen, Unread};
+use crate::command::request::{Answer, Appended, KeyedRecord, answered, append, is_answered_yes, operator, see_only};
 use crate::command::wording::named;
 use crate::config::Forget;
 use crate::exit::ExitStatus;
-use crate::report::log::{spoken, timestamp};
+use crate::report::log::timestamp;
 use crate::text::one_line;
 
 /// The result of `forget`.
@@ -108,14 +101,15 @@ async fn answer(forget: &Forget) -> Result<Forgetting> {
         key: key.clone(),
         sentence: String::new(),
     };
-    let SeenElection { seen, .. } = match see_only(&access, look).await {
-        Ok(seen) => seen,
+    let observation = match see_only(&access, look, "--role says which is meant").await {
+        Ok(observation) => observation,
         Err(Unread::Refused(refusal)) => return Err(refusal),
         Err(Unread::NoAnswer(why)) => {
             answer.sentence = format!("can't tell whether the key runs now: {why}");
             return Ok(answer);
         }
     };
+    let seen = observation.first()?;
     answer.election = seen.election.clone();
     let topic = FactsTopic::of(&answer.election, key.as_deref());
     let read = match topic.read(&access, look.timeout).await? {
@@ -127,14 +121,14 @@ async fn answer(forget: &Forget) -> Result<Forgetting> {
     };
     let unreadable = topic.unreadable(&read);
     if !unreadable.is_empty() && !force {
-        answer.sentence = format!("topic {:?}: {UNREADABLE}", topic.election.topic);
+        answer.sentence = format!("topic {:?}: {UNREADABLE}", topic.topic);
         return Ok(answer);
     }
     let mut facts = read.clone();
     for place in &unreadable {
         facts.take(*place, None);
     }
-    let recorded = match Recorded::of(&facts, &seen) {
+    let recorded = match Recorded::of(&facts, seen) {
         Recorded::Nothing if unreadable.is_empty() && (key.is_none() || !force) => {
             answer.outcome = ForgetOutcome::NothingRecorded;
             answer.sentence = nothing_recorded(&topic, key.as_deref());
@@ -148,11 +142,11 @@ async fn answer(forget: &Forget) -> Result<Forgetting> {
         answer.outcome = ForgetOutcome::Running;
         answer.sentence = format!(
             "{}: it runs now; with --force it runs once more after this run, whether this run succeeds or fails",
-            run::row(fact, clock::wall_ms()).1
+            facts::row(fact, clock::wall_ms()).1
         );
         return Ok(answer);
     }
-    let fact = FactsTopic::fact(key.as_deref(), recorded.fact(), &read, &seen);
+    let fact = fact_of(key.as_deref(), recorded.fact(), &read, seen);
     // If no window could be read, the message can't contain one.
     let is_named = !fact.key.is_empty();
     answer.key = is_named.then(|| fact.key.to_string());
@@ -162,11 +156,11 @@ async fn answer(forget: &Forget) -> Result<Forgetting> {
         return Ok(answer);
     }
     let tombstones = unreadable.iter().map(|place| KeyedRecord { key: topic.key(*place), value: None });
-    let forgotten =
-        is_named.then(|| KeyedRecord { key: topic.key(FactPlace::Forgotten), value: Some(fact.to_bytes()) });
+    let forgotten = is_named.then(|| KeyedRecord { key: topic.key(Place::Forgotten), value: Some(fact.to_bytes()) });
+    let of_facts = ElectionId { topic: topic.topic.clone(), partition: 0, ..answer.election.clone() };
     let what = if is_named { &*fact.key } else { "what can't be read" };
     for record in tombstones.chain(forgotten) {
-        answer.sentence = match append(&access, &topic.election, look.timeout, record).await? {
+        answer.sentence = match append(&access, &of_facts, look.timeout, record).await? {
             Appended::Yes => continue,
             Appended::No { why } => format!("{what} was not forgotten: {why}"),
             Appended::Unknown { why } => {
@@ -182,7 +176,7 @@ async fn answer(forget: &Forget) -> Result<Forgetting> {
 }
 
 fn nothing_recorded(topic: &FactsTopic, key: Option<&str>) -> String {
-    let name = &topic.election.topic;
+    let name = &topic.topic;
     match key {
         Some(key) => format!(
             "{key}: nothing is recorded in topic {name:?} that keeps it from running; use --force if a release in \
@@ -205,7 +199,7 @@ const fn consequence(fact: &Fact) -> &'static str {
 /// Asks the user on the terminal.
 fn is_wanted(election: &ElectionId, fact: &Fact, recorded: Option<&Fact>) -> bool {
     let shown = recorded
-        .map_or_else(|| format!("{}: nothing is recorded", fact.key), |fact| run::row(fact, clock::wall_ms()).1);
+        .map_or_else(|| format!("{}: nothing is recorded", fact.key), |fact| facts::row(fact, clock::wall_ms()).1);
     is_answered_yes(&format!(
         "{}: {}. If it is forgotten, {}.\nForget it? [y/N] ",
         one_line(&named(election)),
@@ -214,137 +208,31 @@ fn is_wanted(election: &ElectionId, fact: &Fact, recorded: Option<&Fact>) -> boo
     ))
 }
 
-/// The fact about the key that still counts.
-#[derive(Clone, Copy)]
-pub(super) enum Recorded<'a> {
-    Nothing,
-    /// A run that has ended, or whose runner has ended.
-    Over(&'a Fact),
-    /// A run in progress.
-    Running(&'a Fact),
-}
-
-impl<'a> Recorded<'a> {
-    pub(super) fn of(facts: &'a Facts, seen: &Seen) -> Self {
-        let is_forgotten =
-            |fact: &Fact| facts.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
-        let counts = |fact: &&Fact| !is_forgotten(fact);
-        let attempt = facts.attempt.as_ref().filter(counts);
-        let current = seen.observer.leadership(read_at());
-        // If it is unknown who leads, the runner may still lead.
-        let leads =
-            |run: &Fact| current.is_unknown() || current.may_lead().is_some_and(|leader| leader.term == run.term);
-        let done = facts.done.as_ref().filter(counts);
-        let is_over = |run: &Fact| done.is_some_and(|done| done.term == run.term && done.window == run.window);
-        if let Some(run) = attempt.filter(|run| run.outcome == RunOutcome::Running && leads(run) && !is_over(run)) {
-            return Self::Running(run);
-        }
-        let newest = done.into_iter().chain(attempt).max_by_key(|fact| {
-            (fact.window.map(|window| window.from_ms), fact.forgets, fact.term, fact.outcome != RunOutcome::Running)
-        });
-        newest.map_or(Self::Nothing, Self::Over)
-    }
-
-    pub(super) const fn fact(self) -> Option<&'a Fact> {
-        match self {
-            Self::Nothing => None,
-            Self::Over(fact) | Self::Running(fact) => Some(fact),
-        }
-    }
-}
-
-/// The topic of facts, and the key's place in it.
-pub(super) struct FactsTopic {
-    /// The topic as an election.
-    election: ElectionId,
-    /// The key of the election's records in the journal.
-    of: String,
-    key: Option<String>,
-}
-
-impl FactsTopic {
-    pub(super) fn of(election: &ElectionId, key: Option<&str>) -> Self {
-        Self { election: facts::topic_of(election), of: election.key(), key: key.map(str::to_owned) }
-    }
-
-    fn key(&self, place: FactPlace) -> String {
-        record_key(&self.of, self.key.as_deref(), place)
-    }
-
-    /// Reads the key's facts, or returns why they are unknown.
-    pub(super) async fn read(&self, access: &Access, timeout: Duration) -> Result<Result<Facts, String>> {
-        let name = &self.election.topic;
-        let is_there = {
-            let (access, name) = (access.clone(), name.clone());
-            let asking = thread::Builder::new().spawn(move || has_topic(&access, &name, timeout));
-            asking.context("no thread to ask for the topic of facts")?.join()
-        };
-        match is_there {
-            Ok(Ok(TopicExistence::Exists)) => {}
-            Ok(Ok(TopicExistence::Forbidden(error))) => bail!(error),
-            Ok(Ok(TopicExistence::Missing)) => return Ok(Ok(Facts::default())),
-            _ => return Ok(Err(format!("topic {name:?}: no answer within {}", spoken(timeout)))),
-        }
-        let keys = FactPlace::ALL.map(|place| (self.key(place), place));
-        let mut facts = Facts::default();
-        let end = facts::read_to_end(
-            access,
-            &self.election,
-            clock::now() + timeout,
-            |start, _| start,
-            |record| {
-                let key = record.other_key.as_deref().unwrap_or_default();
-                if let Some((_, place)) = keys.iter().find(|(own, _)| own.as_bytes() == key) {
-                    facts.take(*place, record.value.as_deref());
-                }
-            },
-        );
-        match end.await? {
-            ReadEnd::Complete => {}
-            ReadEnd::Cut(error) => return Err(error),
-            ReadEnd::Timeout => {
-                let why =
-                    format!("topic {name:?}: it is not read to its end within {}; see --timeout", spoken(timeout));
-                return Ok(Err(why));
-            }
-        }
-        Ok(Ok(facts))
-    }
-
-    /// The places of records that keep every candidate from running the job, because they are not facts of this key or of windows.
-    pub(super) fn unreadable(&self, facts: &Facts) -> Vec<FactPlace> {
-        let is_other = |fact: &Fact| self.key.is_none() && fact.window.is_none();
-        let is_unreadable =
-            |place: &FactPlace| facts.is_unreadable_at(*place) || facts.at(*place).is_some_and(is_other);
-        FactPlace::ALL.into_iter().filter(is_unreadable).collect()
-    }
-
-    /// The record: facts about runs whose claims are before the journal's present end no longer count.
-    fn fact(key: Option<&str>, recorded: Option<&Fact>, facts: &Facts, seen: &Seen) -> Fact {
-        let journal: Offset = seen.observer.journal().next() - 1;
-        // In a journal that was created again, terms are lower.
-        let known = [&facts.done, &facts.attempt].into_iter().flatten().map(|fact| fact.term);
-        Fact {
-            key: key.map_or_else(|| recorded.map_or_else(Box::default, |fact| fact.key.clone()), Box::from),
-            window: recorded.and_then(|fact| fact.window),
-            outcome: RunOutcome::Forgotten,
-            term: known.chain([journal]).max().unwrap_or(journal),
-            member: None,
-            name: Some(operator()),
-            exit: None,
-            attempt: 1,
-            ran_ms: None,
-            at_ms: Some(clock::wall_ms()),
-            forgets: [&facts.done, &facts.attempt, &facts.forgotten]
-                .into_iter()
-                .flatten()
-                .map(|fact| fact.forgets)
-                .max()
-                .unwrap_or(0)
-                .saturating_add(1),
-            remakes: 0,
-            seq: 0,
-            account: FactAccount::default(),
-        }
+/// The record: facts about runs whose claims are before the journal's present end no longer count.
+fn fact_of(key: Option<&str>, recorded: Option<&Fact>, facts: &Facts, seen: &Seen) -> Fact {
+    let journal: Offset = seen.observer().journal().next() - 1;
+    // In a journal that was created again, terms are lower.
+    let known = [&facts.done, &facts.attempt].into_iter().flatten().map(|fact| fact.term);
+    Fact {
+        key: key.map_or_else(|| recorded.map_or_else(Box::default, |fact| fact.key.clone()), Box::from),
+        window: recorded.and_then(|fact| fact.window),
+        outcome: Outcome::Forgotten,
+        term: known.chain([journal]).max().unwrap_or(journal),
+        member: None,
+        name: Some(operator()),
+        exit: None,
+        attempt: 1,
+        ran_ms: None,
+        at_ms: Some(clock::wall_ms()),
+        forgets: [&facts.done, &facts.attempt, &facts.forgotten]
+            .into_iter()
+            .flatten()
+            .map(|fact| fact.forgets)
+            .max()
+            .unwrap_or(0)
+            .saturating_add(1),
+        remakes: 0,
+        seq: 0,
+        account: Account::default(),
     }
 }

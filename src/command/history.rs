@@ -1,20 +1,15 @@
 //! `history`: the terms in the retained journal, and irregularities in it.
 
-use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use neli_kafka::{ElectionId, Key, ReadRecord, clock};
-use neli_proto::journal::Journal;
+use neli_kafka::clock;
 use neli_proto::leadership::{Leadership, ReadAt};
-use neli_proto::listener::FIRST_SPAN;
 use neli_proto::observer::{Finding, Found, Gap, History, PastTerm, TermEnd};
-use neli_proto::record::Record;
-use neli_proto::time::{Time, millis};
+use neli_proto::time::millis;
 
 use crate::command::page::{Style, Tone, columns, wrapped};
-use crate::command::reading::{self, Input, Others, Place, Reading, Unread, doubt, no_answer, read_at, warn_of_clock};
+use crate::command::reading::{self, Observation, Place, Reading, Seen, read_at, warn_of_clock};
 use crate::command::stdout;
 use crate::command::wording::{counted, date, named, no_record};
 use crate::config::HistoryOf;
@@ -25,16 +20,11 @@ use crate::text::one_line;
 
 mod json;
 mod svg;
-mod timestamp_clock;
-
-use timestamp_clock::TimestampClock;
 
 /// `--check`: two jobs may have run at once.
 const VIOLATED: ExitStatus = ExitStatus::Answer(1);
 /// The topic contains no record of the election.
 const VACANT: ExitStatus = ExitStatus::Answer(3);
-/// The journal could not be read in time.
-const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 
 /// Shows the terms of an election.
 ///
@@ -45,27 +35,28 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus> {
     let HistoryOf { look, since, check, svg } = history;
     let since_ms = |now_ms: u64| since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
     let mut from_ms = since_ms(clock::wall_ms());
-    let mut all = reading::run(read(history, from_ms))?;
-    let now_ms = |all: &[Read]| all.iter().map(|read| by_broker(read, read_at()).wall_ms).min().unwrap_or_default();
-    if since_ms(now_ms(&all)) < from_ms {
+    let mut read = reading::run(read(history, from_ms))?;
+    let now_ms = |all: &[Seen]| all.iter().map(|seen| by_broker(seen, read_at()).wall_ms).min().unwrap_or_default();
+    if since_ms(now_ms(&read.all)) < from_ms {
         // This machine's clock is ahead of the broker's, so findings of that time were left out.
-        from_ms = since_ms(now_ms(&all));
-        all = reading::run(read(history, from_ms))?;
+        from_ms = since_ms(now_ms(&read.all));
+        read = reading::run(self::read(history, from_ms))?;
     }
-    if let Some(first) = all.first().filter(|_| !all.iter().any(|read| read.is_known)) {
-        return Err(with_status(VACANT, no_record(&first.election, &first.others)));
+    let Observation { all, reading, .. } = read;
+    if let Some(first) = all.first().filter(|_| !all.iter().any(|seen| seen.is_known())) {
+        return Err(with_status(VACANT, no_record(&first.election, first.other_groups())));
     }
-    warn_of_clock(all.iter().filter_map(|read| read.history.observer().is_ahead_by(read_at())).max());
+    warn_of_clock(all.iter().map(|seen| seen.observer()));
     let now = read_at();
-    let shown: Vec<Shown<'_>> = all.iter().map(|read| Shown::of(read, by_broker(read, now), from_ms, *check)).collect();
-    if let (Some(path), [Shown { read, at, rows, .. }]) = (svg, shown.as_slice()) {
-        std::fs::write(path, svg::draw(&named(&read.election), rows, from_ms..at.wall_ms))
+    let shown: Vec<Shown<'_>> = all.iter().map(|seen| Shown::of(seen, &reading, (now, from_ms), *check)).collect();
+    if let (Some(path), [Shown { seen, at, rows, .. }]) = (svg, shown.as_slice()) {
+        std::fs::write(path, svg::draw(&named(&seen.election), rows, from_ms..at.wall_ms))
             .with_context(|| format!("--svg {}", path.display()))?;
     }
     let (style, is_one) = (Style::of_stdout(), shown.len() == 1);
     let report_of = |one: &Shown<'_>| {
-        let role = if is_one { String::new() } else { format!("{}: ", one_line(&one.read.election.label())) };
-        role + &report(&one.rows, &one.findings, one.read.clock, style)
+        let role = if is_one { String::new() } else { format!("{}: ", one_line(&one.seen.election.label())) };
+        role + &report(&one.rows, &one.findings, one.clock, style)
     };
     let text = match (look.json, check, shown.as_slice()) {
         (true, _, all) => all.iter().map(json::lines).collect(),
@@ -73,156 +64,67 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus> {
         (false, false, [one]) => table(&one.rows, one.at.wall_ms, style),
         (false, false, all) => table_of_roles(all, style),
     };
-    stdout::written(io::stdout().write_all(text.as_bytes()))?;
+    stdout::print(&text)?;
     Ok(if shown.iter().any(Shown::is_violated) { VIOLATED } else { ExitStatus::Success })
 }
 
 /// The time by the broker's clock.
-fn by_broker(read: &Read, at: ReadAt) -> ReadAt {
-    ReadAt { wall_ms: read.history.observer().broker_now(at), ..at }
-}
-
-/// A journal that was read.
-#[derive(Clone)]
-struct Read {
-    election: ElectionId,
-    history: History,
-    /// What was read of other elections.
-    others: Others,
-    /// Whether a record of the election or the hello of one of its candidates was read.
-    is_known: bool,
-    clock: TimestampClock,
+fn by_broker(seen: &Seen, at: ReadAt) -> ReadAt {
+    ReadAt { wall_ms: seen.observer().broker_now(at), ..at }
 }
 
 /// What is shown of an election.
 struct Shown<'a> {
-    read: &'a Read,
+    seen: &'a Seen,
     at: ReadAt,
     rows: Vec<Row<'a>>,
     findings: Vec<Found>,
+    clock: TimestampClock,
 }
 
 impl<'a> Shown<'a> {
-    fn of(read: &'a Read, at: ReadAt, from_ms: u64, check: bool) -> Self {
-        let findings = if check { read.history.findings(at) } else { Vec::new() };
-        Self { read, at, rows: rows(&read.history, at, from_ms), findings }
+    fn of(seen: &'a Seen, reading: &Reading, (now, from_ms): (ReadAt, u64), check: bool) -> Self {
+        let at = by_broker(seen, now);
+        let findings = if check { seen.history().findings(at) } else { Vec::new() };
+        let is_one_clock = seen.is_brokers_time() || reading.is_embedded();
+        let clock = if is_one_clock { TimestampClock::Brokers } else { TimestampClock::Candidates };
+        Self { seen, at, rows: rows(seen.history(), at, from_ms), findings, clock }
     }
 
     fn is_violated(&self) -> bool {
-        self.findings.iter().any(|found| self.read.clock.is_violation(&found.finding))
+        self.findings.iter().any(|found| self.clock.is_violation(&found.finding))
     }
 }
 
 /// Reads the whole journals, up to their ends when the reading begins.
-async fn read(history: &HistoryOf, from_ms: u64) -> Result<Vec<Read>> {
+async fn read(history: &HistoryOf, from_ms: u64) -> Result<Observation> {
     let look = &history.look;
     let access = reading::access(&look.client)?;
-    let place = match Place::find(&access, &look.election, look.timeout, |_| {}).await {
-        Ok(place) => place,
-        Err(Unread::NoAnswer(why)) => return Err(with_status(UNKNOWN, why)),
-        Err(Unread::Refused(refusal)) => return Err(refusal),
-    };
+    let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
     if history.svg.is_some() {
         place.one("--svg draws one, and --role says which")?;
     }
-    read_to_end(&mut place.read(&access)?, &place, look.timeout, from_ms).await
+    Ok(Observation::of_history(&access, place, look.timeout, from_ms).await?)
 }
 
-async fn read_to_end(reading: &mut Reading, place: &Place, timeout: Duration, from_ms: u64) -> Result<Vec<Read>> {
-    // The reading begins when all ends are known, since a hello in one partition may be about an election in another.
-    let (mut ends, mut all, mut trouble) = (BTreeMap::new(), Vec::new(), None);
-    while !reading.is_at_end() {
-        // The journals may be long: only each answer has a time limit, not the whole reading.
-        let input = reading.next(Some(clock::now() + timeout)).await?;
-        let at = read_at();
-        match input {
-            Input::Cut => return Err(reading.history_cut()),
-            Input::Down(error) => trouble = Some(error),
-            Input::Ends { partition, asked, start, end } if all.is_empty() => {
-                ends.insert(partition, (asked, start, end));
-                if ends.len() == place.partitions().len() {
-                    let begun = |election: &ElectionId| {
-                        let (asked, start, end) = ends.get(&election.partition)?;
-                        let mut journal = Journal::read_from(*start, reading::origin(*start, *start));
-                        journal.answered(at.now, *asked, *end);
-                        let (history, others) = (History::new(journal).since(from_ms), Others::default());
-                        let (election, clock) = (election.clone(), TimestampClock::Brokers);
-                        Some(Read { election, history, others, is_known: false, clock })
-                    };
-                    all = place.elections.iter().filter_map(begun).collect();
-                    for (partition, (_, start, end)) in &ends {
-                        let has_one = place.elections.iter().any(|election| election.partition == *partition);
-                        reading.read_from(*partition, if has_one { *start } else { (*start).max(end - FIRST_SPAN) });
-                    }
-                }
-            }
-            Input::Ends { partition, asked, end, .. } => {
-                let here = all.iter_mut().filter(|read| read.election.partition == partition);
-                here.for_each(|read| read.history.answered(at.now, asked, end));
-            }
-            Input::Record { partition, record } => {
-                let is_one_machine = reading.is_embedded();
-                for read in &mut all {
-                    read.take_in(at, partition, &record, is_one_machine);
-                }
-            }
-            Input::Timeout => return Err(with_status(UNKNOWN, no_answer(timeout, trouble))),
-            Input::CaughtUp | Input::Up | Input::Warning(_) => {}
-        }
-    }
-    listen(reading, &mut all, clock::now() + timeout).await?;
-    Ok(all)
+/// The clock of the timestamps, on which the findings about overlaps depend.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum TimestampClock {
+    /// The broker's, or that of the one machine of all candidates.
+    Brokers,
+    /// Each candidate's own (`message.timestamp.type=CreateTime`); candidates' clocks may show different times.
+    Candidates,
 }
 
-/// Reads on for a moment, if the timestamps don't tell whether the leaders are silent.
-async fn listen(reading: &mut Reading, all: &mut [Read], deadline: Time) -> Result<()> {
-    for read in &mut *all {
-        read.history.caught_up();
+impl TimestampClock {
+    /// Whether the finding shows that two jobs may have run at once.
+    const fn is_violation(self, finding: &Finding) -> bool {
+        finding.is_violation() && !self.is_doubtful(finding)
     }
-    let doubted = all.iter().map(|read| (read.history.observer(), read.clock == TimestampClock::Brokers));
-    let Some(doubt) = doubt(doubted, reading, deadline) else { return Ok(()) };
-    let until = deadline.min(clock::now() + doubt);
-    while all.iter().any(|read| read.history.observer().doubts_timestamps(read_at()).is_some()) {
-        match reading.next(Some(until)).await? {
-            Input::Timeout => break,
-            Input::Cut => return Err(reading.history_cut()),
-            Input::Ends { partition, asked, end, .. } => {
-                let here = all.iter_mut().filter(|read| read.election.partition == partition);
-                here.for_each(|read| read.history.answered(clock::now(), asked, end));
-            }
-            Input::Record { partition, record } => {
-                let is_one_machine = reading.is_embedded();
-                for read in &mut *all {
-                    read.take_in(read_at(), partition, &record, is_one_machine);
-                }
-            }
-            Input::CaughtUp | Input::Down(_) | Input::Up | Input::Warning(_) => {}
-        }
-    }
-    Ok(())
-}
 
-impl Read {
-    /// `is_one_machine`: the candidates' clocks are one.
-    fn take_in(&mut self, at: ReadAt, partition: i32, record: &ReadRecord, is_one_machine: bool) {
-        let ReadRecord { offset, key, value, written_ms, is_brokers_time, .. } = record;
-        let is_own = partition == self.election.partition && *key == Key::Election(self.election.role);
-        self.is_known |= is_own || self.others.take_in(&self.election, record);
-        if partition != self.election.partition {
-            return;
-        }
-        if let Some(stamp_ms) = written_ms.filter(|_| *is_brokers_time) {
-            self.history.stamped(stamp_ms);
-        }
-        if is_own {
-            if !is_brokers_time && !is_one_machine {
-                self.clock = TimestampClock::Candidates;
-            }
-            let parsed = value.as_deref().and_then(Record::parse);
-            self.history.read(at, *offset, parsed.as_ref(), *written_ms);
-        } else {
-            self.history.read_other(at.now, *offset);
-        }
+    /// Whether the finding may come from different clocks alone.
+    const fn is_doubtful(self, finding: &Finding) -> bool {
+        matches!((self, finding), (Self::Candidates, Finding::Overlap { .. }))
     }
 }
 
@@ -331,7 +233,7 @@ fn table_of_roles(shown: &[Shown<'_>], style: Style) -> String {
     }
     let [term, leader, from, led, gap, end] = HEAD;
     let of_role = |one: &Shown<'_>| {
-        let role = one_line(&one.read.election.label());
+        let role = one_line(&one.seen.election.label());
         let rows = one.rows.iter().map(|row| cells(row, one.at.wall_ms));
         let rows = rows.map(|[term, leader, from, led, gap, end]| [role.clone(), term, leader, from, led, gap, end]);
         rows.collect::<Vec<_>>()

@@ -1,55 +1,55 @@
-//! Reads the journal for the subcommands. They join no group; READ on the topic is enough.
+//! Reads topics for the subcommands. They join no group; READ on the topic is enough.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::io;
 use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use neli_kafka::{
-    Access, Brokers, Client, Elections, IfMissing, KafkaEvent, ReadRecord, Reader, SessionEvent, Source, clock,
-    embedded,
+    Access, Brokers, Client, Elections, IfMissing, KafkaEvent, Reader, SessionEvent, Source, clock, embedded,
 };
 use neli_proto::candidate::Event;
-use neli_proto::journal::Origin;
 use neli_proto::leadership::ReadAt;
-use neli_proto::listener::{CutSigns, HistoryCut};
-use neli_proto::record::Offset;
+use neli_proto::listener::{HistoryCut, LogBounds};
+use neli_proto::observer::Progress;
+use neli_proto::record::{LogRecord, Offset};
 use neli_proto::time::Time;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use crate::exit::{ExitStatus, with_status};
 use crate::process::ready::Timer;
+use crate::report::log::spoken;
 use crate::text::reason;
 
-mod doubt;
-mod last;
-mod others;
+mod observation;
 mod place;
-mod seen;
 
-pub(super) use doubt::{doubt, warn_of_clock};
-pub(super) use last::{Begin, read_last};
-pub(super) use others::{Others, is_hello};
+pub(super) use observation::{News, Observation, Seen, warn_of_clock};
 pub(super) use place::Place;
-pub(super) use seen::{ElectionKey, Seen, Unread, key_of_election, no_answer, observe, take_in};
+
+/// The suffix of a journal topic's name.
+pub(super) const SUFFIX: &str = ".neli";
 
 /// The capacity of the queue of events.
 const WAITING: usize = 1_000;
 
+/// So many partitions of other topics are connected before the first of them is read.
+const AHEAD: usize = 8;
+
 /// An event of the reading.
 #[derive(Debug)]
 pub(super) enum Input {
-    /// Markers at the end of a partition count as read: see [`Reading::is_at_end`].
-    CaughtUp,
-    /// The history was cut or the topic was created again.
-    Cut,
-    /// No broker answers.
-    Down(String),
-    /// The start and the end of a partition's log.
-    Ends { partition: i32, asked: Time, start: Offset, end: Offset },
+    /// The bounds of a partition's log.
+    Bounds { partition: i32, bounds: LogBounds },
+    /// Something that the reading has noted: no broker answers ([`Reading::outage`]), or the end of a log was reached
+    /// ([`Reading::is_at_end`]), before which there may be markers without a record.
+    Noted,
     /// A record of a partition.
-    Record { partition: i32, record: ReadRecord },
+    Record { partition: i32, record: LogRecord },
     /// The time limit was reached.
     Timeout,
     /// A broker answers again.
@@ -58,12 +58,75 @@ pub(super) enum Input {
     Warning(String),
 }
 
-/// One reading of some partitions.
+/// Why something was not read to its end.
+#[derive(Debug)]
+pub(super) enum Unread {
+    /// Kafka refuses permanently, or the log can't be read.
+    Refused(anyhow::Error),
+    /// Kafka has not answered in time, in a sentence.
+    NoAnswer(String),
+}
+
+impl From<anyhow::Error> for Unread {
+    fn from(refusal: anyhow::Error) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Unread> for anyhow::Error {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::Refused(refusal) => refusal,
+            Unread::NoAnswer(why) => with_status(ExitStatus::Answer(4), why),
+        }
+    }
+}
+
+/// `--timeout`, as a limit for a reading.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limit {
+    timeout: Duration,
+    /// When the whole reading must be over; `None` if only each of Kafka's answers is limited, since a log may be long.
+    until: Option<Time>,
+}
+
+impl Limit {
+    /// For a whole reading that begins now.
+    pub(super) fn of_all(timeout: Duration) -> Self {
+        Self { timeout, until: Some(clock::now() + timeout) }
+    }
+
+    /// For each of Kafka's answers.
+    pub(super) const fn of_each_answer(timeout: Duration) -> Self {
+        Self { timeout, until: None }
+    }
+
+    /// When an answer is late that is asked for now.
+    pub(super) fn due(self) -> Time {
+        self.until.unwrap_or_else(|| clock::now() + self.timeout)
+    }
+}
+
+/// The message that Kafka has not answered in time, with the last known reason.
+pub(super) fn no_answer(timeout: Duration, why: Option<&str>) -> String {
+    let within = format!("no answer within {}", spoken(timeout));
+    let silent = |broker: &str| format!("{broker}: {within}; on a slow link a longer --timeout helps");
+    match why {
+        None => silent("Kafka"),
+        Some(why) => why.strip_suffix(": no answer").map_or_else(|| format!("{why} ({within})"), silent),
+    }
+}
+
+/// One reading of some partitions of a topic.
 pub(super) struct Reading {
     source: Source,
-    progress: BTreeMap<i32, Progress>,
-    /// Whether an outage was reported that has not ended.
+    progress: Progress,
+    /// The last reason why no broker answered.
+    trouble: Option<String>,
+    /// Whether that has not ended.
     is_down: bool,
+    /// Is told the reason of each outage.
+    note_outage: fn(&str),
     /// The number of the topic's partitions. It is reported if more than one role was requested.
     partitions: Option<i32>,
     reader: Reader,
@@ -73,17 +136,6 @@ pub(super) struct Reading {
     events: Receiver<KafkaEvent>,
     timer: Timer,
     timer_is_set_to: Option<Time>,
-}
-
-/// The progress of a partition.
-#[derive(Default)]
-struct Progress {
-    /// The end of the log when the reading began, once it is known.
-    end: Option<Offset>,
-    /// The offset below which all records were passed on, once the partition is read.
-    next: Option<Offset>,
-    /// The answers that may show that the history was cut.
-    signs: CutSigns,
 }
 
 /// Runs the future in a runtime of its own.
@@ -131,24 +183,23 @@ fn cannot_wait(error: &io::Error) -> anyhow::Error {
 }
 
 impl Reading {
-    /// Asks for the start and the end of these partitions' logs. Must be called within a runtime. `counted`: by how many partitions roles are
-    /// mapped, if that is known.
+    /// Asks for the bounds of these partitions' logs. Must be called within a runtime. `counted`: by how many partitions roles are mapped, if
+    /// that is known.
     ///
     /// # Errors
     /// The process has no free thread or descriptor.
     pub(super) fn start(
         access: &Access,
         elections: &Elections,
-        partitions: impl IntoIterator<Item = i32>,
+        partitions: impl IntoIterator<Item = i32> + Clone,
         counted: Option<i32>,
     ) -> Result<Self> {
         let (sender, events) = channel(WAITING);
-        let partitions: BTreeSet<i32> = partitions.into_iter().collect();
         let source = Source {
             access: access.clone(),
             elections: elections.clone(),
             partitions: counted,
-            only: Some(partitions.clone()),
+            only: Some(partitions.clone().into_iter().collect()),
             if_missing: IfMissing::Refuse,
             is_for_display: true,
         };
@@ -156,8 +207,10 @@ impl Reading {
         let timer = timer()?;
         Ok(Self {
             source,
-            progress: partitions.into_iter().map(|partition| (partition, Progress::default())).collect(),
+            progress: Progress::new(partitions),
+            trouble: None,
             is_down: false,
+            note_outage: |_| {},
             partitions: None,
             reader,
             number: 0,
@@ -168,41 +221,111 @@ impl Reading {
         })
     }
 
+    /// Asks for the bounds of a partition's log. `counts`: also counts the topic's [`partitions`](Self::partitions).
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub(super) fn of_partition(access: &Access, topic: &str, partition: i32, counts: bool) -> Result<Self> {
+        // Of a single role the reader takes partition 0 without asking how many there are.
+        let roles = if counts { 0..2 } else { 0..1 };
+        let elections = Elections { group: String::new(), topic: topic.to_owned(), roles, names: Arc::default() };
+        Self::start(access, &elections, [partition], None)
+    }
+
+    /// The same, with a listener for outages.
+    pub(super) fn noting_outages(self, note_outage: fn(&str)) -> Self {
+        Self { note_outage, ..self }
+    }
+
     /// Whether the embedded broker is read.
     pub(super) fn is_embedded(&self) -> bool {
         self.source.access.embedded.is_some()
     }
 
+    /// The number of the topic's partitions, if it was counted; otherwise 1.
+    pub(super) fn partitions(&self) -> u32 {
+        self.partitions.map_or(1, i32::unsigned_abs)
+    }
+
+    /// Why no broker answers now.
+    pub(super) fn outage(&self) -> Option<&str> {
+        self.trouble.as_deref().filter(|_| self.is_down)
+    }
+
     /// Reads a partition from this offset.
     pub(super) fn read_from(&mut self, partition: i32, offset: Offset) {
-        self.read_up_to(partition, offset);
+        self.progress.read_up_to(partition, offset);
         self.reader.read_from(partition, offset);
     }
 
     /// Whether all partitions were read up to the ends that they had when the reading began.
     pub(super) fn is_at_end(&self) -> bool {
-        self.progress.values().all(|Progress { end, next, .. }| end.is_some_and(|end| next.unwrap_or_default() >= end))
+        self.progress.is_complete()
     }
 
-    fn read_up_to(&mut self, partition: i32, offset: Offset) {
-        if let Some(progress) = self.progress.get_mut(&partition) {
-            progress.next = progress.next.max(Some(offset));
+    /// Starts again: asks for the bounds of each log.
+    pub(super) fn begin_anew(&mut self) -> Result<()> {
+        self.number += 1;
+        self.progress.begin_anew();
+        self.reader = start(&self.source, self.number, &self.sender)?;
+        Ok(())
+    }
+
+    /// Waits for the bounds of all logs.
+    ///
+    /// # Errors
+    /// See [`Unread`].
+    pub(super) async fn bounds(&mut self, limit: Limit) -> Result<BTreeMap<i32, LogBounds>, Unread> {
+        loop {
+            if let Some(bounds) = self.progress.bounds() {
+                return Ok(bounds);
+            }
+            self.next_within(limit).await?;
         }
     }
 
-    /// Starts again: asks for the first and the next offset of each log.
-    fn begin_anew(&mut self) -> Result<()> {
-        self.number += 1;
-        self.progress.values_mut().for_each(|progress| *progress = Progress::default());
-        self.reader = start(&self.source, self.number, &self.sender)?;
-        Ok(())
+    /// The next event before the end that the logs had when the reading began; `None` at the end.
+    ///
+    /// # Errors
+    /// See [`Unread`].
+    pub(super) async fn next_before_end(&mut self, limit: Limit) -> Result<Option<Input>, Unread> {
+        if self.is_at_end() { Ok(None) } else { self.next_within(limit).await.map(Some) }
+    }
+
+    async fn next_within(&mut self, limit: Limit) -> Result<Input, Unread> {
+        let input = self.next(Some(limit.due())).await?;
+        if let Input::Timeout = input {
+            return Err(Unread::NoAnswer(no_answer(limit.timeout, self.trouble.as_deref())));
+        }
+        Ok(input)
+    }
+
+    /// Passes on the records of one partition from where `from` chooses up to the end of its log.
+    ///
+    /// # Errors
+    /// See [`Unread`].
+    pub(super) async fn read_to_end(
+        &mut self,
+        limit: Limit,
+        from: impl Fn(&LogBounds) -> Offset,
+        mut take_in: impl FnMut(ReadAt, &LogBounds, LogRecord),
+    ) -> Result<LogBounds, Unread> {
+        let bounds = self.bounds(limit).await?.into_iter().next();
+        let (partition, bounds) = bounds.ok_or_else(|| anyhow!("no partition is read"))?;
+        self.read_from(partition, from(&bounds));
+        while let Some(input) = self.next_before_end(limit).await? {
+            if let Input::Record { record, .. } = input {
+                take_in(read_at(), &bounds, record);
+            }
+        }
+        Ok(bounds)
     }
 
     /// The next event, or the time limit at `due`, if there is one.
     ///
     /// # Errors
     ///
-    /// Kafka refuses permanently, or the log can't be read.
+    /// Kafka refuses permanently, or the log can't be read or was cut.
     pub(super) async fn next(&mut self, due: Option<Time>) -> Result<Input> {
         loop {
             if let Some(input) = self.try_next()? {
@@ -246,97 +369,90 @@ impl Reading {
     }
 
     fn input(&mut self, event: KafkaEvent) -> Result<Option<Input>> {
-        Ok(Some(match event {
-            KafkaEvent::Partitions(partitions) => {
-                self.partitions = Some(partitions);
-                return Ok(None);
+        if let KafkaEvent::Partitions(partitions) = event {
+            self.partitions = Some(partitions);
+        } else if let KafkaEvent::Process(event) = event {
+            return self.input_of_process(event);
+        } else if let KafkaEvent::ReadForDisplay { reading, partition, record } = event {
+            if reading == self.number {
+                self.progress.read_up_to(partition, record.offset + 1);
+                return Ok(Some(Input::Record { partition, record }));
             }
-            KafkaEvent::Process(event) => return self.input_of_process(event),
-            KafkaEvent::ReadForDisplay { reading, partition, record } if reading == self.number => {
-                self.read_up_to(partition, record.offset + 1);
-                Input::Record { partition, record }
-            }
-            KafkaEvent::Reading { reading, partition, event } if reading == self.number => {
-                let Some(progress) = self.progress.get_mut(&partition) else { return Ok(None) };
-                if let Event::Answered { asked, start, end } = event {
-                    progress.end.get_or_insert(end);
-                    let cut = progress.next.map(|next| progress.signs.answered(asked, start..end, next));
-                    if cut == Some(Err(HistoryCut)) { Input::Cut } else { Input::Ends { partition, asked, start, end } }
-                } else if let Event::TopicIdentified { asked, .. } = event {
-                    match progress.signs.missing(asked) {
-                        Ok(()) => return Ok(None),
-                        Err(HistoryCut) => Input::Cut,
-                    }
-                } else if let Event::ReachedEnd { next } = event {
-                    self.read_up_to(partition, next);
-                    Input::CaughtUp
-                } else if let Event::Undecodable { offset, error } = event {
-                    return Err(undecodable(offset, &error));
-                } else {
-                    Input::Cut
-                }
-            }
-            KafkaEvent::Delivered { .. }
-            | KafkaEvent::Identified { .. }
-            | KafkaEvent::NotDelivered { .. }
-            | KafkaEvent::Read { .. }
-            | KafkaEvent::ReadForDisplay { .. }
-            | KafkaEvent::Reading { .. }
-            | KafkaEvent::Topic { .. } => return Ok(None),
-        }))
+        } else if let KafkaEvent::Reading { reading, partition, event } = event
+            && reading == self.number
+        {
+            return self.input_of_partition(partition, event);
+        }
+        Ok(None)
     }
 
+    fn input_of_partition(&mut self, partition: i32, event: Event) -> Result<Option<Input>> {
+        let input = if let Event::Answered { asked, start, end } = event {
+            let bounds = LogBounds { asked, start, end };
+            self.progress.answered(partition, bounds).map(|()| Some(Input::Bounds { partition, bounds }))
+        } else if let Event::TopicIdentified { asked, .. } = event {
+            self.progress.missing(partition, asked).map(|()| None)
+        } else if let Event::ReachedEnd { next } = event {
+            self.progress.read_up_to(partition, next);
+            Ok(Some(Input::Noted))
+        } else if let Event::Undecodable { offset, error } = event {
+            bail!("the records from offset {offset} on can't be decoded: {error}");
+        } else {
+            Err(HistoryCut)
+        };
+        let topic = &self.source.elections.topic;
+        input.map_err(|HistoryCut| {
+            anyhow!("topic {topic}: its history was cut or made anew meanwhile; run the command again")
+        })
+    }
+
+    /// A reader alone reports no other events.
     fn input_of_process(&mut self, event: SessionEvent) -> Result<Option<Input>> {
-        Ok(Some(match event {
-            SessionEvent::Down { .. } if self.is_embedded() => {
+        if let SessionEvent::Down { error } = event {
+            if self.is_embedded() {
                 bail!("the embedded broker is gone, and its journal with it");
             }
-            SessionEvent::Down { error } => {
-                self.is_down = true;
-                Input::Down(error)
-            }
-            // A first answer without an outage before it is not reported.
-            SessionEvent::Up if !mem::take(&mut self.is_down) => return Ok(None),
-            SessionEvent::Up => Input::Up,
-            SessionEvent::Refused { error } => bail!(error),
-            SessionEvent::Warning(warning) => Input::Warning(warning),
-            // A reader alone reports none of these.
-            SessionEvent::AppendRefused { .. }
-            | SessionEvent::BrokerSession(_)
-            | SessionEvent::Created { .. }
-            | SessionEvent::Debug(_)
-            | SessionEvent::Election { .. }
-            | SessionEvent::Facts { .. }
-            | SessionEvent::Group { .. }
-            | SessionEvent::Hello { .. }
-            | SessionEvent::HelloDelivered
-            | SessionEvent::Risks { .. }
-            | SessionEvent::Unfit { .. } => return Ok(None),
-        }))
-    }
-
-    /// The error that the history was cut meanwhile.
-    pub(super) fn history_cut(&self) -> anyhow::Error {
-        let topic = &self.source.elections.topic;
-        anyhow!("topic {topic}: its history was cut or made anew meanwhile; run the command again")
+            (self.note_outage)(&error);
+            (self.is_down, self.trouble) = (true, Some(error));
+            return Ok(Some(Input::Noted));
+        } else if let SessionEvent::Refused { error } = event {
+            bail!(error);
+        } else if let SessionEvent::Warning(warning) = event {
+            return Ok(Some(Input::Warning(warning)));
+        }
+        // A first answer without an outage before it is not reported.
+        Ok((matches!(event, SessionEvent::Up) && mem::take(&mut self.is_down)).then_some(Input::Up))
     }
 }
 
-/// The meaning of an empty log from `from` on, if the log starts at `start`.
-pub(super) fn origin(from: Offset, start: Offset) -> Origin {
-    match () {
-        () if from > start => Origin::Middle,
-        () if from > 0 => Origin::CutHead,
-        () => Origin::Beginning,
+/// Partitions of several topics, of which the last records are read one after the other.
+pub(super) struct Partitions<I> {
+    rest: I,
+    ahead: VecDeque<(String, i32, Reading)>,
+}
+
+impl<I: Iterator<Item = (String, i32)>> Partitions<I> {
+    pub(super) const fn new(partitions: I) -> Self {
+        Self { rest: partitions, ahead: VecDeque::new() }
+    }
+
+    /// The next partition with its reading, which has been started while others were read.
+    ///
+    /// # Errors
+    /// As for [`Reading::start`].
+    pub(super) fn next(&mut self, access: &Access) -> Result<Option<(String, i32, Reading)>> {
+        while self.ahead.len() < AHEAD
+            && let Some((topic, partition)) = self.rest.next()
+        {
+            let reading = Reading::of_partition(access, &topic, partition, false)?;
+            self.ahead.push_back((topic, partition, reading));
+        }
+        Ok(self.ahead.pop_front())
     }
 }
 
 fn start(source: &Source, number: u32, sender: &Sender<KafkaEvent>) -> Result<Reader> {
     Reader::start(source.clone(), number, sender.clone()).context("no thread for the reader")
-}
-
-fn undecodable(offset: Offset, error: &str) -> anyhow::Error {
-    anyhow!("the records from offset {offset} on can't be decoded: {error}")
 }
 
 fn gone() -> anyhow::Error {

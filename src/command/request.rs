@@ -10,7 +10,7 @@ use nix::unistd::{User, gethostname, getuid};
 use serde::Serialize;
 use tokio::sync::mpsc::channel;
 
-use crate::command::reading::{self, Place, Reading, Seen, Unread, observe};
+use crate::command::reading::{self, Observation, Place, Unread};
 use crate::command::stdout;
 use crate::config::Look;
 use crate::exit::{ExitStatus, with_status};
@@ -43,33 +43,17 @@ pub(super) fn answered<L: Serialize>(answers: &[Answer<L>]) -> Result<ExitStatus
         None => Some(one_line(&answer.sentence)).filter(|_| answer.status == ExitStatus::Success),
     };
     let text: String = answers.iter().filter_map(text).map(|line| line + "\n").collect();
-    stdout::written(io::stdout().write_all(text.as_bytes()))?;
+    stdout::print(&text)?;
     let is_error = |answer: &&Answer<L>| answer.line.is_none() && answer.status != ExitStatus::Success;
     let errors: Vec<&str> = answers.iter().filter(is_error).map(|answer| answer.sentence.as_str()).collect();
     if errors.is_empty() { Ok(worst) } else { Err(with_status(worst, errors.join("; "))) }
 }
 
-/// An election that was read; the reading continues.
-pub(super) struct SeenElection {
-    pub(super) place: Place,
-    /// The reading.
-    pub(super) reading: Reading,
-    pub(super) seen: Seen,
-}
-
-/// Reads one election, with its candidates' hellos.
-pub(super) async fn see(access: &Access, place: Place, timeout: Duration) -> Result<SeenElection, Unread> {
-    let mut reading = place.read(access)?;
-    let seen = observe(&mut reading, &place, timeout).await?.pop();
-    let seen = seen.ok_or_else(|| anyhow!("no election was read"))?;
-    Ok(SeenElection { place, reading, seen })
-}
-
 /// Reads the election of a group that has one role, or the one of `--role`, with its candidates' hellos.
-pub(super) async fn see_only(access: &Access, look: &Look) -> Result<SeenElection, Unread> {
+pub(super) async fn see_only(access: &Access, look: &Look, otherwise: &str) -> Result<Observation, Unread> {
     let place = Place::find(access, &look.election, look.timeout, |_| {}).await?;
-    place.one("--role says which is meant")?;
-    see(access, place, look.timeout).await
+    place.one(otherwise)?;
+    Observation::of_leaders(access, place, look.timeout).await
 }
 
 /// Asks a question on the terminal, and returns whether the user answers yes.

@@ -12,8 +12,8 @@ use neli_proto::record::{Body, Offset, What, question};
 use neli_proto::time::{Time, millis};
 use serde::Serialize;
 
-use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, read_at};
-use crate::command::request::{Answer, Appended, KeyedRecord, SeenElection, answered, append, operator, record, see};
+use crate::command::reading::{self, Input, Observation, Place, Unread, read_at};
+use crate::command::request::{Answer, Appended, KeyedRecord, answered, append, operator, record};
 use crate::command::wording::{named, nobody_has_room};
 use crate::config::Resign;
 use crate::exit::{ExitStatus, line_of};
@@ -160,26 +160,26 @@ async fn hand_over(resign: &Resign) -> Result<Vec<Handover>> {
 
 async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result<Handover> {
     let Resign { look, force, reason, .. } = resign;
-    let election = place.one("")?.clone();
-    let SeenElection { place, mut reading, mut seen } = match see(access, place, look.timeout).await {
-        Ok(seen) => seen,
+    let election = &place.one("")?.clone();
+    let mut observation = match Observation::of_leaders(access, place, look.timeout).await {
+        Ok(observation) => observation,
         Err(Unread::Refused(refusal)) => return Err(refusal),
-        Err(Unread::NoAnswer(why)) => return Ok(Handover::unknown(&election, &why)),
+        Err(Unread::NoAnswer(why)) => return Ok(Handover::unknown(election, &why)),
     };
-    let (at, election) = (read_at(), &election);
-    let current = seen.observer.leadership(at);
+    let (at, seen) = (read_at(), observation.first()?);
+    let current = seen.observer().leadership(at);
     let Some(from) = current.may_lead().map(Party::of) else {
         let outcome = if current.is_unknown() { ResignOutcome::Unknown } else { ResignOutcome::Vacant };
         let no_record = seen.no_record().filter(|_| current.is_vacant());
         let sentence = no_record.unwrap_or_else(|| sentence(current).to_string());
         return Ok(Handover::none(election, outcome, None, sentence));
     };
-    if seen.observer.standbys(at).is_empty() && !force {
+    if seen.observer().standbys(at).is_empty() && !force {
         let sentence = format!("{} leads, and nobody stands by; --force asks it to stand down anyway", from.name);
         return Ok(Handover::none(election, ResignOutcome::NobodyStandsBy, Some(from), sentence));
     }
-    let (standbys, leader) = (seen.observer.standbys(at), seen.observer.leaders_hello());
-    let roles = place.mapping.as_ref().map_or(1, Mapping::count);
+    let (standbys, leader) = (seen.observer().standbys(at), seen.observer().leaders_hello());
+    let roles = observation.place.mapping.as_ref().map_or(1, Mapping::count);
     let no_room = leader.and_then(|leader| NoRoom::for_successor(&standbys, leader, roles));
     if let Some(no_room) = no_room.filter(|_| !force) {
         let why = nobody_has_room(&no_room, roles);
@@ -187,7 +187,7 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
         return Ok(Handover::none(election, ResignOutcome::NobodyStandsBy, Some(from), sentence));
     }
     let said: Vec<String> = standbys.iter().map(said_hello).collect();
-    if !force && !answers(access, &mut reading, &mut seen, look.timeout).await? {
+    if !force && !answers(access, &mut observation, look.timeout).await? {
         let sentence = format!(
             "{} leads, and no standby has answered within {}; {}, and may have died; --force asks {0} to stand down anyway",
             from.name,
@@ -202,7 +202,7 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
     let sentence = match append(access, election, look.timeout, record(election, body)).await? {
         Appended::Yes => {
             let asked = Asked { election, from, timeout: look.timeout, until };
-            return successor(&mut reading, &mut seen, asked).await;
+            return successor(&mut observation, asked).await;
         }
         Appended::No { why } => format!("{} was not asked: {why}", from.name),
         Appended::Unknown { why } => format!(
@@ -215,26 +215,21 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
 
 /// Asks the candidates for a sign of life. Returns whether a standby gives one in time: a standby that has died counts as one for 75 s, and the
 /// leader's job would be stopped for nobody. A candidate of an earlier version does not answer, but says hello every 30 s.
-async fn answers(access: &Access, reading: &mut Reading, seen: &mut Seen, timeout: Duration) -> Result<bool> {
+async fn answers(access: &Access, observation: &mut Observation, timeout: Duration) -> Result<bool> {
     let asked = clock::now();
-    let of_hellos = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..seen.election.clone() };
-    let record = KeyedRecord { key: seen.election.hello_key(), value: Some(question(&operator())) };
+    let of_hellos = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..observation.first()?.election.clone() };
+    let record = KeyedRecord { key: of_hellos.hello_key(), value: Some(question(&operator())) };
     // If it is not appended, a regular hello is as good as an answer.
     append(access, &of_hellos, timeout, record).await?;
     let until = asked + timeout;
     loop {
-        let mut standbys = seen.observer.standbys(read_at()).into_iter();
+        let mut standbys = observation.first()?.observer().standbys(read_at()).into_iter();
         if standbys.any(|standby| standby.candidate.received.read > asked) {
             return Ok(true);
         }
-        let input = reading.next(Some(until)).await?;
-        if matches!(input, Input::Timeout) {
+        if let Input::Timeout = observation.next(Some(until)).await?.input {
             return Ok(false);
         }
-        if matches!(input, Input::Cut) {
-            return Err(reading.history_cut());
-        }
-        seen.take_in(&input);
     }
 }
 
@@ -262,11 +257,11 @@ fn gap(released: Receipt, next: &Leader) -> Duration {
 }
 
 /// Waits for another leader, and measures the time without a leader.
-async fn successor(reading: &mut Reading, seen: &mut Seen, asked: Asked<'_>) -> Result<Handover> {
+async fn successor(observation: &mut Observation, asked: Asked<'_>) -> Result<Handover> {
     let Asked { election, from, timeout, until } = asked;
     let mut released = None;
     loop {
-        let observer = &seen.observer;
+        let observer = observation.first()?.observer();
         match (observer.journal().view(), observer.leader(), observer.leadership(read_at())) {
             (View::Led(term), Some(leader), _) if term.offset > from.term => {
                 let gap = released.map(|released| gap(released, leader));
@@ -286,7 +281,7 @@ async fn successor(reading: &mut Reading, seen: &mut Seen, asked: Asked<'_>) -> 
             _ => {}
         }
         let is_late = clock::now() >= until;
-        let input = reading.next(Some(until)).await?;
+        let input = observation.next(Some(until)).await?.input;
         if is_late || matches!(input, Input::Timeout) {
             let within = spoken(timeout);
             let sentence = match released {
@@ -298,9 +293,5 @@ async fn successor(reading: &mut Reading, seen: &mut Seen, asked: Asked<'_>) -> 
             };
             return Ok(Handover::none(election, ResignOutcome::TimedOut, Some(from), sentence));
         }
-        if matches!(input, Input::Cut) {
-            return Err(reading.history_cut());
-        }
-        seen.take_in(&input);
     }
 }

@@ -3,6 +3,9 @@
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
+use anyhow::Result;
+
+use crate::command::stdout::checked;
 use crate::process::system;
 
 /// A terminal on which each page replaces the previous one.
@@ -19,11 +22,10 @@ impl Screen {
     ///
     /// # Errors
     /// stdout can't be written.
-    pub(super) fn show(&mut self, page: &str) -> io::Result<()> {
+    pub(super) fn show(&mut self, page: &str) -> Result<()> {
         let is_first = std::mem::replace(&mut self.is_first, false);
         let mut stdout = io::stdout();
-        stdout.write_all(frame(page, rows(), is_first).as_bytes())?;
-        stdout.flush()
+        checked(stdout.write_all(frame(page, rows(), is_first).as_bytes()).and_then(|()| stdout.flush()))
     }
 }
 

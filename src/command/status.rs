@@ -1,6 +1,5 @@
 //! `status`: the leader of an election, or why there is none and until when; and the standbys. Of a group with several roles: a table of them.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -9,14 +8,14 @@ use neli_proto::journal::{EarlierJob, View};
 use neli_proto::leadership::{Leader, Leadership, ReadAt};
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{KnownCandidate, NoRoom, Observer, Standby};
-use neli_proto::record::JobState;
-use neli_proto::time::Time;
+use neli_proto::record::{JobState, Offset};
 
+use crate::command::facts::{LastRun, Question};
 use crate::command::page::{Page, Style, Tone, columns, wrapped};
-use crate::command::reading::{self, Input, Place, Reading, Seen, Unread, observe, read_at, take_in, warn_of_clock};
+use crate::command::reading::{self, Observation, Place, Seen, Unread, read_at, warn_of_clock};
 use crate::command::screen::{self, Screen};
+use crate::command::stdout;
 use crate::command::wording::{counted, date, groups, leadership_in_table, named, nobody_has_room};
-use crate::command::{status::json::Line, status::run::LastRun, stdout};
 use crate::config::{Look, StatusOf};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::{asked_by, sentence, span};
@@ -26,7 +25,8 @@ use crate::text::one_line;
 mod claimable;
 mod json;
 mod key;
-pub(super) mod run;
+
+use json::Line;
 
 /// There is a leader.
 const LED: ExitStatus = ExitStatus::Success;
@@ -60,92 +60,59 @@ pub(super) fn live(look: &Look) -> Result<ExitStatus> {
 fn shown(look: &Look, is_live: bool) -> Result<ExitStatus> {
     match reading::run(show(look, is_live)) {
         Ok(status) => Ok(status),
-        Err(Ended::Refused(Unread::Refused(refusal))) => Err(refusal),
-        Err(Ended::Refused(Unread::NoAnswer(why))) if look.json => {
-            let line = Line::unknown(&look.election, read_at(), &why).text();
-            stdout::written(io::stdout().write_all(line.as_bytes()))?;
+        Err(Unread::Refused(refusal)) => stdout::unless_closed(refusal),
+        Err(Unread::NoAnswer(why)) if look.json => {
+            stdout::print(&Line::unknown(&look.election, read_at(), &why).text())?;
             Ok(UNKNOWN)
         }
-        Err(Ended::Refused(Unread::NoAnswer(why))) => Err(with_status(UNKNOWN, format!("can't tell who leads: {why}"))),
-        Err(Ended::Stdout(error)) => stdout::written(Err(error)),
+        Err(Unread::NoAnswer(why)) => Err(with_status(UNKNOWN, format!("can't tell who leads: {why}"))),
     }
 }
 
-/// The reason for the end of the display.
-enum Ended {
-    Refused(Unread),
-    Stdout(io::Error),
-}
-
-impl From<anyhow::Error> for Ended {
-    fn from(refusal: anyhow::Error) -> Self {
-        Self::Refused(refusal.into())
-    }
-}
-
-impl From<Unread> for Ended {
-    fn from(unread: Unread) -> Self {
-        Self::Refused(unread)
-    }
-}
-
-impl From<io::Error> for Ended {
-    fn from(error: io::Error) -> Self {
-        Self::Stdout(error)
-    }
-}
-
-async fn show(look: &Look, is_live: bool) -> Result<ExitStatus, Ended> {
+async fn show(look: &Look, is_live: bool) -> Result<ExitStatus, Unread> {
     let access = reading::access(&look.client)?;
     let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
     // The jobs of several roles have no recorded runs.
-    let recorded = if let [only] = place.elections.as_slice() { Some(only) } else { None };
-    let question = recorded.map(|election| run::Question::ask(&access, election));
-    let mut reading = place.read(&access)?;
-    let mut all = observe(&mut reading, &place, look.timeout).await?;
-    if let [seen] = all.as_mut_slice() {
-        seen.learn_claim(&reading).await?;
-    }
+    let recorded = if let [only] = place.elections.as_slice() { Some(only.clone()) } else { None };
+    let question = recorded.as_ref().map(|election| Question::ask(&access, election));
+    let mut observation = Observation::of_leaders(&access, place, look.timeout).await?;
+    observation.learn_claim().await;
     let mut last_run = match question {
         Some(question) => question.answer().await,
         None => None,
     };
     let mut screen = Screen::of_stdout();
     loop {
-        let at = read_at();
-        let mapping = place.mapping.as_ref();
+        let (at, all) = (read_at(), &observation.all);
+        let mapping = observation.place.mapping.as_ref();
         let snapshots = all.iter().map(|seen| Snapshot::of(seen, mapping, last_run.as_ref(), at));
         let shown = Shown { snapshots: snapshots.collect() };
         if !is_live {
             // It shows the records up to the end, even if Kafka does not answer any more.
             let text = if look.json { shown.json() } else { shown.page(usize::MAX, false) };
-            warn_of_clock(all.iter().filter_map(|seen| seen.observer.is_ahead_by(at)).max());
+            warn_of_clock(all.iter().map(|seen| seen.observer()));
             // The exit status names the state even if stdout is not read.
-            stdout::written(io::stdout().write_all(text.as_bytes()))?;
+            stdout::print(&text)?;
             return Ok(shown.status());
         }
-        screen.show(&shown.live(all.iter().find_map(|seen| seen.trouble.as_deref())))?;
-        let run = all.first().map(Seen::run);
-        pass(&mut reading, &mut all, clock::now() + INTERVAL).await?;
-        if let Some(election) = recorded.filter(|_| all.first().map(Seen::run) != run) {
-            last_run = run::Question::ask(&access, election).answer().await;
+        screen.show(&shown.live(observation.reading.outage()))?;
+        let run = all.first().map(present_run);
+        let until = clock::now() + INTERVAL;
+        while clock::now() < until {
+            observation.next(Some(until)).await?;
         }
-        for seen in &mut all {
-            seen.note_silence(read_at());
+        if let Some(election) = recorded.as_ref().filter(|_| observation.all.first().map(present_run) != run) {
+            last_run = Question::ask(&access, election).answer().await;
         }
+        observation.note_silences();
     }
 }
 
-/// Handles events until this time.
-async fn pass(reading: &mut Reading, all: &mut [Seen], until: Time) -> Result<(), Ended> {
-    while clock::now() < until {
-        let input = reading.next(Some(until)).await?;
-        if matches!(input, Input::Cut) {
-            return Err(reading.history_cut().into());
-        }
-        take_in(all, &input);
-    }
-    Ok(())
+/// The present or last run by the journal: its term, its attempt, and whether it runs. When it changes, facts about it may have been recorded.
+fn present_run(seen: &Seen) -> (Option<Offset>, Option<u32>, bool) {
+    let job = seen.observer().leader().and_then(|leader| leader.job);
+    let is_running = job.is_some_and(|job| job.state == JobState::Running);
+    (seen.observer().journal().term(), job.and_then(|job| job.attempt), is_running)
 }
 
 /// What is shown at one moment: one election, or all roles of a group.
@@ -215,7 +182,7 @@ impl Shown<'_> {
             let role = if is_one { String::new() } else { format!("{}: ", snapshot.election.label()) };
             snapshot
                 .seen
-                .events
+                .changes
                 .iter()
                 .map(move |(ms, event)| (*ms, format!("{} {role}{event}", date(*ms))))
                 .collect::<Vec<_>>()
@@ -260,7 +227,7 @@ struct Snapshot<'a> {
 
 impl<'a> Snapshot<'a> {
     fn of(seen: &'a Seen, mapping: Option<&'a Mapping>, last_run: Option<&'a LastRun>, at: ReadAt) -> Self {
-        let (election, observer) = (&seen.election, &seen.observer);
+        let (election, observer) = (&seen.election, seen.observer());
         let (leadership, standbys) = (observer.leadership(at), observer.standbys(at));
         let roles = mapping.map_or(1, Mapping::count);
         let no_room = NoRoom::of(&standbys, roles).filter(|_| leadership.is_vacant());
@@ -324,8 +291,8 @@ impl<'a> Snapshot<'a> {
                 page.row("term", &self.term(leader));
                 page.row("job", "dead, or killed by its guard when the lease ended");
             }
-            Leadership::NeverLed if !self.observer.has_read_anything() && !self.seen.others.groups.is_empty() => {
-                page.row("groups", &format!("this topic has {}", groups(&self.seen.others.groups)));
+            Leadership::NeverLed if !self.observer.has_read_anything() && !self.seen.other_groups().is_empty() => {
+                page.row("groups", &format!("this topic has {}", groups(self.seen.other_groups())));
             }
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown(_) => {
                 claimable.rows(&mut page);

@@ -2,25 +2,23 @@
 //! up to 10,000 records before the first shown one, so that it knows the law's verdict on that one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufWriter, ErrorKind, Write};
-use std::ops::Range;
+use std::io::{self, BufWriter, Write};
 
-use anyhow::{Result, anyhow, bail};
-use neli_kafka::{ElectionId, Key, ReadRecord, clock};
-use neli_proto::journal::Journal;
-use neli_proto::leadership::ReadAt;
-use neli_proto::listener::FIRST_SPAN;
-use neli_proto::record::Offset;
-use neli_proto::time::{Time, millis};
+use anyhow::{Result, bail};
+use neli_proto::listener::{FIRST_SPAN, LogBounds};
+use neli_proto::observer::is_hello_of;
+use neli_proto::record::{LogRecord, Offset};
+use neli_proto::time::millis;
 
-use crate::command::reading::{self, Input, Others, Place, Reading, Unread, is_hello, no_answer, read_at};
+use crate::command::reading::{self, Input, Limit, News, Observation, Place, Unread, read_at};
 use crate::command::screen;
 use crate::command::status;
+use crate::command::stdout::{checked, unless_closed};
 use crate::command::watch::account::{Account, Position, Shown};
 use crate::command::wording::no_record;
 use crate::config::{Look, Watch, WatchFrom};
 use crate::exit::{ExitStatus, with_status};
-use crate::text::{one_line, reason};
+use crate::text::one_line;
 
 mod account;
 
@@ -42,233 +40,155 @@ pub fn main(watch: &Watch) -> Result<ExitStatus> {
         let look = Look { election, client, json, timeout, warnings: Vec::new() };
         return status::live(&look);
     }
-    match show(watch) {
+    match reading::run(show(watch)) {
         Ok(()) => Ok(ExitStatus::Success),
-        // A closed pipe is no error; a full disk is one.
-        Err(Obstacle::Stdout(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitStatus::Success),
-        Err(Obstacle::Stdout(error)) => Err(anyhow!("stdout: {}", reason(&error))),
-        Err(Obstacle::Refused(refusal)) => Err(refusal),
+        Err(Unread::NoAnswer(why)) => Err(with_status(UNKNOWN, format!("can't tell who leads: {why}"))),
+        Err(Unread::Refused(refusal)) => unless_closed(refusal),
     }
 }
 
-/// The reason for an early end of the display.
-enum Obstacle {
-    Refused(anyhow::Error),
-    Stdout(io::Error),
-}
-
-impl From<io::Error> for Obstacle {
-    fn from(error: io::Error) -> Self {
-        Self::Stdout(error)
+async fn show(watch: &Watch) -> Result<(), Unread> {
+    let access = reading::access(&watch.client)?;
+    let limit = Limit::of_all(watch.timeout);
+    let place = Place::find(&access, &watch.election, watch.timeout, say_outage).await?;
+    let partitions: BTreeSet<i32> = place.elections.iter().map(|election| election.partition).collect();
+    if let (Some(WatchFrom::Offset(offset)), 2..) = (watch.from, partitions.len()) {
+        place.one(&format!("--from {offset} is in one partition, and --role says in which"))?;
     }
-}
-
-impl From<anyhow::Error> for Obstacle {
-    fn from(refusal: anyhow::Error) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-fn show(watch: &Watch) -> Result<(), Obstacle> {
-    reading::run(async {
-        let access = reading::access(&watch.client)?;
-        let deadline = clock::now() + watch.timeout;
-        let place = match Place::find(&access, &watch.election, watch.timeout, say_outage).await {
-            Ok(place) => place,
-            Err(Unread::NoAnswer(why)) => return Err(unknown(&why).into()),
-            Err(Unread::Refused(refusal)) => return Err(refusal.into()),
-        };
-        let mut reading = place.read(&access)?;
-        let mut show = Show::new(watch, &place)?;
-        // If a refusal ends the display, the buffer is written when it is dropped.
-        let mut screen = BufWriter::new(io::stdout());
-        loop {
-            let input = if let Some(input) = reading.try_next()? {
-                input
-            } else {
-                // The output is flushed before each wait.
-                screen.flush()?;
-                let due = if show.has_begun() { show.poll_timeout() } else { Some(deadline) };
-                reading.next(due).await?
-            };
-            if !show.has_begun() && matches!(input, Input::Timeout) {
-                return Err(unknown(&no_answer(watch.timeout, show.trouble)).into());
-            }
-            let handled = show.handle(&mut reading, input);
-            for line in show.accounts.iter_mut().flat_map(Account::take_lines) {
-                writeln!(screen, "{line}")?;
-            }
-            handled?;
-            if reading.is_at_end() && matches!(show.caught_up(), Step::Done) {
-                show.accounts
-                    .iter_mut()
-                    .flat_map(Account::take_lines)
-                    .try_for_each(|line| writeln!(screen, "{line}"))?;
-                return Ok(screen.flush()?);
-            }
+    let mut reading = place.read(&access)?.noting_outages(say_outage);
+    let bounds = reading.bounds(limit).await?;
+    let mut show = Show::begin(watch, &place, &bounds)?;
+    let from = |bounds: &LogBounds, has_election| {
+        let first = first_shown(watch.from, bounds);
+        if has_election { bounds.start.max(first - RUN_UP) } else { bounds.last(FIRST_SPAN) }
+    };
+    let mut observation = Observation::begin(reading, place, &bounds, from);
+    // If a refusal ends the display, the buffer is written when it is dropped.
+    let mut screen = BufWriter::new(io::stdout());
+    loop {
+        if observation.reading.is_at_end() && !show.is_live {
+            show.caught_up(&mut observation);
         }
-    })
+        for line in show.accounts.iter_mut().flat_map(Account::take_lines) {
+            checked(writeln!(screen, "{line}"))?;
+        }
+        if show.is_live && watch.until_end {
+            checked(screen.flush())?;
+            return Ok(());
+        }
+        let news = if let Some(news) = observation.try_next()? {
+            news
+        } else {
+            // The output is flushed before each wait.
+            checked(screen.flush())?;
+            let at = read_at();
+            let due = observation.all.iter().filter_map(|seen| seen.silence_due(at)).min();
+            observation.next(due).await?
+        };
+        show.handle(&mut observation, news);
+    }
 }
 
-/// Whether the display continues.
-enum Step {
-    Done,
-    On,
+/// The offset of the first record that is shown, in a log with these bounds.
+fn first_shown(from: Option<WatchFrom>, bounds: &LogBounds) -> Offset {
+    match from.unwrap_or(WatchFrom::End) {
+        WatchFrom::End => bounds.end,
+        WatchFrom::Offset(offset) => offset.max(bounds.start),
+        WatchFrom::Since(_) | WatchFrom::Start => bounds.start,
+    }
 }
 
 struct Show<'a> {
     watch: &'a Watch,
-    place: &'a Place,
-    /// When each partition's end was asked for, its first and its next offset, until all are known.
-    ends: BTreeMap<i32, (Time, Range<Offset>)>,
-    /// The output of each election, which begins when the bounds of all logs are known.
+    /// The output of each election, in the order of the place.
     accounts: Vec<Account>,
-    caught_up: bool,
-    /// Whether a record of an election, or the hello of a candidate for one, was read.
-    is_known: bool,
-    /// The other elections whose records were read.
-    others: Others,
-    /// Why Kafka has not answered yet.
-    trouble: Option<String>,
+    /// Whether the logs were read up to the ends that they had at the start.
+    is_live: bool,
 }
 
 impl<'a> Show<'a> {
-    fn new(watch: &'a Watch, place: &'a Place) -> Result<Self> {
-        let partitions: BTreeSet<i32> = place.elections.iter().map(|election| election.partition).collect();
-        if let (Some(WatchFrom::Offset(offset)), 2..) = (watch.from, partitions.len()) {
-            place.one(&format!("--from {offset} is in one partition, and --role says in which"))?;
+    /// Begins the output, since the bounds of all logs are known.
+    fn begin(watch: &'a Watch, place: &Place, all_bounds: &BTreeMap<i32, LogBounds>) -> Result<Self> {
+        let mut accounts = Vec::new();
+        for election in &place.elections {
+            let Some(bounds) = all_bounds.get(&election.partition) else { continue };
+            if let Some(WatchFrom::Offset(offset)) = watch.from
+                && offset > bounds.end
+            {
+                bail!("--from {offset}: must be at most {}, the log's end", bounds.end);
+            }
+            let since_ms = match watch.from {
+                Some(WatchFrom::Since(span)) => read_at().wall_ms.saturating_sub(millis(span)),
+                Some(WatchFrom::End | WatchFrom::Offset(_) | WatchFrom::Start) | None => 0,
+            };
+            let shown = Shown { first: first_shown(watch.from, bounds), since_ms };
+            accounts.push(Account::new(watch.json, election, place.elections.len() > 1, shown));
         }
-        let (ends, accounts, others) = (BTreeMap::new(), Vec::new(), Others::default());
-        Ok(Self { watch, place, ends, accounts, caught_up: false, is_known: false, others, trouble: None })
+        Ok(Self { watch, accounts, is_live: false })
     }
 
-    const fn has_begun(&self) -> bool {
-        !self.accounts.is_empty()
-    }
-
-    fn poll_timeout(&self) -> Option<Time> {
-        self.accounts.iter().filter_map(|account| account.poll_timeout(read_at())).min()
-    }
-
-    /// The elections in a partition, with their accounts.
-    fn in_partition(&mut self, partition: i32) -> impl Iterator<Item = (&ElectionId, &mut Account)> {
-        let elections = self.place.elections.iter().zip(&mut self.accounts);
-        elections.filter(move |(election, _)| election.partition == partition)
-    }
-
-    fn handle(&mut self, reading: &mut Reading, input: Input) -> Result<()> {
-        let at = read_at();
+    fn handle(&mut self, observation: &mut Observation, news: News) {
+        let News { at, input, judged } = news;
         match input {
-            Input::Cut => return Err(reading.history_cut()),
-            Input::Down(error) => {
-                say_outage(&error);
-                self.accounts.iter_mut().for_each(Account::unanswered);
-                self.trouble = Some(error).filter(|_| !self.has_begun());
+            Input::Record { partition, record } => {
+                if let Some((number, judged)) = judged
+                    && let (Some(account), Some(seen)) = (self.accounts.get_mut(number), observation.all.get(number))
+                {
+                    account.judged(at, seen.observer(), &record, judged, self.is_live);
+                }
+                self.hello(observation, partition, &record);
             }
-            Input::Ends { partition, asked, end, .. } if self.has_begun() => {
-                self.in_partition(partition).for_each(|(_, account)| account.answered(at.now, asked, end));
-            }
-            Input::Ends { partition, asked, start, end } => {
-                self.ends.insert(partition, (asked, start..end));
-                if self.ends.len() == self.place.partitions().len() {
-                    self.begin(reading)?;
+            Input::Timeout => {
+                for (account, seen) in self.accounts.iter_mut().zip(&mut observation.all) {
+                    account.tell_silence(at, &mut seen.read);
                 }
             }
-            Input::Record { partition, record } => self.read(at, partition, &record),
-            Input::Timeout => self.accounts.iter_mut().for_each(|account| account.handle_timeout(at)),
             Input::Up => say("Kafka answers again"),
             Input::Warning(warning) => say(&warning),
-            Input::CaughtUp => {}
+            Input::Bounds { .. } | Input::Noted => {}
         }
-        Ok(())
     }
 
-    fn read(&mut self, at: ReadAt, partition: i32, record: &ReadRecord) {
-        let ReadRecord { offset, key, value, written_ms, .. } = record;
-        for (election, account) in self.in_partition(partition) {
-            if *key == Key::Election(election.role) {
-                account.read(at, *offset, value.as_deref(), *written_ms);
-            } else {
-                account.read_other(at.now, *offset);
-            }
-        }
-        let place = self.place;
-        self.is_known |= matches!(key, Key::Election(_));
-        for election in &place.elections {
-            self.is_known |= self.others.take_in(election, record);
-        }
-        let Some(group) = place.elections.first().map(|election| &election.group) else { return };
+    /// `--hellos`: shows the record if it is a hello.
+    fn hello(&mut self, observation: &Observation, partition: i32, record: &LogRecord) {
+        let Ok(first) = observation.first() else { return };
         // The offset where an election was read from has no meaning in another partition.
-        let is_elsewhere = place.elections.iter().all(|election| election.partition != partition);
+        let is_elsewhere = observation.all.iter().all(|seen| seen.partition() != partition);
         let is_shown = self.watch.has_hellos
             && (!is_elsewhere
-                || self.caught_up
+                || self.is_live
                 || matches!(self.watch.from, Some(WatchFrom::Since(_) | WatchFrom::Start)));
-        if let (Some(value), Some(account)) = (value, self.accounts.first_mut())
+        if let (Some(value), Some(account)) = (&record.value, self.accounts.first_mut())
             && is_shown
-            && is_hello(group, record)
+            && is_hello_of(&first.election.group, record)
         {
-            account.hello(at, Position { partition, offset: *offset }, value, *written_ms);
+            let position = Position { partition, offset: record.offset };
+            account.hello(read_at(), first.observer(), position, value, record.written_ms);
         }
-    }
-
-    /// Begins the output, since the bounds of all logs are known.
-    fn begin(&mut self, reading: &mut Reading) -> Result<()> {
-        for election in &self.place.elections {
-            let Some((asked, Range { start, end })) = self.ends.get(&election.partition) else { continue };
-            let first = match self.watch.from.unwrap_or(WatchFrom::End) {
-                WatchFrom::End => *end,
-                WatchFrom::Offset(offset) if offset > *end => {
-                    bail!("--from {offset}: must be at most {end}, the log's end");
-                }
-                WatchFrom::Offset(offset) => offset.max(*start),
-                WatchFrom::Since(_) | WatchFrom::Start => *start,
-            };
-            let since_ms = match self.watch.from.unwrap_or(WatchFrom::End) {
-                WatchFrom::Since(span) => read_at().wall_ms.saturating_sub(millis(span)),
-                WatchFrom::End | WatchFrom::Offset(_) | WatchFrom::Start => 0,
-            };
-            let from = (*start).max(first - RUN_UP);
-            let mut journal = Journal::read_from(from, reading::origin(from, *start));
-            journal.answered(clock::now(), *asked, *end);
-            let (shown, is_one_of_many) = (Shown { first, since_ms }, self.place.elections.len() > 1);
-            self.accounts.push(Account::new(self.watch.json, election, is_one_of_many, shown, journal));
-        }
-        for (partition, (_, Range { start, end })) in &self.ends {
-            let elections = self.place.elections.iter().zip(&self.accounts);
-            let first = elections
-                .filter(|(election, _)| election.partition == *partition)
-                .map(|(_, account)| account.next())
-                .min();
-            reading.read_from(*partition, first.unwrap_or((*start).max(end - FIRST_SPAN)));
-        }
-        Ok(())
     }
 
     /// Everything was read up to the ends that the logs had at the start.
-    fn caught_up(&mut self) -> Step {
+    fn caught_up(&mut self, observation: &mut Observation) {
         // If there are other elections, the name may be mistyped. Without others, this election may be the first one.
-        if let ([election, ..], false) = (self.place.elections.as_slice(), self.caught_up || self.is_known)
-            && !self.others.groups.is_empty()
-        {
-            say(&no_record(election, &self.others));
-        }
-        if self.watch.until_end {
-            for account in self.accounts.iter_mut().filter(|_| self.watch.from.is_some()) {
-                account.tell_silence(read_at());
+        if let [first, ..] = observation.all.as_slice() {
+            let is_known = observation.all.iter().any(|seen| seen.is_known());
+            let others = observation.all.iter().flat_map(|seen| seen.other_groups()).cloned().collect::<BTreeSet<_>>();
+            if !is_known && !others.is_empty() {
+                say(&no_record(&first.election, &others));
             }
-            return Step::Done;
         }
-        if !std::mem::replace(&mut self.caught_up, true) {
-            self.accounts.iter_mut().for_each(|account| account.caught_up(read_at()));
+        self.is_live = true;
+        if !self.watch.until_end {
+            observation.caught_up();
         }
-        Step::On
+        for (account, seen) in self.accounts.iter_mut().zip(&mut observation.all) {
+            if !self.watch.until_end {
+                account.caught_up(read_at(), &mut seen.read);
+            } else if self.watch.from.is_some() {
+                account.tell_silence(read_at(), &mut seen.read);
+            }
+        }
     }
-}
-
-/// The error for a Kafka that has not answered in time at the start.
-fn unknown(why: &str) -> anyhow::Error {
-    with_status(UNKNOWN, format!("can't tell who leads: {why}"))
 }
 
 fn say_outage(error: &str) {

@@ -8,7 +8,6 @@ use neli_proto::observer::{Change, NoRoom, Observer, OverlappedJob, Silence};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, What};
 
-use crate::command::reading::Others;
 use crate::report::election::{how_released, sentence, span};
 use crate::report::log::{self, spoken};
 
@@ -46,8 +45,7 @@ pub(super) fn groups(others: &BTreeSet<String>) -> String {
 }
 
 /// The sentence that the topic contains no record of an election, but records of other groups.
-pub(super) fn no_record(election: &ElectionId, others: &Others) -> String {
-    let others = &others.groups;
+pub(super) fn no_record(election: &ElectionId, others: &BTreeSet<String>) -> String {
     let has = if others.is_empty() { String::new() } else { format!("; this topic has {}", groups(others)) };
     format!("topic {} keeps no record of {}{has}", election.topic, named(election))
 }
@@ -65,45 +63,6 @@ pub(super) fn leadership_in_table(current: Leadership<'_>) -> String {
     }
 }
 
-/// How much of a leader's silence was reported.
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Told {
-    #[default]
-    Nothing,
-    /// That it has missed three heartbeats.
-    Overdue,
-    /// That its lease is over.
-    Silent,
-}
-
-impl Told {
-    pub(super) const fn by(leadership: Leadership<'_>) -> Self {
-        match leadership {
-            Leadership::Overdue { .. } => Self::Overdue,
-            Leadership::Silent { .. } => Self::Silent,
-            Leadership::Forgotten
-            | Leadership::Led { .. }
-            | Leadership::NeverLed
-            | Leadership::Released { .. }
-            | Leadership::Unknown(_) => Self::Nothing,
-        }
-    }
-
-    /// How much is reported once this change was.
-    pub(super) const fn after(self, change: &Change) -> Self {
-        match change {
-            Change::EarlierJobGone { .. } | Change::Job(_) | Change::Requested { .. } => self,
-            Change::FellSilent(_) | Change::LateBeat { .. } => Self::Silent,
-            Change::Led
-            | Change::Missing
-            | Change::Overlapped(_)
-            | Change::Released(_)
-            | Change::SilenceEnded { .. }
-            | Change::Yields => Self::Nothing,
-        }
-    }
-}
-
 /// A leader's silence, as a sentence.
 pub(super) fn silent(silence: &Silence) -> String {
     let Silence { name, lease, silent, .. } = silence;
@@ -111,33 +70,33 @@ pub(super) fn silent(silence: &Silence) -> String {
 }
 
 /// A change, as a sentence.
-pub(super) fn change(observer: &Observer, change: Change) -> String {
+pub(super) fn change(observer: &Observer, change: &Change) -> String {
     let leader = observer.leader();
     let term = leader.map(|leader| leader.term).unwrap_or_default();
     let leader = leader.map_or("somebody", Leader::shown);
     match change {
         Change::EarlierJobGone { term } => format!("nothing is left of the job of term {term}"),
-        Change::FellSilent(silence) => silent(&silence),
-        Change::SilenceEnded { silent } => format!("{leader} leads on, after {} of silence", span(silent)),
+        Change::FellSilent(silence) => silent(silence),
+        Change::SilenceEnded { silent } => format!("{leader} leads on, after {} of silence", span(*silent)),
         Change::LateBeat { gap } => format!(
             "{leader} was heard after {} of silence: its lease{} was over by then, and it leads no more unless it goes on",
-            span(gap),
+            span(*gap),
             observer.leader().map_or_else(String::new, |leader| format!(" ({})", spoken(leader.lease)))
         ),
-        Change::Job(of_leader) => format!("{leader}: {}", job(of_leader)),
+        Change::Job(of_leader) => format!("{leader}: {}", job(*of_leader)),
         Change::Led => format!("{leader} leads, term {term}"),
         Change::Missing => "records are missing: the leader is unknown until its next record".to_owned(),
         Change::Overlapped(OverlappedJob { term, name, lease }) => {
-            let name = name.map_or_else(String::new, |name| format!(" of {name}"));
+            let name = name.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
             format!(
                 "the job{name} (term {term}) may run beside the job of {leader} until it is released, for {} at most",
-                span(lease)
+                span(*lease)
             )
         }
-        Change::Released(release) => format!("term {} was released: {}", release.term, how_released(&release)),
+        Change::Released(release) => format!("term {} was released: {}", release.term, how_released(release)),
         Change::Requested { what, by, reason } => {
             let by = by.as_deref().unwrap_or("somebody");
-            let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
             match what {
                 What::End => format!("{by} has ended the election{reason}"),
                 What::Resign => format!("{by} has asked {leader} to stand down{reason}"),

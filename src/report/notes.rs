@@ -117,6 +117,13 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
              (term {term})",
             spoken(*unconfirmed)
         )),
+        Note::MappingInDoubt { why, until } => {
+            let at = timestamp(moment.wall_ms.saturating_add(millis(until.since(moment.now))));
+            Event::warning(format!(
+                "{why}; that candidate may have left: this process claims nothing until {at}, unless it \
+                 learns before that the candidate has left"
+            ))
+        }
         Note::NotBelieved(fact) => Event::warning(format!(
             "the newest window that is recorded, {}, by {}, lies more than a window ahead of this machine's \
              clock, and is ignored: check which machine's clock is wrong",
@@ -189,6 +196,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
                 format!("the job starts in {delay_shown} (--settle), and the lead is kept meanwhile (term {term})");
             Event::info("settling", sentence).with("term", *term).with("delay_ms", millis(*delay))
         }
+        Note::SharesNoRole { warning } => Event::warning(warning.as_ref()),
         Note::SkipNotRecorded { error } => Event::warning(format!(
             "the skip of this window is not recorded yet ({error}): it is tried again each second, and until then \
              another leader would run the window"

@@ -8,7 +8,7 @@ use neli_proto::candidate::Event;
 use neli_proto::kafka::Request;
 use neli_proto::node::{self, Action, HookRun};
 use neli_proto::note::{Note, Refusal};
-use neli_proto::precedence::Standing;
+use neli_proto::precedence::Assignment;
 use neli_proto::record::Body;
 use neli_proto::reminder::{Reminder, Reminders};
 use neli_proto::time::Time;
@@ -102,11 +102,8 @@ impl Host for MainLoop {
         }
     }
 
-    fn show(&mut self, note: many_roles::Note) {
-        match note {
-            many_roles::Note::SharesNoRole { warning } => self.logger.warn(warning),
-            many_roles::Note::Wait { why, until } => self.warn_of_doubt(&why, until),
-        }
+    fn show(&mut self, note: Note) {
+        self.logger.event(&notes::event(&note, self.moment(0)));
     }
 
     fn look(&mut self, now: Time, at: usize, event: &mut Event) {
@@ -161,24 +158,28 @@ impl MainLoop {
             matches!(note, Note::Released { .. }) && self.broker_has_ended()
         };
         if !is_left_out {
-            let (config, role) = (&self.config, &self.nodes.roles[at]);
-            let moment = Moment {
-                topic: &config.election.topic,
-                command: config.command.first().map(OsString::as_os_str).unwrap_or_default(),
-                stop_signal: config.stop_signal,
-                timings: &config.timings,
-                guard: role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw()),
-                now: clock::now(),
-                wall_ms: clock::wall_ms(),
-                lease_end: role.node.lease_end(),
-                awaits: role.node.awaits(),
-            };
-            role.logger.event(&notes::event(note, moment));
+            self.nodes.roles[at].logger.event(&notes::event(note, self.moment(at)));
         }
         if let Note::Restarting { .. } = note
             && let Some(signal) = self.shell.take_container_signal()
         {
             self.nodes.roles[at].logger.event(&events::container_signal(signal));
+        }
+    }
+
+    /// What is known beside a note of this role.
+    fn moment(&self, at: usize) -> Moment<'_> {
+        let (config, role) = (&self.config, &self.nodes.roles[at]);
+        Moment {
+            topic: &config.election.topic,
+            command: config.command.first().map(OsString::as_os_str).unwrap_or_default(),
+            stop_signal: config.stop_signal,
+            timings: &config.timings,
+            guard: role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw()),
+            now: clock::now(),
+            wall_ms: clock::wall_ms(),
+            lease_end: role.node.lease_end(),
+            awaits: role.node.awaits(),
         }
     }
 
@@ -189,11 +190,11 @@ impl MainLoop {
             Event::Answered { .. } => drop(role.undecodable.end(now)),
             Event::Delivered { .. } => self.kafka.refused_appends.end(),
             Event::Revoked => role.logger.event(&events::revoked(false)),
-            Event::StandingChanged(Standing::Assigned) => {
+            Event::AssignmentChanged(Assignment::Own) => {
                 let leads = role.node.leads().is_some();
                 role.logger.event(&events::assigned(role.election.partition, leads));
             }
-            Event::StandingChanged(Standing::Unknown) => role.logger.event(&events::revoked(true)),
+            Event::AssignmentChanged(Assignment::Unknown) => role.logger.event(&events::revoked(true)),
             Event::Undecodable { offset, error } => {
                 role.undecodable.begin(now, undecodable(&self.config.election.topic, *offset, error));
             }
@@ -207,7 +208,7 @@ impl MainLoop {
             | Event::Read { .. }
             | Event::ReadOther { .. }
             | Event::ReadProcessHello { .. }
-            | Event::StandingChanged(Standing::Elsewhere)
+            | Event::AssignmentChanged(Assignment::Elsewhere)
             | Event::TopicIdentified { .. }
             | Event::TopicJudged { .. }
             | Event::Undelivered { .. }

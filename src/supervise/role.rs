@@ -1,7 +1,7 @@
 //! The state of this process in one election.
 
 use anyhow::Result;
-use neli_kafka::{ElectionId, HasNode, clock, names, new_node};
+use neli_kafka::{ElectionId, HasNode, names, new_node};
 use neli_proto::candidate::Identity;
 use neli_proto::guard::AwaitedGuard;
 use neli_proto::listener::FIRST_SPAN;
@@ -14,12 +14,12 @@ use neli_proto::reminder::Reminder;
 use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
 use neli_proto::supervisor::{Policy, StopPolicy};
-use neli_proto::time::{Time, millis};
+use neli_proto::time::Time;
 use neli_proto::topic::{self, Risk};
 
 use crate::config::{Config, Occasion, Once};
 use crate::exit::ExitStatus;
-use crate::report::log::{Logger, timestamp};
+use crate::report::log::Logger;
 use crate::supervise::MainLoop;
 use crate::supervise::commands::{self, RunningCommands};
 use crate::supervise::facts::FactsTopic;
@@ -207,15 +207,5 @@ impl MainLoop {
         if at == 0 && self.nodes.roles[at].readings == 1 {
             self.logger.warn(format!("topic {:?}: {}", self.config.election.topic, topic::warning(risks)));
         }
-    }
-
-    pub(super) fn warn_of_doubt(&self, why: &str, until: Time) {
-        let left = until.since(clock::now());
-        let left_ms = millis(left);
-        let at = timestamp(clock::wall_ms().saturating_add(left_ms));
-        self.logger.warn(format!(
-            "{why}; that candidate may have left: this process claims nothing until {at}, unless it \
-                learns before that the candidate has left"
-        ));
     }
 }

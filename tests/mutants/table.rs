@@ -47,7 +47,7 @@ const MUTANTS: &[Mutant] = &[
         edits: &[edit(
             "if let State::Releasing(releasing) = &self.state && releasing.seq == seq { self.release_is_over(now, true); }",
             "if let State::Claiming(_) = self.state {
-                let (own, at) = (self.common.identity.member.clone(), self.common.listener.last() + 1);
+                let (own, at) = (self.election.identity.member.clone(), self.election.listener.last() + 1);
                 let body = Body::Claim { after: at - 1, lease_ms: 0, overlap: None };
                 let record = Record { member: Some(own.clone()), name: None, seq: Some(seq), body };
                 let claim = OwnClaim::read_back(&own, at, &record, Verdict::Effective);
@@ -63,7 +63,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ClaimAheadOfReading",
         breaks: "R2: a claim states that everything up to the log's end was judged, even what was not read",
-        edits: &[edit("self.journal.last()", "self.known_end.1 - 1")],
+        edits: &[edit("self.journal.last()", "self.log.known_end.1 - 1")],
         noticed_by: &[Model("a_reader_that_lags")],
     },
     Mutant {
@@ -148,15 +148,15 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "JudgementNotAwaited",
         breaks: "R0: a candidate leads by an effective claim before the topic was judged as suitable",
-        edits: &[edit("else if ‹common.judgement == Judgement::Fit› {", "true")],
+        edits: &[edit("else if ‹election.judgement == Judgement::Fit› {", "true")],
         noticed_by: &[Model("a_topic_that_is_judged_late")],
     },
     Mutant {
         name: "LateClaimTaken",
         breaks: "R3: a claim that is read a lease after it was sent starts a lead, with a lease from the time of reading",
         edits: &[edit(
-            "let is_late = ‹now >= common.claim_expires_at(sent)› ||",
-            "{ if now >= common.claim_expires_at(sent) { return self.become_leader(now, claim, now); } false }",
+            "let is_late = ‹now >= election.claim_expires_at(sent)› ||",
+            "{ if now >= election.claim_expires_at(sent) { return self.become_leader(now, claim, now); } false }",
         )],
         noticed_by: &[Model("a_claim_that_comes_back_late")],
     },
@@ -224,7 +224,7 @@ const MUTANTS: &[Mutant] = &[
         edits: &[
             edit(
                 "Job::Held { .. } | Job::Restarting { .. } => ‹self.end_term(reason)›,",
-                "self.over = Some(super::local::Over { why: reason, seen: None })",
+                "self.over = Some(Over { why: reason, seen: None })",
             ),
             edit("= ‹(&self.job, self.over)› else", "(&Job::None, self.over)"),
             // Without a term nothing may run, which would end the job as well.
@@ -235,16 +235,13 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "SilenceFromBeforeListening",
         breaks: "R2: the time before a start counts as silence, and records that are read at a start count as received long ago",
-        edits: &[edit(
-            "self.last_record = now; self.last_effective = now;",
-            "(self.began, self.last_record, self.last_effective) = (Time::ZERO, Time::ZERO, Time::ZERO);",
-        )],
+        edits: &[edit("self.heard = Heard::nothing_since(‹now›);", "Time::ZERO")],
         noticed_by: &[Model("a_start_beside_a_leader"), Chaos(&["kill-supervisor", "stop-supervisor", "term"])],
     },
     Mutant {
         name: "SilenceNotAwaited",
         breaks: "R2: a candidate claims while it reads the beats of a leader",
-        edits: &[edit("self.last_effective + ‹silence(term.lease)›", "Duration::ZERO")],
+        edits: &[edit("self.heard.last_effective + ‹silence(term.lease)›", "Duration::ZERO")],
         noticed_by: &[Model("a_start_beside_a_leader"), Chaos(&["kill-supervisor", "term"])],
     },
     Mutant {
@@ -294,7 +291,7 @@ const MUTANTS: &[Mutant] = &[
         name: "UnreadSkipped",
         breaks: "R1: a reading that starts further back skips the records that were appended meanwhile, and later counts them as \
                  received long ago",
-        edits: &[edit("start.max(‹(end - self.span).min(self.frontier)›)", "end - self.span")],
+        edits: &[edit("start.max(‹(end - self.reading.span).min(self.frontier)›)", "end - self.reading.span")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use neli_proto::fact::Facts;
 use neli_proto::kafka::Event;
+use neli_proto::record::LogRecord;
 use neli_proto::time::Time;
 use neli_proto::topic::{Risk, TopicFacts, TopicIdentity};
 
@@ -66,7 +67,7 @@ pub enum KafkaEvent {
         /// The partition.
         partition: i32,
         /// The record.
-        record: ReadRecord,
+        record: LogRecord,
     },
     /// An event of the reading of a partition that concerns all its elections: [`Event::Answered`], first and every 20 s;
     /// [`Event::TopicIdentified`], if the topic is unknown; [`Event::HistoryCut`], if the next offset is out of range; [`Event::ReachedEnd`] or
@@ -217,34 +218,4 @@ pub enum FactsEvent {
         /// The reason.
         error: String,
     },
-}
-
-/// A record that was read for display.
-#[derive(Debug)]
-pub struct ReadRecord {
-    /// The record's offset.
-    pub offset: i64,
-    /// The key's owner.
-    pub key: Key,
-    /// The value; none for a tombstone.
-    pub value: Option<Box<[u8]>>,
-    /// The key of a record of another election.
-    pub other_key: Option<Box<[u8]>>,
-    /// When the record was appended (or written, on a topic with `CreateTime`), in milliseconds since 1970.
-    pub written_ms: Option<u64>,
-    /// Whether the time is the broker's: the topic has `LogAppendTime`.
-    pub is_brokers_time: bool,
-}
-
-/// The owner of a record, by its Kafka key.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Key {
-    /// A hello of any candidate of the group, in partition 0, for a process with several roles.
-    AnyHello,
-    /// A record of this role's election: it counts in the law.
-    Election(u32),
-    /// A hello of a candidate for this role; for a process without roles, that of any candidate of the group in partition 0.
-    Hello(u32),
-    /// Any other key.
-    Other,
 }

@@ -44,7 +44,7 @@ mod topic;
 pub use access::{Access, HEARTBEAT_INTERVAL, LogCallback, MemberTimings, NoAddress, SESSION_TIMEOUT};
 pub use election::{Brokers, Client, ElectionId, Elections, Properties, is_secret};
 pub use error_class::Layer;
-pub use event::{FactsEvent, JournalRecord, KafkaEvent, Key, ReadRecord, SessionEvent};
+pub use event::{FactsEvent, JournalRecord, KafkaEvent, SessionEvent};
 pub use examination::{
     Examination, NotAnswered, NotCreated, PartitionSeen, TopicExamination, TopicSeen, Unreachable, facts_to_create,
     journal_to_create,

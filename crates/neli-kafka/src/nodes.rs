@@ -14,6 +14,7 @@ use neli_proto::candidate;
 use neli_proto::kafka::Request;
 use neli_proto::many_roles::{self, ManyRoles};
 use neli_proto::node::{Action, Event, Node, Settings};
+use neli_proto::note::Note;
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
 use neli_proto::time::Time;
@@ -67,7 +68,7 @@ pub trait Host {
     /// A request of a role's node was done, or not.
     fn end_request(&mut self, _now: Time, _at: usize, _request: &Request, _is_done: bool) {}
     /// Shows a message about all roles to users.
-    fn show(&mut self, note: many_roles::Note);
+    fn show(&mut self, note: Note);
     /// Takes from an event of an election what the loop itself needs, before the node gets it.
     fn look(&mut self, now: Time, at: usize, event: &mut candidate::Event);
     /// Handles an event of the session that no node gets.
@@ -157,7 +158,7 @@ pub struct Nodes<R> {
     touched: BTreeSet<usize>,
     /// When each role is to be called again.
     timeouts: Timeouts,
-    notes: VecDeque<many_roles::Note>,
+    notes: VecDeque<Note>,
 }
 
 /// Why a request was not done.

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use neli_proto::kafka::Event;
+use neli_proto::record::LogRecord;
 use neli_proto::time::Time;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -15,7 +16,7 @@ use crate::clock;
 use crate::context::KafkaContext;
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, NoToken, code_of, is_worth_another_login, of_refused_login};
-use crate::event::{JournalRecord, KafkaEvent, Key, ReadRecord};
+use crate::event::{JournalRecord, KafkaEvent};
 use crate::partition_consumer::PartitionConsumer;
 use crate::reading::Reading;
 use crate::topic::{may_not_describe, may_not_read};
@@ -60,41 +61,47 @@ impl PollThread {
 
     fn hand_over(&self, message: &impl Message) {
         let (partition, offset) = (message.partition(), message.offset());
-        let key = self.key_of(partition, message.key());
         self.reading.handing_over_below(partition, offset + 1);
         self.reading.up();
         let written_ms = message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
-        let (reading, value) = (self.reading.number, message.payload());
+        let (reading, key, value) = (self.reading.number, message.key(), message.payload());
         self.reading.send(if self.reading.source.is_for_display {
-            let other_key = message.key().filter(|_| key == Key::Other).map(Box::from);
             let is_brokers_time = matches!(message.timestamp(), Timestamp::LogAppendTime(_));
-            let value = value.map(Box::from);
-            let record = ReadRecord { offset, key, value, other_key, written_ms, is_brokers_time };
+            let (key, value) = (key.map(Box::from), value.map(Box::from));
+            let record = LogRecord { offset, key, value, written_ms, is_brokers_time };
             KafkaEvent::ReadForDisplay { reading, partition, record }
         } else {
-            let record = match key {
-                Key::AnyHello => value.map_or(JournalRecord::Other, |value| JournalRecord::Hello(value.into())),
-                Key::Election(role) => JournalRecord::Role(role, Event::of_record(offset, value, written_ms)),
-                Key::Hello(role) => JournalRecord::Role(role, Event::of_hello(offset, value)),
-                Key::Other => JournalRecord::Other,
-            };
+            let record = self.journal_record((partition, offset), key, value, written_ms);
             KafkaEvent::Read { reading, partition, offset, record }
         });
     }
 
     /// A record with an election's key belongs to the election only if it is in the partition of its role.
-    fn key_of(&self, partition: i32, key: Option<&[u8]>) -> Key {
+    fn journal_record(
+        &self,
+        (partition, offset): (i32, i64),
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        written_ms: Option<u64>,
+    ) -> JournalRecord {
+        let hello = |role| JournalRecord::Role(role, Event::of_hello(offset, value));
         let is_here =
             |role| self.reading.partitions().is_some_and(|count| Elections::partition_of(role, count) == partition);
         let elections = &self.reading.source.elections;
         if partition == Elections::PARTITION_OF_HELLOS && key.is_some_and(|key| elections.is_hello(key)) {
             // A candidate without roles also reads the hellos of processes with roles, whose keys may name other roles.
-            return if elections.are_many() { Key::AnyHello } else { Key::Hello(elections.roles.start) };
+            return match value {
+                _ if !elections.are_many() => hello(elections.roles.start),
+                Some(value) => JournalRecord::Hello(value.into()),
+                None => JournalRecord::Other,
+            };
         }
         match key.and_then(|key| elections.find(key)) {
-            Some((role, false)) if is_here(role) => Key::Election(role),
-            Some((role, true)) if is_here(role) => Key::Hello(role),
-            Some(_) | None => Key::Other,
+            Some((role, false)) if is_here(role) => {
+                JournalRecord::Role(role, Event::of_record(offset, value, written_ms))
+            }
+            Some((role, true)) if is_here(role) => hello(role),
+            Some(_) | None => JournalRecord::Other,
         }
     }
 

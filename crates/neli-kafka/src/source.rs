@@ -18,8 +18,8 @@ pub struct Source {
     pub only: Option<BTreeSet<i32>>,
     /// What to do if the topic is missing.
     pub if_missing: IfMissing,
-    /// Whether an observer reads. Then records of other elections are delivered with key and value, and the refusal of a missing topic
-    /// names the topics that exist.
+    /// Whether an observer reads. Then each record of the topic is delivered with its key and value, and the refusal of a missing topic names
+    /// the topics that exist.
     pub is_for_display: bool,
 }
 

@@ -3,8 +3,8 @@
 //! It knows the journal and the lease, but not the job. [`Candidate::wants`] is what it wants of the job, and
 //! [`Local`](crate::supervisor::Local) what it learns of it: both are states, which the node compares after each input.
 //!
-//! `State` is the state in the election, `Common` the data that every state needs. What happens is handled in the file of its kind (`on_read`,
-//! `on_kafka`, `on_local`, `on_timeout`), and only `transitions` replaces the state.
+//! `State` is the state in the election, and `Election` what the candidate knows of it in every state. What happens is handled in the file of
+//! its kind (`on_kafka`, `on_local`, and here what is due when time has passed), and only `transitions` replaces the state.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -14,9 +14,10 @@ use crate::note::Note;
 use crate::random::Random;
 use crate::record::{Body, MemberId, Offset, Why};
 use crate::time::Time;
-use common::Common;
+use election::Election;
 use lease::Leading;
-use state::{Overlapped, State};
+use overlapping::Overlapped;
+use state::State;
 
 pub use crate::kafka::{Event, Request};
 pub use crate::note::{StandbyReason, Waiting};
@@ -25,7 +26,7 @@ pub use crate::timings::{Durations, Elector, Patience, Timings};
 pub use position::Position;
 
 mod claims;
-mod common;
+mod election;
 mod identifying;
 mod lease;
 mod membership;
@@ -79,7 +80,7 @@ pub struct Setup {
 /// One candidate of one election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Candidate {
-    common: Common,
+    election: Election,
     /// What it last saw of this machine.
     seen: on_local::Seen,
     state: State,
@@ -109,7 +110,7 @@ impl Candidate {
     #[must_use]
     pub fn new(now: Time, setup: Setup, random: Random) -> Self {
         Self {
-            common: Common::new(now, setup, random),
+            election: Election::new(now, setup, random),
             seen: on_local::Seen::default(),
             state: State::StandingBy { not_before: now },
         }
@@ -118,15 +119,15 @@ impl Candidate {
     /// A candidate of a process with several roles: the process sends one hello for all of them, and is one member of the group.
     #[must_use]
     pub fn one_of_many(mut self) -> Self {
-        self.common.is_one_of_many = true;
-        self.common.precedence.one_of_many();
+        self.election.is_one_of_many = true;
+        self.election.precedence.one_of_many();
         self
     }
 
     /// The next action to perform.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
-        self.common.actions.pop_front()
+        self.election.actions.pop_front()
     }
 
     /// Handles an event in Kafka.
@@ -141,27 +142,27 @@ impl Candidate {
                 self.answered(now, LogBounds { asked, start, end });
             }
             Event::Delivered { seq } => self.delivered(now, seq),
-            Event::GroupRefuses { words } => self.common.group_refuses(now, words),
+            Event::GroupRefuses { words } => self.election.group_refuses(now, words),
             Event::HelloAsked { offset } => {
                 self.read_others(now, offset, offset, None);
-                self.common.answer_with_hello(now);
+                self.election.answer_with_hello(now);
             }
-            Event::HelloReceived(hello) => self.common.precedence.received(now, hello),
+            Event::HelloReceived(hello) => self.election.precedence.received(now, hello),
             Event::HistoryCut => self.history_cut(now),
-            Event::Named { id } => self.common.named(now, id),
-            Event::ReachedEnd { next } => self.common.listener.reached(now, next),
+            Event::Named { id } => self.election.named(now, id),
+            Event::ReachedEnd { next } => self.election.listener.reached(now, next),
             Event::Read { offset, record, written_ms } => self.read(now, offset, record.as_ref(), written_ms),
             Event::Passed { first, last } => self.read_others(now, first, last, None),
             Event::ReadOther { offset, hello } => self.read_others(now, offset, offset, hello),
             Event::ReadProcessHello { offset, hello } => self.read_process_hello(now, offset, &hello),
             Event::Revoked => self.revoked(now),
-            Event::StandingChanged(standing) => self.common.stand(standing),
+            Event::AssignmentChanged(assignment) => self.election.stand(assignment),
             Event::TopicIdentified { asked, identity } => self.identified(now, asked, identity),
             Event::TopicJudged { cut_is_harmless, gaps_are_markers } => {
                 self.topic_judged(now, cut_is_harmless, gaps_are_markers);
             }
-            Event::Undecodable { .. } => self.common.listener.undecodable(now),
-            Event::UnusedPartitions => self.common.learn_of_unused_partitions(),
+            Event::Undecodable { .. } => self.election.listener.undecodable(now),
+            Event::UnusedPartitions => self.election.learn_of_unused_partitions(),
             Event::Undelivered { seq } => self.undelivered(now, seq),
         }
         self.handle_timeout(now);
@@ -199,8 +200,8 @@ impl Candidate {
         if !self.state.takes_part() {
             return None;
         }
-        let identity_due = self.common.identity_due(self.state.confirmation());
-        [self.state.due(&self.common), self.common.next_hello, identity_due].into_iter().flatten().min()
+        let identity_due = self.election.identity_due(self.state.confirmation());
+        [self.state.due(&self.election), self.election.next_hello, identity_due].into_iter().flatten().min()
     }
 
     /// Performs the actions that are due. An early call does nothing.
@@ -209,10 +210,10 @@ impl Candidate {
             return self.move_on(now);
         }
         self.end_lease_if_over(now);
-        self.common.perform_due_actions(now);
+        self.election.perform_due_actions(now);
         self.perform_what_is_due(now);
         self.move_on(now);
-        self.common.ask_identity_if_due(now, self.state.confirmation());
+        self.election.ask_identity_if_due(now, self.state.confirmation());
     }
 
     /// Ends a lease that is over. That comes before any other event at this time, because none can extend a lease that has ended.
@@ -221,32 +222,32 @@ impl Candidate {
         else {
             return;
         };
-        if now < self.common.deadline(*lease_end) {
+        if now < self.election.deadline(*lease_end) {
             return;
         }
         if let State::Leading(leading) = &self.state {
-            leading.note_unconfirmed(&mut self.common, now);
+            leading.note_unconfirmed(&mut self.election, now);
         }
         self.become_fenced(Why::Fenced, Loss::LeaseOver);
     }
 
     fn perform_what_is_due(&mut self, now: Time) {
-        let common = &mut self.common;
+        let election = &mut self.election;
         match &mut self.state {
             State::AwaitingJudgement(awaiting) => {
                 // The judgement would come too late for this claim.
-                if now >= common.claim_expires_at(awaiting.sent) {
+                if now >= election.claim_expires_at(awaiting.sent) {
                     self.release_unjudged(now, Why::ClaimExpired);
                 }
             }
             State::Claiming(claiming) => {
                 let sent = claiming.sent;
-                if now >= sent + common.timings.lease() {
-                    common.claim_went_unanswered(now, sent);
+                if now >= sent + election.timings.lease() {
+                    election.claim_went_unanswered(now, sent);
                     self.claim_was_void(now);
                 }
             }
-            State::Leading(leading) => leading.handle_timeout(common, now),
+            State::Leading(leading) => leading.handle_timeout(election, now),
             State::Overlapped(Overlapped { asks_at, .. }) => {
                 asks_at.take_if(|asks_at| now >= *asks_at);
             }
@@ -254,8 +255,8 @@ impl Candidate {
                 if now >= releasing.gives_up_at {
                     self.release_is_over(now, false);
                 } else if releasing.again_at.is_some_and(|again| now >= again) {
-                    if releasing.may_be_sent(common) {
-                        releasing.send(common);
+                    if releasing.may_be_sent(election) {
+                        releasing.send(election);
                     } else {
                         self.release_is_over(now, false);
                     }
@@ -270,7 +271,7 @@ impl Candidate {
         match self.state {
             State::StandingBy { not_before } => self.stand_by(now, not_before),
             State::Suspended => {
-                if let Some(departure) = self.common.departure() {
+                if let Some(departure) = self.election.departure() {
                     self.become_departed(departure);
                 }
             }
@@ -286,20 +287,20 @@ impl Candidate {
 
     /// Exits, reads again or from further back, claims, or gives up waiting.
     fn stand_by(&mut self, now: Time, not_before: Time) {
-        let common = &mut self.common;
-        if let Some(departure) = common.departure() {
+        let election = &mut self.election;
+        if let Some(departure) = election.departure() {
             return self.become_departed(departure);
         }
-        if common.suspending {
+        if election.suspending {
             return self.become_suspended();
         }
-        common.prepare_claim(now);
-        if common.wait_due().is_some_and(|due| now >= due) {
+        election.prepare_claim(now);
+        if election.wait_due().is_some_and(|due| now >= due) {
             self.become_departed(Departure::WaitedEnough);
-        } else if now >= not_before && common.claim_due(not_before).is_some_and(|due| now >= due) {
+        } else if now >= not_before && election.claim_due(not_before).is_some_and(|due| now >= due) {
             self.become_claiming(now);
         } else {
-            common.report_standby(now, not_before);
+            election.report_standby(now, not_before);
         }
     }
 }

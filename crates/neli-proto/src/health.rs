@@ -1,10 +1,9 @@
 //! Whether the job is healthy: when its health command runs, and what the results mean.
 //!
 //! It knows one run of the job at a time, and counts from zero for each. It does not know why a run is over, nor which candidate leads.
-//! `Action::StandDown` reports an unhealthy job, once for each run.
+//! The failure that makes the job unhealthy is the last one of its run.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use crate::command::{ANSWER_TAKES, CommandEnd};
@@ -21,40 +20,6 @@ pub struct HealthPolicy {
     pub failures: u32,
     /// `--health-start`: a failure this early in a run counts only after a success.
     pub start: Duration,
-}
-
-/// The events.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(crate) enum Event {
-    /// A health command has ended.
-    Ended {
-        /// The command's number.
-        id: u32,
-        /// How it ended.
-        end: CommandEnd,
-        /// The last line of its output; may be empty.
-        last_line: Box<str>,
-    },
-    /// A run of the job has begun.
-    RunBegan,
-    /// The run is being stopped, or has ended.
-    RunOver,
-}
-
-/// The actions.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(crate) enum Action {
-    /// Log a failure that counts and is below the limit.
-    NoteFailure(Failure),
-    /// Run the health command.
-    Run {
-        /// The command's number, which the report of its end must contain.
-        id: u32,
-        /// When the command must be killed.
-        kill_at: Time,
-    },
-    /// Stand down so that another machine tries, because the job is unhealthy.
-    StandDown(Failure),
 }
 
 /// A failure that counts.
@@ -75,7 +40,8 @@ pub(crate) struct Health {
     /// The last command's number.
     last_id: u32,
     run: Option<MonitoredRun>,
-    actions: VecDeque<Action>,
+    /// A failure that was not reported yet. One command runs at a time, so there is never a second one.
+    failure: Option<Failure>,
 }
 
 /// One run of the job.
@@ -103,16 +69,16 @@ impl Health {
     /// The state of a job that does not run yet.
     #[must_use]
     pub(crate) const fn new(policy: HealthPolicy) -> Self {
-        Self { policy, last_id: 0, run: None, actions: VecDeque::new() }
+        Self { policy, last_id: 0, run: None, failure: None }
     }
 
-    /// The next action.
+    /// A failure that counts: an earlier one, or the last one, by which the job [is unhealthy](Self::is_unhealthy).
     #[must_use]
-    pub(crate) fn poll_action(&mut self) -> Option<Action> {
-        self.actions.pop_front()
+    pub(crate) fn poll_failure(&mut self) -> Option<Failure> {
+        self.failure.take()
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
+    /// When to call [`poll_command`](Self::poll_command), unless something happens before.
     #[must_use]
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         match self.run.as_ref()?.check {
@@ -121,37 +87,38 @@ impl Health {
         }
     }
 
-    /// Performs what is due. Early calls do nothing.
-    pub(crate) fn handle_timeout(&mut self, now: Time) {
+    /// The command that must run now: its number, which the report of its end must contain, and when it must be killed. Early calls return none.
+    #[must_use]
+    pub(crate) fn poll_command(&mut self, now: Time) -> Option<(u32, Time)> {
         if self.poll_timeout().is_none_or(|due| now < due) {
-            return;
+            return None;
         }
-        let Some(run) = &mut self.run else { return };
-        match run.check {
-            Check::At(_) => {
-                let kill_at = now + self.policy.timeout;
-                run.check = Check::Awaited { since: now, until: kill_at + ANSWER_TAKES };
-                self.last_id += 1;
-                self.actions.push_back(Action::Run { id: self.last_id, kill_at });
-            }
-            Check::Awaited { .. } => self.ended(now, CommandEnd::Unanswered, "".into()),
-            Check::Done => {}
+        let run = self.run.as_mut()?;
+        if let Check::Awaited { .. } = run.check {
+            self.ended(now, CommandEnd::Unanswered, "".into());
+            return None;
         }
+        let kill_at = now + self.policy.timeout;
+        run.check = Check::Awaited { since: now, until: kill_at + ANSWER_TAKES };
+        self.last_id += 1;
+        Some((self.last_id, kill_at))
     }
 
-    /// Handles an event.
-    pub(crate) fn handle(&mut self, now: Time, event: Event) {
-        match event {
-            Event::Ended { id, end, last_line } => {
-                if id == self.last_id {
-                    self.ended(now, end, last_line);
-                }
-            }
-            Event::RunBegan => {
-                let check = Check::At(now + self.policy.interval);
-                self.run = Some(MonitoredRun { began: now, check, failures: 0, has_succeeded: false });
-            }
-            Event::RunOver => self.run = None,
+    /// A run of the job has begun.
+    pub(crate) fn run_began(&mut self, now: Time) {
+        let check = Check::At(now + self.policy.interval);
+        self.run = Some(MonitoredRun { began: now, check, failures: 0, has_succeeded: false });
+    }
+
+    /// The run is being stopped, or has ended.
+    pub(crate) fn run_over(&mut self) {
+        self.run = None;
+    }
+
+    /// The health command with this number has ended. The last line of its output may be empty.
+    pub(crate) fn command_ended(&mut self, now: Time, id: u32, end: CommandEnd, last_line: Box<str>) {
+        if id == self.last_id {
+            self.ended(now, end, last_line);
         }
     }
 
@@ -194,13 +161,10 @@ impl Health {
             return;
         }
         run.failures += 1;
-        let failure = Failure { count: run.failures, end, last_line };
-        if run.failures < self.policy.failures {
-            self.actions.push_back(Action::NoteFailure(failure));
-        } else {
+        if run.failures >= self.policy.failures {
             run.check = Check::Done;
-            self.actions.push_back(Action::StandDown(failure));
         }
+        self.failure = Some(Failure { count: run.failures, end, last_line });
     }
 }
 
@@ -227,40 +191,38 @@ mod tests {
                 start: Duration::from_secs(start_seconds),
             };
             let mut scenario = Self { health: Health::new(policy), now: Time::from_nanos(0) };
-            scenario.health.handle(scenario.now, Event::RunBegan);
+            scenario.health.run_began(scenario.now);
             scenario
         }
 
         /// The next command: its number, and its time in seconds.
         fn next_command(&mut self) -> (u32, u64) {
             self.now = self.health.poll_timeout().expect("a command is to come");
-            self.health.handle_timeout(self.now);
-            let Some(Action::Run { id, kill_at }) = self.health.poll_action() else { panic!("no command") };
+            let (id, kill_at) = self.health.poll_command(self.now).expect("a command");
             assert_eq!(kill_at, self.now + Duration::from_secs(5));
             assert_eq!(self.health.poll_timeout(), Some(kill_at + ANSWER_TAKES), "one at a time");
             (id, self.now.as_nanos() / 1_000_000_000)
         }
 
         /// Ends the command after a second, and returns the result.
-        fn end(&mut self, id: u32, end: CommandEnd) -> Option<Action> {
+        fn end(&mut self, id: u32, end: CommandEnd) -> Option<(u32, CommandEnd)> {
             self.now = self.now + Duration::from_secs(1);
-            self.health.handle(self.now, Event::Ended { id, end, last_line: "".into() });
-            self.health.poll_action()
+            self.health.command_ended(self.now, id, end, "".into());
+            self.failure()
+        }
+
+        /// The failure that counts, if there is one. The third one makes the job unhealthy.
+        fn failure(&mut self) -> Option<(u32, CommandEnd)> {
+            let Failure { count, end, .. } = self.health.poll_failure()?;
+            assert_eq!(self.health.is_unhealthy(), count == 3);
+            Some((count, end))
         }
 
         /// Runs the next command, which ends in this way, and returns the result.
-        fn go_on(&mut self, end: CommandEnd) -> Option<Action> {
+        fn go_on(&mut self, end: CommandEnd) -> Option<(u32, CommandEnd)> {
             let (id, _) = self.next_command();
             self.end(id, end)
         }
-    }
-
-    fn noted(count: u32, end: CommandEnd) -> Action {
-        Action::NoteFailure(Failure { count, end, last_line: "".into() })
-    }
-
-    fn unhealthy(end: CommandEnd) -> Action {
-        Action::StandDown(Failure { count: 3, end, last_line: "".into() })
     }
 
     #[test]
@@ -277,13 +239,13 @@ mod tests {
     #[test]
     fn only_the_set_number_of_failures_in_a_row_makes_the_job_unhealthy() {
         let mut scenario = Scenario::begin(0);
-        assert_eq!(scenario.go_on(FAILED), Some(noted(1, FAILED)));
-        assert_eq!(scenario.go_on(CommandEnd::TimedOut), Some(noted(2, CommandEnd::TimedOut)));
+        assert_eq!(scenario.go_on(FAILED), Some((1, FAILED)));
+        assert_eq!(scenario.go_on(CommandEnd::TimedOut), Some((2, CommandEnd::TimedOut)));
         assert_eq!(scenario.go_on(WELL), None);
-        assert_eq!(scenario.go_on(CommandEnd::Signaled(9)), Some(noted(1, CommandEnd::Signaled(9))));
-        assert_eq!(scenario.go_on(FAILED), Some(noted(2, FAILED)));
+        assert_eq!(scenario.go_on(CommandEnd::Signaled(9)), Some((1, CommandEnd::Signaled(9))));
+        assert_eq!(scenario.go_on(FAILED), Some((2, FAILED)));
         let missing = CommandEnd::NotStarted("no such file or directory".into());
-        assert_eq!(scenario.go_on(missing.clone()), Some(unhealthy(missing)));
+        assert_eq!(scenario.go_on(missing.clone()), Some((3, missing)));
         assert_eq!(scenario.health.poll_timeout(), None, "said once, and no more is looked at");
     }
 
@@ -295,12 +257,12 @@ mod tests {
         }
         let (id, at) = scenario.next_command();
         assert_eq!(at, 54, "the grace is over");
-        assert_eq!(scenario.end(id, FAILED), Some(noted(1, FAILED)));
+        assert_eq!(scenario.end(id, FAILED), Some((1, FAILED)));
 
         let mut scenario = Scenario::begin(45);
         assert_eq!(scenario.go_on(FAILED), None);
         assert_eq!(scenario.go_on(WELL), None);
-        assert_eq!(scenario.go_on(FAILED), Some(noted(1, FAILED)));
+        assert_eq!(scenario.go_on(FAILED), Some((1, FAILED)));
     }
 
     #[test]
@@ -318,8 +280,8 @@ mod tests {
         let (silent, _) = scenario.next_command();
         scenario.now = scenario.health.poll_timeout().unwrap();
         assert_eq!(scenario.now, Time::from_nanos(16_000_000_000), "its time, and a second for the answer");
-        scenario.health.handle_timeout(scenario.now);
-        assert_eq!(scenario.health.poll_action(), Some(noted(1, CommandEnd::Unanswered)));
+        assert_eq!(scenario.health.poll_command(scenario.now), None);
+        assert_eq!(scenario.failure(), Some((1, CommandEnd::Unanswered)));
         assert_eq!(scenario.end(silent, WELL), None, "said too late");
         let (_, at) = scenario.next_command();
         assert_eq!(at, 26);
@@ -330,12 +292,12 @@ mod tests {
         let mut scenario = Scenario::begin(0);
         scenario.go_on(FAILED);
         let (id, _) = scenario.next_command();
-        scenario.health.handle(scenario.now, Event::RunOver);
+        scenario.health.run_over();
         assert_eq!(scenario.health.poll_timeout(), None);
         assert_eq!(scenario.end(id, FAILED), None, "of a run that is over");
-        scenario.health.handle(scenario.now, Event::RunBegan);
+        scenario.health.run_began(scenario.now);
         assert_eq!(scenario.end(id, FAILED), None, "of the run before");
-        assert_eq!(scenario.go_on(FAILED), Some(noted(1, FAILED)));
+        assert_eq!(scenario.go_on(FAILED), Some((1, FAILED)));
     }
 
     #[test]

@@ -38,32 +38,6 @@ impl Hook {
     }
 }
 
-/// The events.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(crate) enum Event {
-    /// A hook has ended.
-    Ended {
-        /// The hook.
-        hook: Hook,
-        /// Its number.
-        id: u32,
-        /// How it ended.
-        end: CommandEnd,
-    },
-    /// The process is about to exit.
-    Exiting,
-    /// The lease ran out, and no process of the job is left.
-    Fenced(Why),
-    /// The first run of a lead was ordered.
-    Led(Offset),
-    /// A term was released, or the release failed.
-    Released(Why),
-    /// Standing by began, or another candidate leads.
-    StoodBy,
-    /// Another candidate's claim took effect while this one led.
-    Superseded,
-}
-
 /// The actions.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Action {
@@ -106,7 +80,7 @@ pub(crate) struct Hooks {
     /// The supervisor's running hooks, and until when each may run.
     running: Vec<(Hook, u32, Time)>,
     /// The guard's hook whose end was not reported yet, and until when the report may come.
-    led: Option<(u32, Time)>,
+    awaited_of_lead: Option<(u32, Time)>,
     actions: VecDeque<Action>,
 }
 
@@ -131,7 +105,7 @@ impl Hooks {
             term: None,
             last_id: 0,
             running: Vec::new(),
-            led: None,
+            awaited_of_lead: None,
             actions: VecDeque::new(),
         }
     }
@@ -145,8 +119,8 @@ impl Hooks {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        let led = self.led.map(|(_, until)| until);
-        self.running.iter().map(|(.., kill_at)| *kill_at).chain(led).min()
+        let of_lead = self.awaited_of_lead.map(|(_, until)| until);
+        self.running.iter().map(|(.., kill_at)| *kill_at).chain(of_lead).min()
     }
 
     /// Performs what is due. Early calls do nothing.
@@ -155,48 +129,53 @@ impl Hooks {
             self.actions.push_back(Action::Kill { id });
             self.actions.push_back(Action::NoteFailure { hook, end: CommandEnd::TimedOut });
         }
-        if self.led.take_if(|(_, until)| now >= *until).is_some() {
+        if self.awaited_of_lead.take_if(|(_, until)| now >= *until).is_some() {
             self.actions.push_back(Action::NoteFailure { hook: Hook::Lead, end: CommandEnd::Unanswered });
         }
     }
 
-    /// Handles an event.
-    pub(crate) fn handle(&mut self, now: Time, event: Event) {
-        // Without any hook there is no state to keep.
-        if self.given.is_empty() {
-            return;
+    /// A hook has ended.
+    pub(crate) fn ended(&mut self, hook: Hook, id: u32, end: CommandEnd) {
+        let is_leads = self.awaited_of_lead.take_if(|(awaited, _)| hook == Hook::Lead && *awaited == id).is_some();
+        let is_news = is_leads || self.running.iter().any(|(_, running, _)| *running == id);
+        self.running.retain(|(_, running, _)| *running != id);
+        if is_news && end.is_failure() {
+            self.actions.push_back(Action::NoteFailure { hook, end });
         }
-        match event {
-            Event::Ended { hook, id, end } => {
-                let is_leads = self.led.take_if(|(awaited, _)| hook == Hook::Lead && *awaited == id).is_some();
-                let is_news = is_leads || self.running.iter().any(|(_, running, _)| *running == id);
-                self.running.retain(|(_, running, _)| *running != id);
-                if is_news && end.is_failure() {
-                    self.actions.push_back(Action::NoteFailure { hook, end });
-                }
-            }
-            Event::Exiting => {
-                if let Phase::Led(why) = self.phase {
-                    self.stand_by(now, why);
-                }
-            }
-            Event::Fenced(why) => self.fence(now, why.as_str()),
-            Event::Led(term) => {
-                (self.phase, self.term) = (Phase::Led(""), Some(term));
-                self.run(now, Hook::Lead, "");
-            }
-            Event::Released(why) => {
-                // A claim that was read back too late was no lead.
-                if let Phase::Led(_) = self.phase {
-                    self.stand_by(now, why.as_str());
-                }
-            }
-            Event::StoodBy => match self.phase {
-                Phase::Begun => self.stand_by(now, ""),
-                Phase::Led(why) => self.stand_by(now, why),
-                Phase::StandingBy => {}
-            },
-            Event::Superseded => self.fence(now, "superseded"),
+    }
+
+    /// The process is about to exit.
+    pub(crate) fn exiting(&mut self, now: Time) {
+        if let Phase::Led(why) = self.phase {
+            self.stand_by(now, why);
+        }
+    }
+
+    /// The first run of a lead was ordered.
+    pub(crate) fn led(&mut self, now: Time, term: Offset) {
+        self.term = Some(term).filter(|_| !self.given.is_empty());
+        self.enter(now, Phase::Led(""), Hook::Lead, "");
+    }
+
+    /// The lease ran out, and no process of the job is left; or another candidate's claim took effect (`superseded`).
+    pub(crate) fn fenced(&mut self, now: Time, why: &'static str) {
+        self.enter(now, Phase::Led(why), Hook::Fence, why);
+    }
+
+    /// A term was released, or the release failed.
+    pub(crate) fn released(&mut self, now: Time, why: Why) {
+        // A claim that was read back too late was no lead.
+        if let Phase::Led(_) = self.phase {
+            self.stand_by(now, why.as_str());
+        }
+    }
+
+    /// Standing by began, or another candidate leads.
+    pub(crate) fn stood_by(&mut self, now: Time) {
+        match self.phase {
+            Phase::Begun => self.stand_by(now, ""),
+            Phase::Led(why) => self.stand_by(now, why),
+            Phase::StandingBy => {}
         }
     }
 
@@ -212,17 +191,18 @@ impl Hooks {
         self.running.is_empty()
     }
 
-    fn fence(&mut self, now: Time, why: &'static str) {
-        // The hook ended with the job.
-        self.led = None;
-        self.phase = Phase::Led(why);
-        self.run(now, Hook::Fence, why);
+    fn stand_by(&mut self, now: Time, why: &'static str) {
+        self.enter(now, Phase::StandingBy, Hook::Standby, why);
     }
 
-    fn stand_by(&mut self, now: Time, why: &'static str) {
-        self.led = None;
-        self.phase = Phase::StandingBy;
-        self.run(now, Hook::Standby, why);
+    fn enter(&mut self, now: Time, phase: Phase, hook: Hook, why: &'static str) {
+        // Without any hook there is no state to keep.
+        if !self.given.is_empty() {
+            // The hook of the lead ended with the job.
+            self.awaited_of_lead = None;
+            self.phase = phase;
+            self.run(now, hook, why);
+        }
     }
 
     fn run(&mut self, now: Time, hook: Hook, why: &'static str) {
@@ -233,7 +213,7 @@ impl Hooks {
         let (id, kill_at) = (self.last_id, now + LIMIT);
         match hook {
             Hook::Fence | Hook::Standby => self.running.push((hook, id, kill_at)),
-            Hook::Lead => self.led = Some((id, kill_at + ANSWER_TAKES)),
+            Hook::Lead => self.awaited_of_lead = Some((id, kill_at + ANSWER_TAKES)),
         }
         self.actions.push_back(Action::Run { hook, id, why, term: self.term, kill_at });
     }

@@ -9,6 +9,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;
 
 use crate::mapping::Mapping;
+use crate::note::Note;
 use crate::precedence::{ANSWERS, HELLO_AFTER_LEAD, HELLO_HOLDS, HELLO_INTERVAL};
 use crate::process_hello::ProcessHello;
 use crate::record::{MemberId, Offset};
@@ -44,18 +45,8 @@ pub(crate) enum Action {
     },
     /// Allow claims from now on. Given once.
     Stand,
-    /// Log that another candidate of this group stands for other roles. Given once for each list of roles.
-    SharesNoRole {
-        /// The other candidate and its roles, in one line.
-        warning: Box<str>,
-    },
-    /// Log that nothing is claimed before `until`, unless the other candidate is known to have gone by then.
-    Wait {
-        /// One line about the other candidate, which maps a role to another partition and may have gone.
-        why: Box<str>,
-        /// The time.
-        until: Time,
-    },
+    /// Tell users.
+    Note(Note),
 }
 
 /// The writer of a hello.
@@ -164,7 +155,7 @@ impl Introduction {
         if let Some((why, until)) = self.doubted.values().next().zip(self.doubts_end()) {
             if self.stage == Stage::Begun {
                 self.stage = Stage::Waits;
-                self.actions.push_back(Action::Wait { why: why.clone(), until });
+                self.actions.push_back(Action::Note(Note::MappingInDoubt { why: why.clone(), until }));
             }
         } else {
             self.stage = Stage::Stands;
@@ -304,7 +295,7 @@ impl Introduction {
             self.say_hello(now);
         }
         if self.reported.len() < MOST_REPORTED && self.reported.insert(hello.roles.clone()) {
-            self.actions.push_back(Action::SharesNoRole { warning });
+            self.actions.push_back(Action::Note(Note::SharesNoRole { warning }));
         }
     }
 

@@ -3,7 +3,7 @@
 
 use alloc::boxed::Box;
 
-use crate::precedence::Standing;
+use crate::precedence::Assignment;
 use crate::process_hello::ProcessHello;
 use crate::record::{Hello, Offset, Record, is_question};
 use crate::time::Time;
@@ -85,8 +85,8 @@ pub enum Event {
     },
     /// The partition was revoked, not lost.
     Revoked,
-    /// The group has changed the member's standing.
-    StandingChanged(Standing),
+    /// The group has changed the member's assignment.
+    AssignmentChanged(Assignment),
     /// A broker has reported the id of the topic with the election's topic's name.
     TopicIdentified {
         /// The time just before the request.

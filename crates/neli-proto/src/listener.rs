@@ -21,55 +21,121 @@ pub const FIRST_SPAN: Offset = 10_000;
 
 /// The reading of the journal, with the times at which records were received.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "four facts that nothing ties to each other")]
 pub struct Listener {
     journal: Journal,
     stage: Stage,
-    /// When listening began: when the answer with the end offset arrived.
-    began: Time,
+    log: Log,
+    reading: Reading,
+    heard: Heard,
     /// The end offset of the process's first listening, or the lower one of a later listening, if the history was cut in between. An `end`
     /// at or after it binds this candidate (R7).
     first_end: Option<Offset>,
     /// Records below this offset were received before, or count as received when listening began.
     frontier: Offset,
-    /// The first offset of the log, according to the last answer.
-    log_start: Offset,
-    /// Where this reading began.
-    reading_from: Offset,
-    /// How far before the end the first reading begins, at most.
-    first_span: Offset,
-    /// How far before the end this reading began, at most.
-    span: Offset,
-    /// The offset below which all records have been handed over by this reading.
-    position: Offset,
-    /// The earliest time at which the present question can have been asked. An answer to an older question does not count.
-    asking_since: Time,
-    /// The known end of the log, and when it was known. A smaller answer to a later question shows that the history was cut.
-    known_end: (Time, Offset),
     /// The answers that may show that the history was cut.
     signs: CutSigns,
-    /// When the reading last handed a record over, or began.
-    last_progress: Time,
-    /// Since when the reading has been behind the log's known end.
-    behind_since: Option<Time>,
-    /// When the last record of this election was received, effective or not.
-    last_record: Time,
-    /// When the last effective one was.
-    last_effective: Time,
-    /// The longest lease received since listening began.
-    longest_lease: Duration,
     /// Since when the view has been vacant, with all records read.
     vacant_since: Option<Time>,
-    /// Whether another leader's record was received as effective since listening began.
-    has_read_other_leader: bool,
     /// R0: whether all records that were cut from the log's head are older than every lease in it.
     cut_is_harmless: bool,
     /// Whether the history was cut or the topic was created again. Then an empty log proves nothing.
     history_cut: bool,
-    /// Whether a batch can't be decoded, so that no record after it can be read.
-    undecodable: bool,
     /// `--overlap`.
     overlaps: Overlaps,
+}
+
+/// The log as brokers have described it, and the question that is open.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+struct Log {
+    /// Its first offset, according to the last answer.
+    start: Offset,
+    /// Its known end, and when that was known. A smaller answer to a later question shows that the history was cut.
+    known_end: (Time, Offset),
+    /// The earliest time at which the present question can have been asked. An answer to an older question does not count.
+    asking_since: Time,
+}
+
+impl Log {
+    const fn unknown(now: Time) -> Self {
+        Self { start: 0, known_end: (now, 0), asking_since: now }
+    }
+
+    /// Notes that the log ends at `end`, as of a time not before `asked`. Returns the end that was known when the question was asked, if that
+    /// is above this one; then this one counts as known only if `listening_begins`. Two answers to questions that were asked at the same time
+    /// have no order.
+    fn learn_end(&mut self, now: Time, asked: Time, end: Offset, listening_begins: bool) -> Option<Offset> {
+        let (known_at, known) = self.known_end;
+        let denied = (asked >= known_at && end < known).then_some(known);
+        let is_news = if denied.is_some() { listening_begins } else { asked >= known_at || end > known };
+        if is_news {
+            self.known_end = (now, end);
+        }
+        denied
+    }
+
+    /// Notes that a record was handed over.
+    fn has_record(&mut self, now: Time, offset: Offset) {
+        if offset >= self.known_end.1 {
+            self.known_end = (now, offset + 1);
+        }
+    }
+}
+
+/// One reading of the log.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+struct Reading {
+    /// Where it began.
+    from: Offset,
+    /// How far before the end the first reading begins, at most.
+    first_span: Offset,
+    /// How far before the end this one began, at most.
+    span: Offset,
+    /// The offset below which it has handed over all records.
+    position: Offset,
+    /// When it last handed a record over, or began.
+    last_progress: Time,
+    /// Since when it has been behind the log's known end.
+    behind_since: Option<Time>,
+    /// Whether a batch can't be decoded, so that no record after it can be read.
+    undecodable: bool,
+}
+
+impl Reading {
+    const fn awaited(now: Time, first_span: Offset) -> Self {
+        let span = first_span;
+        Self { from: 0, first_span, span, position: 0, last_progress: now, behind_since: Some(now), undecodable: false }
+    }
+
+    const fn begin(&mut self, now: Time, from: Offset) {
+        (self.from, self.position, self.last_progress, self.undecodable) = (from, from, now, false);
+    }
+
+    fn reached(&mut self, now: Time, next: Offset) {
+        if next > self.position {
+            (self.position, self.last_progress) = (next, now);
+        }
+    }
+}
+
+/// What was received since listening began.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+struct Heard {
+    /// When that was: when the answer with the end offset arrived.
+    began: Time,
+    /// When the last record of this election was received, effective or not.
+    last_record: Time,
+    /// When the last effective one was.
+    last_effective: Time,
+    longest_lease: Duration,
+    /// Whether a record of another leader was received as effective.
+    of_another_leader: bool,
+}
+
+impl Heard {
+    const fn nothing_since(began: Time) -> Self {
+        let longest_lease = Duration::ZERO;
+        Self { began, last_record: began, last_effective: began, longest_lease, of_another_leader: false }
+    }
 }
 
 /// The progress of the reading.
@@ -101,27 +167,15 @@ impl Listener {
         Self {
             journal: Journal::read_from(0, Origin::Middle),
             stage: Stage::Asking,
-            began: Time::ZERO,
+            log: Log::unknown(now),
+            reading: Reading::awaited(now, first_span),
+            heard: Heard::nothing_since(Time::ZERO),
             first_end: None,
             frontier: 0,
-            log_start: 0,
-            reading_from: 0,
-            first_span,
-            span: first_span,
-            position: 0,
-            asking_since: now,
-            known_end: (now, 0),
             signs: CutSigns::default(),
-            last_progress: now,
-            behind_since: Some(now),
-            last_record: Time::ZERO,
-            last_effective: Time::ZERO,
-            longest_lease: Duration::ZERO,
             vacant_since: None,
-            has_read_other_leader: false,
             cut_is_harmless: false,
             history_cut: false,
-            undecodable: false,
             overlaps: Overlaps::default(),
         }
     }
@@ -130,7 +184,7 @@ impl Listener {
     pub fn ask_anew(&mut self, now: Time) {
         self.stage = Stage::Asking;
         self.signs = CutSigns::default();
-        self.asking_since = now;
+        self.log.asking_since = now;
         self.note_progress(now);
     }
 
@@ -140,7 +194,7 @@ impl Listener {
         self.history_cut = true;
         self.cut_is_harmless = false;
         self.journal = Journal::read_from(0, Origin::Middle);
-        self.known_end = (now, 0);
+        self.log.known_end = (now, 0);
         self.overlaps.forget();
         self.ask_anew(now);
     }
@@ -156,7 +210,7 @@ impl Listener {
 
     /// Handles a batch that can't be decoded.
     pub fn undecodable(&mut self, now: Time) {
-        self.undecodable = true;
+        self.reading.undecodable = true;
         self.note_progress(now);
     }
 
@@ -171,16 +225,14 @@ impl Listener {
     /// Counts the records before this one that could not be decoded as missing (L4). They were passed, and no answer about the log's end
     /// makes them markers.
     fn count_undecodable_as_missing(&mut self, offset: Offset) {
-        if core::mem::take(&mut self.undecodable) {
+        if core::mem::take(&mut self.reading.undecodable) {
             self.journal.miss_below(offset);
         }
     }
 
     /// Notes that a record was handed over.
     fn passed(&mut self, now: Time, offset: Offset) {
-        if offset >= self.known_end.1 {
-            self.known_end = (now, offset + 1);
-        }
+        self.log.has_record(now, offset);
         self.reached(now, offset + 1);
     }
 
@@ -191,18 +243,18 @@ impl Listener {
         let verdict = self.journal.read(now, offset, record);
         let body = record.filter(|_| verdict != Verdict::Nonsense).map(|record| &record.body);
         if let Some(lease) = body.and_then(Body::lease) {
-            self.longest_lease = self.longest_lease.max(lease);
+            self.heard.longest_lease = self.heard.longest_lease.max(lease);
         }
         if fresh {
             self.frontier = offset + 1;
-            self.last_record = now;
+            self.heard.last_record = now;
             let of_leader = body.is_some_and(|body| match body {
                 Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } => true,
                 Body::Hello { .. } | Body::Request { .. } => false,
             });
             if verdict == Verdict::Effective && of_leader {
-                self.last_effective = now;
-                self.has_read_other_leader |= !own;
+                self.heard.last_effective = now;
+                self.heard.of_another_leader |= !own;
             }
         }
         self.note_overlap(now);
@@ -212,11 +264,9 @@ impl Listener {
 
     /// Handles that everything below `next` has been handed over: records, and markers, which are never handed over.
     pub fn reached(&mut self, now: Time, next: Offset) {
-        if next > self.position {
-            (self.position, self.last_progress) = (next, now);
-        }
+        self.reading.reached(now, next);
         if let Stage::Reading(target) = self.stage
-            && self.position >= target
+            && self.reading.position >= target
         {
             self.stage = Stage::CaughtUp;
         }
@@ -244,7 +294,7 @@ impl Listener {
     /// When the last effective record of a leader was received; at the earliest when listening began.
     #[must_use]
     pub const fn last_effective(&self) -> Time {
-        self.last_effective
+        self.heard.last_effective
     }
 
     /// Whether all records up to the requested end have been read.
@@ -256,7 +306,7 @@ impl Listener {
     /// Whether everything that the log holds has been read, from its first offset on.
     #[must_use]
     pub fn has_read_whole_log(&self) -> bool {
-        self.is_caught_up() && self.reading_from <= self.log_start
+        self.is_caught_up() && self.reading.from <= self.log.start
     }
 
     /// Whether the last question for the end offset has been answered.
@@ -271,7 +321,7 @@ impl Listener {
     /// Since when the reading has been behind the log's known end.
     #[must_use]
     pub(crate) const fn behind_since(&self) -> Option<Time> {
-        self.behind_since
+        self.reading.behind_since
     }
 
     /// Since when the reader has delivered no record although the log grows; `None` if there is a reason for it.
@@ -279,21 +329,21 @@ impl Listener {
     pub fn stuck_since(&self) -> Option<Time> {
         let is_reading = match self.stage {
             Stage::Asking | Stage::AskingFurtherBack => false,
-            Stage::CaughtUp | Stage::Reading(_) => !self.undecodable,
+            Stage::CaughtUp | Stage::Reading(_) => !self.reading.undecodable,
         };
-        self.behind_since.filter(|_| is_reading).map(|since| since.max(self.last_progress))
+        self.reading.behind_since.filter(|_| is_reading).map(|since| since.max(self.reading.last_progress))
     }
 
     /// The end of the log, as far as it is known.
     #[must_use]
     pub(crate) const fn known_end(&self) -> Offset {
-        self.known_end.1
+        self.log.known_end.1
     }
 
     /// Whether another leader's record was received as effective since listening began.
     #[must_use]
     pub(crate) const fn has_read_other_leader(&self) -> bool {
-        self.has_read_other_leader
+        self.heard.of_another_leader
     }
 
     /// Whether an `end` at `offset` binds this candidate (R7).
@@ -314,11 +364,11 @@ impl Listener {
 
     /// Notes since when the view has been vacant, and since when the reading is behind.
     fn note_progress(&mut self, now: Time) {
-        let can_tell = self.is_caught_up() && !self.undecodable;
-        if can_tell && self.position >= self.known_end.1 {
-            self.behind_since = None;
+        let can_tell = self.is_caught_up() && !self.reading.undecodable;
+        if can_tell && self.reading.position >= self.log.known_end.1 {
+            self.reading.behind_since = None;
         } else {
-            self.behind_since.get_or_insert(now);
+            self.reading.behind_since.get_or_insert(now);
         }
         if can_tell && self.is_vacant() {
             self.vacant_since.get_or_insert(now);
@@ -405,34 +455,30 @@ impl Listener {
     /// The log begins behind the records that were read, or ends before an end that was reported earlier: its history was cut.
     pub fn answered(&mut self, now: Time, bounds: LogBounds) -> Result<Option<Offset>, HistoryCut> {
         let LogBounds { asked, start, end } = bounds;
-        if matches!(self.stage, Stage::Asking | Stage::AskingFurtherBack) && asked < self.asking_since {
+        if matches!(self.stage, Stage::Asking | Stage::AskingFurtherBack) && asked < self.log.asking_since {
             return Ok(None);
         }
-        let denied = self.learn_end(now, asked, end);
+        let denied = self.log.learn_end(now, asked, end, self.stage == Stage::Asking);
         self.topic_found();
         match self.stage {
             Stage::Asking => {
                 self.history_cut |= denied.is_some();
-                self.began = now;
+                self.heard = Heard::nothing_since(now);
                 // In a history that was cut, or a topic that was created again, offsets may begin again below the first end.
                 self.first_end = Some(self.first_end.map_or(end, |first| first.min(end)));
                 self.frontier = end;
-                self.last_record = now;
-                self.last_effective = now;
-                self.longest_lease = Duration::ZERO;
-                self.has_read_other_leader = false;
-                self.span = self.first_span;
+                self.reading.span = self.reading.first_span;
             }
             Stage::AskingFurtherBack => {
                 if denied.is_some() {
                     return Err(HistoryCut);
                 }
                 // If this reading shows that a record was effective, that record was received no later than the last record.
-                self.last_effective = self.last_record;
-                self.span = self.span.saturating_mul(2);
+                self.heard.last_effective = self.heard.last_record;
+                self.reading.span = self.reading.span.saturating_mul(2);
             }
             Stage::CaughtUp | Stage::Reading(_) => {
-                if start > self.position {
+                if start > self.reading.position {
                     return Err(HistoryCut);
                 }
                 self.signs.ends(asked, end, denied)?;
@@ -445,7 +491,7 @@ impl Listener {
             }
         }
         // A record that was appended since the last reading is not skipped, because in a later reading it would count as received long ago.
-        let from = start.max((end - self.span).min(self.frontier));
+        let from = start.max((end - self.reading.span).min(self.frontier));
         let origin = if self.history_cut || from > start {
             Origin::Middle
         } else if start > 0 {
@@ -455,10 +501,8 @@ impl Listener {
         };
         self.journal = self.journal.read_again_from(from, origin);
         self.journal.answered(now, asked, end);
-        self.log_start = start;
-        self.reading_from = from;
-        (self.position, self.last_progress) = (from, now);
-        self.undecodable = false;
+        self.log.start = start;
+        self.reading.begin(now, from);
         self.vacant_since = None;
         self.stage = Stage::Reading(end.max(self.frontier));
         self.reached(now, from);
@@ -482,17 +526,5 @@ impl Listener {
     /// Whether the last answer was that there is no such topic.
     pub(crate) const fn is_topic_missing(&self) -> bool {
         self.signs.missing.is_some()
-    }
-
-    /// Notes that the log ends at `end`, as of a time not before `asked`. Returns the end that was known when the question was asked, if that
-    /// is above this one. Two answers to questions that were asked at the same time have no order.
-    fn learn_end(&mut self, now: Time, asked: Time, end: Offset) -> Option<Offset> {
-        let (known_at, known) = self.known_end;
-        let denied = (asked >= known_at && end < known).then_some(known);
-        let is_news = if denied.is_some() { self.stage == Stage::Asking } else { asked >= known_at || end > known };
-        if is_news {
-            self.known_end = (now, end);
-        }
-        denied
     }
 }

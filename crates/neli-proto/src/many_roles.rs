@@ -10,7 +10,8 @@ use crate::candidate::{self, Elector};
 use crate::introduction::{self, Introduction, Whose};
 use crate::mapping::Mapping;
 use crate::node::{Event, Node};
-use crate::precedence::Standing;
+use crate::note::Note;
+use crate::precedence::Assignment;
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, Hello, MemberId, Offset, Record, Why, is_question};
 use crate::role_set::RoleSet;
@@ -41,7 +42,7 @@ pub enum Action {
         /// The role and the other candidate, in one line.
         error: Box<str>,
     },
-    /// Log this.
+    /// Tell users, of all roles at once.
     Note(Note),
     /// Pass this event to a role's node.
     Tell {
@@ -49,23 +50,6 @@ pub enum Action {
         role: usize,
         /// The event.
         event: Event,
-    },
-}
-
-/// A message for users about all roles.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Note {
-    /// Another candidate of this group stands for other roles.
-    SharesNoRole {
-        /// The other candidate and its roles, in one line.
-        warning: Box<str>,
-    },
-    /// Nothing is claimed before `until`, unless the other candidate is known to have gone by then.
-    Wait {
-        /// One line about the other candidate, which maps a role to another partition and may have gone.
-        why: Box<str>,
-        /// The time.
-        until: Time,
     },
 }
 
@@ -150,10 +134,7 @@ impl ManyRoles {
                 }
                 introduction::Action::Refuse { error } => return Some(Action::Refuse { error }),
                 introduction::Action::Stand => self.known.as_mut()?.stands = true,
-                introduction::Action::SharesNoRole { warning } => {
-                    return Some(Action::Note(Note::SharesNoRole { warning }));
-                }
-                introduction::Action::Wait { why, until } => return Some(Action::Note(Note::Wait { why, until })),
+                introduction::Action::Note(note) => return Some(Action::Note(note)),
             }
         }
         let known = self.known.as_mut()?;
@@ -245,11 +226,11 @@ impl ManyRoles {
     }
 
     /// Handles a change of this member's assignment in a role.
-    pub fn stand(&mut self, now: Time, role: usize, standing: Standing) {
-        if standing != Standing::Unknown {
+    pub fn stand(&mut self, now: Time, role: usize, assignment: Assignment) {
+        if assignment != Assignment::Unknown {
             self.group_refuses(now, None);
         }
-        self.known.iter_mut().for_each(|known| known.spread.stand(now, role, standing));
+        self.known.iter_mut().for_each(|known| known.spread.stand(now, role, assignment));
     }
 
     /// Handles a hello that was read in partition 0. Returns the information for each node.
@@ -341,12 +322,12 @@ impl ManyRoles {
 
     /// What an event of a role's election says of this process's place in the group, and of the topic.
     fn learn(&mut self, now: Time, role: usize, event: &candidate::Event) {
-        if let candidate::Event::StandingChanged(standing) = event {
-            self.stand(now, role, *standing);
+        if let candidate::Event::AssignmentChanged(assignment) = event {
+            self.stand(now, role, *assignment);
         } else if let candidate::Event::GroupRefuses { words } = event {
             self.group_refuses(now, words.as_deref());
         } else if *event == candidate::Event::Revoked {
-            self.stand(now, role, Standing::Elsewhere);
+            self.stand(now, role, Assignment::Elsewhere);
         } else if matches!(event, candidate::Event::TopicJudged { .. }) {
             self.topic_judged(now, role);
         }

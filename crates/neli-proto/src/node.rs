@@ -13,7 +13,7 @@ use crate::candidate::{self, Candidate, Identity, Timings};
 use crate::command::CommandEnd;
 use crate::fact::{Fact, Facts};
 use crate::guard::{Answer, CommandKind, Order};
-use crate::hooks::{self, Hook, Hooks};
+use crate::hooks::{Hook, Hooks};
 use crate::kafka::Request;
 use crate::note::{Note, Refusal};
 use crate::once::{self, Once};
@@ -144,7 +144,7 @@ impl Node {
             Event::Election(event) => self.election(now, event),
             Event::Exiting => {
                 self.is_exiting = true;
-                self.hooks.handle(now, hooks::Event::Exiting);
+                self.hooks.exiting(now);
             }
             Event::Facts(event) => {
                 // The end of a lease is handled before the answer: no run is announced after it.
@@ -153,11 +153,11 @@ impl Node {
                 self.facts(now, event);
             }
             Event::Guard(Answer::CommandEnded { kind: CommandKind::Lead, id, end }) => {
-                self.hooks.handle(now, hooks::Event::Ended { hook: Hook::Lead, id, end });
+                self.hooks.ended(Hook::Lead, id, end);
             }
             Event::Guard(answer) => self.supervisor.handle_answer(now, answer),
             Event::HandOver { to } => self.candidate.hand_over(now, to),
-            Event::HookEnded { hook, id, end } => self.hooks.handle(now, hooks::Event::Ended { hook, id, end }),
+            Event::HookEnded { hook, id, end } => self.hooks.ended(hook, id, end),
             Event::Job(event) => self.supervisor.handle(now, event),
             Event::JobsTerminalGone => {
                 if self.supervisor.job_may_be_alive() {

@@ -1,5 +1,6 @@
-//! What users are told of an election: each object returns notes among its actions. A note is one event of the log, with its facts; the program
-//! and the library each say it in their own words. Inside a node some notes also start hooks, and tell the guard that a term is released.
+//! What users are told of an election, or of all roles of a process: each object returns notes among its actions. A note is one event of the
+//! log, with its facts; the program and the library each say it in their own words. Inside a node some notes also start hooks, and tell the
+//! guard that a term is released.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -45,6 +46,9 @@ pub enum Note {
         /// For how long no broker has confirmed the topic's id, if that is why heartbeats that were read back did not extend the lease.
         unconfirmed: Option<Duration>,
     },
+    /// Nothing is claimed before `until`, unless another candidate is known to have gone by then: it maps a role to another partition, as `why`
+    /// says in one line.
+    MappingInDoubt { why: Box<str>, until: Time },
     /// The lead was won, until this time if no heartbeat is read back.
     Leading { term: Offset, until: Time },
     /// The lease is over without a fence warning. Heartbeats were read back, but for this long no broker has confirmed the topic's id.
@@ -61,6 +65,8 @@ pub enum Note {
     Released { term: Offset, why: Why, delivered: bool },
     /// An operator asked the leader to resign.
     Resigned { term: Offset, by: Option<Box<str>>, reason: Option<Box<str>> },
+    /// Another candidate of this group stands for other roles, as this line says. Said once for each list of roles.
+    SharesNoRole { warning: Box<str> },
     /// The candidate stands by.
     Standby(StandbyReason),
     /// Another candidate's claim took effect while this one led.

@@ -18,16 +18,21 @@ use crate::timings::cool_off;
 use lost::Lost;
 use lost::SideBySide;
 
+pub use election::{Election, ElectionKey, Judged, is_hello_of};
 pub use history::{Finding, Found, Gap, History, PastTerm, TermEnd};
 pub use known::{Change, KnownCandidate, Silence, Standby, VoidClaims};
 pub use lost::OverlappedJob;
-pub use roles::NoRoom;
-pub use roles::{GroupHellos, LastHello};
+pub use progress::Progress;
+pub use roles::{GroupHellos, LastHello, NoRoom};
+pub use topic::{FoundElection, Topic};
 
+mod election;
 mod history;
 mod known;
 mod lost;
+mod progress;
 mod roles;
+mod topic;
 
 /// An election, as far as it was read.
 #[derive(Clone, Debug)]

@@ -44,9 +44,9 @@ const MOST_PRIORITY_STEPS: u32 = 10;
 
 /// The consumer group's assignment, as this member knows it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Standing {
+pub enum Assignment {
     /// The role's partition is assigned to it.
-    Assigned,
+    Own,
     /// The role's partition is assigned to another member.
     Elsewhere,
     /// No assignment is known: the member is joining, it was lost, or the coordinator can't be reached.
@@ -75,7 +75,7 @@ pub struct Precedence {
     successor: Option<NamedSuccessor>,
     /// `--priority`.
     priority: u16,
-    standing: Standing,
+    assignment: Assignment,
     /// Whether its process stands in other elections too. Then the group assigns the partition to a member that may hold its share of the roles
     /// already, so another candidate claims after a while even with `--patience never`.
     is_one_of_many: bool,
@@ -119,7 +119,7 @@ impl Precedence {
             spread_delay: Some(Duration::ZERO),
             successor: None,
             priority: 0,
-            standing: Standing::Unknown,
+            assignment: Assignment::Unknown,
             is_one_of_many: false,
             group_member: None,
             foreseen: false,
@@ -167,8 +167,8 @@ impl Precedence {
     }
 
     /// Handles a change of the group's assignment. It replaces the prediction.
-    pub(crate) fn set_standing(&mut self, standing: Standing) {
-        self.standing = standing;
+    pub(crate) fn set_assignment(&mut self, assignment: Assignment) {
+        self.assignment = assignment;
         self.foreseen = false;
     }
 
@@ -215,7 +215,7 @@ impl Precedence {
     fn is_next_to_leader(&self, now: Time) -> bool {
         let leader = self.leader.as_ref().and_then(|leader| self.received.get(leader));
         let left = leader.and_then(|received| received.group_member.as_ref());
-        self.standing == Standing::Elsewhere && left.is_some_and(|left| self.is_next(now, left))
+        self.assignment == Assignment::Elsewhere && left.is_some_and(|left| self.is_next(now, left))
     }
 
     /// Drops the prediction, because there is a leader again, or the vacancy has another cause.
@@ -225,8 +225,8 @@ impl Precedence {
 
     /// The last assignment.
     #[must_use]
-    pub(crate) const fn standing(&self) -> Standing {
-        self.standing
+    pub(crate) const fn assignment(&self) -> Assignment {
+        self.assignment
     }
 
     /// Handles another candidate's hello.
@@ -353,17 +353,19 @@ impl Precedence {
         }
         let among_others = if self.is_alone(now) { Duration::ZERO } else { RANDOM_DELAY };
         // The process that is to have the role waits for the patience. This one, which is not to have it, comes after that.
-        let is_after_another = self.standing == Standing::Assigned && !spread.is_zero();
-        let standing = if is_after_another { Standing::Elsewhere } else { self.standing };
-        let (fixed, random) = match (self.elector, standing) {
-            (Elector::Log, _) | (Elector::Group(_), Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
-            (Elector::Group(Patience::Never), Standing::Elsewhere) if self.is_one_of_many => (PATIENCE, Duration::ZERO),
-            (Elector::Group(Patience::Never), Standing::Elsewhere | Standing::Unknown) => return None,
-            (Elector::Group(Patience::For(_)), Standing::Unknown) => (Duration::ZERO, among_others),
-            (Elector::Group(Patience::For(_)), Standing::Elsewhere) if predecessor == Predecessor::Died => {
+        let is_after_another = self.assignment == Assignment::Own && !spread.is_zero();
+        let assignment = if is_after_another { Assignment::Elsewhere } else { self.assignment };
+        let (fixed, random) = match (self.elector, assignment) {
+            (Elector::Log, _) | (Elector::Group(_), Assignment::Own) => (Duration::ZERO, Duration::ZERO),
+            (Elector::Group(Patience::Never), Assignment::Elsewhere) if self.is_one_of_many => {
+                (PATIENCE, Duration::ZERO)
+            }
+            (Elector::Group(Patience::Never), Assignment::Elsewhere | Assignment::Unknown) => return None,
+            (Elector::Group(Patience::For(_)), Assignment::Unknown) => (Duration::ZERO, among_others),
+            (Elector::Group(Patience::For(_)), Assignment::Elsewhere) if predecessor == Predecessor::Died => {
                 (Duration::ZERO, among_others)
             }
-            (Elector::Group(Patience::For(patience)), Standing::Elsewhere) => (patience, Duration::ZERO),
+            (Elector::Group(Patience::For(patience)), Assignment::Elsewhere) => (patience, Duration::ZERO),
         };
         let jitter = JITTER_PER_STANDBY * self.standbys(now);
         Some(Delay { fixed: fixed + added, random: random + jitter })

@@ -459,5 +459,20 @@ impl Overlap {
     }
 }
 
+/// A record of a topic as a log contains it, of whichever election.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LogRecord {
+    /// Its offset.
+    pub offset: Offset,
+    /// Its key.
+    pub key: Option<Box<[u8]>>,
+    /// Its value; `None` is a tombstone.
+    pub value: Option<Box<[u8]>>,
+    /// When it was appended (or written, on a topic with `CreateTime`), in milliseconds since 1970.
+    pub written_ms: Option<u64>,
+    /// Whether that is by the broker's clock: the topic has `LogAppendTime`.
+    pub is_brokers_time: bool,
+}
+
 #[cfg(test)]
 mod tests;

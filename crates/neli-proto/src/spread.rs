@@ -14,7 +14,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
+use crate::precedence::{Assignment, HELLO_HOLDS, HELLO_INTERVAL};
 use crate::record::{MemberId, Why};
 use crate::role_set::RoleSet;
 use crate::time::Time;
@@ -296,9 +296,9 @@ impl Spread {
     }
 
     /// Handles a change of this member's assignment in a role.
-    pub fn stand(&mut self, now: Time, role: usize, standing: Standing) {
-        if let Some(role) = self.roles.get_mut(role).filter(|role| role.standing != standing) {
-            role.standing = standing;
+    pub fn stand(&mut self, now: Time, role: usize, assignment: Assignment) {
+        if let Some(role) = self.roles.get_mut(role).filter(|role| role.assignment != assignment) {
+            role.assignment = assignment;
             self.changed(now);
         }
     }

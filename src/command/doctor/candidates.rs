@@ -1,33 +1,29 @@
 //! The group's other candidates according to the journal: those whose settings differ from this one's, and those on another topic. Also
 //! compares the broker's clock with this one's, as far as timestamps show it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::Result;
-use neli_kafka::{Access, ReadRecord, clock, topics};
+use neli_kafka::{Access, Elections, clock, topics};
 use neli_proto::journal::Journal;
 use neli_proto::leadership::{Leader, ReadAt};
-use neli_proto::listener::FIRST_SPAN;
+use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{KnownCandidate, Observer};
+use neli_proto::observer::{ElectionKey, KnownCandidate, Observer};
 use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
 use neli_proto::process_hello::ProcessHello;
-use neli_proto::record::{MemberId, Record};
+use neli_proto::record::{LogRecord, MemberId, Record};
 
 use super::findings::Findings;
-use crate::command::reading::{self, Begin, ElectionKey, Input, Reading, key_of_election, read_at, read_last};
+use crate::command::reading::{self, Input, Limit, Partitions, Reading, SUFFIX, read_at};
 use crate::command::wording::counted;
 use crate::config::{Config, Doctor};
 use crate::report::election::span;
 use crate::report::log::spoken;
 
-/// The suffix of a journal topic's name.
-const SUFFIX: &str = ".neli";
 /// At most this many partitions of other topics are read.
 const OTHER_PARTITIONS: usize = 64;
-/// This many partitions are connected before the first is read.
-const AHEAD: usize = 8;
 /// A live leader sends two heartbeats within this time.
 const TWO_BEATS: Duration = Duration::from_millis(2_200);
 /// A live candidate's hello is read at most this much later than it was due.
@@ -49,10 +45,8 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
     let config = &doctor.candidate;
     let (name, topic) = (&config.election.group, &config.election.topic);
     let read = reading::run(async {
-        let mut reading = Reading::of_all_roles(access, topic)?;
-        let mut group = Group::default();
-        let take_in = |at, record, begin| group.take_in(name, at, record, begin);
-        read_last(&mut reading, FIRST_SPAN, doctor.timeout, take_in).await?;
+        let mut reading = Reading::of_partition(access, topic, Elections::PARTITION_OF_HELLOS, true)?;
+        let group = Group::read(name, &mut reading, doctor.timeout).await?;
         let clocks = if group.is_led() { broker_clock(&mut reading, doctor.timeout).await? } else { None };
         Ok::<_, anyhow::Error>((group, clocks, reading.partitions()))
     });
@@ -68,16 +62,23 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
 }
 
 impl Group {
-    fn take_in(&mut self, name: &str, at: ReadAt, record: ReadRecord, begin: Begin) {
-        let ReadRecord { offset, value, other_key, written_ms, .. } = record;
-        let Some(ElectionKey { group, role, is_hello }) = other_key.as_deref().and_then(key_of_election) else {
-            return;
+    /// Reads the last records of a partition. Each of Kafka's answers has the time limit.
+    async fn read(name: &str, reading: &mut Reading, timeout: Duration) -> Result<Self> {
+        let (mut read, from) = (Self::default(), |bounds: &LogBounds| bounds.last(FIRST_SPAN));
+        let take_in = |at: ReadAt, bounds: &LogBounds, record: LogRecord| {
+            read.take_in(name, at, record, || bounds.journal_from(at.now, from(bounds)));
         };
+        reading.read_to_end(Limit::of_each_answer(timeout), from, take_in).await?;
+        Ok(read)
+    }
+
+    fn take_in(&mut self, name: &str, at: ReadAt, record: LogRecord, journal: impl FnOnce() -> Journal) {
+        let LogRecord { offset, key, value, written_ms, .. } = record;
+        let Some(ElectionKey { group, role, is_hello }) = key.as_deref().and_then(ElectionKey::parse) else { return };
         if group != name {
             return;
         }
-        let observer = self.elections.entry(role.to_owned());
-        let observer = observer.or_insert_with(|| Observer::new(Journal::read_from(begin.from, begin.origin)));
+        let observer = self.elections.entry(role.to_owned()).or_insert_with(|| Observer::new(journal()));
         // The records in between belong to other elections.
         observer.read_others_up_to(at.now, offset);
         let parsed = value.as_deref().and_then(Record::parse);
@@ -198,20 +199,13 @@ async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option
     // Every candidate of an embedded broker is on its machine.
     let is_one_machine = reading.is_embedded();
     loop {
-        match reading.next(Some(until)).await? {
-            Input::Record { record: ReadRecord { written_ms: Some(written_ms), is_brokers_time, .. }, .. }
-                if is_brokers_time || is_one_machine =>
-            {
-                return Ok(Some(Clocks { broker_ms: written_ms, own_ms: clock::wall_ms() }));
-            }
-            Input::Timeout => return Ok(None),
-            Input::CaughtUp
-            | Input::Cut
-            | Input::Down(_)
-            | Input::Ends { .. }
-            | Input::Record { .. }
-            | Input::Up
-            | Input::Warning(_) => {}
+        let input = reading.next(Some(until)).await?;
+        if let Input::Record { record: LogRecord { written_ms: Some(written_ms), is_brokers_time, .. }, .. } = input
+            && (is_brokers_time || is_one_machine)
+        {
+            return Ok(Some(Clocks { broker_ms: written_ms, own_ms: clock::wall_ms() }));
+        } else if let Input::Timeout = input {
+            return Ok(None);
         }
     }
 }
@@ -275,31 +269,24 @@ fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
 async fn find(
     doctor: &Doctor,
     access: &Access,
-    mut partitions: impl Iterator<Item = (String, i32)>,
+    partitions: impl Iterator<Item = (String, i32)>,
 ) -> Result<(BTreeMap<String, String>, usize)> {
     let name = &doctor.candidate.election.group;
-    let (mut ahead, mut found, mut unread) = (VecDeque::new(), BTreeMap::new(), 0);
+    let (mut partitions, mut found, mut unread) = (Partitions::new(partitions), BTreeMap::new(), 0);
     let until = clock::now() + doctor.timeout;
-    loop {
-        while ahead.len() < AHEAD
-            && let Some((topic, partition)) = partitions.next()
-        {
-            let reading = Reading::of_all(access, &topic, partition)?;
-            ahead.push_back((topic, reading));
-        }
-        let Some((topic, mut reading)) = ahead.pop_front() else { return Ok((found, unread)) };
-        let mut group = Group::default();
-        let left = until.since(clock::now());
-        let take_in = |at, record, begin| group.take_in(name, at, record, begin);
+    while let Some((topic, _, mut reading)) = partitions.next(access)? {
         // A topic that may not be read or is being deleted does not hide the others.
-        let is_read = read_last(&mut reading, FIRST_SPAN, left, take_in).await.is_ok();
-        unread += usize::from(!is_read);
+        let Ok(group) = Group::read(name, &mut reading, until.since(clock::now())).await else {
+            unread += 1;
+            continue;
+        };
         let mut names: BTreeSet<&str> = group.candidates().values().map(|(candidate, _)| candidate.shown()).collect();
         names.extend(group.leaders().map(Leader::shown));
-        if is_read && !names.is_empty() {
+        if !names.is_empty() {
             found.insert(topic, names.into_iter().collect::<Vec<_>>().join(", "));
         }
     }
+    Ok((found, unread))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use neli_proto::observer::{Finding, Found};
 use neli_proto::time::millis;
 use serde::Serialize;
 
-use super::{End, Read, Row, Shown, or_null, sentence};
+use super::{End, Row, Shown, or_null, sentence};
 use crate::report::log::timestamp;
 use crate::text::json;
 
@@ -51,7 +51,8 @@ struct FindingLine<'a> {
 
 /// All lines.
 pub(super) fn lines(shown: &Shown<'_>) -> String {
-    let Shown { read: Read { election, clock, .. }, at, rows, findings } = shown;
+    let Shown { seen, at, rows, findings, clock } = shown;
+    let election = &seen.election;
     let terms = rows.iter().map(|row| line(&term(election, *at, row)));
     let findings = findings.iter().map(|Found { finding, at_ms }| {
         line(&FindingLine {

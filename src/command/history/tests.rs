@@ -1,6 +1,8 @@
 //! Tests of the table, the findings' words and the drawing.
 
-use neli_proto::journal::Origin;
+use neli_proto::journal::{Journal, Origin};
+use neli_proto::record::Record;
+use neli_proto::time::Time;
 
 use super::*;
 

@@ -4,15 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use neli_kafka::{Access, ElectionId, Elections, Key, clock};
+use neli_kafka::{Access, ElectionId, Elections};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::GroupHellos;
+use neli_proto::observer::{GroupHellos, is_hello_of};
 use neli_proto::process_hello::ProcessHello;
-use neli_proto::record::Offset;
-use neli_proto::time::Time;
+use neli_proto::record::{LogRecord, Offset};
 
-use super::{Input, Reading, Unread, no_answer, read_at};
+use super::{Limit, Reading, Unread};
 use crate::text::one_line;
 
 /// At most this many records before the end of partition 0 are searched for a hello whose mapping contains the role.
@@ -44,18 +43,25 @@ impl Place {
         timeout: Duration,
         note_outage: fn(&str),
     ) -> Result<Self, Unread> {
-        let deadline = clock::now() + timeout;
-        // Two roles are requested, so that all hellos and the number of partitions are passed on.
-        let all_hellos = Elections { roles: 0..2, ..Elections::from(election) };
-        let mut reading = Reading::start(access, &all_hellos, [Elections::PARTITION_OF_HELLOS], None)?;
-        let mut span = FIRST_SPAN;
+        let limit = Limit::of_all(timeout);
+        // Two roles are requested, so that the number of partitions is passed on.
+        let of_two = Elections { roles: 0..2, ..Elections::from(election) };
+        let reading = Reading::start(access, &of_two, [Elections::PARTITION_OF_HELLOS], None)?;
+        let (mut reading, mut span) = (reading.noting_outages(note_outage), FIRST_SPAN);
         let hellos = loop {
-            let (hellos, is_whole) = read_hellos(&mut reading, span, (deadline, timeout), note_outage).await?;
+            let mut hellos = GroupHellos::default();
+            let take_in = |at, _: &_, record: LogRecord| {
+                let value = record.value.as_deref().filter(|_| is_hello_of(&election.group, &record));
+                if let Some(hello) = value.and_then(ProcessHello::parse) {
+                    hellos.read(at, record.offset, hello, record.written_ms);
+                }
+            };
+            let bounds = reading.read_to_end(limit, |bounds| bounds.last(span), take_in).await?;
             let is_found = match &election.role_name {
                 Some(role) => hellos.find(role).is_some(),
                 None => hellos.mapping().is_some(),
             };
-            if is_found || is_whole || span >= FARTHEST {
+            if is_found || bounds.last(span) == bounds.start || span >= FARTHEST {
                 break hellos;
             }
             span = FARTHEST.min(span.saturating_mul(FURTHER));
@@ -150,43 +156,10 @@ fn unnamed(election: &ElectionId, role: &str) -> anyhow::Error {
     )
 }
 
-/// Reads the hellos before the end of partition 0, and returns whether its whole retained log was read.
-async fn read_hellos(
-    reading: &mut Reading,
-    span: Offset,
-    (deadline, timeout): (Time, Duration),
-    note_outage: fn(&str),
-) -> Result<(GroupHellos, bool), Unread> {
-    let (mut hellos, mut is_whole, mut trouble, mut is_begun) = (GroupHellos::default(), false, None, false);
-    while !reading.is_at_end() {
-        match reading.next(Some(deadline)).await? {
-            Input::Ends { partition, start, end, .. } if !std::mem::replace(&mut is_begun, true) => {
-                let from = start.max(end - span);
-                is_whole = from == start;
-                reading.read_from(partition, from);
-            }
-            Input::Record { record, .. } => {
-                let hello =
-                    record.value.as_deref().filter(|_| record.key == Key::AnyHello).and_then(ProcessHello::parse);
-                if let Some(hello) = hello {
-                    hellos.read(read_at(), record.offset, hello, record.written_ms);
-                }
-            }
-            Input::Cut => return Err(reading.history_cut().into()),
-            Input::Down(error) => {
-                note_outage(&error);
-                trouble = Some(error);
-            }
-            Input::Timeout => return Err(Unread::NoAnswer(no_answer(timeout, trouble))),
-            Input::CaughtUp | Input::Ends { .. } | Input::Up | Input::Warning(_) => {}
-        }
-    }
-    Ok((hellos, is_whole))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::reading::read_at;
 
     /// The hellos of candidates with these mappings, the newest last.
     fn hellos(mappings: &[(&str, u32, bool)]) -> GroupHellos {

@@ -12,7 +12,7 @@ use neli_proto::time::millis;
 use serde::Serialize;
 
 use super::Snapshot;
-use super::run::RunLine;
+use crate::command::facts::RunLine;
 use crate::report::election::{EndedPart, ReleasePart, state};
 use crate::report::log::timestamp;
 use crate::report::runs::RunsPart;

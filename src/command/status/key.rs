@@ -7,10 +7,9 @@ use neli_kafka::clock;
 use neli_proto::fact::{Fact, Outcome, UNREADABLE};
 use serde::Serialize;
 
-use super::run::{self, RunLine};
-use crate::command::forget::{FactsTopic, Recorded};
+use crate::command::facts::{self, FactsTopic, Recorded, RunLine};
 use crate::command::reading::{self, Unread};
-use crate::command::request::{SeenElection, see_only};
+use crate::command::request::see_only;
 use crate::command::stdout;
 use crate::command::wording::named;
 use crate::config::Look;
@@ -50,27 +49,28 @@ const fn state(recorded: Recorded<'_>) -> &'static str {
 pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
     let (election, known) = reading::run(async {
         let access = reading::access(&look.client)?;
-        let SeenElection { seen, .. } = match see_only(&access, look).await {
-            Ok(seen) => seen,
+        let observation = match see_only(&access, look, "--role says which is meant").await {
+            Ok(observation) => observation,
             Err(Unread::Refused(refusal)) => return Err(refusal),
             Err(Unread::NoAnswer(why)) => return Ok((look.election.clone(), Err(why))),
         };
+        let seen = observation.first()?;
         let topic = FactsTopic::of(&seen.election, Some(key));
         let known = topic.read(&access, look.timeout).await?.and_then(|facts| {
             if !topic.unreadable(&facts).is_empty() {
                 return Err(UNREADABLE.to_owned());
             }
-            let recorded = Recorded::of(&facts, &seen);
+            let recorded = Recorded::of(&facts, seen);
             Ok((state(recorded), recorded.fact().cloned()))
         });
-        Ok((seen.election, known))
+        Ok((seen.election.clone(), known))
     })?;
     let (state, status, sentence) = match &known {
         Ok((state, fact)) => {
             let is_done = *state == "done";
             let gone =
                 if *state == "interrupted" { "; its runner is gone, and the next candidate runs it" } else { "" };
-            let shown = fact.as_ref().map(|fact| run::row(fact, clock::wall_ms()).1);
+            let shown = fact.as_ref().map(|fact| facts::row(fact, clock::wall_ms()).1);
             let shown = shown.unwrap_or_else(|| format!("{key}: nothing is recorded"));
             (*state, if is_done { ExitStatus::Success } else { ExitStatus::Answer(3) }, format!("{shown}{gone}"))
         }

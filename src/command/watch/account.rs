@@ -3,22 +3,22 @@
 use std::time::Duration;
 
 use neli_kafka::ElectionId;
-use neli_proto::journal::{Journal, Verdict};
+use neli_proto::journal::Verdict;
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::listener::silence;
-use neli_proto::observer::{Change, Observer, Silence};
+use neli_proto::observer::{Change, Election, Judged, Observer, Silence};
 use neli_proto::process_hello::ProcessHello;
-use neli_proto::record::{MAX_BYTES, Offset, Record};
-use neli_proto::time::{Time, millis};
+use neli_proto::record::{LogRecord, MAX_BYTES, Offset};
+use neli_proto::time::millis;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::command::wording::{self, Told, job};
+use crate::command::wording::{self, job};
 use crate::report::election::sentence;
 use crate::report::log::timestamp;
 use crate::text::{json, one_line};
 
-/// The election that was read, and the lines that are not printed yet.
+/// What is printed of an election: the lines that are not printed yet.
 pub(super) struct Account {
     json: bool,
     /// The election's role.
@@ -28,13 +28,6 @@ pub(super) struct Account {
     /// The election's partition.
     partition: i32,
     shown: Shown,
-    observer: Observer,
-    /// Whether the reading has reached the end that the log had at the start.
-    is_live: bool,
-    /// Whether Kafka answers. While it does not, no heartbeat can be read, so nothing is said of a silence.
-    is_answered: bool,
-    /// How much of the leader's silence was reported.
-    told: Told,
     lines: Vec<String>,
 }
 
@@ -78,24 +71,15 @@ struct SilentLine {
 
 impl Account {
     /// An account for a reading that has just begun.
-    pub(super) fn new(json: bool, election: &ElectionId, is_one_of_many: bool, shown: Shown, journal: Journal) -> Self {
+    pub(super) fn new(json: bool, election: &ElectionId, is_one_of_many: bool, shown: Shown) -> Self {
         Self {
             json,
             role: election.label(),
             prefix: if is_one_of_many { format!("{}: ", election.label()) } else { String::new() },
             partition: election.partition,
             shown,
-            observer: Observer::new(journal),
-            is_live: false,
-            is_answered: true,
-            told: Told::Nothing,
             lines: Vec::new(),
         }
-    }
-
-    /// The next offset of the election's log that is to be read.
-    pub(super) const fn next(&self) -> Offset {
-        self.observer.journal().next()
     }
 
     /// The lines to print, oldest first.
@@ -103,91 +87,76 @@ impl Account {
         std::mem::take(&mut self.lines)
     }
 
-    /// Handles an answer: the log ended at `end` when it was `asked`.
-    pub(super) fn answered(&mut self, now: Time, asked: Time, end: Offset) {
-        self.is_answered = true;
-        self.observer.answered(now, asked, end);
-    }
-
-    /// Handles that Kafka does not answer.
-    pub(super) const fn unanswered(&mut self) {
-        self.is_answered = false;
-    }
-
-    /// Handles the record at `offset`, which has another key.
-    pub(super) fn read_other(&mut self, now: Time, offset: Offset) {
-        self.observer.read_other(now, offset);
-    }
-
-    /// Handles the election's record at `offset`, which was appended at `written_ms` after 1970 by the broker's clock.
-    pub(super) fn read(&mut self, at: ReadAt, offset: Offset, value: Option<&[u8]>, written_ms: Option<u64>) {
-        if offset < self.observer.journal().next() {
+    /// Handles a record of the election, which the law has judged. `is_live`: it was read as it was written.
+    pub(super) fn judged(
+        &mut self,
+        at: ReadAt,
+        observer: &Observer,
+        record: &LogRecord,
+        Judged { verdict, changes }: Judged,
+        is_live: bool,
+    ) {
+        let LogRecord { offset, value, written_ms, .. } = record;
+        // The job's state is tracked before the first shown offset too, so that a state that was known then is not shown as a change.
+        if *offset < self.shown.first || written_ms.is_some_and(|written_ms| written_ms < self.shown.since_ms) {
             return;
         }
-        self.is_answered = true;
-        let record = value.and_then(Record::parse);
-        let (verdict, changes) = self.observer.read(at, offset, record.as_ref(), written_ms);
-        let is_shown =
-            offset >= self.shown.first && written_ms.is_none_or(|written_ms| written_ms >= self.shown.since_ms);
         let (past, changes): (Vec<Change>, Vec<Change>) =
             changes.into_iter().partition(|change| matches!(change, Change::FellSilent(_)));
         for change in past {
-            let told = std::mem::replace(&mut self.told, Told::Silent);
-            if let (Change::FellSilent(silence), true) = (change, is_shown && told < Told::Silent) {
+            if let Change::FellSilent(silence) = change {
                 self.fell_silent(silence);
             }
         }
-        if self.json && is_shown {
-            let written_ms = written_ms.unwrap_or(at.wall_ms);
-            let position = Position { partition: self.partition, offset };
-            self.print(written_ms, position, verdict_name(verdict), value);
+        let at_ms = written_ms.unwrap_or(at.wall_ms);
+        if self.json {
+            let position = Position { partition: self.partition, offset: *offset };
+            self.print(observer, at_ms, position, (verdict_name(verdict), value.as_deref()));
         }
         for change in changes {
-            let told = self.told;
-            self.told = told.after(&change);
-            let wall_ms = match &change {
-                Change::SilenceEnded { .. } if told == Told::Nothing => continue,
-                Change::SilenceEnded { .. } => written_ms.filter(|_| !self.is_live).or(Some(at.wall_ms)),
-                Change::EarlierJobGone { .. }
-                | Change::FellSilent(_)
-                | Change::Job(_)
-                | Change::LateBeat { .. }
-                | Change::Led
-                | Change::Missing
-                | Change::Overlapped(_)
-                | Change::Released(_)
-                | Change::Requested { .. }
-                | Change::Yields => written_ms,
-            };
-            if let (Change::LateBeat { gap }, true) = (&change, self.json && is_shown) {
-                // Otherwise a program that reads the heartbeat would take its leader for one that leads.
-                self.late_beat(*gap, written_ms.unwrap_or(at.wall_ms));
-            }
-            // The job's state is tracked before the first shown offset too, so that a state that was known then is not shown as a change.
-            if !self.json && is_shown {
-                let sentence = wording::change(&self.observer, change);
+            if !self.json {
+                let is_end_of_silence = matches!(change, Change::SilenceEnded { .. });
+                let is_by_own_clock = is_end_of_silence && (is_live || written_ms.is_none());
+                let wall_ms = if is_by_own_clock { Some(at.wall_ms) } else { *written_ms };
+                let sentence = wording::change(observer, &change);
                 self.tell(wall_ms, &sentence);
+            } else if let Change::LateBeat { gap } = change {
+                // Otherwise a program that reads the heartbeat would take its leader for one that leads.
+                self.late_beat(observer, gap, at_ms);
             }
         }
     }
 
     /// Handles a hello at this position.
-    pub(super) fn hello(&mut self, at: ReadAt, position: Position, value: &[u8], written_ms: Option<u64>) {
+    pub(super) fn hello(
+        &mut self,
+        at: ReadAt,
+        observer: &Observer,
+        position: Position,
+        value: &[u8],
+        written_ms: Option<u64>,
+    ) {
         let Position { partition, offset } = position;
         let written_ms = written_ms.unwrap_or(at.wall_ms);
         if written_ms < self.shown.since_ms || (partition == self.partition && offset < self.shown.first) {
             return;
         }
         if self.json {
-            self.print(written_ms, position, HELLO, Some(value));
+            self.print(observer, written_ms, position, (HELLO, Some(value)));
         } else if let Some(hello) = ProcessHello::parse(value) {
             self.lines.push(line(Some(written_ms), "", &wording::hello(&hello)));
         }
     }
 
-    fn print(&mut self, ms: u64, position: Position, verdict: &'static str, value: Option<&[u8]>) {
+    fn print(
+        &mut self,
+        observer: &Observer,
+        ms: u64,
+        position: Position,
+        (verdict, value): (&'static str, Option<&[u8]>),
+    ) {
         let Position { partition, offset } = position;
-        let term = self.observer.journal().term();
+        let term = observer.journal().term();
         let (event, offset, verdict) = ("record", Some(offset), Some(verdict));
         let record = value.and_then(as_read);
         // A hello may be about several roles.
@@ -197,8 +166,8 @@ impl Account {
     }
 
     /// Reports that a leader is silent although its heartbeat came.
-    fn late_beat(&mut self, gap: Duration, written_ms: u64) {
-        let silent = self.observer.leader().map(|leader| Silence {
+    fn late_beat(&mut self, observer: &Observer, gap: Duration, written_ms: u64) {
+        let silent = observer.leader().map(|leader| Silence {
             term: leader.term,
             name: leader.shown().into(),
             lease: leader.lease,
@@ -231,45 +200,23 @@ impl Account {
         self.lines.push(json(&line));
     }
 
-    /// When the leader's silence must be reported, unless a record comes before.
-    pub(super) fn poll_timeout(&self, at: ReadAt) -> Option<Time> {
-        self.observer.silent_at(at).filter(|_| self.is_live && self.is_answered)
-    }
-
-    /// Reports the leader's silence, if it is due.
-    pub(super) fn handle_timeout(&mut self, at: ReadAt) {
-        if self.is_live && self.is_answered {
-            self.tell_silence(at);
-        }
-    }
-
     /// Reports the leader's silence, unless it was reported before.
-    pub(super) fn tell_silence(&mut self, at: ReadAt) {
-        let current = self.observer.leadership(at);
-        let (Leadership::Overdue { leader, age, .. } | Leadership::Silent { leader, age, .. }) = current else {
-            return;
-        };
-        let silence = Told::by(current);
-        if silence <= std::mem::replace(&mut self.told, silence) {
-            return;
+    pub(super) fn tell_silence(&mut self, at: ReadAt, election: &mut Election) {
+        let Some(current) = election.untold_silence(at) else { return };
+        if let (true, Leadership::Overdue { leader, age, .. } | Leadership::Silent { leader, age, .. }) =
+            (self.json, current)
+        {
+            return self.fell_silent(Silence::of(leader, age, at.wall_ms));
         }
-        if self.json {
-            let silence = Silence::of(leader, age, at.wall_ms);
-            return self.fell_silent(silence);
-        }
-        let sentence = sentence(current).to_string();
-        self.tell(Some(at.wall_ms), &sentence);
+        self.tell(Some(at.wall_ms), &sentence(current).to_string());
     }
 
     /// Handles the end of the log: reports the present leader.
-    pub(super) fn caught_up(&mut self, at: ReadAt) {
-        self.is_live = true;
-        self.observer.caught_up();
+    pub(super) fn caught_up(&mut self, at: ReadAt, election: &mut Election) {
         if self.json {
-            return self.tell_silence(at);
+            return self.tell_silence(at, election);
         }
-        let current = self.observer.leadership(at);
-        self.told = Told::by(current);
+        let current = election.told(at);
         let led = current.leader().filter(|_| current.is_led());
         let more = led.map_or_else(String::new, |leader| {
             let job = leader.job.map_or_else(String::new, |of_leader| format!(": {}", job(of_leader)));

@@ -19,7 +19,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OverlapOfAnyClaim",
         breaks: "overlap: a leader takes every effective claim for one that lets its job continue",
-        edits: &[edit("by_term.filter(|_| ‹is_over› && self.timings", "(is_over || true)")],
+        edits: &[edit("by_term.filter(|_| ‹is_over› && self.overlaps()", "(is_over || true)")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -58,13 +58,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "EarlierJobUnread",
         breaks: "overlap: after a release, a candidate does not wait for a job that was overlapped before it began to read",
-        edits: &[edit("EarlierJob::Unknown => ‹Some(self.began + silence(LONGEST_LEASE))›,", "None")],
+        edits: &[edit("EarlierJob::Unknown => ‹Some(self.heard.began + silence(LONGEST_LEASE))›,", "None")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "YieldToNobody",
         breaks: "overlap: a leader waits for a successor when no other candidate stands by",
-        edits: &[edit("self.timings.overlap().is_some() && ‹self.precedence.standbys(now) > 0›", "now >= Time::ZERO")],
+        edits: &[edit("self.overlaps() && ‹self.precedence.standbys(now) > 0›", "now >= Time::ZERO")],
         noticed_by: &[Scenarios],
     },
 ];

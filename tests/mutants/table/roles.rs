@@ -31,7 +31,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AssignmentOutOfTurn",
         breaks: "Roles: a process that holds its share claims before another one that is to have the role, because the group has chosen it",
-        edits: &[edit("self.standing == Standing::Assigned && ‹!spread.is_zero()›", "false")],
+        edits: &[edit("self.assignment == Assignment::Own && ‹!spread.is_zero()›", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -52,7 +52,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RevokedOfMany",
         breaks: "Roles: a leader stands down when the group takes a role's partition away, although the number of roles decides",
-        edits: &[edit("common.group.unused_partitions || ‹common.is_one_of_many›", "false")],
+        edits: &[edit("election.group.unused_partitions || ‹election.is_one_of_many›", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -65,8 +65,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "SuccessorOfAnotherEnd",
         breaks: "Spread: a release names a successor although the lead did not end with a hand-over",
         edits: &[edit(
-            "successor: ‹common.successor.clone().filter(|_| self.why == Why::Spread)›,",
-            "common.successor.clone()",
+            "successor: ‹election.successor.clone().filter(|_| self.why == Why::Spread)›,",
+            "election.successor.clone()",
         )],
         noticed_by: &[Scenarios],
     },

@@ -43,8 +43,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "CutHiddenByOwnBeats",
         breaks: "R1: after a topic was made anew, the leader's own heartbeats there hide that its end is below the records read before",
         edits: &[edit(
-            "self.known_end = (now, offset + 1);",
-            "self.known_end = (now, offset + 1); self.signs = CutSigns::default();",
+            "self.log.has_record(now, offset);",
+            "self.log.has_record(now, offset); if offset + 1 == self.log.known_end.1 { self.signs = CutSigns::default(); }",
         )],
         noticed_by: &[Scenarios],
     },
@@ -52,7 +52,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "DeletedUnreadUnnoticed",
         breaks: "R1: records that were deleted before they were read do not count as a cut, if the reader is not told that its offset is out \
                  of range",
-        edits: &[edit("if ‹start > self.position› {", "false")],
+        edits: &[edit("if ‹start > self.reading.position› {", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -112,7 +112,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "UnansweredCheckAwaited",
         breaks: "The supervisor waits for ever for a health command that the guard never answers",
         edits: &[edit(
-            "Check::Awaited { .. } => ‹self.ended(now, CommandEnd::Unanswered, \"\".into())›,",
+            "if let Check::Awaited { .. } = run.check { ‹self.ended(now, CommandEnd::Unanswered, \"\".into())›; return None; }",
             "run.check = Check::Done",
         )],
         noticed_by: &[Scenarios],
@@ -120,7 +120,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RevokedOfUnusedPartitions",
         breaks: "Group: a leader stands down when the group takes its partition away, although the group only balances unused partitions",
-        edits: &[edit("if !was_assigned || ‹common.group.unused_partitions› || common.is_one_of_many {", "false")],
+        edits: &[edit("if !was_assigned || ‹election.group.unused_partitions› || election.is_one_of_many {", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use neli_kafka::{Host, Nodes, SessionEvent, clock};
 use neli_proto::candidate;
 use neli_proto::guard::{Answer, Order};
-use neli_proto::many_roles;
 use neli_proto::node::{Action, Event as NodeEvent};
 use neli_proto::note::{Note, Refusal};
 use neli_proto::record::Offset;
@@ -68,15 +67,9 @@ impl Host for Driver {
         self.nodes.roles[at].publish(self.nodes.may_claim());
     }
 
-    fn show(&mut self, note: many_roles::Note) {
-        use many_roles::Note;
-        match note {
-            Note::SharesNoRole { warning } => self.warn(&warning),
-            Note::Wait { why, until } => self.warn(&format!(
-                "{why}; that candidate may have left: this process claims nothing for {} s, unless it learns \
-                 before that the candidate has left",
-                until.since(clock::now()).as_secs() + 1
-            )),
+    fn show(&mut self, note: Note) {
+        if let Some(Event::Warning { message }) = Event::of(&note) {
+            self.warn(&message);
         }
     }
 

@@ -323,7 +323,7 @@ impl Reading {
             | candidate::Event::HelloReceived(_)
             | candidate::Event::Named { .. }
             | candidate::Event::Revoked
-            | candidate::Event::StandingChanged(_)
+            | candidate::Event::AssignmentChanged(_)
             | candidate::Event::TopicIdentified { .. }
             | candidate::Event::TopicJudged { .. }
             | candidate::Event::Undelivered { .. }

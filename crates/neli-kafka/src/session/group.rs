@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use neli_proto::kafka::Event;
-use neli_proto::precedence::Standing;
+use neli_proto::precedence::Assignment;
 use neli_proto::time::Time;
 
 use super::{Session, SessionEvent};
@@ -130,7 +130,7 @@ impl Session {
                 if let Some(held) = &mut self.held {
                     held.retain(|partition| !partitions.contains(partition));
                 }
-                let event = if lost { Event::StandingChanged(Standing::Unknown) } else { Event::Revoked };
+                let event = if lost { Event::AssignmentChanged(Assignment::Unknown) } else { Event::Revoked };
                 self.tell_members(|of| partitions.contains(&of).then(|| event.clone()));
             }
             GroupEvent::UnusedPartitions => {
@@ -145,8 +145,8 @@ impl Session {
         let before = self.held.replace(partitions.clone()).unwrap_or_default();
         self.tell_members(|of| match (partitions.contains(&of), before.contains(&of)) {
             (true, true) => None,
-            (true, false) => Some(Event::StandingChanged(Standing::Assigned)),
-            (false, _) => Some(Event::StandingChanged(Standing::Elsewhere)),
+            (true, false) => Some(Event::AssignmentChanged(Assignment::Own)),
+            (false, _) => Some(Event::AssignmentChanged(Assignment::Elsewhere)),
         });
     }
 
@@ -163,14 +163,14 @@ impl Session {
     /// If the process is already in the group, a role that is added gets the last report again.
     fn tell_standing(&mut self, role: u32) {
         let partition = Elections::partition_of(role, self.router.partitions().unwrap_or(1));
-        let standing = self.held.as_ref().map(|held| {
-            Event::StandingChanged(if held.contains(&partition) { Standing::Assigned } else { Standing::Elsewhere })
+        let assignment = self.held.as_ref().map(|held| {
+            Event::AssignmentChanged(if held.contains(&partition) { Assignment::Own } else { Assignment::Elsewhere })
         });
         let name = self.group_member.as_deref().map(|id| Event::Named { id: id.into() });
         let unused = self.has_unused_partitions.then_some(Event::UnusedPartitions);
         let words = self.refusal.as_ref().map(|refusal| refusal.words.as_str().into());
         let refusal = words.map(|words| Event::GroupRefuses { words: Some(words) });
-        for event in [name, unused, standing, refusal].into_iter().flatten() {
+        for event in [name, unused, assignment, refusal].into_iter().flatten() {
             self.tell(role, event);
         }
     }

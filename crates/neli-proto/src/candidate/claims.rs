@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::Action;
 use super::state::Claiming;
-use super::{Common, Judgement};
+use super::{Election, Judgement};
 use crate::journal::View;
 use crate::kafka::Request;
 use crate::listener::Predecessor;
@@ -49,7 +49,7 @@ pub(super) struct NextClaim {
     pub(super) lacks_guard: bool,
 }
 
-impl Common {
+impl Election {
     /// When a standby has something to do.
     pub(super) fn standby_due(&self, not_before: Time) -> Option<Time> {
         let due = [

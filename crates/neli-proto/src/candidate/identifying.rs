@@ -8,7 +8,7 @@
 use core::time::Duration;
 
 use super::Action;
-use super::Common;
+use super::Election;
 use crate::kafka::Request;
 use crate::note::Note;
 use crate::time::Time;
@@ -112,7 +112,7 @@ pub(super) enum TopicChange {
     Remade,
 }
 
-impl Common {
+impl Election {
     /// Handles an answer to the question that was asked at `asked`.
     pub(super) fn identified(&mut self, asked: Time, identity: TopicIdentity) -> TopicChange {
         let topic = &mut self.topic;

@@ -4,7 +4,8 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::Action;
-use super::Common;
+use super::Election;
+use super::overlapping::{Overlapped, Yielding};
 use crate::guard::Grant;
 use crate::note::Note;
 use crate::record::{Body, JobState, Offset, Why};
@@ -53,14 +54,6 @@ pub(super) struct Leading {
     pub(super) job: JobReport,
 }
 
-/// `--overlap`: a leader that stands down while its job continues.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) struct Yielding {
-    pub(super) why: Why,
-    /// If no candidate has claimed by then, the job is stopped.
-    until: Time,
-}
-
 /// A beat that was sent.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct SentBeat {
@@ -70,19 +63,19 @@ struct SentBeat {
 
 impl Leading {
     /// The lease of a claim that was sent at `sent`, and a job that may start.
-    pub(super) fn begin(common: &Common, now: Time, term: Offset, sent: Time) -> Self {
-        let lease_end = sent + common.timings.lease();
+    pub(super) fn begin(election: &Election, now: Time, term: Offset, sent: Time) -> Self {
+        let lease_end = sent + election.timings.lease();
         Self {
             term,
             lease_end,
             last_effective_sent: sent,
-            next_beat: common.beat_after(sent),
+            next_beat: election.beat_after(sent),
             state_is_new: false,
             state_beats_from: sent,
             in_flight: VecDeque::new(),
             is_unconfirmed: false,
             extended: true,
-            grant: common.grant(term, lease_end),
+            grant: election.grant(term, lease_end),
             again: 0,
             stopping: None,
             yielding: None,
@@ -100,82 +93,82 @@ impl Leading {
         Wanted { grant: self.grant, again: self.again, state }
     }
 
-    pub(super) fn due(&self, common: &Common) -> Option<Time> {
-        let deadline = common.deadline(self.lease_end);
-        let due = [Some(deadline), Some(self.next_beat), self.warning_due(common), self.yields_until()];
+    pub(super) fn due(&self, election: &Election) -> Option<Time> {
+        let deadline = election.deadline(self.lease_end);
+        let due = [Some(deadline), Some(self.next_beat), self.warning_due(election), self.yields_until()];
         due.into_iter().flatten().min()
     }
 
     /// Stops the job if no candidate has claimed for long enough, warns of a fence, and sends the beat that is due.
-    pub(super) fn handle_timeout(&mut self, common: &mut Common, now: Time) {
+    pub(super) fn handle_timeout(&mut self, election: &mut Election, now: Time) {
         if let Some(yielding) = self.yielding.filter(|_| self.yields_until().is_some_and(|until| now >= until)) {
             self.stop(yielding.why);
         }
-        if self.warning_due(common).is_some_and(|due| now >= due) {
-            self.warn_of_fence(common, now);
+        if self.warning_due(election).is_some_and(|due| now >= due) {
+            self.warn_of_fence(election, now);
         }
-        self.beat_if_due(common, now);
+        self.beat_if_due(election, now);
     }
 
     /// R3: the beat `seq` was read back and is effective. The lease runs from its sending.
-    pub(super) fn extend_by(&mut self, common: &mut Common, now: Time, seq: Option<u64>) {
+    pub(super) fn extend_by(&mut self, election: &mut Election, now: Time, seq: Option<u64>) {
         let echo = self.in_flight.iter().position(|beat| Some(beat.seq) == seq);
         let Some(SentBeat { at: sent, .. }) = echo.and_then(|index| self.in_flight.remove(index)) else { return };
-        self.is_unconfirmed = !common.is_topic_confirmed_for_lease(now);
+        self.is_unconfirmed = !election.is_topic_confirmed_for_lease(now);
         if !self.is_unconfirmed && sent > self.last_effective_sent {
             self.last_effective_sent = sent;
-            self.lease_end = self.lease_end.max(sent + common.timings.lease());
-            self.extend(common);
+            self.lease_end = self.lease_end.max(sent + election.timings.lease());
+            self.extend(election);
         }
     }
 
-    fn extend(&mut self, common: &Common) {
+    fn extend(&mut self, election: &Election) {
         // R6: `term` and `seen` go to the guard together, and only while the term is current in this candidate's view. If the view is
         // undecided, the guard gets its last grant again, because its answer shows that it is alive.
         let before = self.grant;
-        if common.is_current(self.term) {
-            self.grant = common.grant(self.term, self.lease_end);
+        if election.is_current(self.term) {
+            self.grant = election.grant(self.term, self.lease_end);
         }
         self.again = if self.grant == before { self.again + 1 } else { 0 };
         self.extended = true;
     }
 
     /// Sends a beat if one is due and the term is current in this candidate's view (R6).
-    fn beat_if_due(&mut self, common: &mut Common, now: Time) {
+    fn beat_if_due(&mut self, election: &mut Election, now: Time) {
         if now < self.next_beat {
             return;
         }
-        let lease = common.timings.lease();
-        self.next_beat = common.beat_after(now);
+        let lease = election.timings.lease();
+        self.next_beat = election.beat_after(now);
         self.in_flight.retain(|beat| beat.at + lease > now);
         let was_extended = core::mem::replace(&mut self.extended, false);
-        if common.is_current(self.term) {
-            self.beat(common, now);
+        if election.is_current(self.term) {
+            self.beat(election, now);
         }
         if !was_extended {
             // There is no new grant, but the guard's answer shows that it is alive.
-            self.extend(common);
+            self.extend(election);
         }
     }
 
-    fn beat(&mut self, common: &mut Common, now: Time) {
+    fn beat(&mut self, election: &mut Election, now: Time) {
         if core::mem::take(&mut self.state_is_new) {
             self.state_beats_from = now + STATE_BEAT_INTERVAL;
         }
-        let seq = common.next_seq();
+        let seq = election.next_seq();
         self.in_flight.push_back(SentBeat { seq, at: now });
         let JobReport { state, pid, attempt, since } = self.job;
         let beat = Body::Beat {
             term: self.term,
-            seen: common.listener.last(),
-            lease_ms: common.lease_ms(),
+            seen: election.listener.last(),
+            lease_ms: election.lease_ms(),
             state: Some(state),
             pid,
             attempt: Some(attempt),
             since_ms: Some(millis(now.since(since))),
-            overlap: common.overlap_of_beat(now, self.yielding.is_some()),
+            overlap: election.overlap_of_beat(now, self.yielding.is_some()),
         };
-        common.send(seq, beat);
+        election.send(seq, beat);
     }
 
     pub(super) fn job_changed(&mut self, now: Time, job: JobReport) {
@@ -189,48 +182,64 @@ impl Leading {
     }
 
     /// When the fence warning is due, because no beat has been read back for long enough.
-    fn warning_due(&self, common: &Common) -> Option<Time> {
-        let wanted = !common.timings.fence_warning().is_zero() && self.stopping.is_none();
-        wanted.then(|| common.deadline(self.lease_end) - common.timings.fence_warning())
+    fn warning_due(&self, election: &Election) -> Option<Time> {
+        let wanted = !election.timings.fence_warning().is_zero() && self.stopping.is_none();
+        wanted.then(|| election.deadline(self.lease_end) - election.timings.fence_warning())
     }
 
-    fn warn_of_fence(&mut self, common: &mut Common, now: Time) {
+    fn warn_of_fence(&mut self, election: &mut Election, now: Time) {
         let (term, left, silent) = (self.term, self.lease_end.since(now), now.since(self.last_effective_sent));
-        let unconfirmed = self.unconfirmed_for(common, now);
-        common.actions.push_back(Action::Note(Note::FenceWarning { term, left, silent, unconfirmed }));
+        let unconfirmed = self.unconfirmed_for(election, now);
+        election.actions.push_back(Action::Note(Note::FenceWarning { term, left, silent, unconfirmed }));
         self.stop(Why::Fenced);
     }
 
     /// For how long no broker has confirmed the topic's id, if a beat did not extend the lease for that reason.
-    fn unconfirmed_for(&self, common: &Common, now: Time) -> Option<Duration> {
-        let since = common.topic_confirmed_at().unwrap_or(self.last_effective_sent);
+    fn unconfirmed_for(&self, election: &Election, now: Time) -> Option<Duration> {
+        let since = election.topic_confirmed_at().unwrap_or(self.last_effective_sent);
         self.is_unconfirmed.then(|| now.since(since))
     }
 
     /// Notes that no broker has confirmed the topic's id, unless a fence warning has reported it before.
-    pub(super) fn note_unconfirmed(&self, common: &mut Common, now: Time) {
+    pub(super) fn note_unconfirmed(&self, election: &mut Election, now: Time) {
         let term = self.term;
-        let unsaid = self.unconfirmed_for(common, now).filter(|_| self.stopping != Some(Why::Fenced));
+        let unsaid = self.unconfirmed_for(election, now).filter(|_| self.stopping != Some(Why::Fenced));
         let note = |unconfirmed| Action::Note(Note::LeaseUnconfirmed { term, unconfirmed });
-        common.actions.extend(unsaid.map(note));
+        election.actions.extend(unsaid.map(note));
     }
 
     /// R7: begins a barrier. With `--overlap` the barrier waits until another candidate has claimed, if one stands by.
-    pub(super) fn stand_down(&mut self, common: &mut Common, now: Time, why: Why) {
+    pub(super) fn stand_down(&mut self, election: &mut Election, now: Time, why: Why) {
         if self.stopping.is_some() || !why.lets_job_run_on() {
             return self.stop(why);
         }
         match &mut self.yielding {
             Some(yielding) if why.rank() > yielding.why.rank() => yielding.why = why,
             Some(_) => {}
-            None if self.job.state == JobState::Running && common.may_yield(now) => {
-                let (term, patience) = (self.term, common.timings.lease());
+            None if self.job.state == JobState::Running && election.may_yield(now) => {
+                let (term, patience) = (self.term, election.timings.lease());
                 self.yielding = Some(Yielding { why, until: now + patience });
                 // The other candidates must learn of it at once.
                 self.next_beat = now;
-                common.actions.push_back(Action::Note(Note::Yielding { term, why, patience }));
+                election.actions.push_back(Action::Note(Note::Yielding { term, why, patience }));
             }
             None => self.stop(why),
+        }
+    }
+
+    /// `--overlap`: this job, once the claim of `by_term` took effect over its term. If it was not asked to stop, it continues until the next
+    /// leader's job runs, but at most for half of the time.
+    pub(super) fn overlapped(&self, election: &mut Election, now: Time, by_term: Offset) -> Overlapped {
+        let (within, by) = (election.overlap(), election.leader_name());
+        election.actions.push_back(Action::Note(Note::Overlapped { term: self.term, by_term, by, within }));
+        let runs_on = self.stopping.is_none() && self.job.state == JobState::Running;
+        Overlapped {
+            wanted: self.wants(),
+            by_term,
+            why: self.stands_down_for().unwrap_or(Why::Fenced),
+            lease_end: self.lease_end,
+            asks_at: runs_on.then(|| now + within / 2),
+            kill_at: now + within,
         }
     }
 
@@ -250,7 +259,7 @@ impl Leading {
     }
 }
 
-impl Common {
+impl Election {
     /// R4: when the guard kills all that is left of a job with this end of its lease.
     pub(super) fn deadline(&self, lease_end: Time) -> Time {
         lease_end - self.timings.kill_margin()

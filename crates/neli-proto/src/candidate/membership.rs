@@ -4,10 +4,10 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::Action;
-use super::{Common, Judgement};
+use super::{Election, Judgement};
 use crate::kafka::Request;
 use crate::note::Note;
-use crate::precedence::{HELLO_AWAITS_NAME, Standing};
+use crate::precedence::{Assignment, HELLO_AWAITS_NAME};
 use crate::time::Time;
 use crate::timings::{Elector, Patience};
 
@@ -27,11 +27,11 @@ pub(super) struct Membership {
     pub(super) unused_partitions: bool,
 }
 
-impl Common {
+impl Election {
     /// Joins the group when the topic is known to exist, because the group takes a while to assign a partition. Sends the hello when the
     /// topic is known to be fit for an election. Into a topic that R0 refuses, the candidate writes only one claim and its release.
     pub(super) fn introduce(&mut self, now: Time) {
-        if !self.listener.is_answered() || self.leaving.is_some() || self.suspending || self.next_hello.is_some() {
+        if !self.listener.is_answered() || !self.stays() || self.next_hello.is_some() {
             return;
         }
         if self.is_of_use_to_group(now) {
@@ -72,11 +72,11 @@ impl Common {
         }
     }
 
-    /// Handles a change of this member's standing in the group.
-    pub(super) fn stand(&mut self, standing: Standing) {
+    /// Handles a change of this member's assignment in the group.
+    pub(super) fn stand(&mut self, assignment: Assignment) {
         // Messages that the group sent before the candidate left it are ignored.
         if self.group.is_member {
-            self.precedence.set_standing(standing);
+            self.precedence.set_assignment(assignment);
         }
     }
 
@@ -84,20 +84,16 @@ impl Common {
         if self.group.is_member && matches!(self.timings.elector(), Elector::Group(_)) {
             (self.group.is_member, self.group.refusal) = (false, None);
             // If the group also assigns partitions without a role, its next assignment can't be predicted.
-            let held = self.precedence.standing() == Standing::Assigned && !self.group.unused_partitions;
+            let held = self.precedence.assignment() == Assignment::Own && !self.group.unused_partitions;
             self.group.left_as = self.precedence.group_member().filter(|_| held).map(Into::into);
             self.precedence.set_group_member(None);
-            self.precedence.set_standing(Standing::Unknown);
+            self.precedence.set_assignment(Assignment::Unknown);
             self.actions.push_back(Action::Kafka(Request::LeaveGroup));
         }
     }
 
     fn join_group(&mut self) {
-        if !self.group.is_member
-            && self.leaving.is_none()
-            && !self.suspending
-            && matches!(self.timings.elector(), Elector::Group(_))
-        {
+        if !self.group.is_member && self.stays() && matches!(self.timings.elector(), Elector::Group(_)) {
             self.group.is_member = true;
             self.group.left_as = None;
             self.actions.push_back(Action::Kafka(Request::JoinGroup));

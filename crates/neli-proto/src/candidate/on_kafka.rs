@@ -4,14 +4,14 @@ use alloc::boxed::Box;
 
 use super::identifying::TopicChange;
 use super::release::OwnClaim;
-use super::state::{AwaitingJudgement, Claiming, Overlapped, State};
+use super::state::{AwaitingJudgement, Claiming, State};
 use super::{Action, Candidate, Judgement};
 use crate::journal::Verdict;
 use crate::kafka::Request;
 use crate::leadership::Receipt;
 use crate::listener::{HistoryCut, LogBounds};
 use crate::note::Note;
-use crate::precedence::Standing;
+use crate::precedence::Assignment;
 use crate::record::{Body, Hello, Offset, Record, What, Why};
 use crate::supervisor::Loss;
 use crate::time::Time;
@@ -22,10 +22,10 @@ impl Candidate {
 
     /// Handles the answer to a question about the log's bounds.
     pub(super) fn answered(&mut self, now: Time, bounds: LogBounds) {
-        match self.common.listener.answered(now, bounds) {
+        match self.election.listener.answered(now, bounds) {
             Ok(Some(from)) => {
-                self.common.actions.push_back(Action::Kafka(Request::ReadFrom(from)));
-                self.common.introduce(now);
+                self.election.actions.push_back(Action::Kafka(Request::ReadFrom(from)));
+                self.election.introduce(now);
             }
             Ok(None) => {}
             Err(HistoryCut) => self.history_cut(now),
@@ -43,37 +43,37 @@ impl Candidate {
             State::Releasing(_) => self.release_is_over(now, false),
             State::Departed | State::StandingBy { .. } | State::Suspended => {}
         }
-        self.common.forget_history(now);
+        self.election.forget_history(now);
     }
 
     /// Handles the judgement that the topic may carry an election (R0).
     pub(super) fn topic_judged(&mut self, now: Time, cut_is_harmless: bool, gaps_are_markers: bool) {
-        self.common.judgement = Judgement::Fit;
-        let is_misread = self.common.listener.topic_judged(now, cut_is_harmless, gaps_are_markers);
+        self.election.judgement = Judgement::Fit;
+        let is_misread = self.election.listener.topic_judged(now, cut_is_harmless, gaps_are_markers);
         if let State::AwaitingJudgement(awaiting) = &self.state
-            && now >= self.common.claim_expires_at(awaiting.sent)
+            && now >= self.election.claim_expires_at(awaiting.sent)
         {
             self.release_unjudged(now, Why::ClaimExpired);
         } else if let Some(AwaitingJudgement { claim, sent }) = self.take_unjudged(now) {
-            if self.common.is_current(claim.term()) {
+            if self.election.is_current(claim.term()) {
                 self.become_leader(now, claim, sent);
             } else {
                 self.drop_unjudged(now);
             }
         } else if is_misread && matches!(self.state, State::StandingBy { .. }) {
-            self.common.ask_anew(now);
+            self.election.ask_anew(now);
         }
-        self.common.introduce(now);
+        self.election.introduce(now);
     }
 
     /// Releases the term of a claim that took effect before the topic was judged, and is not wanted any more. No job has run under it.
     pub(super) fn release_unjudged(&mut self, now: Time, why: Why) {
         let Some(AwaitingJudgement { claim, sent }) = self.take_unjudged(now) else { return };
-        let lease_end = sent + self.common.timings.lease();
+        let lease_end = sent + self.election.timings.lease();
         if why.lets_another_lead() {
-            self.common.cool_off(now);
+            self.election.cool_off(now);
         }
-        if self.common.is_current(claim.term()) {
+        if self.election.is_current(claim.term()) {
             self.release_claim(now, claim, why, lease_end);
         } else {
             self.drop_unjudged(now);
@@ -82,19 +82,19 @@ impl Candidate {
 
     /// R6: if the term is no longer current in this candidate's view, no record is written under it. Its lease runs out.
     fn drop_unjudged(&mut self, now: Time) {
-        self.common.ask_anew(now);
+        self.election.ask_anew(now);
         self.become_standby(now);
     }
 
     /// Handles an answer about the topic's id to the question that was asked at `asked`.
     pub(super) fn identified(&mut self, now: Time, asked: Time, identity: TopicIdentity) {
-        match self.common.identified(asked, identity) {
+        match self.election.identified(asked, identity) {
             TopicChange::Gone => self.history_cut(now),
             TopicChange::None => {}
             TopicChange::Remade => {
-                self.common.actions.push_back(Action::Note(Note::TopicRemade));
+                self.election.actions.push_back(Action::Note(Note::TopicRemade));
                 self.history_cut(now);
-                self.common.topic.forget_earlier();
+                self.election.topic.forget_earlier();
             }
         }
     }
@@ -105,12 +105,12 @@ impl Candidate {
     /// was not taken from it. If the topic has more partitions than roles, the group moves this one like any other, so a revocation shows
     /// nothing about the leader. One of many roles is kept as well: the number of roles decides which process gives one up.
     pub(super) fn revoked(&mut self, now: Time) {
-        let common = &mut self.common;
-        let was_assigned = common.precedence.standing() == Standing::Assigned;
-        if common.group.is_member {
-            common.precedence.set_standing(Standing::Elsewhere);
+        let election = &mut self.election;
+        let was_assigned = election.precedence.assignment() == Assignment::Own;
+        if election.group.is_member {
+            election.precedence.set_assignment(Assignment::Elsewhere);
         }
-        if !was_assigned || common.group.unused_partitions || common.is_one_of_many {
+        if !was_assigned || election.group.unused_partitions || election.is_one_of_many {
             return;
         }
         match &mut self.state {
@@ -118,7 +118,7 @@ impl Candidate {
             State::Claiming(claiming) => {
                 claiming.stood_down.get_or_insert(Why::Revoked);
             }
-            State::Leading(leading) => leading.stand_down(common, now, Why::Revoked),
+            State::Leading(leading) => leading.stand_down(election, now, Why::Revoked),
             State::Departed
             | State::Fenced(_)
             | State::Overlapped(_)
@@ -134,22 +134,22 @@ impl Candidate {
 impl Candidate {
     /// Handles a record of the election at `offset`.
     pub(super) fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>, written_ms: Option<u64>) {
-        if offset < self.common.listener.journal().next() {
+        if offset < self.election.listener.journal().next() {
             return self.history_cut(now);
         }
-        let own = record.is_some_and(|record| record.member.as_ref() == Some(&self.common.identity.member));
-        let is_live = self.common.listener.is_caught_up();
-        let received = self.common.listener.read(now, offset, record, own);
+        let own = record.is_some_and(|record| record.member.as_ref() == Some(&self.election.identity.member));
+        let is_live = self.election.listener.is_caught_up();
+        let received = self.election.listener.read(now, offset, record, own);
         let receipt = Receipt { read: now, written_ms, is_live };
-        let view = self.common.listener.journal().view();
-        self.common.shown.0.last_term.read(view, offset, record, received.verdict, receipt);
-        self.common.kafka_answers();
-        self.common.note_successor(record, received.verdict);
-        if received.fresh && self.common.is_named_by(record, received.verdict) {
+        let view = self.election.listener.journal().view();
+        self.election.shown.0.last_term.read(view, offset, record, received.verdict, receipt);
+        self.election.kafka_answers();
+        self.election.note_successor(record, received.verdict);
+        if received.fresh && self.election.is_named_by(record, received.verdict) {
             self.named_successor(now);
         }
         if let Some(record) = record.filter(|_| received.verdict != Verdict::Nonsense) {
-            self.common.count(record, received);
+            self.election.count(record, received);
             match &record.body {
                 Body::Request { what, term, by, reason } => {
                     let by = by.as_ref().or(record.name.as_ref()).cloned();
@@ -164,7 +164,7 @@ impl Candidate {
                     }
                 }
                 Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } | Body::Release { .. } => {
-                    self.common.read_of_another(now, record, received);
+                    self.election.read_of_another(now, record, received);
                     self.compare_with_leader(record, received);
                 }
             }
@@ -174,19 +174,19 @@ impl Candidate {
 
     /// Handles records of other keys at the offsets from `first` to `last`. The one at `last` may be a hello.
     pub(super) fn read_others(&mut self, now: Time, first: Offset, last: Offset, hello: Option<Hello>) {
-        if first < self.common.listener.journal().next() {
+        if first < self.election.listener.journal().next() {
             return self.history_cut(now);
         }
-        self.common.listener.read_others(now, first, last);
-        self.common.kafka_answers();
+        self.election.listener.read_others(now, first, last);
+        self.election.kafka_answers();
         match hello {
-            Some(hello) if hello.member != self.common.identity.member => {
+            Some(hello) if hello.member != self.election.identity.member => {
                 self.compare_with_standby(&hello);
-                self.common.precedence.received(now, hello);
+                self.election.precedence.received(now, hello);
             }
             Some(_) => {
-                self.common.precedence.introduced();
-                self.common.beside_roles.introduced(now, last);
+                self.election.precedence.introduced();
+                self.election.beside_roles.introduced(now, last);
             }
             None => {}
         }
@@ -195,41 +195,34 @@ impl Candidate {
 
     /// The journal's view of who leads may have changed.
     fn view_changed(&mut self, now: Time) {
-        let common = &mut self.common;
-        common.note_leader();
+        let election = &mut self.election;
+        election.note_leader();
         match &mut self.state {
             State::AwaitingJudgement(awaiting) => {
-                if common.superseded(awaiting.claim.term()).is_some() {
+                if election.superseded(awaiting.claim.term()).is_some() {
                     self.become_standby(now);
                 }
             }
             State::Leading(leading) => {
                 let term = leading.term;
-                if let Some(by_term) = common.overlapping_claim(term) {
+                if let Some(by_term) = election.overlapping_claim(term) {
                     self.become_overlapped(now, by_term);
-                } else if let Some(by) = common.superseded(term) {
+                } else if let Some(by) = election.superseded(term) {
                     let (by_term, by) = (by.term, by.name);
-                    common.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
+                    election.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
                     // Another candidate leads, so there is no reason to stand down any more.
                     (leading.stopping, leading.yielding) = (None, None);
                     self.become_fenced(Why::Fenced, Loss::Superseded);
-                } else if let Some(yielding) = leading.yielding.filter(|_| !common.may_yield(now)) {
+                } else if let Some(yielding) = leading.yielding.filter(|_| !election.may_yield(now)) {
                     // The last standby has gone, so nobody would claim.
                     leading.stop(yielding.why);
                 }
             }
-            State::Overlapped(Overlapped { wanted, by_term, asks_at, .. }) => match common.current_term() {
-                Some(term) if term.offset == *by_term && term.has_run => *asks_at = None,
-                // At the time of that claim no process can be left here. If one is, a clock was wrong, as in every case in which a leader is
-                // superseded.
-                Some(term) if term.offset > *by_term => {
-                    let (by_term, by) = (Some(term.offset), term.name.clone());
-                    let superseded = Note::Superseded { term: wanted.grant.term, by_term, by };
-                    common.actions.push_back(Action::Note(superseded));
+            State::Overlapped(overlapped) => {
+                if overlapped.follow(election) {
                     self.become_fenced(Why::Fenced, Loss::Superseded);
                 }
-                Some(_) | None => {}
-            },
+            }
             State::Claiming(_)
             | State::Departed
             | State::Fenced(_)
@@ -264,12 +257,12 @@ impl Candidate {
         match &record.body {
             Body::Beat { .. } if is_effective => {
                 if let State::Leading(leading) = &mut self.state {
-                    leading.extend_by(&mut self.common, now, seq);
+                    leading.extend_by(&mut self.election, now, seq);
                 }
             }
             Body::Claim { .. } => {
-                if let Some(claim) = OwnClaim::read_back(&self.common.identity.member, offset, record, verdict) {
-                    self.common.beside_roles.introduced(now, offset);
+                if let Some(claim) = OwnClaim::read_back(&self.election.identity.member, offset, record, verdict) {
+                    self.election.beside_roles.introduced(now, offset);
                     self.own_claim_effective(now, claim);
                 } else {
                     self.own_claim_void(now, seq);
@@ -308,15 +301,15 @@ impl Candidate {
     /// R3: the lease runs from the claim's sending. R5: a claim that is read back too late is released.
     fn claim_took_effect(&mut self, now: Time, claiming: &Claiming, claim: OwnClaim) {
         let Claiming { sent, stood_down, .. } = *claiming;
-        let common = &mut self.common;
-        let lease_end = sent + common.timings.lease();
+        let election = &mut self.election;
+        let lease_end = sent + election.timings.lease();
         if stood_down.is_some_and(Why::lets_another_lead) {
-            common.cool_off(now);
+            election.cool_off(now);
         }
-        let is_late = now >= common.claim_expires_at(sent) || claim.term() <= common.highest_term;
-        if let Some(why) = common.leaving.or(stood_down).or(is_late.then_some(Why::ClaimExpired)) {
+        let is_late = now >= election.claim_expires_at(sent) || claim.term() <= election.highest_term;
+        if let Some(why) = election.leaving.or(stood_down).or(is_late.then_some(Why::ClaimExpired)) {
             self.release_claim(now, claim, why, lease_end);
-        } else if common.judgement == Judgement::Fit {
+        } else if election.judgement == Judgement::Fit {
             self.become_leader(now, claim, sent);
         } else {
             self.become_awaiting(claim, sent);
@@ -334,12 +327,12 @@ impl Candidate {
     /// Handles that the claim in flight is void, or counts as void (R2).
     pub(super) fn claim_was_void(&mut self, now: Time) {
         let State::Claiming(claiming) = &self.state else { return };
-        let common = &mut self.common;
-        let not_before = common.claims_again_from(now, claiming);
+        let election = &mut self.election;
+        let not_before = election.claims_again_from(now, claiming);
         if claiming.stood_down.is_some_and(Why::lets_another_lead) {
-            common.cool_off(now);
+            election.cool_off(now);
         }
-        common.next_claim.draw = None;
+        election.next_claim.draw = None;
         self.become_standby(not_before);
     }
 
@@ -358,22 +351,22 @@ impl Candidate {
         if let State::Releasing(releasing) = &mut self.state
             && releasing.seq == seq
         {
-            releasing.again_at = Some(now + self.common.timings.heartbeat_interval());
+            releasing.again_at = Some(now + self.election.timings.heartbeat_interval());
         }
     }
 
     // ---- requests -----------------------------------------------------------------------------------------------------
 
     fn end_requested(&mut self, now: Time, offset: Offset, by: Option<Box<str>>, reason: Option<Box<str>>) {
-        if self.common.listener.is_bound_by_end_at(offset) && self.common.leaving != Some(Why::Ended) {
-            self.common.actions.push_back(Action::Note(Note::Ended { by, reason }));
+        if self.election.listener.is_bound_by_end_at(offset) && self.election.leaving != Some(Why::Ended) {
+            self.election.actions.push_back(Action::Note(Note::Ended { by, reason }));
             self.stand_down_for(now, Why::Ended, true);
         }
     }
 
     fn resign_requested(&mut self, now: Time, term: Option<Offset>, by: Option<Box<str>>, reason: Option<Box<str>>) {
         if let Some(term) = term.filter(|term| self.may_resign(*term)) {
-            self.common.actions.push_back(Action::Note(Note::Resigned { term, by, reason }));
+            self.election.actions.push_back(Action::Note(Note::Resigned { term, by, reason }));
             self.stand_down_for(now, Why::Resigned, false);
         }
     }
@@ -381,6 +374,6 @@ impl Candidate {
     /// Whether the candidate holds `term` or has not released it yet, and is not yet standing down for good or for another candidate.
     fn may_resign(&self, term: Offset) -> bool {
         let is_free = |why: Option<Why>| why.is_none_or(|why| why.rank() < Why::Resigned.rank());
-        self.state.resignable(&self.common).is_some_and(|(held, stood_down)| held == term && is_free(stood_down))
+        self.state.resignable(&self.election).is_some_and(|(held, stood_down)| held == term && is_free(stood_down))
     }
 }

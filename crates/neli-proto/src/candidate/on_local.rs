@@ -31,8 +31,8 @@ impl Candidate {
         let Local { job, lacks_guard, is_stopped, is_suspended } = local;
         let seen = self.seen;
         (self.seen.is_stopped, self.seen.is_suspended) = (is_stopped, is_suspended);
-        if lacks_guard != self.common.next_claim.lacks_guard {
-            self.on_local(now, |candidate| candidate.common.next_claim.lacks_guard = lacks_guard);
+        if lacks_guard != self.election.next_claim.lacks_guard {
+            self.on_local(now, |candidate| candidate.election.next_claim.lacks_guard = lacks_guard);
         }
         if is_stopped && !seen.is_stopped {
             self.stand_down(now, Why::Stopped, true);
@@ -106,8 +106,8 @@ impl Candidate {
     }
 
     pub(super) fn stand_down_for(&mut self, now: Time, why: Why, leaving: bool) {
-        let common = &mut self.common;
-        common.stands_down(why, leaving);
+        let election = &mut self.election;
+        election.stands_down(why, leaving);
         match &mut self.state {
             State::AwaitingJudgement(_) => self.release_unjudged(now, why),
             // The candidate first waits for the claim, or for the end of the job's processes. Then the cool-off begins, unless it must begin
@@ -117,7 +117,7 @@ impl Candidate {
                     *stood_down = Some(why);
                 }
             }
-            State::Leading(leader) => leader.stand_down(common, now, why),
+            State::Leading(leader) => leader.stand_down(election, now, why),
             State::Overlapped(overlapped) => {
                 if why.rank() > overlapped.why.rank() {
                     overlapped.why = why;
@@ -125,7 +125,7 @@ impl Candidate {
             }
             State::Releasing(_) | State::StandingBy { .. } | State::Suspended => {
                 if why.lets_another_lead() {
-                    common.cool_off(now);
+                    election.cool_off(now);
                 }
             }
             State::Departed => {}
@@ -134,10 +134,10 @@ impl Candidate {
 
     /// The process continues after it was suspended: it stands for election again from R1, as after a start.
     fn go_on(&mut self, now: Time) {
-        self.common.suspending = false;
+        self.election.suspending = false;
         if self.state == State::Suspended {
-            self.common.standing_by = None;
-            self.common.ask_anew(now);
+            self.election.standing_by = None;
+            self.election.ask_anew(now);
             self.become_standby(now);
         }
     }
@@ -153,8 +153,8 @@ impl Candidate {
 
     /// Forbids claims while `are_held`.
     pub(crate) fn hold_claims(&mut self, now: Time, are_held: bool) {
-        let ends = self.common.next_claim.is_held && !are_held;
-        self.common.next_claim.is_held = are_held;
+        let ends = self.election.next_claim.is_held && !are_held;
+        self.election.next_claim.is_held = are_held;
         if ends {
             self.handle_timeout(now);
         }

@@ -1,17 +1,70 @@
-//! `--overlap`: its fields in claims and beats, and candidates whose settings differ.
+//! `--overlap`: a leader that yields, a job that continues beside the next leader's, its fields in claims and beats, and candidates whose
+//! settings differ. From when on a candidate may claim beside a leader that yields, the listener knows.
 
 use alloc::boxed::Box;
 use alloc::format;
+use core::time::Duration;
 
-use super::Action;
-use super::state::State;
-use super::{Candidate, Common};
+use super::{Action, Candidate, Election};
 use crate::journal::{Term, Verdict, View};
 use crate::listener::Received;
-use crate::record::{Hello, Offset, Overlap, Record};
+use crate::note::Note;
+use crate::record::{Hello, Offset, Overlap, Record, Why};
+use crate::supervisor::{Wanted, WantedState};
 use crate::time::{Time, millis};
 
-impl Common {
+/// `--overlap`: a leader that stands down while its job continues.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Yielding {
+    pub(super) why: Why,
+    /// If no candidate has claimed by then, the job is stopped.
+    pub(super) until: Time,
+}
+
+/// A term that has ended while its job continues beside the next leader's. Its lease is not extended any more.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Overlapped {
+    /// The last thing that the leader wanted of its job.
+    pub(super) wanted: Wanted,
+    /// The term of the candidate that has claimed.
+    pub(super) by_term: Offset,
+    /// The reason for which it stands down.
+    pub(super) why: Why,
+    pub(super) lease_end: Time,
+    /// When the job is asked to stop, unless the next leader's job runs before; `None` after it was asked.
+    pub(super) asks_at: Option<Time>,
+    /// When the remaining processes of the job are killed.
+    pub(super) kill_at: Time,
+}
+
+impl Overlapped {
+    pub(super) fn wants(&self) -> Wanted {
+        let stop = WantedState::Stop { why: self.why, by: Some(self.kill_at) };
+        Wanted { state: if self.asks_at.is_some() { WantedState::Run } else { stop }, ..self.wanted }
+    }
+
+    pub(super) fn due(&self, election: &Election) -> Option<Time> {
+        [Some(election.deadline(self.lease_end)), self.asks_at].into_iter().flatten().min()
+    }
+
+    /// The next leader's run, or a leader after it, as the records show it now. Returns whether this job must have ended already: at the time of
+    /// a later claim no process can be left here. If one is, a clock was wrong, as in every case in which a leader is superseded.
+    pub(super) fn follow(&mut self, election: &mut Election) -> bool {
+        let Some(term) = election.current_term() else { return false };
+        if term.offset == self.by_term && term.has_run {
+            self.asks_at = None;
+        }
+        let is_over = term.offset > self.by_term;
+        if is_over {
+            let (by_term, by) = (Some(term.offset), term.name.clone());
+            let superseded = Note::Superseded { term: self.wanted.grant.term, by_term, by };
+            election.actions.push_back(Action::Note(superseded));
+        }
+        is_over
+    }
+}
+
+impl Election {
     /// The current term, and its known properties.
     pub(super) fn current_term(&self) -> Option<&Term> {
         match self.listener.journal().view() {
@@ -22,6 +75,16 @@ impl Common {
 
     pub(super) fn leader_name(&self) -> Option<Box<str>> {
         self.current_term().and_then(|term| term.name.clone())
+    }
+
+    /// `--overlap`: for how long two jobs may run beside each other.
+    pub(super) fn overlap(&self) -> Duration {
+        self.timings.overlap().unwrap_or_default()
+    }
+
+    /// Whether the candidate uses `--overlap`.
+    pub(super) const fn overlaps(&self) -> bool {
+        self.timings.overlap().is_some()
     }
 
     /// `--overlap` in the form of a record's field.
@@ -44,14 +107,14 @@ impl Common {
 
     /// Whether a leader that must stop lets its job continue (O1): a standby that may claim is known.
     pub(super) fn may_yield(&self, now: Time) -> bool {
-        self.timings.overlap().is_some() && self.precedence.standbys(now) > 0
+        self.overlaps() && self.precedence.standbys(now) > 0
     }
 
     /// The term of a claim that took effect over this one and may overlap it.
     pub(super) fn overlapping_claim(&self, term: Offset) -> Option<Offset> {
         let is_over = self.listener.journal().earlier_job().term() == Some(term);
         let by_term = self.current_term().map(|current| current.offset).filter(|by_term| *by_term != term);
-        by_term.filter(|_| is_over && self.timings.overlap().is_some())
+        by_term.filter(|_| is_over && self.overlaps())
     }
 }
 
@@ -62,16 +125,15 @@ impl Candidate {
         let is_declared = received.fresh && received.verdict == Verdict::Effective && record.body.lease().is_some();
         let overlaps = record.body.overlap().is_some();
         // A claim that is under way is void because of that record (L1).
-        let holds_nothing = self.state.holds_nothing() || matches!(self.state, State::Claiming(_));
-        if is_declared && overlaps != self.common.timings.overlap().is_some() && holds_nothing {
+        if is_declared && overlaps != self.election.overlaps() && self.state.has_no_term() {
             self.refuse_beside(record.name.as_deref(), overlaps);
         }
     }
 
     /// Compares this candidate with another one whose hello was read (O6). If their settings differ, the one that came later exits.
     pub(super) fn compare_with_standby(&mut self, hello: &Hello) {
-        let differs = hello.overlaps != self.common.timings.overlap().is_some();
-        if differs && self.common.precedence.came_before(&hello.member) && self.state.holds_nothing() {
+        let differs = hello.overlaps != self.election.overlaps();
+        if differs && self.election.precedence.came_before(&hello.member) && self.state.holds_nothing() {
             self.refuse_beside(hello.name.as_deref(), hello.overlaps);
         }
     }
@@ -83,6 +145,6 @@ impl Candidate {
         } else {
             format!("--overlap: {name} stands in this election without it; all its candidates need it, or none")
         };
-        self.common.actions.push_back(Action::Refuse { why: why.into() });
+        self.election.actions.push_back(Action::Refuse { why: why.into() });
     }
 }

@@ -71,18 +71,18 @@ impl Candidate {
             }
             State::Overlapped(overlapped) => Position::Overlapped { term: overlapped.wanted.grant.term },
             State::Releasing(releasing) => Position::Releasing { term: releasing.term },
-            State::StandingBy { .. } if !self.common.listener.is_caught_up() => Position::Listening,
-            State::StandingBy { .. } => Position::Standby(self.common.standing_by.clone()),
+            State::StandingBy { .. } if !self.election.listener.is_caught_up() => Position::Listening,
+            State::StandingBy { .. } => Position::Standby(self.election.standing_by.clone()),
             State::Suspended => Position::Suspended,
         }
     }
 
     /// The last term, as far as its records were read. A record that is older than its listening counts as read when that began.
     pub(crate) fn last_term(&self) -> LastTerm {
-        let mut last_term = self.common.shown.0.last_term.clone();
+        let mut last_term = self.election.shown.0.last_term.clone();
         if let Some(leader) = &mut last_term.leader {
-            leader.is_self = leader.member.as_ref() == Some(&self.common.identity.member);
-            let read = self.common.listener.last_effective();
+            leader.is_self = leader.member.as_ref() == Some(&self.election.identity.member);
+            let read = self.election.listener.last_effective();
             leader.last_record = Receipt { read, is_live: true, ..leader.last_record };
         }
         last_term
@@ -90,22 +90,22 @@ impl Candidate {
 
     /// What the law says of it.
     pub(crate) fn term_state(&self) -> TermState {
-        let listener = &self.common.listener;
+        let listener = &self.election.listener;
         if listener.is_caught_up() { TermState::of(listener.journal().view()) } else { TermState::Unread }
     }
 
     /// Counts of the records read since listening began.
     pub(crate) const fn counts(&self) -> Counts {
-        self.common.shown.0.counts
+        self.election.shown.0.counts
     }
 
     /// The other candidates known by their hellos, without the leader.
     pub(crate) fn standbys(&self, now: Time) -> Vec<OtherCandidate> {
-        let leader = match self.common.listener.journal().view() {
+        let leader = match self.election.listener.journal().view() {
             View::Led(term) => term.member.as_ref(),
             View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
         };
-        let others = self.common.precedence.others(now).filter(|(member, ..)| Some(*member) != leader);
+        let others = self.election.precedence.others(now).filter(|(member, ..)| Some(*member) != leader);
         let other = others.map(|(member, name, received)| OtherCandidate {
             member: member.clone(),
             name: name.map(Into::into),
@@ -116,33 +116,33 @@ impl Candidate {
 
     /// The end of its own lease, while it holds one.
     pub(crate) fn lease_end(&self) -> Option<Time> {
-        self.state.lease_end(&self.common)
+        self.state.lease_end(&self.election)
     }
 
     /// When it exits because of `--wait`, if it does.
     pub(crate) fn departs_at(&self) -> Option<Time> {
-        if matches!(self.state, State::StandingBy { .. }) { self.common.wait_due() } else { None }
+        if matches!(self.state, State::StandingBy { .. }) { self.election.wait_due() } else { None }
     }
 
     /// What it waits for. While it leads or is fenced, the supervisor answers this question.
     pub(crate) fn awaits(&self) -> Option<Awaits> {
-        let common = &self.common;
+        let election = &self.election;
         let (what, until) = match &self.state {
-            State::AwaitingJudgement(_) => (Awaited::Judgement, self.state.due(common)),
-            State::Claiming(_) => (Awaited::Claim, self.state.due(common)),
+            State::AwaitingJudgement(_) => (Awaited::Judgement, self.state.due(election)),
+            State::Claiming(_) => (Awaited::Claim, self.state.due(election)),
             State::Departed | State::Fenced(_) | State::Leading(_) | State::Overlapped(_) => return None,
             State::Releasing(releasing) => (Awaited::Delivery, Some(releasing.gives_up_at)),
-            State::StandingBy { .. } if !common.listener.is_caught_up() => (Awaited::Records, None),
-            State::StandingBy { .. } if common.next_claim.is_held => (Awaited::Facts, None),
-            State::StandingBy { .. } if common.cooling_off.is_some() => (Awaited::CoolOff, common.cooling_off),
-            State::StandingBy { .. } if common.judgement == (Judgement::Awaited { claimed: true }) => {
+            State::StandingBy { .. } if !election.listener.is_caught_up() => (Awaited::Records, None),
+            State::StandingBy { .. } if election.next_claim.is_held => (Awaited::Facts, None),
+            State::StandingBy { .. } if election.cooling_off.is_some() => (Awaited::CoolOff, election.cooling_off),
+            State::StandingBy { .. } if election.judgement == (Judgement::Awaited { claimed: true }) => {
                 (Awaited::Judgement, None)
             }
-            State::StandingBy { not_before } => match common.listener.journal().view() {
+            State::StandingBy { not_before } => match election.listener.journal().view() {
                 View::Led(_) => (Awaited::Silence, self.silent_from()),
-                View::Undecided(_) if !common.listener.is_vacant() => (Awaited::Silence, self.silent_from()),
+                View::Undecided(_) if !election.listener.is_vacant() => (Awaited::Silence, self.silent_from()),
                 View::NeverLed | View::Released { .. } | View::Undecided(_) => {
-                    (Awaited::ClaimDelay, common.claim_due(*not_before))
+                    (Awaited::ClaimDelay, election.claim_due(*not_before))
                 }
             },
             State::Suspended => (Awaited::Continuation, None),
@@ -151,29 +151,29 @@ impl Candidate {
     }
 
     fn silent_from(&self) -> Option<Time> {
-        self.common.listener.claim_window().map(|claim_window| claim_window.since)
+        self.election.listener.claim_window().map(|claim_window| claim_window.since)
     }
 
     /// Whether the log was read up to the requested end.
     #[must_use]
     pub(crate) fn is_caught_up(&self) -> bool {
-        self.common.listener.is_caught_up()
+        self.election.listener.is_caught_up()
     }
 
     /// Whether all records were read and no other candidate is known, neither by its hello nor as the leader.
     #[must_use]
     pub fn is_alone(&self, now: Time) -> bool {
-        let another_leads = match self.common.listener.journal().view() {
-            View::Led(term) => term.member.as_ref() != Some(&self.common.identity.member),
+        let another_leads = match self.election.listener.journal().view() {
+            View::Led(term) => term.member.as_ref() != Some(&self.election.identity.member),
             View::NeverLed | View::Released { .. } => false,
             View::Undecided(_) => true,
         };
-        self.common.listener.is_caught_up() && !another_leads && self.common.precedence.standbys(now) == 0
+        self.election.listener.is_caught_up() && !another_leads && self.election.precedence.standbys(now) == 0
     }
 
     /// The last released term, if no other term has begun.
     pub(crate) const fn released_term(&self) -> Option<Offset> {
-        match self.common.listener.journal().view() {
+        match self.election.listener.journal().view() {
             View::Released { term, .. } => Some(*term),
             View::Led(_) | View::NeverLed | View::Undecided(_) => None,
         }
@@ -196,6 +196,6 @@ impl Candidate {
 
     /// Whether it exits when it holds nothing.
     pub(crate) const fn is_leaving(&self) -> bool {
-        self.common.leaving.is_some()
+        self.election.leaving.is_some()
     }
 }

@@ -8,7 +8,7 @@ use alloc::format;
 use core::time::Duration;
 
 use super::Action;
-use super::{Common, Judgement};
+use super::{Election, Judgement};
 use crate::journal::View;
 use crate::listener::Predecessor;
 use crate::note::Note;
@@ -26,7 +26,7 @@ pub(super) struct Preemption {
     asks_at: Time,
 }
 
-impl Common {
+impl Election {
     /// When to ask a leader of lower priority to resign.
     pub(super) fn preempts_at(&self) -> Option<Time> {
         self.preemption.map(|preemption| preemption.asks_at)

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::Common;
+use super::Election;
 use crate::journal::Verdict;
 use crate::record::{Body, KeyedRun, MemberId, Offset, Record, Why};
 use crate::supervisor::NothingLeft;
@@ -83,7 +83,7 @@ impl NothingRuns {
 impl Releasing {
     /// Sends the release.
     pub(super) fn begin(
-        common: &mut Common,
+        election: &mut Election,
         now: Time,
         nothing_runs: NothingRuns,
         (why, end): (Why, End),
@@ -91,18 +91,17 @@ impl Releasing {
     ) -> Self {
         let reads_anew = matches!((&nothing_runs, why), (NothingRuns::NothingLeft(_), Why::Fenced | Why::GuardDied));
         // A candidate that exits waits no longer than its lease would have lasted (R7). One that stays has no other task meanwhile.
-        let exits_or_suspends = common.leaving.is_some() || common.suspending;
-        let gives_up_at = held_until.max(if exits_or_suspends { now } else { now + common.timings.lease() });
+        let gives_up_at = held_until.max(if election.stays() { now + election.timings.lease() } else { now });
         let term = nothing_runs.into_term();
         let mut releasing = Self { term, seq: 0, why, end, again_at: None, gives_up_at, reads_anew };
-        releasing.send(common);
+        releasing.send(election);
         releasing
     }
 
     /// Writes once, without waiting for the delivery, that the job of a term was alive after its lease's end. Another candidate may have
     /// led by then, so the release is void. It is for operators, who would otherwise find the broken guarantee only in this machine's log.
-    pub(super) fn tell_lateness(common: &mut Common, now: Time, nothing_runs: NothingRuns, why: Why, end: End) {
-        Self::begin(common, now, nothing_runs, (why, end), now);
+    pub(super) fn tell_lateness(election: &mut Election, now: Time, nothing_runs: NothingRuns, why: Why, end: End) {
+        Self::begin(election, now, nothing_runs, (why, end), now);
     }
 
     pub(super) fn due(&self) -> Time {
@@ -110,25 +109,25 @@ impl Releasing {
     }
 
     /// Whether it may be sent again: a second release is void, but it must be one of the current term, unless the term was overlapped.
-    pub(super) fn may_be_sent(&self, common: &Common) -> bool {
-        common.is_current(self.term) || self.end.overlapped_by.is_some()
+    pub(super) fn may_be_sent(&self, election: &Election) -> bool {
+        election.is_current(self.term) || self.end.overlapped_by.is_some()
     }
 
-    pub(super) fn send(&mut self, common: &mut Common) {
-        self.seq = common.next_seq();
+    pub(super) fn send(&mut self, election: &mut Election) {
+        self.seq = election.next_seq();
         self.again_at = None;
         let release = Body::Release {
             term: self.term,
             // The term was current up to the claim that overlapped it.
-            seen: self.end.overlapped_by.map_or(common.listener.last(), |by| by - 1),
+            seen: self.end.overlapped_by.map_or(election.listener.last(), |by| by - 1),
             why: Some(self.why.as_str().into()),
             exit: self.end.exit,
             late_ms: self.end.late.map(millis_rounded_up),
-            group_member: common.group.left_as.clone(),
+            group_member: election.group.left_as.clone(),
             once: self.end.once.clone(),
             // With any other reason, no successor is named.
-            successor: common.successor.clone().filter(|_| self.why == Why::Spread),
+            successor: election.successor.clone().filter(|_| self.why == Why::Spread),
         };
-        common.send(self.seq, release);
+        election.send(self.seq, release);
     }
 }

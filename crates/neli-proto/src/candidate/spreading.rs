@@ -4,7 +4,7 @@ use alloc::collections::BTreeSet;
 use core::time::Duration;
 
 use super::state::State;
-use super::{Action, Candidate, Common};
+use super::{Action, Candidate, Election};
 use crate::journal::{Term, Verdict, View};
 use crate::mapping::Mapping;
 use crate::precedence::{ANSWERS, NamedSuccessor};
@@ -22,18 +22,18 @@ impl Candidate {
             State::Fenced(_) | State::Overlapped(_) | State::Releasing(_) => Holding::Ending,
             State::Leading(leading) if leading.stands_down_for().is_some() => Holding::Ending,
             State::Leading(_) => Holding::Leading,
-            State::StandingBy { .. } | State::Suspended => self.common.holding_as_read(),
+            State::StandingBy { .. } | State::Suspended => self.election.holding_as_read(),
         }
     }
 
     /// The time until which the candidate may not claim because the records do not show who leads; `None` if they do.
     pub(crate) fn undecided_until(&self, now: Time) -> Option<Time> {
-        self.common.listener.undecided_for(now).map(|left| now + left)
+        self.election.listener.undecided_for(now).map(|left| now + left)
     }
 
     /// When the history was last cut or the topic made anew, as far as the candidate knows.
     pub(crate) const fn history_cut_at(&self) -> Time {
-        self.common.history_cut_at()
+        self.election.history_cut_at()
     }
 
     /// Stands down in favour of another candidate, if it leads and is not standing down already: another member holds fewer roles than its
@@ -41,7 +41,7 @@ impl Candidate {
     pub fn hand_over(&mut self, now: Time, to: MemberId) {
         self.on_local(now, |candidate| {
             if candidate.holding() == Holding::Leading {
-                candidate.common.successor = Some(to);
+                candidate.election.successor = Some(to);
                 candidate.stand_down_for(now, Why::Spread, false);
             }
         });
@@ -49,11 +49,11 @@ impl Candidate {
 
     /// Adds this time to the claim delay from now on; with `None`, the candidate claims nothing.
     pub fn spread_by(&mut self, now: Time, delay: Option<Duration>) {
-        self.on_local(now, |candidate| candidate.common.precedence.set_spread_delay(delay));
+        self.on_local(now, |candidate| candidate.election.precedence.set_spread_delay(delay));
     }
 }
 
-impl Common {
+impl Election {
     fn holding_as_read(&self) -> Holding {
         match self.listener.journal().view() {
             _ if !self.listener.is_caught_up() => Holding::Unknown,
@@ -147,7 +147,7 @@ impl Candidate {
     }
 
     fn compare_with_process(&mut self, now: Time, offset: Offset, hello: &ProcessHello) {
-        let Common { beside_roles, .. } = &mut self.common;
+        let Election { beside_roles, .. } = &mut self.election;
         if hello.leaves || hello.stands_for_no_role() {
             beside_roles.before.remove(&hello.member);
             return;
@@ -156,8 +156,8 @@ impl Candidate {
             None => drop(beside_roles.before.insert(hello.member.clone())),
             // It came later, and learns at once of this candidate.
             Some(own) if own < hello.joined.unwrap_or(offset) => {
-                if hello.joined.is_none() && self.common.next_hello.is_some() {
-                    self.common.say_hello(now);
+                if hello.joined.is_none() && self.election.next_hello.is_some() {
+                    self.election.say_hello(now);
                 }
             }
             // A leader stays until it has no term.
@@ -165,7 +165,7 @@ impl Candidate {
             Some(_) => {
                 let name = hello.name.as_deref().unwrap_or("a candidate without a name");
                 if let Some(why) = Mapping::of_one_role().refusal(&hello.mapping(), name) {
-                    self.common.actions.push_back(Action::Refuse { why: why.into() });
+                    self.election.actions.push_back(Action::Refuse { why: why.into() });
                 }
             }
         }

@@ -1,8 +1,9 @@
 //! The state of a candidate in the election, as plain data. Only the [transitions](super::transitions) replace it.
 
-use super::Common;
+use super::Election;
 use super::identifying::Confirmation;
 use super::lease::Leading;
+use super::overlapping::Overlapped;
 use super::release::{OwnClaim, Releasing};
 use crate::record::{Offset, Why};
 use crate::supervisor::{Loss, Wanted, WantedState};
@@ -67,29 +68,6 @@ pub(super) struct Fenced {
     pub(super) overlapped_by: Option<Offset>,
 }
 
-/// A term that has ended while its job continues beside the next leader's. Its lease is not extended any more.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(super) struct Overlapped {
-    /// The last thing that the leader wanted of its job.
-    pub(super) wanted: Wanted,
-    /// The term of the candidate that has claimed.
-    pub(super) by_term: Offset,
-    /// The reason for which it stands down.
-    pub(super) why: Why,
-    pub(super) lease_end: Time,
-    /// When the job is asked to stop, unless the next leader's job runs before; `None` after it was asked.
-    pub(super) asks_at: Option<Time>,
-    /// When the remaining processes of the job are killed.
-    pub(super) kill_at: Time,
-}
-
-impl Overlapped {
-    fn wants(&self) -> Wanted {
-        let stop = WantedState::Stop { why: self.why, by: Some(self.kill_at) };
-        Wanted { state: if self.asks_at.is_some() { WantedState::Run } else { stop }, ..self.wanted }
-    }
-}
-
 impl State {
     /// What it wants of the job of the term that it holds.
     pub(super) fn wants(&self) -> Option<Wanted> {
@@ -107,24 +85,22 @@ impl State {
     }
 
     /// When something is due in this state.
-    pub(super) fn due(&self, common: &Common) -> Option<Time> {
+    pub(super) fn due(&self, election: &Election) -> Option<Time> {
         match self {
-            Self::AwaitingJudgement(awaiting) => Some(common.claim_expires_at(awaiting.sent)),
-            Self::Claiming(claiming) => Some(claiming.sent + common.timings.lease()),
+            Self::AwaitingJudgement(awaiting) => Some(election.claim_expires_at(awaiting.sent)),
+            Self::Claiming(claiming) => Some(claiming.sent + election.timings.lease()),
             Self::Departed | Self::Fenced(_) | Self::Suspended => None,
-            Self::Leading(leading) => leading.due(common),
-            Self::Overlapped(Overlapped { lease_end, asks_at, .. }) => {
-                [Some(common.deadline(*lease_end)), *asks_at].into_iter().flatten().min()
-            }
+            Self::Leading(leading) => leading.due(election),
+            Self::Overlapped(overlapped) => overlapped.due(election),
             Self::Releasing(releasing) => Some(releasing.due()),
-            Self::StandingBy { not_before } => common.standby_due(*not_before),
+            Self::StandingBy { not_before } => election.standby_due(*not_before),
         }
     }
 
     /// The end of its own lease, while it holds one.
-    pub(super) fn lease_end(&self, common: &Common) -> Option<Time> {
+    pub(super) fn lease_end(&self, election: &Election) -> Option<Time> {
         match self {
-            Self::AwaitingJudgement(awaiting) => Some(awaiting.sent + common.timings.lease()),
+            Self::AwaitingJudgement(awaiting) => Some(awaiting.sent + election.timings.lease()),
             Self::Fenced(fenced) => Some(fenced.lease_end),
             Self::Leading(leading) => Some(leading.lease_end),
             Self::Overlapped(overlapped) => Some(overlapped.lease_end),
@@ -140,6 +116,11 @@ impl State {
     /// Whether it holds neither a term nor a job, and has no claim under way, which could take effect without a leader.
     pub(super) const fn holds_nothing(&self) -> bool {
         matches!(self, Self::StandingBy { .. } | Self::Suspended)
+    }
+
+    /// The same, or a claim is under way.
+    pub(super) const fn has_no_term(&self) -> bool {
+        self.holds_nothing() || matches!(self, Self::Claiming(_))
     }
 
     /// The purpose for which the topic's identity must be confirmed.
@@ -159,12 +140,12 @@ impl State {
 
     /// The term that a `resign` may name (held, or not released yet), and the reason for which the candidate is standing down already, if
     /// any.
-    pub(super) fn resignable(&self, common: &Common) -> Option<(Offset, Option<Why>)> {
+    pub(super) fn resignable(&self, election: &Election) -> Option<(Offset, Option<Why>)> {
         match self {
             Self::AwaitingJudgement(awaiting) => Some((awaiting.claim.term(), None)),
             Self::Fenced(fenced) => Some((fenced.wanted.grant.term, fenced.stood_down)),
             Self::Leading(leading) => Some((leading.term, leading.stands_down_for())),
-            Self::Releasing(releasing) => Some((releasing.term, common.cooling_off.map(|_| Why::Resigned))),
+            Self::Releasing(releasing) => Some((releasing.term, election.cooling_off.map(|_| Why::Resigned))),
             Self::Claiming(_) | Self::Departed | Self::Overlapped(_) | Self::StandingBy { .. } | Self::Suspended => {
                 None
             }

@@ -4,11 +4,12 @@ use core::mem;
 use core::time::Duration;
 
 use super::lease::Leading;
+use super::overlapping::Overlapped;
 use super::release::{End, NothingRuns, OwnClaim, Releasing};
-use super::state::{AwaitingJudgement, Claiming, Fenced, Overlapped, State};
-use super::{Action, Candidate, Common, Judgement};
+use super::state::{AwaitingJudgement, Claiming, Fenced, State};
+use super::{Action, Candidate, Election, Judgement};
 use crate::note::Note;
-use crate::record::{Body, JobState, Offset, Why};
+use crate::record::{Body, Offset, Why};
 use crate::supervisor::{Departure, JobEnd, Loss, Wanted};
 use crate::time::Time;
 use crate::timings::cool_off;
@@ -36,32 +37,32 @@ impl Candidate {
 
     /// The process is suspended.
     pub(super) fn become_suspended(&mut self) {
-        self.common.actions.push_back(Action::Suspend);
+        self.election.actions.push_back(Action::Suspend);
         self.state = State::Suspended;
     }
 
     /// The candidate exits.
     pub(super) fn become_departed(&mut self, departure: Departure) {
-        self.common.leave_for_good();
-        self.common.actions.push_back(Action::Depart(departure));
+        self.election.leave_for_good();
+        self.election.actions.push_back(Action::Depart(departure));
         self.state = State::Departed;
     }
 
     /// Sends a claim (R2).
     pub(super) fn become_claiming(&mut self, now: Time) {
-        let common = &mut self.common;
-        let after = common.listener.last();
-        let seq = common.next_seq();
-        let lease_ms = common.lease_ms();
-        let overlap = common.overlap_of_claim();
-        common.send(seq, Body::Claim { after, lease_ms, overlap });
-        if let Judgement::Awaited { claimed } = &mut common.judgement {
+        let election = &mut self.election;
+        let after = election.listener.last();
+        let seq = election.next_seq();
+        let lease_ms = election.lease_ms();
+        let overlap = election.overlap_of_claim();
+        election.send(seq, Body::Claim { after, lease_ms, overlap });
+        if let Judgement::Awaited { claimed } = &mut election.judgement {
             *claimed = true;
         }
         // If Kafka does not answer, that was reported, and there is a new attempt each lease.
-        if !common.next_claim.is_unanswered {
-            common.standing_by = None;
-            common.actions.push_back(Action::Note(Note::Claiming { after }));
+        if !election.next_claim.is_unanswered {
+            election.standing_by = None;
+            election.actions.push_back(Action::Note(Note::Claiming { after }));
         }
         self.state = State::Claiming(Claiming { seq, sent: now, stood_down: None, is_named: false });
     }
@@ -83,32 +84,20 @@ impl Candidate {
     /// Takes up the term of a claim that was sent at `sent`: from then on its lease runs (R3).
     pub(super) fn become_leader(&mut self, now: Time, claim: OwnClaim, sent: Time) {
         let term = claim.into_term();
-        let common = &mut self.common;
-        common.wait_until = None;
-        common.successor = None;
-        common.highest_term = common.highest_term.max(term);
-        let leading = Leading::begin(common, now, term, sent);
-        common.actions.push_back(Action::Note(Note::Leading { term, until: leading.lease_end }));
+        let election = &mut self.election;
+        election.wait_until = None;
+        election.successor = None;
+        election.highest_term = election.highest_term.max(term);
+        let leading = Leading::begin(election, now, term, sent);
+        election.actions.push_back(Action::Note(Note::Leading { term, until: leading.lease_end }));
         self.state = State::Leading(leading);
     }
 
-    /// `--overlap`: the claim of `by_term` took effect over the own term. A job that was not asked to stop continues until the next leader's
-    /// job runs, but at most for half of the time.
+    /// `--overlap`: the claim of `by_term` took effect over the own term.
     pub(super) fn become_overlapped(&mut self, now: Time, by_term: Offset) {
-        let State::Leading(leading) = &self.state else { return };
-        let common = &mut self.common;
-        let within = common.timings.overlap().unwrap_or_default();
-        let (term, by) = (leading.term, common.leader_name());
-        common.actions.push_back(Action::Note(Note::Overlapped { term, by_term, by, within }));
-        let runs_on = leading.stopping.is_none() && leading.job.state == JobState::Running;
-        self.state = State::Overlapped(Overlapped {
-            wanted: leading.wants(),
-            by_term,
-            why: leading.stands_down_for().unwrap_or(Why::Fenced),
-            lease_end: leading.lease_end,
-            asks_at: runs_on.then(|| now + within / 2),
-            kill_at: now + within,
-        });
+        if let State::Leading(leading) = &self.state {
+            self.state = State::Overlapped(leading.overlapped(&mut self.election, now, by_term));
+        }
     }
 
     /// R5: a lease that has ended is not taken up again.
@@ -139,34 +128,34 @@ impl Candidate {
     /// Handles that no process is left of the job of the term that is held: releases the term, if it is still ours.
     pub(super) fn release_job(&mut self, now: Time, job_end: JobEnd) {
         let Some(term) = self.ended_term(now, &job_end) else { return };
-        let common = &mut self.common;
+        let election = &mut self.election;
         let JobEnd { proof, exit, leaving, once, back_off, .. } = job_end;
         let EndedTerm { why, stood_down, held_until, late, is_cut, overlapped_by } = term;
         if leaving {
-            common.leaving.get_or_insert(why);
-            common.leave_group();
+            election.leaving.get_or_insert(why);
+            election.leave_group();
         }
-        common.back_off(back_off);
-        common.has_lost_lead = why.is_of_this_machine() || stood_down.is_some_and(Why::is_of_this_machine);
+        election.back_off(back_off);
+        election.has_lost_lead = why.is_of_this_machine() || stood_down.is_some_and(Why::is_of_this_machine);
         // A leader that was overlapped has let another candidate lead.
         let reasons = [Some(why), stood_down].into_iter().flatten().filter(|_| overlapped_by.is_none());
-        if let Some(span) = reasons.filter_map(|why| cool_off(why, common.timings.lease())).max() {
-            common.cool_off_for(now, span);
+        if let Some(span) = reasons.filter_map(|why| cool_off(why, election.timings.lease())).max() {
+            election.cool_off_for(now, span);
         }
         // R6: a release is written only while the term is current in this candidate's view. After a cut the view is of another history, in
         // which the term's number may belong to another candidate.
-        let is_current = (common.is_current(proof.term()) || overlapped_by.is_some()) && !is_cut;
+        let is_current = (election.is_current(proof.term()) || overlapped_by.is_some()) && !is_cut;
         if is_current {
             let end = End { exit, late, once, overlapped_by };
             self.become_releasing(now, NothingRuns::NothingLeft(proof), why, end, held_until);
             return;
         }
-        if late.is_some() && !is_cut && common.superseded(proof.term()).is_some() {
+        if late.is_some() && !is_cut && election.superseded(proof.term()).is_some() {
             let end = End { exit, late, once: None, overlapped_by: None };
-            Releasing::tell_lateness(common, now, NothingRuns::NothingLeft(proof), why, end);
+            Releasing::tell_lateness(election, now, NothingRuns::NothingLeft(proof), why, end);
         }
-        common.say_hello_after_lead(now);
-        common.ask_anew(now);
+        election.say_hello_after_lead(now);
+        election.ask_anew(now);
         self.become_standby(now);
     }
 
@@ -184,7 +173,7 @@ impl Candidate {
             State::Leading(leading) => Some(EndedTerm {
                 why: leading.stands_down_for().unwrap_or(end.why),
                 // R7: the term is held until one lease after the last effective record was sent.
-                held_until: leading.last_effective_sent + self.common.timings.lease(),
+                held_until: leading.last_effective_sent + self.election.timings.lease(),
                 ..not_fenced
             }),
             State::Overlapped(Overlapped { why, by_term, lease_end, .. }) => {
@@ -195,7 +184,7 @@ impl Candidate {
                 if *loss != Loss::Superseded {
                     let (term, left) = (grant.term, lease_end.since(end.seen.map_or(now, |seen| seen.gone_at)));
                     let fenced = Note::Fenced { term, why: *why, loss: *loss, left, late };
-                    self.common.actions.push_back(Action::Note(fenced));
+                    self.election.actions.push_back(Action::Note(fenced));
                 }
                 Some(EndedTerm {
                     why: *why,
@@ -218,29 +207,29 @@ impl Candidate {
     /// Sends the release of a term under which nothing runs and nothing will (R6). If the candidate exits, it waits for the delivery until
     /// `held_until` at most.
     fn become_releasing(&mut self, now: Time, nothing_runs: NothingRuns, why: Why, end: End, held_until: Time) {
-        let common = &mut self.common;
-        let releasing = Releasing::begin(common, now, nothing_runs, (why, end), held_until);
-        common.highest_term = common.highest_term.max(releasing.term);
+        let election = &mut self.election;
+        let releasing = Releasing::begin(election, now, nothing_runs, (why, end), held_until);
+        election.highest_term = election.highest_term.max(releasing.term);
         self.state = State::Releasing(releasing);
     }
 
     /// Ends the wait for the delivery of the release.
     pub(super) fn release_is_over(&mut self, now: Time, delivered: bool) {
         let State::Releasing(Releasing { term, why, reads_anew, .. }) = self.state else { return };
-        let common = &mut self.common;
-        common.actions.push_back(Action::Note(Note::Released { term, why, delivered }));
+        let election = &mut self.election;
+        election.actions.push_back(Action::Note(Note::Released { term, why, delivered }));
         // R2: a claim that was read back late may have voided another candidate's, which retries at the same pace as ours.
-        let not_before = if why == Why::ClaimExpired { common.random_delay(now) } else { now };
-        (common.standing_by, common.successor) = (None, None);
-        common.say_hello_after_lead(now);
+        let not_before = if why == Why::ClaimExpired { election.random_delay(now) } else { now };
+        (election.standing_by, election.successor) = (None, None);
+        election.say_hello_after_lead(now);
         if reads_anew {
-            common.ask_anew(now);
+            election.ask_anew(now);
         }
         self.become_standby(not_before);
     }
 }
 
-impl Common {
+impl Election {
     /// Leaves the group, and says goodbye: the other candidates count a candidate as alive if it has sent a hello and has not just released a
     /// term.
     fn leave_for_good(&mut self) {

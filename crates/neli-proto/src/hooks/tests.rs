@@ -5,8 +5,8 @@ use super::*;
 const ALL: [Hook; 3] = [Hook::Fence, Hook::Lead, Hook::Standby];
 
 /// The hooks that run, and the reasons.
-fn run(hooks: &mut Hooks, event: Event) -> Vec<(Hook, &'static str)> {
-    hooks.handle(Time::ZERO, event);
+fn run(hooks: &mut Hooks, happens: impl FnOnce(&mut Hooks)) -> Vec<(Hook, &'static str)> {
+    happens(hooks);
     actions(hooks)
         .into_iter()
         .filter_map(|action| match action {
@@ -23,51 +23,54 @@ fn actions(hooks: &mut Hooks) -> Vec<Action> {
 #[test]
 fn standing_by_begins_once_and_again_after_each_lead() {
     let mut hooks = Hooks::new(ALL.to_vec());
-    assert_eq!(run(&mut hooks, Event::StoodBy), [(Hook::Standby, "")]);
-    assert_eq!(run(&mut hooks, Event::StoodBy), [], "another leads now");
-    assert_eq!(run(&mut hooks, Event::Led(5)), [(Hook::Lead, "")]);
-    assert_eq!(run(&mut hooks, Event::Released(Why::Resigned)), [(Hook::Standby, "resigned")]);
-    assert_eq!(run(&mut hooks, Event::StoodBy), []);
-    assert_eq!(run(&mut hooks, Event::Exiting), []);
+    assert_eq!(run(&mut hooks, |hooks| hooks.stood_by(Time::ZERO)), [(Hook::Standby, "")]);
+    assert_eq!(run(&mut hooks, |hooks| hooks.stood_by(Time::ZERO)), [], "another leads now");
+    assert_eq!(run(&mut hooks, |hooks| hooks.led(Time::ZERO, 5)), [(Hook::Lead, "")]);
+    assert_eq!(run(&mut hooks, |hooks| hooks.released(Time::ZERO, Why::Resigned)), [(Hook::Standby, "resigned")]);
+    assert_eq!(run(&mut hooks, |hooks| hooks.stood_by(Time::ZERO)), []);
+    assert_eq!(run(&mut hooks, |hooks| hooks.exiting(Time::ZERO)), []);
 }
 
 #[test]
 fn a_fence_is_followed_by_standing_by() {
     let mut hooks = Hooks::new(ALL.to_vec());
-    run(&mut hooks, Event::Led(5));
-    assert_eq!(run(&mut hooks, Event::Fenced(Why::GuardDied)), [(Hook::Fence, "guard-died")]);
-    assert_eq!(run(&mut hooks, Event::Released(Why::GuardDied)), [(Hook::Standby, "guard-died")]);
+    run(&mut hooks, |hooks| hooks.led(Time::ZERO, 5));
+    assert_eq!(
+        run(&mut hooks, |hooks| hooks.fenced(Time::ZERO, Why::GuardDied.as_str())),
+        [(Hook::Fence, "guard-died")]
+    );
+    assert_eq!(run(&mut hooks, |hooks| hooks.released(Time::ZERO, Why::GuardDied)), [(Hook::Standby, "guard-died")]);
 }
 
 #[test]
 fn a_superseded_leader_releases_nothing_and_stands_by() {
-    for next in [Event::StoodBy, Event::Exiting] {
+    for next in [Hooks::stood_by, Hooks::exiting] {
         let mut hooks = Hooks::new(ALL.to_vec());
-        run(&mut hooks, Event::Led(5));
-        assert_eq!(run(&mut hooks, Event::Superseded), [(Hook::Fence, "superseded")]);
-        assert_eq!(run(&mut hooks, next), [(Hook::Standby, "superseded")]);
+        run(&mut hooks, |hooks| hooks.led(Time::ZERO, 5));
+        assert_eq!(run(&mut hooks, |hooks| hooks.fenced(Time::ZERO, "superseded")), [(Hook::Fence, "superseded")]);
+        assert_eq!(run(&mut hooks, |hooks| next(hooks, Time::ZERO)), [(Hook::Standby, "superseded")]);
     }
 }
 
 #[test]
 fn without_a_lead_no_hook_runs_at_the_exit() {
     let mut hooks = Hooks::new(ALL.to_vec());
-    assert_eq!(run(&mut hooks, Event::Released(Why::ClaimExpired)), []);
-    assert_eq!(run(&mut hooks, Event::Exiting), []);
+    assert_eq!(run(&mut hooks, |hooks| hooks.released(Time::ZERO, Why::ClaimExpired)), []);
+    assert_eq!(run(&mut hooks, |hooks| hooks.exiting(Time::ZERO)), []);
 }
 
 #[test]
 fn a_hook_that_is_not_configured_is_neither_run_nor_awaited() {
     let mut hooks = Hooks::new(vec![Hook::Lead]);
-    assert_eq!(run(&mut hooks, Event::StoodBy), []);
-    assert_eq!(run(&mut hooks, Event::Led(5)), [(Hook::Lead, "")]);
+    assert_eq!(run(&mut hooks, |hooks| hooks.stood_by(Time::ZERO)), []);
+    assert_eq!(run(&mut hooks, |hooks| hooks.led(Time::ZERO, 5)), [(Hook::Lead, "")]);
     assert!(hooks.is_idle(), "the guard's ends with the tree");
 }
 
 #[test]
 fn a_hook_has_ten_seconds() {
     let mut hooks = Hooks::new(ALL.to_vec());
-    hooks.handle(Time::ZERO, Event::StoodBy);
+    hooks.stood_by(Time::ZERO);
     let [Action::Run { id, kill_at, .. }] = actions(&mut hooks)[..] else { panic!() };
     assert_eq!(kill_at, Time::ZERO + LIMIT);
     assert_eq!(hooks.poll_timeout(), Some(kill_at));
@@ -77,7 +80,7 @@ fn a_hook_has_ten_seconds() {
     let timed_out = Action::NoteFailure { hook: Hook::Standby, end: CommandEnd::TimedOut };
     assert_eq!(actions(&mut hooks), [Action::Kill { id }, timed_out]);
     assert!(hooks.is_idle(), "whether or not it can be killed");
-    hooks.handle(kill_at, Event::Ended { hook: Hook::Standby, id, end: CommandEnd::Signaled(9) });
+    hooks.ended(Hook::Standby, id, CommandEnd::Signaled(9));
     assert_eq!(actions(&mut hooks), [], "that was said");
 }
 
@@ -86,9 +89,9 @@ fn a_failure_is_reported_but_an_end_with_the_job_is_not_a_failure() {
     let mut hooks = Hooks::new(ALL.to_vec());
     for (end, is_failure) in [(CommandEnd::Abandoned, false), (CommandEnd::Exited(3), true), (CommandEnd::NoTime, true)]
     {
-        hooks.handle(Time::ZERO, Event::Led(5));
+        hooks.led(Time::ZERO, 5);
         let [Action::Run { hook, id, .. }] = actions(&mut hooks)[..] else { panic!() };
-        hooks.handle(Time::ZERO, Event::Ended { hook, id, end: end.clone() });
+        hooks.ended(hook, id, end.clone());
         let noted = is_failure.then_some(Action::NoteFailure { hook, end });
         assert_eq!(actions(&mut hooks), Vec::from_iter(noted));
         assert_eq!(hooks.poll_timeout(), None);
@@ -98,7 +101,7 @@ fn a_failure_is_reported_but_an_end_with_the_job_is_not_a_failure() {
 #[test]
 fn a_hook_of_the_guard_has_failed_if_its_end_is_not_reported_in_time() {
     let mut hooks = Hooks::new(ALL.to_vec());
-    hooks.handle(Time::ZERO, Event::Led(5));
+    hooks.led(Time::ZERO, 5);
     let [Action::Run { id, kill_at, .. }] = actions(&mut hooks)[..] else { panic!() };
     let until = kill_at + ANSWER_TAKES;
     assert_eq!(hooks.poll_timeout(), Some(until));
@@ -107,11 +110,11 @@ fn a_hook_of_the_guard_has_failed_if_its_end_is_not_reported_in_time() {
     hooks.handle_timeout(until);
     let unanswered = Action::NoteFailure { hook: Hook::Lead, end: CommandEnd::Unanswered };
     assert_eq!(actions(&mut hooks), [unanswered]);
-    hooks.handle(until, Event::Ended { hook: Hook::Lead, id, end: CommandEnd::Exited(3) });
+    hooks.ended(Hook::Lead, id, CommandEnd::Exited(3));
     assert_eq!(actions(&mut hooks), [], "that was said");
 
-    hooks.handle(until, Event::Led(6));
-    hooks.handle(until, Event::Fenced(Why::GuardDied));
+    hooks.led(until, 6);
+    hooks.fenced(until, Why::GuardDied.as_str());
     actions(&mut hooks);
     hooks.handle_timeout(until + LIMIT + ANSWER_TAKES);
     assert!(!actions(&mut hooks).iter().any(|action| matches!(action, Action::NoteFailure { hook: Hook::Lead, .. })));
@@ -120,19 +123,19 @@ fn a_hook_of_the_guard_has_failed_if_its_end_is_not_reported_in_time() {
 #[test]
 fn hooks_that_run_in_parallel_end_independently() {
     let mut hooks = Hooks::new(ALL.to_vec());
-    for event in [Event::Led(5), Event::Superseded, Event::StoodBy] {
-        hooks.handle(Time::ZERO, event);
-    }
+    hooks.led(Time::ZERO, 5);
+    hooks.fenced(Time::ZERO, "superseded");
+    hooks.stood_by(Time::ZERO);
     let [_, Action::Run { hook: Hook::Fence, id: fence, .. }, Action::Run { hook: Hook::Standby, id: standby, .. }] =
         actions(&mut hooks)[..]
     else {
         panic!()
     };
     let end = CommandEnd::Exited(3);
-    hooks.handle(Time::ZERO, Event::Ended { hook: Hook::Fence, id: fence, end: end.clone() });
+    hooks.ended(Hook::Fence, fence, end.clone());
     assert_eq!(actions(&mut hooks), [Action::NoteFailure { hook: Hook::Fence, end: end.clone() }]);
     assert!(!hooks.is_idle());
-    hooks.handle(Time::ZERO, Event::Ended { hook: Hook::Fence, id: fence, end });
+    hooks.ended(Hook::Fence, fence, end);
     assert_eq!(actions(&mut hooks), [], "that was said");
     hooks.handle_timeout(Time::ZERO + LIMIT);
     assert_eq!(actions(&mut hooks)[0], Action::Kill { id: standby });
@@ -142,13 +145,13 @@ fn hooks_that_run_in_parallel_end_independently() {
 fn the_end_of_an_earlier_leads_hook_is_not_taken_for_that_of_the_current_one() {
     let mut hooks = Hooks::new(ALL.to_vec());
     let mut lead = |term| {
-        hooks.handle(Time::ZERO, Event::Led(term));
+        hooks.led(Time::ZERO, term);
         let [Action::Run { id, .. }] = actions(&mut hooks)[..] else { panic!() };
         id
     };
     let [earlier, current] = [5, 6].map(&mut lead);
     for (id, is_news) in [(earlier, false), (current, true)] {
-        hooks.handle(Time::ZERO, Event::Ended { hook: Hook::Lead, id, end: CommandEnd::Exited(3) });
+        hooks.ended(Hook::Lead, id, CommandEnd::Exited(3));
         assert_eq!(!actions(&mut hooks).is_empty(), is_news);
     }
 }
@@ -156,7 +159,7 @@ fn the_end_of_an_earlier_leads_hook_is_not_taken_for_that_of_the_current_one() {
 #[test]
 fn giving_up_the_wait_kills_them() {
     let mut hooks = Hooks::new(ALL.to_vec());
-    hooks.handle(Time::ZERO, Event::StoodBy);
+    hooks.stood_by(Time::ZERO);
     let [Action::Run { id, .. }] = actions(&mut hooks)[..] else { panic!() };
     hooks.give_up();
     assert_eq!(actions(&mut hooks), [Action::Kill { id }]);

@@ -101,7 +101,10 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
     assert_eq!(actions(&mut introduction), []);
     introduction.handle_timeout(START + ANSWERS);
     let until = START + HELLO_HOLDS;
-    assert_eq!(actions(&mut introduction), [Action::Wait { why: refusal("other", "4", 4), until }]);
+    assert_eq!(
+        actions(&mut introduction),
+        [Action::Note(Note::MappingInDoubt { why: refusal("other", "4", 4), until })]
+    );
     assert_eq!(introduction.poll_timeout(), Some(START + HELLO_INTERVAL));
     // The other process is alive.
     let mut there = introduction.clone();
@@ -162,7 +165,7 @@ fn a_candidate_without_roles_and_a_process_with_roles_do_not_stand_side_by_side(
 fn a_candidate_without_a_shared_role_is_reported_once_and_answered_if_it_is_new() {
     let warning = |name: &str| {
         let warning = Mapping::new("4", 3).warning_if_no_role_is_shared(&Mapping::new("a,b", 3), name).unwrap();
-        Action::SharesNoRole { warning: warning.into() }
+        Action::Note(Note::SharesNoRole { warning: warning.into() })
     };
     let mut introduction = introduction();
     introduction.received(START, 9, &hello("before", "a,b", 3));
@@ -220,7 +223,7 @@ fn a_process_that_does_not_stand_yet_waits_for_answers_again_after_a_cut() {
         introduction.handle_timeout(answered);
         if is_in_doubt {
             let (why, until) = (refusal("old", "4", 4), now + HELLO_HOLDS);
-            assert_eq!(actions(&mut introduction), [Action::Wait { why, until }]);
+            assert_eq!(actions(&mut introduction), [Action::Note(Note::MappingInDoubt { why, until })]);
         } else {
             assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(answered, Some(0))]);
         }

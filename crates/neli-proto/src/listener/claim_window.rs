@@ -45,12 +45,12 @@ impl Listener {
         let wanted = self.stage == Stage::CaughtUp
             && matches!(self.journal.view(), View::Undecided(_))
             && !self.is_vacant()
-            && self.reading_from > self.log_start
-            && !self.undecodable
+            && self.reading.from > self.log.start
+            && !self.reading.undecodable
             && self.has_time_to_read(now);
         if wanted {
             self.stage = Stage::AskingFurtherBack;
-            self.asking_since = now;
+            self.log.asking_since = now;
             self.note_progress(now);
         }
         wanted
@@ -60,7 +60,7 @@ impl Listener {
     /// ended later, it would only delay the claim.
     fn has_time_to_read(&self, now: Time) -> bool {
         let claim_from = self.claim_window().map(|claim_window| claim_window.since);
-        claim_from.is_none_or(|since| now + now.since(self.began) < since)
+        claim_from.is_none_or(|since| now + now.since(self.heard.began) < since)
     }
 
     /// How much longer nothing may be claimed because the records don't show who leads; `None` if they show it.
@@ -75,7 +75,7 @@ impl Listener {
     /// From when on a candidate may claim (R2), before any delay; `None` while that is unknown.
     #[must_use]
     pub(crate) fn claim_window(&self) -> Option<ClaimWindow> {
-        if self.stage != Stage::CaughtUp || self.undecodable {
+        if self.stage != Stage::CaughtUp || self.reading.undecodable {
             return None;
         }
         if let Some(since) = self.vacant_since {
@@ -91,13 +91,13 @@ impl Listener {
         }
         let (predecessor, silent_since, since) = match self.journal.view() {
             View::Led(term) => {
-                let since = self.after_earlier_job(self.last_effective + silence(term.lease));
-                (Predecessor::Silent, self.last_effective, since)
+                let since = self.after_earlier_job(self.heard.last_effective + silence(term.lease));
+                (Predecessor::Silent, self.heard.last_effective, since)
             }
             View::NeverLed | View::Released { .. } | View::Undecided(_) => {
-                let longest_allowed = self.began + silence(LONGEST_LEASE);
-                let longest_known = self.last_record + silence(self.longest_lease);
-                (Predecessor::Gone, self.last_record, longest_allowed.max(longest_known))
+                let longest_allowed = self.heard.began + silence(LONGEST_LEASE);
+                let longest_known = self.heard.last_record + silence(self.heard.longest_lease);
+                (Predecessor::Gone, self.heard.last_record, longest_allowed.max(longest_known))
             }
         };
         let confirmed_from = since - (since.since(silent_since) / 2).min(CONFIRMED_WITHIN);

@@ -57,10 +57,10 @@ impl Listener {
         match self.journal.earlier_job() {
             EarlierJob::Gone => None,
             EarlierJob::Overlapped { lease, .. } => {
-                let received = self.overlaps.last.map_or(self.last_record, |(_, received)| received);
+                let received = self.overlaps.last.map_or(self.heard.last_record, |(_, received)| received);
                 Some(received + silence(*lease))
             }
-            EarlierJob::Unknown => Some(self.began + silence(LONGEST_LEASE)),
+            EarlierJob::Unknown => Some(self.heard.began + silence(LONGEST_LEASE)),
         }
     }
 

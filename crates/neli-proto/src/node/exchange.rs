@@ -136,33 +136,27 @@ impl Node {
     fn order(&mut self, now: Time, order: Order) {
         self.actions.push_back(Action::Order(order));
         if let Order::Spawn { grant, run: 1, .. } = order {
-            self.hooks.handle(now, hooks::Event::Led(grant.term));
+            self.hooks.led(now, grant.term);
         }
     }
 
     /// Passes on a note of the candidate, also to the guard and the hooks.
     fn take_note(&mut self, now: Time, note: Note) {
         // For a new leader the `--on-lead` hook starts when the job is started, and for an overlapped one its release reports the end.
-        let event = if let Note::Fenced { why, .. } = &note {
-            Some(hooks::Event::Fenced(*why))
+        if let Note::Fenced { why, .. } = &note {
+            self.hooks.fenced(now, why.as_str());
         } else if let Note::Released { term, why, delivered } = &note {
             if *delivered {
                 self.nothing_to_release(*term);
             }
-            Some(hooks::Event::Released(*why))
+            self.hooks.released(now, *why);
         } else if let Note::Standby(_) = &note {
-            Some(hooks::Event::StoodBy)
+            self.hooks.stood_by(now);
         } else if let Note::Superseded { term, .. } = &note {
             self.nothing_to_release(*term);
-            Some(hooks::Event::Superseded)
-        } else {
-            None
-        };
-        if note == Note::TopicRemade && !self.accepts_remade_topic {
+            self.hooks.fenced(now, "superseded");
+        } else if note == Note::TopicRemade && !self.accepts_remade_topic {
             return self.refuse(now, Refusal::TopicRemade);
-        }
-        if let Some(event) = event {
-            self.hooks.handle(now, event);
         }
         self.actions.push_back(Action::Note(note));
     }

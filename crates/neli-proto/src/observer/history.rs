@@ -7,6 +7,7 @@ use core::time::Duration;
 use super::{Change, Observer};
 use crate::journal::{Journal, Verdict};
 use crate::leadership::{Leader, Leadership, ReadAt, Release, shown};
+use crate::process_hello::ProcessHello;
 use crate::record::{Body, MemberId, Offset, Record};
 use crate::time::{Time, millis};
 
@@ -213,16 +214,57 @@ impl History {
         self.observer.read_other(now, offset);
     }
 
-    /// Handles the record at `offset`, which is of this election; `None` if it can't be parsed.
-    pub fn read(&mut self, at: ReadAt, offset: Offset, record: Option<&Record>, written_ms: Option<u64>) {
+    /// Handles a hello from any partition.
+    pub fn hello_received(&mut self, at: ReadAt, hello: Record, written_ms: Option<u64>) {
+        self.observer.hello_received(at, hello, written_ms);
+    }
+
+    /// Handles the hello of a process with many roles from any partition. This role is one of them.
+    pub fn process_hello_received(&mut self, at: ReadAt, hello: ProcessHello, written_ms: Option<u64>) {
+        self.observer.process_hello_received(at, hello, written_ms);
+    }
+
+    /// The time at which the current term's claim was appended, if it was read by a separate request.
+    pub fn learn_claim(&mut self, term: Offset, written_ms: Option<u64>) {
+        self.observer.learn_claim(term, written_ms);
+    }
+
+    /// Handles the record at `offset`, which is of this election; the record is `None` if it can't be parsed. Returns the verdict and the
+    /// changes, or `None` if the record was read before.
+    pub fn read(
+        &mut self,
+        at: ReadAt,
+        offset: Offset,
+        record: Option<&Record>,
+        written_ms: Option<u64>,
+    ) -> Option<(Verdict, Vec<Change>)> {
         if offset < self.observer.journal().next() {
-            return;
+            return None;
         }
         let (verdict, changes) = self.observer.read(at, offset, record, written_ms);
+        let is_last_record = self.changed(&changes, record, written_ms);
+        match verdict {
+            Verdict::Effective => self.leader_record(),
+            Verdict::Undecided => {}
+            Verdict::Void if is_last_record => {}
+            Verdict::Nonsense | Verdict::Void if !self.is_looked_at(written_ms) => {}
+            Verdict::Nonsense | Verdict::Void => {
+                if verdict == Verdict::Void {
+                    self.void(record, written_ms);
+                } else {
+                    self.nonsense += 1;
+                }
+                self.not_effective_ms = written_ms.or(self.not_effective_ms);
+            }
+        }
+        Some((verdict, changes))
+    }
+
+    /// Notes the changes by a record. Returns whether it is the release that reports the end of an earlier job, which is void and correct.
+    fn changed(&mut self, changes: &[Change], record: Option<&Record>, written_ms: Option<u64>) -> bool {
         let mut is_last_record = false;
         for change in changes {
             match change {
-                // The release that reports the end of the earlier job is void, which is correct.
                 Change::EarlierJobGone { .. } => is_last_record = !is_late(record),
                 Change::Led => self.led(),
                 Change::Missing => {
@@ -238,7 +280,7 @@ impl History {
                         self.late(Finding::LateFence { term: release.term, late, overlaps: false }, written_ms);
                     }
                     self.reopen(release.term);
-                    self.close(TermEnd::Released(release));
+                    self.close(TermEnd::Released(release.clone()));
                 }
                 Change::FellSilent(_)
                 | Change::LateBeat { .. }
@@ -248,15 +290,7 @@ impl History {
                 | Change::Yields => {}
             }
         }
-        match verdict {
-            Verdict::Effective => return self.leader_record(),
-            Verdict::Undecided => return,
-            Verdict::Void if is_last_record => return,
-            Verdict::Nonsense | Verdict::Void if !self.is_looked_at(written_ms) => return,
-            Verdict::Nonsense => self.nonsense += 1,
-            Verdict::Void => self.void(record, written_ms),
-        }
-        self.not_effective_ms = written_ms.or(self.not_effective_ms);
+        is_last_record
     }
 
     /// Whether a finding about a record of this time is reported.

@@ -4,9 +4,9 @@ use super::*;
 
 const NOW: Time = Time::from_nanos(0);
 
-fn delay(elector: Elector, standing: Standing, predecessor: Predecessor) -> Option<(u64, u64)> {
+fn delay(elector: Elector, assignment: Assignment, predecessor: Predecessor) -> Option<(u64, u64)> {
     let mut precedence = Precedence::new(elector, Duration::from_millis(7));
-    precedence.set_standing(standing);
+    precedence.set_assignment(assignment);
     precedence.received(NOW, hello(1));
     let delay = precedence.delay(NOW, predecessor)?;
     Some((delay.fixed.as_millis().try_into().unwrap(), delay.random.as_millis().try_into().unwrap()))
@@ -26,10 +26,10 @@ fn hello(index: u128) -> Hello {
 #[test]
 fn the_groups_choice_claims_first() {
     let group = Elector::Group(Patience::For(Duration::from_millis(500)));
-    assert_eq!(delay(group, Standing::Assigned, Predecessor::Gone), Some((7, 0)));
-    assert_eq!(delay(group, Standing::Unknown, Predecessor::Gone), Some((7, 50)));
-    assert_eq!(delay(group, Standing::Elsewhere, Predecessor::Gone), Some((507, 0)));
-    assert_eq!(delay(group, Standing::Elsewhere, Predecessor::Died), Some((7, 50)));
+    assert_eq!(delay(group, Assignment::Own, Predecessor::Gone), Some((7, 0)));
+    assert_eq!(delay(group, Assignment::Unknown, Predecessor::Gone), Some((7, 50)));
+    assert_eq!(delay(group, Assignment::Elsewhere, Predecessor::Gone), Some((507, 0)));
+    assert_eq!(delay(group, Assignment::Elsewhere, Predecessor::Died), Some((7, 50)));
 }
 
 /// With many roles the group may have assigned this one to a member with a limit.
@@ -38,7 +38,7 @@ fn the_successor_that_a_release_names_waits_for_no_assignment() {
     for patience in [Patience::For(Duration::from_millis(500)), Patience::Never] {
         let mut precedence = Precedence::new(Elector::Group(patience), Duration::ZERO);
         precedence.received(NOW, hello(1));
-        precedence.set_standing(Standing::Elsewhere);
+        precedence.set_assignment(Assignment::Elsewhere);
         precedence.set_successor(Some(NamedSuccessor::Own));
         let at_once = Delay { fixed: Duration::ZERO, random: Duration::ZERO };
         assert_eq!(precedence.delay(NOW, Predecessor::Gone), Some(at_once));
@@ -57,7 +57,7 @@ fn a_candidate_alone_has_no_delay() {
     precedence.set_leader(Some(&hello(1).member));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).map(|delay| delay.random), Some(JITTER_PER_STANDBY));
     precedence.received(NOW, hello(2));
-    precedence.set_standing(Standing::Elsewhere);
+    precedence.set_assignment(Assignment::Elsewhere);
     assert!(precedence.delay(NOW, Predecessor::Died).is_some_and(|delay| delay.random > RANDOM_DELAY));
     precedence.released(&hello(1).member);
     precedence.released(&hello(2).member);
@@ -83,13 +83,13 @@ fn the_spread_adds_to_every_delay_or_forbids_the_claim() {
 #[test]
 fn without_patience_only_the_groups_choice_claims() {
     let never = Elector::Group(Patience::Never);
-    assert_eq!(delay(never, Standing::Assigned, Predecessor::Gone), Some((7, 0)));
-    assert_eq!(delay(never, Standing::Unknown, Predecessor::Died), None);
-    assert_eq!(delay(never, Standing::Elsewhere, Predecessor::Died), None);
+    assert_eq!(delay(never, Assignment::Own, Predecessor::Gone), Some((7, 0)));
+    assert_eq!(delay(never, Assignment::Unknown, Predecessor::Died), None);
+    assert_eq!(delay(never, Assignment::Elsewhere, Predecessor::Died), None);
     let mut precedence = Precedence::new(never, Duration::ZERO);
     precedence.one_of_many();
     assert_eq!(precedence.delay(NOW, Predecessor::Gone), None, "it is not known whether the partition is its own");
-    precedence.set_standing(Standing::Elsewhere);
+    precedence.set_assignment(Assignment::Elsewhere);
     let default = Delay { fixed: PATIENCE, random: Duration::ZERO };
     assert_eq!(
         precedence.delay(NOW, Predecessor::Gone),
@@ -100,17 +100,17 @@ fn without_patience_only_the_groups_choice_claims() {
 
 #[test]
 fn with_the_log_elector_no_candidate_has_precedence() {
-    for standing in [Standing::Assigned, Standing::Elsewhere, Standing::Unknown] {
-        assert_eq!(delay(Elector::Log, standing, Predecessor::Gone), Some((7, 0)));
+    for assignment in [Assignment::Own, Assignment::Elsewhere, Assignment::Unknown] {
+        assert_eq!(delay(Elector::Log, assignment, Predecessor::Gone), Some((7, 0)));
     }
 }
 
 #[test]
 fn a_back_off_is_added_in_every_standing() {
     for elector in [Elector::Log, Elector::Group(Patience::For(Duration::from_millis(500)))] {
-        for standing in [Standing::Assigned, Standing::Elsewhere, Standing::Unknown] {
+        for assignment in [Assignment::Own, Assignment::Elsewhere, Assignment::Unknown] {
             let mut precedence = Precedence::new(elector, Duration::ZERO);
-            precedence.set_standing(standing);
+            precedence.set_assignment(assignment);
             let before = precedence.delay(NOW, Predecessor::Gone).unwrap();
             precedence.set_back_off(Duration::from_secs(4));
             let after = precedence.delay(NOW, Predecessor::Gone).unwrap();
@@ -162,7 +162,7 @@ fn the_jitter_grows_with_the_standbys_and_is_bounded() {
 fn the_member_with_the_least_id_is_predicted() {
     let claims_at_once = |own: Option<&str>, others: &[&str], patience| {
         let mut precedence = Precedence::new(Elector::Group(patience), Duration::ZERO);
-        precedence.set_standing(Standing::Elsewhere);
+        precedence.set_assignment(Assignment::Elsewhere);
         precedence.set_group_member(own.map(Into::into));
         precedence.received(NOW, hello(100));
         for (index, other) in (0..).zip(others) {
@@ -183,7 +183,7 @@ fn the_member_with_the_least_id_is_predicted() {
 #[test]
 fn a_member_that_has_said_nothing_for_long_is_not_foreseen() {
     let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
-    precedence.set_standing(Standing::Elsewhere);
+    precedence.set_assignment(Assignment::Elsewhere);
     precedence.set_group_member(Some("b".into()));
     precedence.received(NOW, Hello { group_member: Some("a".into()), ..hello(1) });
     let mut is_foreseen_at = |now| {
@@ -200,7 +200,7 @@ fn after_a_silence_the_least_id_but_the_leaders_is_foreseen() {
     let claims_at_once = |precedence: &Precedence, predecessor| {
         precedence.delay(NOW, predecessor) == Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO })
     };
-    precedence.set_standing(Standing::Elsewhere);
+    precedence.set_assignment(Assignment::Elsewhere);
     precedence.set_group_member(Some("b".into()));
     precedence.set_leader(Some(&hello(1).member));
     assert!(!claims_at_once(&precedence, Predecessor::Silent), "as whom the leader was in the group is not known");
@@ -220,6 +220,6 @@ fn an_assignment_replaces_the_prediction() {
     precedence.set_group_member(Some("b".into()));
     precedence.foresee(NOW, "left");
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().random, Duration::ZERO);
-    precedence.set_standing(Standing::Elsewhere);
+    precedence.set_assignment(Assignment::Elsewhere);
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::from_millis(500));
 }

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use super::plan::Candidates;
 use super::{Action, HandedOver, Holding, Spread, VACANCY_COUNTS};
-use crate::precedence::Standing;
+use crate::precedence::Assignment;
 use crate::record::MemberId;
 use crate::time::Time;
 
@@ -104,7 +104,7 @@ impl Spread {
     fn last_taken_for(&self, to: &MemberId) -> Option<usize> {
         let led = self.roles.iter().enumerate().filter(|(_, role)| role.holding == Holding::Leading);
         let led = led.filter(|(_, role)| !role.left_by.contains(to));
-        let key = |role: &Role| (role.last_other.as_ref() != Some(to), role.standing != Standing::Assigned, role.taken);
+        let key = |role: &Role| (role.last_other.as_ref() != Some(to), role.assignment != Assignment::Own, role.taken);
         led.max_by_key(|(_, role)| key(role)).map(|(role, _)| role)
     }
 
@@ -173,7 +173,7 @@ pub(super) struct Role {
     pub(super) left_by: Vec<MemberId>,
     /// The value of the process's counter `taken` when this process took the role.
     pub(super) taken: u64,
-    pub(super) standing: Standing,
+    pub(super) assignment: Assignment,
     /// The claim delay of the last action.
     pub(super) last_delay: LastDelay,
 }
@@ -197,7 +197,7 @@ impl Role {
             given_up_by: None,
             left_by: Vec::new(),
             taken: 0,
-            standing: Standing::Unknown,
+            assignment: Assignment::Unknown,
             last_delay: LastDelay::Nothing,
         }
     }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Action, DELAY_PER_ROLE, Holding, LastDelay, PATIENCE, ROLES_COUNTED, Role, Spread};
-use crate::precedence::Standing;
+use crate::precedence::Assignment;
 use crate::record::MemberId;
 use crate::time::Time;
 
@@ -176,7 +176,7 @@ impl Spread {
         let mut is_left = |number: &usize| {
             let role = &mut self.roles[*number];
             let is_named = matches!(role.holding, Holding::Vacant { successor: Some(_) });
-            let is_assigned = role.standing == Standing::Assigned && role.given_up_by.as_ref() != Some(&self.member);
+            let is_assigned = role.assignment == Assignment::Own && role.given_up_by.as_ref() != Some(&self.member);
             let takes = is_assigned && !is_named && candidates.loads.held[own] < share;
             if takes {
                 candidates.loads.held[own] += 1;

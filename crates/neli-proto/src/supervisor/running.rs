@@ -9,7 +9,6 @@ use super::watch::Watch;
 use super::{Job, JobStatus, Killed, NextGuard, Run, Supervisor};
 use crate::command::CommandEnd;
 use crate::guard::{Answer, CommandKind, Order, SeenEnd, Step};
-use crate::health::{Action as HealthAction, Event};
 use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
 use crate::restart::RestartDecision;
@@ -431,7 +430,7 @@ impl Supervisor {
 
     pub(super) fn health_ended(&mut self, now: Time, id: u32, end: CommandEnd, last_line: Box<str>) {
         if let Some(health) = &mut self.health {
-            health.handle(now, Event::Ended { id, end, last_line });
+            health.command_ended(now, id, end, last_line);
         }
     }
 
@@ -448,21 +447,18 @@ impl Supervisor {
             | Job::Stopping { .. } => false,
         };
         match (runs, health.has_run()) {
-            (true, false) => health.handle(now, Event::RunBegan),
-            (false, true) => health.handle(now, Event::RunOver),
+            (true, false) => health.run_began(now),
+            (false, true) => health.run_over(),
             (true, true) | (false, false) => {}
         }
-        health.handle_timeout(now);
-        while let Some(action) = health.poll_action() {
-            match action {
-                HealthAction::NoteFailure(failure) => {
-                    self.note(Note::HealthFailed { failure, most: health.most_failures() });
-                }
-                HealthAction::Run { id, kill_at } => {
-                    self.order(Order::Command { kind: CommandKind::Health, id, kill_at });
-                }
-                HealthAction::StandDown(failure) => self.note(Note::Unhealthy { term: self.noted_term(), failure }),
-            }
+        let command = health.poll_command(now);
+        if let Some(failure) = health.poll_failure() {
+            let (term, most) = (self.noted_term(), health.most_failures());
+            let is_last = health.is_unhealthy();
+            self.note(if is_last { Note::Unhealthy { term, failure } } else { Note::HealthFailed { failure, most } });
+        }
+        if let Some((id, kill_at)) = command {
+            self.order(Order::Command { kind: CommandKind::Health, id, kill_at });
         }
         self.health = Some(health);
     }

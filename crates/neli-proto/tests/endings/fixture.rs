@@ -8,7 +8,7 @@ use neli_proto::guard::{Answer, SeenEnd};
 use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{self, Action, Node, Settings};
-use neli_proto::precedence::Standing;
+use neli_proto::precedence::Assignment;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, Hello, MemberId, Offset, Overlap, Record, What, Why};
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
@@ -140,7 +140,7 @@ impl Fixture {
 
     /// Reports that the group has assigned the partition to the candidate.
     pub(crate) fn assign(&mut self) {
-        self.pass_event(candidate::Event::StandingChanged(Standing::Assigned));
+        self.pass_event(candidate::Event::AssignmentChanged(Assignment::Own));
     }
 
     pub(crate) fn happens(&mut self, cause: Cause) {

@@ -2,7 +2,7 @@
 
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{Event, Node};
-use neli_proto::precedence::{HELLO_AFTER_LEAD, Standing};
+use neli_proto::precedence::{Assignment, HELLO_AFTER_LEAD};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
 use neli_proto::record::{Hello, question};
@@ -238,7 +238,7 @@ fn the_hello_says_why_the_group_does_not_take_the_process() {
     assert_eq!(said(&mut many), [None], "it is taken again");
     many.tell(now, 1, &mut nodes[1], candidate::Event::GroupRefuses { words: refused[0].clone() });
     assert_eq!(said(&mut many), refused);
-    many.stand(now, 0, Standing::Elsewhere);
+    many.stand(now, 0, Assignment::Elsewhere);
     assert_eq!(said(&mut many), [None], "an assignment shows that it is a member");
 }
 

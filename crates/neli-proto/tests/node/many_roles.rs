@@ -2,7 +2,7 @@
 
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{Action as NodeAction, Event};
-use neli_proto::precedence::Standing;
+use neli_proto::precedence::Assignment;
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
@@ -220,7 +220,7 @@ fn a_role_that_the_group_gives_to_another_is_kept() {
         let mut host = Host::in_group();
         host.node = if is_one_of_many { host.node.one_of_many() } else { host.node };
         let mut host = host.led();
-        host.elects(candidate::Event::StandingChanged(Standing::Assigned));
+        host.elects(candidate::Event::AssignmentChanged(Assignment::Own));
         host.elects(candidate::Event::Revoked);
         let is_stop = |action: &NodeAction| matches!(action, NodeAction::Order(Order::Stop { .. }));
         assert_eq!(host.actions().iter().any(is_stop), !is_one_of_many);

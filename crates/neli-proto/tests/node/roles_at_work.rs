@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use neli_proto::guard::Order;
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{self, Event, Node};
-use neli_proto::precedence::{HELLO_AFTER_LEAD, Standing};
+use neli_proto::precedence::{Assignment, HELLO_AFTER_LEAD};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
 use neli_proto::record::{Hello, What};
@@ -42,7 +42,7 @@ fn nothing_is_handed_to_a_candidate_without_many_roles() {
 #[test]
 fn whatever_the_group_says_the_number_of_roles_decides() {
     for (standing_of_roles, typed) in
-        [(Standing::Assigned, "4"), (Standing::Elsewhere, "4"), (Standing::Unknown, "4"), (Standing::Assigned, "5")]
+        [(Assignment::Own, "4"), (Assignment::Elsewhere, "4"), (Assignment::Unknown, "4"), (Assignment::Own, "5")]
     {
         let (mut many, now) = standing(GROUP);
         for role in 0..4 {
@@ -154,8 +154,8 @@ fn happens(many: &mut ManyRoles, now: Time, random: &mut Random) {
             let hello = ProcessHello { joined, max_roles, leaves, ..hello(other, "4", Some(partitions)) };
             drop(many.received(now, offset, &hello.to_bytes()));
         }
-        7 => many.stand(now, role, Standing::Assigned),
-        8 => many.stand(now, role, Standing::Elsewhere),
+        7 => many.stand(now, role, Assignment::Own),
+        8 => many.stand(now, role, Assignment::Elsewhere),
         9 => many.observe(now, role, Holding::Claiming),
         10..12 => many.observe(now, role, Holding::Leading),
         12 => many.observe(now, role, Holding::Ending),
@@ -289,7 +289,7 @@ fn with_on_loss_exit_a_process_still_stands_for_a_role_that_it_hands_over() {
         let timings = Timings::new(DURATIONS, GROUP).unwrap();
         host.node = Node::new(host.now, node::Settings { job, timings, ..settings }, Random::from_seed(1));
         let mut host = host.listened().led();
-        host.elects(candidate::Event::StandingChanged(Standing::Assigned));
+        host.elects(candidate::Event::AssignmentChanged(Assignment::Own));
         host.happens(event);
         host.ends(JobStatus::Exited(0));
         host.actions();

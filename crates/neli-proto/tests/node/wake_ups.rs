@@ -7,7 +7,7 @@ use neli_proto::guard::{Answer, Order, SeenEnd};
 use neli_proto::health::HealthPolicy;
 use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event, Node, Settings};
-use neli_proto::precedence::Standing;
+use neli_proto::precedence::Assignment;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, Offset, Record, What, Why};
 use neli_proto::restart::{Restart, RestartPolicy};
@@ -216,9 +216,9 @@ impl World {
                 "another's record"
             }
             18 => {
-                let standings = [Standing::Assigned, Standing::Elsewhere, Standing::Unknown];
+                let standings = [Assignment::Own, Assignment::Elsewhere, Assignment::Unknown];
                 let standing = standings[usize::try_from(self.below(3)).unwrap()];
-                self.elects(candidate::Event::StandingChanged(standing));
+                self.elects(candidate::Event::AssignmentChanged(standing));
                 "a standing"
             }
             19 => {

@@ -11,7 +11,7 @@ use neli_proto::candidate::{
 use neli_proto::guard::Grant;
 use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::precedence::Standing;
+use neli_proto::precedence::Assignment;
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, Hello, JobState, KeyedRun, Offset, Overlap, Record, What, Why};
@@ -178,10 +178,10 @@ impl Scenario {
             "process" => Event::ReadProcessHello { offset: words.number(1), hello: Box::new(process_hello(words)) },
             "read" => Event::Read { offset: words.number(1), record: self.record(words), written_ms: None },
             "revoked" => Event::Revoked,
-            "standing" => Event::StandingChanged(match words.word(1) {
-                "assigned" => Standing::Assigned,
-                "elsewhere" => Standing::Elsewhere,
-                "unknown" => Standing::Unknown,
+            "standing" => Event::AssignmentChanged(match words.word(1) {
+                "assigned" => Assignment::Own,
+                "elsewhere" => Assignment::Elsewhere,
+                "unknown" => Assignment::Unknown,
                 other => panic!("{other} is no standing"),
             }),
             "topic" => Event::TopicIdentified {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use neli_proto::precedence::Standing;
+use neli_proto::precedence::Assignment;
 
 use super::world::{Event, World};
 
@@ -88,16 +88,16 @@ impl World {
         }
         for role in 0..self.group.assignment.len() {
             let is_own = self.group.assignment[role] == Some(process);
-            self.stand(process, role, if is_own { Standing::Assigned } else { Standing::Elsewhere });
+            self.stand(process, role, if is_own { Assignment::Own } else { Assignment::Elsewhere });
         }
     }
 
     /// Notifies a process that a partition was revoked. That ends no lead.
     pub(crate) fn revoked(&mut self, process: usize, role: usize) {
-        self.stand(process, role, Standing::Elsewhere);
+        self.stand(process, role, Assignment::Elsewhere);
     }
 
-    fn stand(&mut self, process: usize, role: usize, standing: Standing) {
+    fn stand(&mut self, process: usize, role: usize, standing: Assignment) {
         let now = self.now;
         let Some(it) = self.processes[process].as_mut().filter(|it| it.role_states[role].cools_off.is_none()) else {
             return;

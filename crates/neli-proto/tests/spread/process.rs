@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli_proto::precedence::{RANDOM_DELAY, Standing};
+use neli_proto::precedence::{Assignment, RANDOM_DELAY};
 use neli_proto::record::MemberId;
 use neli_proto::spread::{Holding, PATIENCE, Settings, Spread};
 use neli_proto::time::Time;
@@ -22,7 +22,7 @@ pub(crate) struct RoleState {
     /// The reason why this process ends its lead, if it does.
     pub(crate) why: &'static str,
     /// The group's information about its partition.
-    pub(crate) standing: Standing,
+    pub(crate) standing: Assignment,
     /// The time since which it may claim, apart from its claim delay.
     pub(crate) open_since: Option<Time>,
     pub(crate) own: Own,
@@ -70,7 +70,7 @@ impl Process {
             successor: None,
             leader_died: false,
             why: "stopped",
-            standing: Standing::Unknown,
+            standing: Assignment::Unknown,
             open_since: None,
             own: Own::Nothing,
             extra: None,
@@ -118,17 +118,17 @@ impl Process {
             Some(_) => state.extra?.max(PATIENCE),
         };
         let is_named = state.successor.as_ref() == Some(&self.member);
-        let is_after_another = state.standing == Standing::Assigned && !spread.is_zero();
-        let standing = if is_after_another { Standing::Elsewhere } else { state.standing };
+        let is_after_another = state.standing == Assignment::Own && !spread.is_zero();
+        let standing = if is_after_another { Assignment::Elsewhere } else { state.standing };
         let (fixed, random) = match (self.elector, standing) {
             _ if is_named => (Duration::ZERO, Duration::ZERO),
-            (Elector::Log, _) | (Elector::Group(_), Standing::Assigned) => (Duration::ZERO, Duration::ZERO),
-            (Elector::Group(Patience::Never), Standing::Elsewhere) => (PATIENCE, Duration::ZERO),
-            (Elector::Group(Patience::Never), Standing::Unknown) => return None,
-            (Elector::Group(Patience::For(patience)), Standing::Elsewhere) if !state.leader_died => {
+            (Elector::Log, _) | (Elector::Group(_), Assignment::Own) => (Duration::ZERO, Duration::ZERO),
+            (Elector::Group(Patience::Never), Assignment::Elsewhere) => (PATIENCE, Duration::ZERO),
+            (Elector::Group(Patience::Never), Assignment::Unknown) => return None,
+            (Elector::Group(Patience::For(patience)), Assignment::Elsewhere) if !state.leader_died => {
                 (patience, Duration::ZERO)
             }
-            (Elector::Group(Patience::For(_)), Standing::Elsewhere | Standing::Unknown) => {
+            (Elector::Group(Patience::For(_)), Assignment::Elsewhere | Assignment::Unknown) => {
                 (Duration::ZERO, RANDOM_DELAY)
             }
         };

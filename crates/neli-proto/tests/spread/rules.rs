@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL, Standing};
+use neli_proto::precedence::{Assignment, HELLO_HOLDS, HELLO_INTERVAL};
 use neli_proto::record::MemberId;
 use neli_proto::spread::{Action, Holding, PATIENCE, Settings, Spread};
 use neli_proto::time::Time;
@@ -180,7 +180,7 @@ fn where_nothing_is_moved_nothing_is_due() {
 }
 
 /// Two of four roles are vacant, of which each of two processes is to have one.
-fn beside_two_vacancies(standing: [Standing; 2]) -> Spread {
+fn beside_two_vacancies(standing: [Assignment; 2]) -> Spread {
     let mut spread = Spread::new(START, settings(4));
     spread.hello_received(START, &"m2".into(), None);
     spread.observe(START, 2, Holding::Leading);
@@ -195,14 +195,14 @@ fn beside_two_vacancies(standing: [Standing; 2]) -> Spread {
 /// By its number alone role 0 is this process's, and role 1 the other's.
 #[test]
 fn below_its_share_a_process_claims_first_what_the_group_has_assigned_to_it() {
-    use Standing::{Assigned, Elsewhere, Unknown};
+    use Assignment::{Elsewhere, Own, Unknown};
     let patience = PATIENCE;
     for (standing, extras) in [
         ([Unknown, Unknown], [Duration::ZERO, patience]),
-        ([Assigned, Elsewhere], [Duration::ZERO, patience]),
-        ([Elsewhere, Assigned], [patience, Duration::ZERO]),
+        ([Own, Elsewhere], [Duration::ZERO, patience]),
+        ([Elsewhere, Own], [patience, Duration::ZERO]),
         // Its share is two.
-        ([Assigned, Assigned], [Duration::ZERO, patience]),
+        ([Own, Own], [Duration::ZERO, patience]),
     ] {
         let mut spread = beside_two_vacancies(standing);
         let delays: Vec<_> = actions(&mut spread);
@@ -223,7 +223,7 @@ fn an_assignment_counts_for_nothing_beside_a_named_successor_or_after_giving_the
     let patience = Some(PATIENCE);
     for (successor, gives_up, expected) in [(Some("m2"), false, patience), (None, true, patience), (None, false, None)]
     {
-        let mut spread = beside_two_vacancies([Standing::Assigned, Standing::Unknown]);
+        let mut spread = beside_two_vacancies([Assignment::Own, Assignment::Unknown]);
         spread.observe(START, 0, Holding::Vacant { successor: successor.map(Into::into) });
         if gives_up {
             spread.released(START, 0, &"m1".into(), "resigned");
@@ -238,7 +238,7 @@ fn of_several_roles_one_that_is_assigned_to_another_goes_first() {
     for (elsewhere, expected) in [(vec![], 3), (vec![1], 1), (vec![0, 2], 2), (vec![0, 1, 2, 3], 3)] {
         let mut spread = leads_all(settings(4));
         for role in 0..4 {
-            let standing = if elsewhere.contains(&role) { Standing::Elsewhere } else { Standing::Assigned };
+            let standing = if elsewhere.contains(&role) { Assignment::Elsewhere } else { Assignment::Own };
             spread.stand(START, role, standing);
         }
         let handed = handed_over(&mut spread, START, Duration::from_secs(60));
@@ -252,7 +252,7 @@ fn a_role_that_is_assigned_to_another_is_kept() {
     let mut spread = Spread::new(START, settings(4));
     spread.hello_received(START, &"m2".into(), None);
     for role in 0..4 {
-        spread.stand(START, role, Standing::Elsewhere);
+        spread.stand(START, role, Assignment::Elsewhere);
         spread.observe(START, role, if role < 2 { Holding::Leading } else { held_by("m2") });
     }
     assert_eq!(handed_over(&mut spread, START, Duration::from_secs(3_600)), []);

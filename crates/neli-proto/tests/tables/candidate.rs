@@ -8,7 +8,7 @@ use neli_proto::candidate::{
 use neli_proto::guard::Grant;
 use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::precedence::Standing;
+use neli_proto::precedence::Assignment;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, JobState, MemberId, Offset, Record, What, Why};
 use neli_proto::supervisor::{JobIs, Local, Wanted, WantedState};
@@ -169,7 +169,7 @@ impl Fixture {
         fixture.answered();
         fixture.identified(1);
         fixture.handle(Event::Named { id: "a-member".into() });
-        fixture.handle(Event::StandingChanged(Standing::Assigned));
+        fixture.handle(Event::AssignmentChanged(Assignment::Own));
         fixture
     }
 

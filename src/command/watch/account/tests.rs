@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use neli_proto::journal::Origin;
+use neli_proto::listener::LogBounds;
+use neli_proto::time::Time;
 use serde_json::Value;
 
 use super::*;
@@ -10,15 +11,59 @@ use super::*;
 const NOW: Time = Time::from_nanos(1_000_000_000_000);
 const AT: ReadAt = ReadAt { now: NOW, wall_ms: 1_769_860_800_123 };
 
-fn account(json: bool, first: Offset) -> Account {
-    Account::new(json, &role(2), false, Shown { first, since_ms: 0 }, Journal::read_from(0, Origin::Beginning))
+/// An election that is read, and what is printed of it.
+struct Fixture {
+    account: Account,
+    election: Election,
+    is_live: bool,
 }
 
-fn role(partition: i32) -> ElectionId {
-    ElectionId { group: "g".into(), topic: "t".into(), partition, role: 0, role_name: Some("bill".into()) }
+impl Fixture {
+    fn new(json: bool, partition: i32, shown: Shown) -> Self {
+        let (group, topic, role_name) = ("g".into(), "t".into(), Some("bill".into()));
+        let election = ElectionId { group, topic, partition, role: 0, role_name };
+        let bounds = LogBounds { asked: NOW, start: 0, end: 0 };
+        let read = Election::new(("g", "bill"), partition, AT, &bounds, 0);
+        Self { account: Account::new(json, &election, false, shown), election: read, is_live: false }
+    }
+
+    fn read(&mut self, at: ReadAt, offset: Offset, value: Option<&[u8]>, written_ms: Option<u64>) {
+        let (key, value) = (Some(Box::from(&b"g/bill"[..])), value.map(Box::from));
+        let record = LogRecord { offset, key, value, written_ms, is_brokers_time: true };
+        if let Some(judged) = self.election.read(at, self.election.partition(), &record) {
+            self.account.judged(at, self.election.observer(), &record, judged, self.is_live);
+        }
+    }
+
+    fn hello(&mut self, offset: Offset, value: &[u8], written_ms: u64) {
+        let position = Position { partition: self.election.partition(), offset };
+        self.account.hello(AT, self.election.observer(), position, value, Some(written_ms));
+    }
+
+    fn caught_up(&mut self, at: ReadAt) {
+        self.election.caught_up();
+        self.is_live = true;
+        self.account.caught_up(at, &mut self.election);
+    }
+
+    fn handle_timeout(&mut self, at: ReadAt) {
+        self.account.tell_silence(at, &mut self.election);
+    }
+
+    fn poll_timeout(&self, at: ReadAt) -> Option<Time> {
+        self.election.silence_due(at)
+    }
+
+    fn take_lines(&mut self) -> Vec<String> {
+        self.account.take_lines()
+    }
 }
 
-fn read(account: &mut Account, offset: Offset, record: &str) {
+fn account(json: bool, first: Offset) -> Fixture {
+    Fixture::new(json, 2, Shown { first, since_ms: 0 })
+}
+
+fn read(account: &mut Fixture, offset: Offset, record: &str) {
     account.read(AT, offset, Some(record.as_bytes()), Some(1_769_860_800_123));
 }
 
@@ -40,7 +85,8 @@ fn json_shows_every_record_with_its_verdict() {
     read(&mut account, 1, "not json");
     read(&mut account, 2, "{\"v\":9,\n\"new\":true}");
     account.read(AT, 3, None, None);
-    account.read_other(NOW, 4);
+    let other = LogRecord { offset: 4, key: None, value: None, written_ms: None, is_brokers_time: true };
+    account.election.read(AT, 2, &other);
     read(&mut account, 5, RELEASE);
     let lines = account.take_lines();
     let claim: Value = serde_json::from_str(CLAIM).unwrap();
@@ -62,18 +108,12 @@ fn json_shows_every_record_with_its_verdict() {
 
 #[test]
 fn terms_before_the_requested_time_are_not_shown() {
-    let mut account = Account::new(
-        false,
-        &role(0),
-        false,
-        Shown { first: 0, since_ms: AT.wall_ms },
-        Journal::read_from(0, Origin::Beginning),
-    );
+    let mut account = Fixture::new(false, 0, Shown { first: 0, since_ms: AT.wall_ms });
     account.read(AT, 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms - 1));
     account.read(AT, 1, Some(beat("running", 7).as_bytes()), Some(AT.wall_ms));
     let hello = br#"{"v":1,"kind":"hello","member":"m","name":"web","host":"h","version":"1","elector":"log"}"#;
-    account.hello(AT, Position { partition: 0, offset: 2 }, hello, Some(AT.wall_ms - 1));
-    account.hello(AT, Position { partition: 0, offset: 3 }, hello, Some(AT.wall_ms));
+    account.hello(2, hello, AT.wall_ms - 1);
+    account.hello(3, hello, AT.wall_ms);
     let at = "2026-01-31T12:00:00.123Z";
     let expected =
         [format!("{at} web: the job runs, pid 7"), format!("{at} web says hello: on h, version 1, --elect log")];
@@ -221,11 +261,11 @@ fn while_kafka_does_not_answer_no_leader_is_silent() {
     read(&mut account, 0, CLAIM);
     account.caught_up(later(1_000));
     account.take_lines();
-    account.unanswered();
+    account.election.note_contact(false);
     assert_eq!(account.poll_timeout(later(1_000)), None);
     account.handle_timeout(later(20_000));
     assert_eq!(account.take_lines(), [""; 0]);
-    account.answered(later(20_000).now, later(20_000).now, 1);
+    account.election.note_contact(true);
     account.handle_timeout(later(20_000));
     assert_eq!(account.take_lines(), ["2026-01-31T12:00:20.123Z no leader: web has been silent for 20s (lease 5s)"]);
 }
@@ -233,7 +273,7 @@ fn while_kafka_does_not_answer_no_leader_is_silent() {
 /// No record reports a silence. Without a line about it, scripts and readers would believe that the leader still leads.
 #[test]
 fn a_silence_has_a_line_in_json_too_even_if_it_ended_long_ago() {
-    let records = |account: &mut Account| {
+    let records = |account: &mut Fixture| {
         account.read(later(60_000), 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms));
         account.read(later(60_000), 1, Some(beat("running", 7).as_bytes()), Some(AT.wall_ms + 30_000));
     };

@@ -151,7 +151,7 @@ impl Walk {
                     (self.processes[who].is_alive, self.processes[who].stands) = (false, false);
                 }
                 Action::Stand => self.processes[who].stands = true,
-                Action::SharesNoRole { .. } | Action::Wait { .. } => {}
+                Action::Note(_) => {}
             }
         }
         if let Some(due) = self.processes[who].introduction.poll_timeout() {

@@ -64,10 +64,12 @@ impl World {
 
     /// Whether a new embedded broker serves: no process of the one before it is left that could have a job.
     pub(super) fn may_have_new_broker(&self) -> bool {
-        let is_gone = |machine: &Machine| match () {
-            () if is_flawed(WorldFlaw::NewBrokerWaitsForNobody) => true,
-            () if is_flawed(WorldFlaw::NewBrokerForgetsGuards) => machine.life == Life::Dead,
-            () => machine.is_gone(),
+        let is_gone = |machine: &Machine| {
+            if is_flawed(WorldFlaw::NewBrokerForgetsGuards) {
+                machine.life == Life::Dead
+            } else {
+                is_flawed(WorldFlaw::NewBrokerWaitsForNobody) || machine.is_gone()
+            }
         };
         self.broker == Broker::Dead && (0..self.machines.len()).filter_map(|who| self.machine(who)).all(is_gone)
     }

@@ -1,4 +1,4 @@
-//! The part of a candidate's state that does not depend on its role.
+//! The election as one candidate knows it, and its own part in it, whatever its [state](super::state) is.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -15,7 +15,7 @@ use crate::kafka::Request;
 use crate::leadership::LastTerm;
 use crate::listener::{Listener, Received};
 use crate::note::StandbyReason;
-use crate::precedence::{HELLO_AFTER_LEAD, HELLO_INTERVAL, Precedence, Standing};
+use crate::precedence::{Assignment, HELLO_AFTER_LEAD, HELLO_INTERVAL, Precedence};
 use crate::random::Random;
 use crate::record::{Body, MemberId, Offset, Record, Why};
 use crate::status::{Counts, Shown};
@@ -23,9 +23,9 @@ use crate::supervisor::Departure;
 use crate::time::{Time, millis};
 use crate::timings::Timings;
 
-/// The part of a candidate's state that does not depend on its role, and its pending actions.
+/// The election as one candidate knows it, its own part in it, and its pending actions.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(super) struct Common {
+pub(super) struct Election {
     pub(super) identity: Identity,
     pub(super) timings: Timings,
     pub(super) random: Random,
@@ -80,7 +80,7 @@ pub(super) struct Superseder {
     pub(super) name: Option<Box<str>>,
 }
 
-impl Common {
+impl Election {
     /// The state of a candidate that begins to listen.
     pub(super) fn new(now: Time, setup: Setup, random: Random) -> Self {
         let Setup { identity, timings, started, wait, first_span } = setup;
@@ -223,7 +223,7 @@ impl Common {
                     // A dead leader's release can't contain its group member id. If another member holds the partition, that member was the
                     // leader.
                     let has_died = why.as_deref() == Some(Why::SupervisorDied.as_str())
-                        && self.precedence.standing() == Standing::Elsewhere
+                        && self.precedence.assignment() == Assignment::Elsewhere
                         && !self.group.unused_partitions;
                     match group_member.as_ref().or(known.as_ref().filter(|_| has_died)) {
                         Some(left) => self.precedence.foresee(now, left),
@@ -272,7 +272,7 @@ impl Common {
 
     /// Reads again from R1, as after a fence (R5).
     pub(super) fn ask_anew(&mut self, now: Time) {
-        if self.leaving.is_none() && !self.suspending {
+        if self.stays() {
             self.listener.ask_anew(now);
             self.actions.push_back(Action::Kafka(Request::ReadAnew));
         }
@@ -302,6 +302,11 @@ impl Common {
         self.cooling_off = Some(now + span);
     }
 
+    /// Whether it neither exits nor is suspended when it holds nothing.
+    pub(super) const fn stays(&self) -> bool {
+        self.leaving.is_none() && !self.suspending
+    }
+
     /// Why it exits when it holds nothing, if it does.
     pub(super) fn departure(&self) -> Option<Departure> {
         self.leaving.map(|why| if why == Why::Ended { Departure::Ended } else { Departure::Left })
@@ -319,7 +324,7 @@ pub(super) struct Statistics {
     pub(super) counts: Counts,
 }
 
-impl Common {
+impl Election {
     /// Counts a record of any candidate for the statistics.
     pub(super) fn count(&mut self, record: &Record, received: Received) {
         let counts = &mut self.shown.0.counts;

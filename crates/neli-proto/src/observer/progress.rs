@@ -1,0 +1,141 @@
+//! When a reading of some partitions is complete: each was read up to the end that its log had when the reading began.
+
+use alloc::collections::BTreeMap;
+
+use crate::journal::{Journal, Origin};
+use crate::listener::{CutSigns, HistoryCut, LogBounds};
+use crate::record::Offset;
+use crate::time::Time;
+
+/// How far the partitions of a reading were read.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    by_partition: BTreeMap<i32, Read>,
+}
+
+/// How far a partition was read.
+#[derive(Clone, Debug, Default)]
+struct Read {
+    /// The bounds of its log when the reading began, once they are known.
+    bounds: Option<LogBounds>,
+    /// The offset below which all records were read, once it is read.
+    next: Option<Offset>,
+    /// The answers that may show that the history was cut.
+    signs: CutSigns,
+}
+
+impl Progress {
+    /// A reading of these partitions that has just begun.
+    pub fn new(partitions: impl IntoIterator<Item = i32>) -> Self {
+        Self { by_partition: partitions.into_iter().map(|partition| (partition, Read::default())).collect() }
+    }
+
+    /// Handles an answer about a partition's log. The first one says how far it is to be read.
+    ///
+    /// # Errors
+    ///
+    /// The history was cut.
+    pub fn answered(&mut self, partition: i32, bounds: LogBounds) -> Result<(), HistoryCut> {
+        let Some(read) = self.by_partition.get_mut(&partition) else { return Ok(()) };
+        read.bounds.get_or_insert(bounds);
+        let LogBounds { asked, start, end } = bounds;
+        read.next.map_or(Ok(()), |next| read.signs.answered(asked, start..end, next))
+    }
+
+    /// Handles the answer to a question of `asked` that there is no such topic.
+    ///
+    /// # Errors
+    ///
+    /// The topic is gone.
+    pub fn missing(&mut self, partition: i32, asked: Time) -> Result<(), HistoryCut> {
+        self.by_partition.get_mut(&partition).map_or(Ok(()), |read| read.signs.missing(asked))
+    }
+
+    /// All records of a partition below `next` were read, or are not wanted.
+    pub fn read_up_to(&mut self, partition: i32, next: Offset) {
+        if let Some(read) = self.by_partition.get_mut(&partition) {
+            read.next = read.next.max(Some(next));
+        }
+    }
+
+    /// The bounds of all logs when the reading began; `None` until all are known. Nothing is read before: a hello in one partition may be
+    /// about an election in another.
+    #[must_use]
+    pub fn bounds(&self) -> Option<BTreeMap<i32, LogBounds>> {
+        self.by_partition.iter().map(|(partition, read)| Some((*partition, read.bounds?))).collect()
+    }
+
+    /// Whether all partitions were read up to the ends that they had when the reading began.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.by_partition
+            .values()
+            .all(|read| read.bounds.is_some_and(|bounds| read.next.is_some_and(|next| next >= bounds.end)))
+    }
+
+    /// Begins anew: nothing was read, and the bounds are asked for again.
+    pub fn begin_anew(&mut self) {
+        self.by_partition.values_mut().for_each(|read| *read = Read::default());
+    }
+}
+
+impl LogBounds {
+    /// Where its last `span` records begin.
+    #[must_use]
+    pub fn last(&self, span: Offset) -> Offset {
+        self.start.max(self.end.saturating_sub(span))
+    }
+
+    /// The journal of an election in this log that is read from an offset on.
+    #[must_use]
+    pub fn journal_from(&self, now: Time, from: Offset) -> Journal {
+        let origin = if from > self.start {
+            Origin::Middle
+        } else if from > 0 {
+            Origin::CutHead
+        } else {
+            Origin::Beginning
+        };
+        let mut journal = Journal::read_from(from, origin);
+        journal.answered(now, self.asked, self.end);
+        journal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::View;
+
+    fn bounds(start: Offset, end: Offset) -> LogBounds {
+        LogBounds { asked: Time::ZERO, start, end }
+    }
+
+    #[test]
+    fn a_reading_is_complete_at_the_ends_that_the_logs_had_at_first() {
+        let mut progress = Progress::new([0, 1]);
+        assert_eq!(progress.answered(0, bounds(0, 5)), Ok(()));
+        assert_eq!(progress.bounds(), None, "the other end is not known");
+        assert_eq!(progress.answered(1, bounds(7, 7)), Ok(()));
+        progress.read_up_to(1, 7);
+        assert_eq!(progress.answered(0, bounds(0, 9)), Ok(()));
+        assert_eq!(progress.answered(2, bounds(0, 9)), Ok(()));
+        assert_eq!(progress.bounds(), Some([(0, bounds(0, 5)), (1, bounds(7, 7))].into()));
+        progress.read_up_to(0, 4);
+        assert!(!progress.is_complete());
+        progress.read_up_to(0, 5);
+        progress.read_up_to(0, 2);
+        assert!(progress.is_complete());
+        progress.begin_anew();
+        assert!(!progress.is_complete() && progress.bounds().is_none());
+    }
+
+    #[test]
+    fn an_empty_log_means_as_much_as_was_kept_of_it() {
+        let view = |start, from| bounds(start, 100).journal_from(Time::ZERO, from).view().clone();
+        assert_eq!(view(0, 0), View::NeverLed);
+        assert!(matches!(view(20, 20), View::Undecided(undecided) if undecided.empty_since_cut_head));
+        assert!(matches!(view(20, 60), View::Undecided(undecided) if !undecided.empty_since_cut_head));
+        assert_eq!((bounds(20, 100).last(10), bounds(20, 100).last(1_000)), (90, 20));
+    }
+}

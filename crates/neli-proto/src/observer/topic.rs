@@ -1,0 +1,230 @@
+//! All elections of a topic, found by the keys of its records.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+
+use super::{ElectionKey, GroupHellos, LastHello, Observer};
+use crate::leadership::ReadAt;
+use crate::listener::LogBounds;
+use crate::mapping::Mapping;
+use crate::process_hello::ProcessHello;
+use crate::record::{LogRecord, Offset, Record};
+
+/// The elections of a topic, as far as its partitions were read.
+#[derive(Clone, Debug, Default)]
+pub struct Topic {
+    /// Where the reading of each partition began.
+    partitions: BTreeMap<i32, Begin>,
+    elections: BTreeMap<Place, Found>,
+    /// The hellos of each group.
+    hellos: BTreeMap<Box<str>, GroupHellos>,
+    latest_ms: Option<u64>,
+}
+
+/// The start of a partition's reading.
+#[derive(Clone, Copy, Debug)]
+struct Begin {
+    at: ReadAt,
+    bounds: LogBounds,
+    from: Offset,
+}
+
+/// What identifies an election in a topic. Elections are shown in this order.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Place {
+    partition: i32,
+    group: Box<str>,
+    role: Box<str>,
+}
+
+/// What was read under an election's keys.
+#[derive(Clone, Debug)]
+struct Found {
+    observer: Observer,
+    /// Whether a record of the election was read, or the role is one of the group's.
+    is_election: bool,
+}
+
+/// An election that was found.
+#[derive(Clone, Copy, Debug)]
+pub struct FoundElection<'a> {
+    /// Its partition.
+    pub partition: i32,
+    /// Its group.
+    pub group: &'a str,
+    /// The role's name or number.
+    pub role: &'a str,
+    /// Its leader and its candidates.
+    pub observer: &'a Observer,
+}
+
+impl Topic {
+    /// Begins to read a partition with such a log from an offset on.
+    pub fn begin(&mut self, at: ReadAt, partition: i32, bounds: LogBounds, from: Offset) {
+        self.partitions.insert(partition, Begin { at, bounds, from });
+    }
+
+    /// Forgets the elections of a partition, which could not be read to its end.
+    pub fn forget(&mut self, partition: i32) {
+        self.partitions.remove(&partition);
+        self.elections.retain(|place, _| place.partition != partition);
+    }
+
+    /// Handles a record of a partition whose reading has begun.
+    pub fn read(&mut self, at: ReadAt, partition: i32, record: &LogRecord) {
+        let LogRecord { offset, key, value, written_ms, is_brokers_time } = record;
+        self.latest_ms = self.latest_ms.max(written_ms.filter(|_| *is_brokers_time));
+        let Some(ElectionKey { group, role, is_hello }) = key.as_deref().and_then(ElectionKey::parse) else { return };
+        if is_hello && let Some(hello) = value.as_deref().and_then(ProcessHello::parse) {
+            let is_of_many = hello.roles.is_some();
+            self.hellos.entry(group.into()).or_default().read(at, *offset, hello, *written_ms);
+            if is_of_many {
+                return;
+            }
+        }
+        let Some(Found { observer, is_election }) = self.found(partition, group, role) else { return };
+        // The records in between belong to other elections.
+        observer.read_others_up_to(at.now, *offset);
+        let parsed = value.as_deref().and_then(Record::parse);
+        if is_hello {
+            observer.read_hello(at, *offset, parsed, *written_ms);
+        } else if *offset >= observer.journal().next() {
+            *is_election = true;
+            observer.read(at, *offset, parsed.as_ref(), *written_ms);
+        }
+    }
+
+    /// What is known of an election; `None` if its partition is not read.
+    fn found(&mut self, partition: i32, group: &str, role: &str) -> Option<&mut Found> {
+        let Begin { at, bounds, from } = self.partitions.get(&partition)?;
+        let observer = || Observer::new(bounds.journal_from(at.now, *from));
+        let place = Place { partition, group: group.into(), role: role.into() };
+        Some(self.elections.entry(place).or_insert_with(|| Found { observer: observer(), is_election: false }))
+    }
+
+    /// Counts the candidates by their hellos, once all partitions were read. A candidate with many roles stands by for each of them. Of a role
+    /// without records a group has an election if the role is one of its candidates' roles; what was read only from a candidate that was
+    /// refused, or has left, is none. Of a list of roles at most the first `most` are looked at.
+    pub fn count_candidates(&mut self, most: u32) {
+        for (group, hellos) in self.hellos.clone() {
+            let mapping = hellos.mapping();
+            if mapping == Some(Mapping::of_one_role()) {
+                // The keys of its candidates' hellos name the role.
+                let of_group = self.elections.iter_mut().filter(|(place, _)| place.group == group);
+                of_group.for_each(|(_, found)| found.is_election = true);
+                continue;
+            }
+            for (_, role, partition) in mapping.iter().flat_map(|mapping| places(mapping, most)) {
+                if let Some(found) = self.found(partition, &group, &role) {
+                    found.is_election = true;
+                }
+            }
+            for LastHello { hello, at, written_ms, .. } in hellos.all().filter(|last| last.hello.roles.is_some()) {
+                for (number, role, partition) in places(&hello.mapping(), most) {
+                    let place = Place { partition, group: group.clone(), role: role.into() };
+                    if let Some(found) = self.elections.get_mut(&place) {
+                        found.observer.process_hello_received(*at, hello.clone().about(number), *written_ms);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The latest timestamp in the topic that came from a broker, in milliseconds since 1970.
+    #[must_use]
+    pub const fn latest_ms(&self) -> Option<u64> {
+        self.latest_ms
+    }
+
+    /// Tells each election the latest time that a broker's clock is known to have shown.
+    pub fn stamped(&mut self, latest_ms: u64) {
+        self.elections.values_mut().for_each(|found| found.observer.stamped(latest_ms));
+    }
+
+    /// The elections.
+    pub fn elections(&self) -> impl Iterator<Item = FoundElection<'_>> {
+        let elections = self.elections.iter().filter(|(_, found)| found.is_election);
+        elections.map(|(Place { partition, group, role }, Found { observer, .. })| FoundElection {
+            partition: *partition,
+            group,
+            role,
+            observer,
+        })
+    }
+}
+
+/// The number, the label and the partition of each role, of at most so many.
+fn places(mapping: &Mapping, most: u32) -> Vec<(u32, String, i32)> {
+    let label = |number: u32| match mapping.names().get(number as usize) {
+        Some(name) => name.to_string(),
+        None => number.to_string(),
+    };
+    let partition = |number: u32| i32::try_from(number % mapping.partitions()).unwrap_or_default();
+    (0..mapping.count().min(most)).map(|number| (number, label(number), partition(number))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::*;
+    use crate::time::Time;
+
+    const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
+    const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"m","seq":1,"after":-1,"lease_ms":5000}"#;
+
+    fn topic() -> Topic {
+        let mut topic = Topic::default();
+        for partition in [0, 1] {
+            topic.begin(AT, partition, LogBounds { asked: AT.now, start: 0, end: 0 }, 0);
+        }
+        topic
+    }
+
+    fn read(topic: &mut Topic, partition: i32, offset: Offset, key: &str, value: &str) {
+        let (key, value) = (Some(Box::from(key.as_bytes())), Some(Box::from(value.as_bytes())));
+        let record = LogRecord { offset, key, value, written_ms: Some(AT.wall_ms), is_brokers_time: true };
+        topic.read(AT, partition, &record);
+    }
+
+    /// Each election as `partition group/role: standbys`.
+    fn elections(mut topic: Topic) -> Vec<String> {
+        topic.count_candidates(1_000);
+        let shown = |FoundElection { partition, group, role, observer }: FoundElection<'_>| {
+            format!("{partition} {group}/{role}: {}", observer.standbys(AT).len())
+        };
+        topic.elections().map(shown).collect()
+    }
+
+    #[test]
+    fn elections_are_found_by_their_records_and_by_the_roles_of_candidates() {
+        let mut topic = topic();
+        read(&mut topic, 0, 0, "one/0", CLAIM);
+        read(&mut topic, 0, 1, "one/0/hello", r#"{"v":1,"kind":"hello","member":"n","seq":1}"#);
+        let many = r#"{"v":1,"kind":"hello","member":"p","roles":"a,b,c","partitions":2,"joined":0,"left":"2"}"#;
+        read(&mut topic, 0, 2, "many/a/hello", many);
+        read(&mut topic, 1, 0, "other", "nonsense");
+        assert_eq!(elections(topic), ["0 many/a: 1", "0 many/c: 0", "0 one/0: 1", "1 many/b: 1"]);
+    }
+
+    #[test]
+    fn a_candidate_that_was_refused_makes_no_election() {
+        let mut topic = topic();
+        let refused = r#"{"v":1,"kind":"hello","member":"q","roles":"9","partitions":2,"leaves":true}"#;
+        let stands = r#"{"v":1,"kind":"hello","member":"p","roles":"1","partitions":2,"joined":0}"#;
+        read(&mut topic, 0, 0, "g/0/hello", stands);
+        read(&mut topic, 0, 1, "g/0/hello", refused);
+        assert_eq!(elections(topic), ["0 g/0: 1"]);
+    }
+
+    #[test]
+    fn a_role_in_a_partition_that_is_not_read_is_not_found() {
+        let mut topic = Topic::default();
+        topic.begin(AT, 0, LogBounds { asked: AT.now, start: 0, end: 0 }, 0);
+        let many = r#"{"v":1,"kind":"hello","member":"p","roles":"2","partitions":2,"joined":0}"#;
+        read(&mut topic, 0, 0, "g/0/hello", many);
+        assert_eq!(elections(topic), ["0 g/0: 1"]);
+    }
+}

@@ -1,0 +1,309 @@
+//! The elections of a command, as far as they were read; the reading goes on for as long as the command asks.
+
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, IsTerminal, Write};
+use std::ops::Deref;
+use std::time::Duration;
+
+use anyhow::Result;
+use neli_kafka::{Access, ElectionId, Source, clock, runs_on_this_machine};
+use neli_proto::leadership::{Leadership, ReadAt};
+use neli_proto::listener::{FIRST_SPAN, LogBounds};
+use neli_proto::observer::{Election, Judged, Observer};
+use neli_proto::record::{LogRecord, Offset};
+use neli_proto::time::Time;
+
+use super::{Input, Limit, Place, Reading, Unread, read_at};
+use crate::command::wording;
+use crate::report::election::{sentence, span};
+use crate::report::log::spoken;
+use crate::text::one_line;
+
+/// The time limit for reading the claim of the current term separately. The claim only shows since when the leader leads.
+const CLAIM_WITHIN: Duration = Duration::from_millis(300);
+/// The time limit for finding out whether the brokers are on this machine, which avoids longer waits.
+const LOOK: Duration = Duration::from_millis(500);
+/// If the leader is still unknown, the next reading begins this many times further back.
+const FURTHER: Offset = 8;
+
+/// At most this many of the last changes of an election are kept.
+const MOST_CHANGES: usize = 10;
+
+/// An election that is read.
+pub(in crate::command) struct Seen {
+    pub(in crate::command) election: ElectionId,
+    /// The last changes with their times, in milliseconds since 1970; the oldest one comes first.
+    pub(in crate::command) changes: VecDeque<(u64, String)>,
+    pub(in crate::command) read: Election,
+}
+
+impl Deref for Seen {
+    type Target = Election;
+
+    fn deref(&self) -> &Election {
+        &self.read
+    }
+}
+
+impl Seen {
+    /// Why no candidate can be asked: no record of the election was read, so its name may be mistyped.
+    pub(in crate::command) fn no_record(&self) -> Option<String> {
+        (!self.observer().has_read_anything()).then(|| wording::no_record(&self.election, self.other_groups()))
+    }
+
+    /// Handles a record of the topic. Returns what the law says of it if it is the election's own.
+    fn take_in(&mut self, at: ReadAt, partition: i32, record: &LogRecord) -> Option<Judged> {
+        let judged = self.read.read(at, partition, record)?;
+        for change in &judged.changes {
+            let sentence = wording::change(self.observer(), change);
+            self.note(record.written_ms.unwrap_or(at.wall_ms), sentence);
+        }
+        Some(judged)
+    }
+
+    /// Keeps a change, with its time by the broker's clock, or else by this machine's.
+    fn note(&mut self, wall_ms: u64, sentence: String) {
+        if self.changes.len() == MOST_CHANGES {
+            self.changes.pop_front();
+        }
+        self.changes.push_back((wall_ms, sentence));
+    }
+}
+
+/// What was read.
+pub(in crate::command) struct News {
+    pub(in crate::command) at: ReadAt,
+    pub(in crate::command) input: Input,
+    /// For a record of one of the elections: its index, and what the law says of the record.
+    pub(in crate::command) judged: Option<(usize, Judged)>,
+}
+
+/// Elections, and the reading of their topic.
+pub(in crate::command) struct Observation {
+    pub(in crate::command) place: Place,
+    pub(in crate::command) reading: Reading,
+    /// In the order of the place.
+    pub(in crate::command) all: Vec<Seen>,
+}
+
+impl Observation {
+    /// Reads elections up to the end of each log, from as far back as needed to know the leaders. If the timestamps are not reliable, it reads
+    /// for a moment longer. The time limit is for the whole reading.
+    ///
+    /// # Errors
+    /// See [`Unread`].
+    pub(in crate::command) async fn of_leaders(
+        access: &Access,
+        mut place: Place,
+        timeout: Duration,
+    ) -> Result<Self, Unread> {
+        let (limit, mut span) = (Limit::of_all(timeout), FIRST_SPAN);
+        let mut reading = place.read(access)?;
+        loop {
+            let bounds = reading.bounds(limit).await?;
+            let mut observation = Self::begin(reading, place, &bounds, |bounds, _| bounds.last(span));
+            observation.read_to_end(limit).await?;
+            if !observation.all.iter().any(|seen| seen.wants_earlier_records()) {
+                observation.listen(limit.due()).await?;
+                return Ok(observation);
+            }
+            span = span.saturating_mul(FURTHER);
+            Self { reading, place, .. } = observation;
+            reading.begin_anew()?;
+        }
+    }
+
+    /// Reads the whole journals, up to their ends when the reading begins, without findings from before `from_ms` (after 1970).
+    ///
+    /// # Errors
+    /// See [`Unread`].
+    pub(in crate::command) async fn of_history(
+        access: &Access,
+        place: Place,
+        timeout: Duration,
+        from_ms: u64,
+    ) -> Result<Self, Unread> {
+        let limit = Limit::of_each_answer(timeout);
+        let mut reading = place.read(access)?;
+        let bounds = reading.bounds(limit).await?;
+        let from = |bounds: &LogBounds, has_election| if has_election { bounds.start } else { bounds.last(FIRST_SPAN) };
+        let mut observation = Self::begin(reading, place, &bounds, from);
+        let since = |seen: Seen| Seen { read: seen.read.since(from_ms), ..seen };
+        observation.all = observation.all.into_iter().map(since).collect();
+        observation.read_to_end(limit).await?;
+        observation.listen(limit.due()).await?;
+        Ok(observation)
+    }
+
+    /// Begins to read each partition from where `from` chooses by its log's bounds, and whether it has one of the elections.
+    pub(in crate::command) fn begin(
+        mut reading: Reading,
+        place: Place,
+        all_bounds: &BTreeMap<i32, LogBounds>,
+        from: impl Fn(&LogBounds, bool) -> Offset,
+    ) -> Self {
+        let at = read_at();
+        let begun = |election: &ElectionId| {
+            let bounds = all_bounds.get(&election.partition)?;
+            let name = (election.group.as_str(), &*election.label());
+            let read = Election::new(name, election.partition, at, bounds, from(bounds, true));
+            Some(Seen { election: election.clone(), changes: VecDeque::new(), read })
+        };
+        let all: Vec<Seen> = place.elections.iter().filter_map(begun).collect();
+        for (partition, bounds) in all_bounds {
+            let has_election = all.iter().any(|seen| seen.partition() == *partition);
+            reading.read_from(*partition, from(bounds, has_election));
+        }
+        Self { place, reading, all }
+    }
+
+    async fn read_to_end(&mut self, limit: Limit) -> Result<(), Unread> {
+        while let Some(input) = self.reading.next_before_end(limit).await? {
+            self.take_in(input);
+        }
+        Ok(())
+    }
+
+    /// The only election, or the first one.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(in crate::command) fn first(&self) -> Result<&Seen> {
+        self.all.first().ok_or_else(|| anyhow::anyhow!("no election was read"))
+    }
+
+    /// What is read next, or the time limit at `due`, if there is one.
+    ///
+    /// # Errors
+    /// As for [`Reading::next`].
+    pub(in crate::command) async fn next(&mut self, due: Option<Time>) -> Result<News> {
+        let input = self.reading.next(due).await?;
+        Ok(self.take_in(input))
+    }
+
+    /// What is read next, if something is available.
+    ///
+    /// # Errors
+    /// As for [`Reading::next`].
+    pub(in crate::command) fn try_next(&mut self) -> Result<Option<News>> {
+        Ok(self.reading.try_next()?.map(|input| self.take_in(input)))
+    }
+
+    /// Passes an event to each election.
+    fn take_in(&mut self, input: Input) -> News {
+        let (at, mut judged) = (read_at(), None);
+        for (number, seen) in self.all.iter_mut().enumerate() {
+            seen.read.note_contact(self.reading.outage().is_none());
+            if let Input::Record { partition, record } = &input {
+                judged = seen.take_in(at, *partition, record).map(|of| (number, of)).or(judged);
+            } else if let Input::Bounds { partition, bounds } = &input {
+                seen.read.answered(at, *partition, *bounds);
+            }
+        }
+        News { at, input, judged }
+    }
+
+    /// Notes the leaders' silences, which no record reports.
+    pub(in crate::command) fn note_silences(&mut self) {
+        let at = read_at();
+        for seen in &mut self.all {
+            if let Some(silence) = seen.read.untold_silence(at).map(|current| sentence(current).to_string()) {
+                seen.note(at.wall_ms, silence);
+            }
+        }
+    }
+
+    /// The logs were read up to their ends: records that come now are as old as their reading.
+    pub(in crate::command) fn caught_up(&mut self) {
+        self.all.iter_mut().for_each(|seen| seen.read.caught_up());
+    }
+
+    /// Reads on for a moment, if the timestamps don't tell whether the leaders are silent.
+    async fn listen(&mut self, deadline: Time) -> Result<()> {
+        self.caught_up();
+        let Some(doubt) = self.doubt(deadline) else { return Ok(()) };
+        let until = deadline.min(clock::now() + doubt);
+        while self.all.iter().any(|seen| seen.observer().doubts_timestamps(read_at()).is_some()) {
+            if let Input::Timeout = self.next(Some(until)).await?.input {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// How long to listen before the timestamps of the leaders' records count, if they don't count yet; that is explained on a terminal.
+    fn doubt(&self, deadline: Time) -> Option<Duration> {
+        let is_one_clock = LazyCell::new(|| {
+            let Source { access, elections, .. } = &self.reading.source;
+            runs_on_this_machine(access, &elections.topic, deadline.since(clock::now()).min(LOOK))
+        });
+        // If the timestamps are by this machine's clock, no difference of clocks matters. If candidates write them, those on an embedded broker are.
+        let is_sure = |seen: &Seen| {
+            (seen.is_brokers_time() || self.reading.is_embedded())
+                && matches!(
+                    seen.observer().leadership(read_at()),
+                    Leadership::Overdue { .. } | Leadership::Silent { .. }
+                )
+                && *is_one_clock
+        };
+        let doubted = self.all.iter().filter_map(|seen| {
+            let doubt = seen.observer().doubts_timestamps(read_at())?;
+            (!is_sure(seen)).then_some((doubt, seen.observer()))
+        });
+        let (doubt, observer) = doubted.max_by_key(|(doubt, _)| *doubt)?;
+        say_doubt(observer, doubt);
+        Some(doubt)
+    }
+
+    /// Reads the claim of the only election's current term if it is before the records that were read: its time is the start of the lead.
+    pub(in crate::command) async fn learn_claim(&mut self) {
+        let [Seen { election, read, .. }] = self.all.as_mut_slice() else { return };
+        let Some(term) = read.unread_claim() else { return };
+        // The claim is read over a connection of its own, because on the other one the long fetch for the next record would delay it.
+        let Source { access, elections, partitions, .. } = &self.reading.source;
+        let Ok(mut aside) = Reading::start(access, elections, [election.partition], *partitions) else { return };
+        let limit = Limit::of_all(CLAIM_WITHIN);
+        if aside.bounds(limit).await.is_err() {
+            return;
+        }
+        aside.read_from(election.partition, term);
+        // If the claim was just deleted, or the broker is slow, the start of the lead stays unknown.
+        while let Ok(Some(input)) = aside.next_before_end(limit).await {
+            if let Input::Record { record, .. } = input {
+                if record.offset == term {
+                    read.learn_claim(term, record.written_ms);
+                }
+                return;
+            }
+        }
+    }
+}
+
+/// Warns that the newest record of these elections lies in the future by this machine's clock, if so.
+pub(in crate::command) fn warn_of_clock<'a>(observers: impl IntoIterator<Item = &'a Observer>) {
+    let at = read_at();
+    let ahead = observers.into_iter().filter_map(|observer| observer.is_ahead_by(at)).max();
+    let Some(ahead) = ahead.map(span) else { return };
+    // If stderr is closed, the line is lost.
+    let _ = writeln!(
+        io::stderr(),
+        "neli-run: warning: the newest record's timestamp lies {ahead} in the future: this machine's clock is wrong, or the one that gave \
+         it, and ages may be too short; who leads does not depend on it"
+    );
+}
+
+/// Explains the wait on a terminal: the answer comes when the clocks' difference is known, or when no heartbeat has come.
+fn say_doubt(observer: &Observer, doubt: Duration) {
+    let Some(leader) = observer.leader().filter(|_| io::stderr().is_terminal()) else { return };
+    let (name, within) = (one_line(leader.shown()), spoken(doubt));
+    let current = observer.leadership(read_at());
+    let age = if let Leadership::Overdue { age, .. } | Leadership::Silent { age, .. } = current {
+        format!("{} old (lease {})", span(age), spoken(leader.lease))
+    } else {
+        "of the future".to_owned()
+    };
+    let why = "since the broker's clock may differ from this machine's";
+    // If stderr is closed, the text is lost.
+    let _ = writeln!(io::stderr(), "neli-run: the last heartbeat of {name} is {age}; listening for {within}, {why}");
+}
