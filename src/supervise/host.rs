@@ -12,7 +12,7 @@ use neli_proto::precedence::Assignment;
 use neli_proto::record::Body;
 use neli_proto::reminder::{Reminder, Reminders};
 use neli_proto::time::Time;
-use neli_proto::{broker_death, many_roles, supervisor};
+use neli_proto::{broker_death, supervisor};
 
 use crate::guard::Order;
 use crate::process::tail::Tail;
