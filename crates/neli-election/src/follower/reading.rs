@@ -239,24 +239,16 @@ impl Reading {
         Ok(())
     }
 
+    /// Readers alone report no other events.
     fn handle_process_event(&mut self, event: SessionEvent) -> Result<(), Error> {
-        match event {
-            SessionEvent::Refused { error } => return Err(Error::refused(&error)),
-            SessionEvent::Down { error } => self.set_trouble(Some(wording::of_library(&error))),
-            SessionEvent::Up => self.trouble_is_over(),
-            SessionEvent::Warning(message) => self.warn(&message),
-            // Readers alone report none of these.
-            SessionEvent::AppendRefused { .. }
-            | SessionEvent::BrokerSession(_)
-            | SessionEvent::Created { .. }
-            | SessionEvent::Debug(_)
-            | SessionEvent::Election { .. }
-            | SessionEvent::Facts { .. }
-            | SessionEvent::Group { .. }
-            | SessionEvent::Hello { .. }
-            | SessionEvent::HelloDelivered
-            | SessionEvent::Risks { .. }
-            | SessionEvent::Unfit { .. } => {}
+        if let SessionEvent::Refused { error } = event {
+            return Err(Error::refused(&error));
+        } else if let SessionEvent::Down { error } = event {
+            self.set_trouble(Some(wording::of_library(&error)));
+        } else if let SessionEvent::Warning(message) = event {
+            self.warn(&message);
+        } else if let SessionEvent::Up = event {
+            self.trouble_is_over();
         }
         Ok(())
     }
