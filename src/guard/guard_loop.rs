@@ -20,8 +20,7 @@ use nix::unistd::{self, Pid};
 
 use crate::guard::arguments::Arguments;
 use crate::guard::channel::{Channel, SEND_AGAIN, Waiting};
-use crate::guard::commands::Commands;
-use crate::guard::job::Job;
+use crate::guard::job::{Commands, Job};
 use crate::guard::lease::{Lease, Slot};
 use crate::guard::message::GuardConfig;
 use crate::guard::outbox;
