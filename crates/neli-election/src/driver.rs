@@ -21,10 +21,11 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 
+use crate::command::{Command, Commands, Unfinished};
 use crate::error::{Error, Reason};
 use crate::event::Event;
 use crate::lease::{Lease, Task};
-use crate::state::{Command, Commands, Shared, Unfinished};
+use crate::state::Shared;
 use crate::waiter::Waiter;
 use crate::warnings::{self, OnWarning, Warnings};
 use role::Role;

@@ -13,8 +13,8 @@ use neli_proto::record::Offset;
 use neli_proto::time::Time;
 use tokio::sync::watch;
 
+use crate::command::{Command, Commands};
 use crate::error::{Lost, Reason};
-use crate::state::{Command, Commands};
 
 /// The right to act as the leader, for as long as it is valid. Cheap to clone, and may be sent to other tasks and threads.
 ///

@@ -144,6 +144,7 @@
 #![deny(missing_docs)]
 
 mod builder;
+mod command;
 mod driver;
 mod embedded_broker;
 mod error;

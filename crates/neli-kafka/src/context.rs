@@ -166,29 +166,6 @@ fn hint(trouble: &str, bootstrap: &str) -> Option<&'static str> {
 }
 
 #[cfg(test)]
-mod advertised_address_tests {
-    use super::*;
-
-    /// The most common wrong setting of a broker. A broker of `--brokers` that is down has another reason.
-    #[test]
-    fn an_address_that_only_a_broker_names_is_explained() {
-        let resolve = |broker: &str| format!("{broker}: Failed to resolve 'inside:9092': Name or service not known");
-        let connect = |broker: &str| format!("{broker}: Connect to ipv4#127.0.0.1:9092 failed: Connection refused");
-        for (trouble, is_explained) in [
-            (resolve("inside:9092/1"), true),
-            (connect("sasl_ssl://localhost:9092/2"), true),
-            (connect("outside:9092/1"), false),
-            (connect("ssl://OTHER:9093/1"), false),
-            (connect("outside:9092/bootstrap"), false),
-            ("inside:9092/1: Disconnected".to_owned(), false),
-        ] {
-            let hint = hint(&trouble, "outside:9092, SSL://other:9093");
-            assert_eq!(hint.is_some(), is_explained, "{trouble}");
-        }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use rdkafka::ClientConfig;
 
@@ -231,6 +208,29 @@ mod tests {
             let refused = RDKafkaConfRes::RD_KAFKA_CONF_INVALID;
             let error = KafkaError::ClientConfig(refused, why, key.to_owned(), "hunter2".to_owned());
             assert!(!explain(&error).contains("hunter2"));
+        }
+    }
+
+    mod advertised_address {
+        use super::*;
+
+        /// The most common wrong setting of a broker. A broker of `--brokers` that is down has another reason.
+        #[test]
+        fn an_address_that_only_a_broker_names_is_explained() {
+            let resolve =
+                |broker: &str| format!("{broker}: Failed to resolve 'inside:9092': Name or service not known");
+            let connect = |broker: &str| format!("{broker}: Connect to ipv4#127.0.0.1:9092 failed: Connection refused");
+            for (trouble, is_explained) in [
+                (resolve("inside:9092/1"), true),
+                (connect("sasl_ssl://localhost:9092/2"), true),
+                (connect("outside:9092/1"), false),
+                (connect("ssl://OTHER:9093/1"), false),
+                (connect("outside:9092/bootstrap"), false),
+                ("inside:9092/1: Disconnected".to_owned(), false),
+            ] {
+                let hint = hint(&trouble, "outside:9092, SSL://other:9093");
+                assert_eq!(hint.is_some(), is_explained, "{trouble}");
+            }
         }
     }
 }

@@ -444,24 +444,4 @@ impl Timeouts {
 }
 
 #[cfg(test)]
-mod timeouts_tests {
-    use super::*;
-
-    #[test]
-    fn the_earliest_is_first_and_each_role_has_one() {
-        let mut timeouts = Timeouts::default();
-        assert_eq!(timeouts.first(), None);
-        let at = Time::from_nanos;
-        timeouts.set(1, Some(at(30)));
-        timeouts.set(2, Some(at(20)));
-        timeouts.set(1, Some(at(10)));
-        assert_eq!(timeouts.first(), Some(at(10)));
-        assert_eq!(timeouts.due(at(9)), [0; 0]);
-        assert_eq!(timeouts.due(at(20)), [1, 2]);
-        timeouts.set(1, None);
-        assert_eq!((timeouts.first(), timeouts.due(at(20))), (Some(at(20)), vec![2]));
-    }
-}
-
-#[cfg(test)]
 mod tests;

@@ -449,18 +449,4 @@ fn reason(error: &KafkaError) -> String {
 }
 
 #[cfg(test)]
-mod deliveries_tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_is_parsed_from_librdkafkas_message() {
-        let line = "[thrd:127.0.0.1:9092/1]: 127.0.0.1:9092/1: g.neli [0]: MessageSet with 1 message(s) (MsgId 0, BaseSeq \
-                    -1) encountered error: Broker: Not enough in-sync replicas (actions Retry,MsgNotPersisted)";
-        assert!(refused_append(line).unwrap().starts_with("Not enough in-sync replicas; "));
-        assert_eq!(refused_append(&line.replace("Broker: Not enough in-sync replicas", "Local: Timed out")), None);
-        assert_eq!(refused_append("g.neli [0]: Produce MessageSet with 1 message(s)"), None);
-    }
-}
-
-#[cfg(test)]
 mod tests;

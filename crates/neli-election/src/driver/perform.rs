@@ -14,10 +14,10 @@ use neli_proto::time::Time;
 use super::Driver;
 use super::LastCall;
 use super::role::{Held, Role};
+use crate::command::Commands;
 use crate::error::Reason;
 use crate::event::Event;
 use crate::lease::{Lease, Tenure};
-use crate::state::Commands;
 use crate::task_guard::Effect;
 
 impl Host for Driver {

@@ -12,10 +12,11 @@ use neli_proto::time::Time;
 use tokio::sync::{broadcast, watch};
 
 use super::LastCall;
+use crate::command::Unfinished;
 use crate::error::{Error, Reason};
 use crate::event::{Event, Leader};
 use crate::lease::Tenure;
-use crate::state::{State, Unfinished};
+use crate::state::State;
 use crate::task_guard::TaskGuard;
 use crate::warnings::Warnings;
 use crate::wording;

@@ -4,7 +4,7 @@ use std::task::{Context, Waker};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use super::*;
-use crate::state::{Command, Commands};
+use crate::command::{Command, Commands};
 
 fn tenure(left: Duration) -> (Arc<Tenure>, UnboundedReceiver<(usize, Command)>) {
     let (commands, received) = mpsc::unbounded_channel();

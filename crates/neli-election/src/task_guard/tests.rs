@@ -4,9 +4,9 @@ use neli_proto::guard::{Grant, SeenEnd};
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::command::Commands;
 use crate::error::Reason;
 use crate::lease::Tenure;
-use crate::state::Commands;
 
 const LEASE: Duration = Duration::from_secs(10);
 const PROCESS: i32 = 4711;
