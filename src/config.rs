@@ -18,7 +18,7 @@ use crate::calendar::Calendar;
 
 mod kill_margin;
 
-/// The variables by which subcommands in a job find its election. Their names differ from those of options' variables, so that they have no
+/// The variables that a job has: those that describe its run, and those by which subcommands in it find its election. Their names differ from those of options' variables, so that they have no
 /// effect on a candidate that the job starts.
 pub mod job_variables {
     /// The group.
@@ -31,6 +31,30 @@ pub mod job_variables {
     pub const EMBEDDED: &str = "NELI_EMBEDDED";
     /// The file of `--properties`.
     pub const PROPERTIES: &str = "NELI_PROPERTIES";
+    /// The term, which is the fencing token.
+    pub const EPOCH: &str = "NELI_EPOCH";
+    /// 1, and 1 more for each failed run before it.
+    pub const ATTEMPT: &str = "NELI_ATTEMPT";
+    /// The number of the lease descriptor; only the job has it.
+    pub const LEASE_FD: &str = "NELI_LEASE_FD";
+    /// The event of a command or a hook; the job does not have it, and neither the next variable.
+    pub const EVENT: &str = "NELI_EVENT";
+    /// The reason of the event.
+    pub const WHY: &str = "NELI_WHY";
+
+    /// The key of the run; with a window, the beginning of the window.
+    pub const ONCE: &str = "NELI_ONCE";
+    /// The beginning of the run's window, if it has one.
+    pub const WINDOW_START: &str = "NELI_WINDOW_START";
+    /// The beginning of the next window.
+    pub const WINDOW_END: &str = "NELI_WINDOW_END";
+
+    /// Variables that are set for each run: those of an outer `neli-run` are not passed on.
+    pub const OF_RUN: [&str; 7] = [EPOCH, ATTEMPT, LEASE_FD, EVENT, WHY, WINDOW_START, WINDOW_END];
+    /// The role.
+    pub const ROLE: &str = "NELI_ROLE";
+    /// `--roles`.
+    pub const ROLES: &str = "NELI_ROLES";
     /// The time namespace whose `CLOCK_BOOTTIME` the deadline in the lease descriptor is.
     pub const TIME_NAMESPACE: &str = "NELI_TIME_NAMESPACE";
 }

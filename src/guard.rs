@@ -16,7 +16,6 @@
 mod arguments;
 mod backlog;
 mod channel;
-mod commands;
 mod guard_loop;
 mod handle;
 mod job;
@@ -27,7 +26,6 @@ mod perform;
 mod release;
 mod setup;
 mod trial;
-pub(crate) mod variables;
 
 use std::panic;
 use std::process::ExitCode;

@@ -3,18 +3,14 @@
 //! A thread of its own serves the state that the main loop has published last, so the main loop never waits for it. Clients are limited:
 //! one request for each connection, some thousand connections a second, a maximum number at a time, and a time limit for each.
 
-mod admission;
 mod answer;
-mod live;
 mod metrics;
 mod server;
 mod snapshot;
 mod status;
-mod tally;
 
 pub(crate) use server::{Bound, serve};
-pub(crate) use snapshot::{About, Board, Broker, RoleSnapshot, RunsSnapshot, Snapshot};
-pub(crate) use tally::{Echoes, Histogram, Tally};
+pub(crate) use snapshot::{About, Board, Broker, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally};
 
 /// The most descriptors that the server uses.
 pub(crate) const OPEN_FILES: u64 = 80;

@@ -31,13 +31,11 @@ pub mod command {
     pub mod history;
     pub mod list;
     pub mod man;
-    mod page;
+    pub mod output;
     mod reading;
     mod request;
     pub mod resign;
-    mod screen;
     pub mod status;
-    pub mod stdout;
     pub mod watch;
     mod wording;
 }

@@ -58,7 +58,7 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> anyhow::Result<ExitStat
             warn(&forget.look.warnings);
             command::forget::main(&forget)
         }
-        Request::Help(text) => command::stdout::written(text.print()),
+        Request::Help(text) => command::output::written(text.print()),
         Request::History(args) => {
             let history = look::history(&args)?;
             warn(&history.look.warnings);

@@ -2,8 +2,7 @@
 //! modules with effects.
 //!
 //! `MainLoop` exists once in a process: the clients of Kafka, the terminal, the log, the exit status. A `Role` exists once in an election:
-//! the node, the reading of its journal, the job with its guard, its hooks. `main_loop` uses the modules with its parts; the modules with
-//! its methods use `main_loop`.
+//! the node, the reading of its journal, the job with its guard, its hooks. The modules below have its parts, and its methods.
 
 use std::collections::BTreeSet;
 use std::future::{poll_fn, ready};
@@ -12,6 +11,7 @@ use std::task::{Context, Poll};
 
 use anyhow::{Context as _, Result};
 use neli_kafka::{Host, Nodes, clock};
+use neli_proto::guard::GuardStarts;
 use neli_proto::leadership::ReadAt;
 use neli_proto::node::Event;
 use neli_proto::time::Time;
@@ -25,41 +25,31 @@ use crate::report::election::sentence;
 use crate::report::events;
 use crate::report::log::{Event as LogEvent, Logger};
 use crate::report::notify::Notifier;
-use crate::supervise::embedded::EmbeddedBroker;
+use crate::supervise::host::KafkaState;
 use crate::supervise::job::GuardedJob;
-use crate::supervise::kafka_state::KafkaState;
 use crate::supervise::listening::Publisher;
-use crate::supervise::main_loop::MainLoop;
+use crate::supervise::reporting::ServiceStatus;
 use crate::supervise::role::Role;
-use crate::supervise::service_status::ServiceStatus;
 use crate::supervise::settling::Settling;
-use crate::supervise::shell::ShellState;
-use crate::supervise::start::Prepared;
+use crate::supervise::start::{EmbeddedBroker, JobMaker, Prepared};
+use crate::supervise::terminal::ShellState;
 use crate::text::reason;
-pub use at_start::AtStart;
 
-mod at_start;
+pub use start::AtStart;
+
 mod children;
 mod commands;
-mod embedded;
 mod environment;
 mod facts;
-mod facts_topic;
 mod guard;
 mod host;
 mod job;
-mod kafka_state;
 mod leaving;
 mod listening;
-mod main_loop;
-mod main_process;
-mod many_roles;
 pub(crate) mod orphans;
 mod reporting;
 mod role;
-mod service_status;
 mod settling;
-mod shell;
 mod start;
 mod terminal;
 mod translate;
@@ -130,7 +120,7 @@ impl MainLoop {
         if let (Some(job), Some(role)) = (job, roles.first_mut()) {
             role.job = Some(GuardedJob::new(job).context("the guard's answers can't be waited for")?);
         }
-        let nodes = Nodes::new(roles, kafka_session, many_roles::of(&config, &job_maker.member));
+        let nodes = Nodes::new(roles, kafka_session, role::many_roles(&config, &job_maker.member));
         let publisher =
             bound.map(|bound| Publisher::start(bound, &config, &job_maker, &nodes.roles, &logger)).transpose()?;
         let main_loop = Self {
@@ -192,7 +182,7 @@ impl MainLoop {
                 input = poll_fn(|context| poll_guards(roles, context)) => input,
                 () = self.shell.hung_up() => Input::Hangup,
                 () = signals_ready.wait() => Input::Signal,
-                () = embedded::ended(self.broker.as_ref()) => Input::BrokerEnded,
+                () = start::broker_ended(self.broker.as_ref()) => Input::BrokerEnded,
                 () = self.nodes.session.wait() => Input::Kafka,
                 () = timer.due() => Input::Timeout,
                 input = poll_fn(|context| poll_health_output(roles, context)) => input,
@@ -339,4 +329,38 @@ fn poll_health_output(roles: &[Role], context: &mut Context<'_>) -> Poll<Input> 
         Some((at, _)) => Poll::Ready(Input::HealthOutput(at)),
         None => Poll::Pending,
     }
+}
+
+/// The state that exists once in a process, and the nodes of its elections. Other modules add the methods.
+struct MainLoop {
+    config: Config,
+    /// The elections' nodes, with this process's state in each election.
+    nodes: Nodes<Role>,
+    job_maker: JobMaker,
+    /// With many roles: the order in which guards are started.
+    guard_starts: GuardStarts,
+    /// Kafka's last refusal. Each role gets it, and one logs it.
+    refusal: Option<Box<str>>,
+    kafka: KafkaState,
+    shell: ShellState,
+    service_status: ServiceStatus,
+    /// The publisher of snapshots, if HTTP is served.
+    publisher: Option<Publisher>,
+    /// The progress of the start.
+    settling: Settling,
+    logger: Logger,
+    /// The log for the output of other programs on stderr. It is the log itself, unless that goes to a file.
+    stderr: Logger,
+    /// Descriptors for moments in which no other one is free.
+    reserve: Reserve,
+    /// Descriptors for a Kafka client that replaces another one.
+    reserve_of_client: Reserve,
+    /// The broker of `--embedded`.
+    broker: Option<EmbeddedBroker>,
+    has_warned_of_processor_time: bool,
+    has_warned_of_refused_waits: bool,
+    /// Whether there may be more signals, answers of guards, or children that have ended, than one turn handles.
+    is_unfinished: bool,
+    /// The exit status, once the process is ending.
+    ending: Option<ExitStatus>,
 }

@@ -10,9 +10,9 @@ use neli_proto::leadership::Leadership;
 use neli_proto::time::millis;
 use serde::Serialize;
 
+use crate::command::output;
 use crate::command::reading::{self, Unread, read_at};
 use crate::command::request::see_only;
-use crate::command::stdout;
 use crate::config::{Assert, Look};
 use crate::exit::{ExitStatus, line_of, status_of, with_status};
 use crate::process::{procfs, sealed_file};
@@ -70,7 +70,7 @@ pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look>) -> Result<Exit
         let ts = timestamp(clock::wall_ms());
         let line = Line { ts, term: assert.term, leads, by: answer.by, left_ms, why };
         let line = json(&line) + "\n";
-        stdout::print(&line)?;
+        output::print(&line)?;
         return Ok(status);
     }
     match (leads, why) {

@@ -29,7 +29,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
 
-use crate::command::stdout;
+use crate::command::output;
 use crate::exit::ExitStatus;
 use crate::process::descriptors;
 
@@ -58,7 +58,7 @@ pub fn main(idle_timeout: Option<Duration>) -> Result<ExitStatus> {
     descriptors::close_all_but(&[0, 1, 2]).map_err(|error| anyhow!("{}", OpenError::from(error)))?;
     let directory = BrokerFinder::of_user()?.directory;
     let broker = EmbeddedBroker::open(directory, idle_timeout).map_err(|error| anyhow!("{error}"))?;
-    stdout::written(writeln!(io::stdout(), "{}", broker.info.bootstrap))?;
+    output::print(&format!("{}\n", broker.info.bootstrap))?;
     // stderr may be closed; then the hint is lost.
     let _ = writeln!(io::stderr(), "{USAGE}");
     broker.serve().map_err(|error| anyhow!("the embedded broker: {error}"))?;

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::cli;
 use crate::cli::parsed_args::ParsedArgs;
-use crate::command::stdout;
+use crate::command::output;
 use crate::exit::ExitStatus;
 use crate::text::quoted;
 
@@ -37,11 +37,11 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
         Some("zsh") => Shell::Zsh,
         Some(TIMEZONES) => {
             let names = jiff::tz::db().available().fold(String::new(), |names, name| names + name.as_str() + "\n");
-            return stdout::written(std::io::stdout().write_all(names.as_bytes()));
+            return output::print(&names);
         }
         _ => bail!("{}: must be bash, fish or zsh", quoted(&word)),
     };
-    stdout::written(std::io::stdout().write_all(script(shell).as_bytes()))
+    output::written(std::io::stdout().write_all(script(shell).as_bytes()))
 }
 
 /// A shell's completions. They are those that clap generates, with one addition that clap does not support: after `--` the job's own

@@ -6,18 +6,14 @@ use std::io::{self, Write};
 use anyhow::Result;
 use neli_kafka::{Elections, Examination, FactsSettings, NewTopic, clock, facts_to_create, journal_to_create};
 
-use crate::command::page::Style;
+use crate::command::output::{self, Style};
 use crate::command::reading::{access, read_at};
-use crate::command::stdout;
 use crate::config::{Config, Doctor};
 use crate::exit::ExitStatus;
-use findings::Findings;
-use fixes::Fixes;
+use findings::{Findings, Fixes};
 
 mod candidates;
-mod clock_rate;
 mod findings;
-mod fixes;
 mod kafka;
 mod machine;
 mod topic;
@@ -54,7 +50,7 @@ pub fn main(doctor: &Doctor) -> Result<ExitStatus> {
         );
     }
     // This is the last check, because a longer time gives a more exact result.
-    clock_rate::examine(&clock, &mut findings);
+    machine::examine_clock_rate(&clock, &mut findings);
     let (have_failure, summary) = (findings.have_failure(), findings.summary());
     if doctor.candidate.log.verbosity < 0 {
         findings.keep_problems();
@@ -64,7 +60,7 @@ pub fn main(doctor: &Doctor) -> Result<ExitStatus> {
     } else {
         findings.text(Style::of_stdout()) + &summary
     };
-    stdout::written(io::stdout().write_all(text.as_bytes()))?;
+    output::print(&text)?;
     Ok(if have_failure { FAILS } else { ExitStatus::Success })
 }
 
@@ -100,7 +96,7 @@ fn print_topic(doctor: &Doctor) -> Result<ExitStatus> {
     if let Some((topic, facts_settings)) = topic_of_facts(config) {
         lines += &create(&topic, facts_to_create(&topic.topic, facts_settings, brokers.clamp(1, 3)));
     }
-    stdout::written(io::stdout().write_all(lines.as_bytes()))
+    output::print(&lines)
 }
 
 /// The topic of facts and its settings; `None` without `--once`, `--window` and `--schedule`.

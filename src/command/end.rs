@@ -3,37 +3,22 @@
 use std::io::{self, IsTerminal};
 
 use anyhow::Result;
-use neli_kafka::{ElectionId, clock};
+use neli_kafka::ElectionId;
 use neli_proto::record::{Body, What};
-use serde::Serialize;
 
 use crate::command::reading::{self, Observation, Place, Seen, Unread, read_at};
-use crate::command::request::{Answer, Appended, answered, append, is_answered_yes, operator, record};
+use crate::command::request::{Answer, Appended, Outcome, answered, append, is_answered_yes, operator, record};
 use crate::command::wording::named;
 use crate::config::End;
 use crate::exit::ExitStatus;
 use crate::report::election::sentence;
-use crate::report::log::timestamp;
 use crate::text::one_line;
 
-/// What became of one election, and why it was not ended.
-struct Ending {
-    election: ElectionId,
-    outcome: &'static str,
-    why: Option<String>,
-    /// Whether it may have been ended.
-    is_unknown: bool,
-}
-
-/// The result as JSON; docs/json.md describes it.
-#[derive(Serialize)]
-struct EndLine {
-    ts: String,
-    group: String,
-    role: String,
-    outcome: &'static str,
-    why: Option<String>,
-}
+const ENDED: Outcome = Outcome::done("ended");
+const NO_ANSWER: Outcome = Outcome::not_done("no-answer", 1);
+const NOT_CONFIRMED: Outcome = Outcome::not_done("not-confirmed", 1);
+/// An end affects leader and standbys: if there are none it would have no effect, and the name may be mistyped.
+const NOBODY_STANDS: Outcome = Outcome::not_done("nobody-stands", 3);
 
 /// Ends the election, or with `--all-roles` those of all roles: every candidate stops its job and exits with 0.
 ///
@@ -42,28 +27,11 @@ struct EndLine {
 /// Kafka refuses permanently or does not answer in time (1); the user has not confirmed (1); there is neither a leader nor a standby (3); the
 /// group has several roles and none is named (125); or stdout can't be written.
 pub fn main(end: &End) -> Result<ExitStatus> {
-    let (endings, candidates) = reading::run(ending(end))?;
-    let answer = |Ending { election, outcome, why, is_unknown }: Ending| {
-        let status = match (outcome, &why) {
-            (NOBODY_TO_END, _) => ExitStatus::Answer(3),
-            (_, None) => ExitStatus::Success,
-            (_, Some(_)) => ExitStatus::Answer(1),
-        };
-        let name = named(&election);
-        let sentence = match &why {
-            Some(why) if is_unknown => format!("whether {name} is ended is unknown: {why}"),
-            Some(why) => format!("{name} was not ended: {why}"),
-            None => format!("{name} is ended: {candidates}; a candidate that starts later stands for election again"),
-        };
-        let (ts, role, group) = (timestamp(clock::wall_ms()), election.label(), election.group);
-        Answer { line: end.look.json.then_some(EndLine { ts, group, role, outcome, why }), status, sentence }
-    };
-    let answers: Vec<Answer<EndLine>> = endings.into_iter().map(answer).collect();
-    answered(&answers)
+    answered(&reading::run(ending(end))?, end.look.json)
 }
 
-/// Ends the elections. Also returns the consequence for the candidates.
-async fn ending(end: &End) -> Result<(Vec<Ending>, &'static str)> {
+/// Ends the elections.
+async fn ending(end: &End) -> Result<Vec<Answer>> {
     let End { look, all_roles, is_confirmed, force, reason } = end;
     let access = reading::access(&look.client)?;
     let read = async {
@@ -77,43 +45,45 @@ async fn ending(end: &End) -> Result<(Vec<Ending>, &'static str)> {
     let Observation { place, all, .. } = match read.await {
         Ok(read) => read,
         Err(Unread::Refused(refusal)) => return Err(refusal),
-        Err(Unread::NoAnswer(why)) => return Ok((vec![Ending::not(&look.election, "no-answer", why)], "")),
+        Err(Unread::NoAnswer(why)) => return Ok(vec![not_ended(&look.election, NO_ANSWER, why)]),
     };
     let candidates = consequence(place.mapping.is_some() && !all_roles);
     let (mut endings, mut wanted) = (Vec::new(), Vec::new());
     for seen in &all {
         match nobody_to_end(seen).filter(|_| !force) {
-            Some(why) => endings.push(Ending::not(&seen.election, NOBODY_TO_END, why)),
+            Some(why) => endings.push(not_ended(&seen.election, NOBODY_STANDS, why)),
             None => wanted.push(seen),
         }
     }
     if !is_confirmed && io::stdin().is_terminal() && !wanted.is_empty() && !is_wanted(&wanted, candidates) {
-        let not = |seen: &&Seen| Ending::not(&seen.election, "not-confirmed", "it was not confirmed".to_owned());
+        let not = |seen: &&Seen| not_ended(&seen.election, NOT_CONFIRMED, "it was not confirmed".to_owned());
         endings.extend(wanted.iter().map(not));
-        return Ok((endings, candidates));
+        return Ok(endings);
     }
     for Seen { election, .. } in wanted {
         let body = Body::Request { what: What::End, term: None, by: Some(operator()), reason: reason.clone() };
         endings.push(match append(&access, election, look.timeout, record(election, body)).await? {
-            Appended::Yes => Ending { election: election.clone(), outcome: "ended", why: None, is_unknown: false },
-            Appended::No { why } => Ending::not(election, "no-answer", why),
+            Appended::Yes => {
+                let name = named(election);
+                let sentence =
+                    format!("{name} is ended: {candidates}; a candidate that starts later stands for election again");
+                Answer { outcome: ENDED, why: None, sentence, ..not_ended(election, NO_ANSWER, String::new()) }
+            }
+            Appended::No { why } => not_ended(election, NO_ANSWER, why),
             Appended::Unknown { why } => {
                 let why = format!("{why}; if Kafka has taken the request, {candidates}: see neli-run status");
-                Ending { is_unknown: true, ..Ending::not(election, "no-answer", why) }
+                let sentence = format!("whether {} is ended is unknown: {why}", named(election));
+                Answer { sentence, ..not_ended(election, NO_ANSWER, why) }
             }
         });
     }
-    Ok((endings, candidates))
+    Ok(endings)
 }
 
-impl Ending {
-    fn not(election: &ElectionId, outcome: &'static str, why: String) -> Self {
-        Self { election: election.clone(), outcome, why: Some(why), is_unknown: false }
-    }
+fn not_ended(election: &ElectionId, outcome: Outcome, why: String) -> Answer {
+    let sentence = format!("{} was not ended: {why}", named(election));
+    Answer { election: election.clone(), outcome, why: Some(why), sentence, key: None, handover: None }
 }
-
-/// An end affects leader and standbys: if there are none it would have no effect, and the name may be mistyped.
-const NOBODY_TO_END: &str = "nobody-stands";
 
 /// Why an end would have no effect, if so.
 fn nobody_to_end(seen: &Seen) -> Option<String> {

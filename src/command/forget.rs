@@ -4,74 +4,36 @@ use std::io::{self, IsTerminal};
 
 use anyhow::Result;
 use neli_kafka::{ElectionId, clock};
-use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, UNREADABLE};
+use neli_proto::fact::{Account, Fact, Facts, Outcome as RunOutcome, Place, UNREADABLE};
 use neli_proto::record::Offset;
-use serde::Serialize;
 
 use crate::command::facts::{self, FactsTopic, Recorded};
 use crate::command::reading::{self, Seen, Unread};
-use crate::command::request::{Answer, Appended, KeyedRecord, answered, append, is_answered_yes, operator, see_only};
+use crate::command::request::{
+    Answer, Appended, KeyPart, KeyedRecord, Outcome, answered, append, is_answered_yes, operator, see_only,
+};
 use crate::command::wording::named;
 use crate::config::Forget;
 use crate::exit::ExitStatus;
-use crate::report::log::timestamp;
 use crate::text::one_line;
 
-/// The result of `forget`.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum ForgetOutcome {
-    Forgotten,
-    NoAnswer,
-    NotConfirmed,
-    /// The key is running.
-    Running,
-    /// No fact keeps the key from running.
-    NothingRecorded,
-    /// The recorded facts could not be read.
-    Unknown,
-}
-
-impl ForgetOutcome {
-    const fn status(self) -> ExitStatus {
-        match self {
-            Self::Forgotten => ExitStatus::Success,
-            Self::NoAnswer | Self::NotConfirmed => ExitStatus::Answer(1),
-            Self::Running => ExitStatus::Answer(2),
-            Self::NothingRecorded => ExitStatus::Answer(3),
-            Self::Unknown => ExitStatus::Answer(4),
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Forgotten => "forgotten",
-            Self::NoAnswer => "no-answer",
-            Self::NotConfirmed => "not-confirmed",
-            Self::Running => "running",
-            Self::NothingRecorded => "nothing-recorded",
-            Self::Unknown => "unknown",
-        }
-    }
-}
+const FORGOTTEN: Outcome = Outcome::done("forgotten");
+const NO_ANSWER: Outcome = Outcome::not_done("no-answer", 1);
+const NOT_CONFIRMED: Outcome = Outcome::not_done("not-confirmed", 1);
+/// The key is running.
+const RUNNING: Outcome = Outcome::not_done("running", 2);
+/// No fact keeps the key from running.
+const NOTHING_RECORDED: Outcome = Outcome::not_done("nothing-recorded", 3);
+/// The recorded facts could not be read.
+const UNKNOWN: Outcome = Outcome::not_done("unknown", 4);
 
 /// What was done.
 struct Forgetting {
     election: ElectionId,
-    outcome: ForgetOutcome,
+    outcome: Outcome,
     /// The forgotten key, if it is known.
     key: Option<String>,
     sentence: String,
-}
-
-/// The answer as JSON; docs/json.md describes it.
-#[derive(Serialize)]
-struct Line<'a> {
-    ts: String,
-    group: &'a str,
-    role: String,
-    key: Option<&'a str>,
-    outcome: &'static str,
-    why: Option<String>,
 }
 
 /// Records that a key, or the newest window, must run again.
@@ -81,26 +43,16 @@ struct Line<'a> {
 /// Kafka refuses permanently, or stdout can't be written; and every unsuccessful result, with its own status.
 pub fn main(forget: &Forget) -> Result<ExitStatus> {
     let Forgetting { election, outcome, key, sentence } = reading::run(answer(forget))?;
-    let line = forget.look.json.then(|| Line {
-        ts: timestamp(clock::wall_ms()),
-        group: &election.group,
-        role: election.label(),
-        key: key.as_deref(),
-        outcome: outcome.name(),
-        why: Some(sentence.clone()).filter(|_| outcome != ForgetOutcome::Forgotten),
-    });
-    answered(&[Answer { line, status: outcome.status(), sentence }])
+    let why = Some(sentence.clone()).filter(|_| outcome != FORGOTTEN);
+    let key = Some(KeyPart { key });
+    answered(&[Answer { election, outcome, why, sentence, key, handover: None }], forget.look.json)
 }
 
 async fn answer(forget: &Forget) -> Result<Forgetting> {
     let Forget { look, key, force, is_confirmed } = forget;
     let access = reading::access(&look.client)?;
-    let mut answer = Forgetting {
-        election: look.election.clone(),
-        outcome: ForgetOutcome::Unknown,
-        key: key.clone(),
-        sentence: String::new(),
-    };
+    let mut answer =
+        Forgetting { election: look.election.clone(), outcome: UNKNOWN, key: key.clone(), sentence: String::new() };
     let observation = match see_only(&access, look, "--role says which is meant").await {
         Ok(observation) => observation,
         Err(Unread::Refused(refusal)) => return Err(refusal),
@@ -130,7 +82,7 @@ async fn answer(forget: &Forget) -> Result<Forgetting> {
     }
     let recorded = match Recorded::of(&facts, seen) {
         Recorded::Nothing if unreadable.is_empty() && (key.is_none() || !force) => {
-            answer.outcome = ForgetOutcome::NothingRecorded;
+            answer.outcome = NOTHING_RECORDED;
             answer.sentence = nothing_recorded(&topic, key.as_deref());
             return Ok(answer);
         }
@@ -139,7 +91,7 @@ async fn answer(forget: &Forget) -> Result<Forgetting> {
     if let Recorded::Running(fact) = recorded
         && !force
     {
-        answer.outcome = ForgetOutcome::Running;
+        answer.outcome = RUNNING;
         answer.sentence = format!(
             "{}: it runs now; with --force it runs once more after this run, whether this run succeeds or fails",
             facts::row(fact, clock::wall_ms()).1
@@ -151,7 +103,7 @@ async fn answer(forget: &Forget) -> Result<Forgetting> {
     let is_named = !fact.key.is_empty();
     answer.key = is_named.then(|| fact.key.to_string());
     if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&answer.election, &fact, recorded.fact()) {
-        answer.outcome = ForgetOutcome::NotConfirmed;
+        answer.outcome = NOT_CONFIRMED;
         answer.sentence = format!("{} was not forgotten: it was not confirmed", fact.key);
         return Ok(answer);
     }
@@ -167,10 +119,10 @@ async fn answer(forget: &Forget) -> Result<Forgetting> {
                 format!("whether {what} is forgotten is unknown: {why}; run the command again to make sure")
             }
         };
-        answer.outcome = ForgetOutcome::NoAnswer;
+        answer.outcome = NO_ANSWER;
         return Ok(answer);
     }
-    answer.outcome = ForgetOutcome::Forgotten;
+    answer.outcome = FORGOTTEN;
     answer.sentence = format!("{}: {what} is forgotten: {}", named(&answer.election), consequence(&fact));
     Ok(answer)
 }
@@ -216,7 +168,7 @@ fn fact_of(key: Option<&str>, recorded: Option<&Fact>, facts: &Facts, seen: &See
     Fact {
         key: key.map_or_else(|| recorded.map_or_else(Box::default, |fact| fact.key.clone()), Box::from),
         window: recorded.and_then(|fact| fact.window),
-        outcome: Outcome::Forgotten,
+        outcome: RunOutcome::Forgotten,
         term: known.chain([journal]).max().unwrap_or(journal),
         member: None,
         name: Some(operator()),

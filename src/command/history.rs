@@ -8,9 +8,8 @@ use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::observer::{Finding, Found, Gap, History, PastTerm, TermEnd};
 use neli_proto::time::millis;
 
-use crate::command::page::{Style, Tone, columns, wrapped};
+use crate::command::output::{self, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, Observation, Place, Reading, Seen, read_at, warn_of_clock};
-use crate::command::stdout;
 use crate::command::wording::{counted, date, named, no_record};
 use crate::config::HistoryOf;
 use crate::exit::{ExitStatus, with_status};
@@ -64,7 +63,7 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus> {
         (false, false, [one]) => table(&one.rows, one.at.wall_ms, style),
         (false, false, all) => table_of_roles(all, style),
     };
-    stdout::print(&text)?;
+    output::print(&text)?;
     Ok(if shown.iter().any(Shown::is_violated) { VIOLATED } else { ExitStatus::Success })
 }
 

@@ -12,9 +12,8 @@ use neli_proto::record::Offset;
 use neli_proto::time::millis;
 use serde::Serialize;
 
-use crate::command::page::{Style, columns};
+use crate::command::output::{self, Style, columns};
 use crate::command::reading::{self, Limit, Partitions, Reading, SUFFIX, no_answer, read_at, warn_of_clock};
-use crate::command::stdout;
 use crate::command::wording::{self, leadership_in_table};
 use crate::config::List;
 use crate::exit::{ExitStatus, with_status};
@@ -67,7 +66,7 @@ pub fn main(list: &List) -> Result<ExitStatus> {
         return Err(with_status(VACANT, no_election(group, list.topic.as_deref(), &groups)));
     }
     let text = if list.json { lines.iter().map(|line| json(line) + "\n").collect() } else { table(&lines) };
-    stdout::print(&text)?;
+    output::print(&text)?;
     if unread.is_empty() {
         return Ok(ExitStatus::Success);
     }

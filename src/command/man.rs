@@ -2,8 +2,6 @@
 //! program's own definitions of options, subcommands and exit statuses, so that manual and program can't differ. The subcommands' pages are
 //! generated from the parser's definition.
 
-use std::io::Write;
-
 use anyhow::{Context as _, Result, bail};
 use clap::Command;
 use clap_mangen::Man;
@@ -11,7 +9,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::cli;
 use crate::cli::parsed_args::ParsedArgs;
-use crate::command::stdout;
+use crate::command::output;
 use crate::exit::{ExitStatus, TABLE};
 use crate::text::quoted;
 
@@ -33,7 +31,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
         page()
     };
     let page = page.context("the manual can't be drawn")?;
-    stdout::written(std::io::stdout().write_all(page.as_bytes()))
+    output::print(&page)
 }
 
 /// The page, as roff.

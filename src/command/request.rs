@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use neli_kafka::{Access, ElectionId, Elections, KafkaEvent, Producer, SessionEvent, clock};
-use neli_proto::record::{Body, Record};
+use neli_proto::record::{Body, Offset, Record};
 use nix::unistd::{User, gethostname, getuid};
 use serde::Serialize;
 use tokio::sync::mpsc::channel;
 
+use crate::command::output;
 use crate::command::reading::{self, Observation, Place, Unread};
-use crate::command::stdout;
 use crate::config::Look;
 use crate::exit::{ExitStatus, with_status};
+use crate::report::log::timestamp;
 use crate::text::{json, one_line};
 
 /// The capacity of the queue of reports about one record.
@@ -25,27 +26,99 @@ const REFUSAL_WITHIN: Duration = Duration::from_millis(1_500);
 /// librdkafka takes no longer time limit for a record.
 const LONGEST_DELIVERY: Duration = Duration::from_millis(i32::MAX as u64);
 
-/// The answer about one election.
-pub(super) struct Answer<L> {
-    /// With `--json`.
-    pub(super) line: Option<L>,
-    pub(super) status: ExitStatus,
-    pub(super) sentence: String,
+/// How a request ended: its word in JSON, and the exit status.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Outcome {
+    name: &'static str,
+    status: ExitStatus,
 }
 
-/// Prints the answers: the JSON lines if there are any, otherwise the sentences; those without success are an error. The exit status is the worst
+impl Outcome {
+    /// What was asked for is done.
+    pub(super) const fn done(name: &'static str) -> Self {
+        Self { name, status: ExitStatus::Success }
+    }
+
+    /// It is not done, with this exit status.
+    pub(super) const fn not_done(name: &'static str, status: u8) -> Self {
+        Self { name, status: ExitStatus::Answer(status) }
+    }
+}
+
+/// The answer about one election.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) election: ElectionId,
+    pub(super) outcome: Outcome,
+    /// Why it is not done, without the election's name.
+    pub(super) why: Option<String>,
+    /// The whole answer.
+    pub(super) sentence: String,
+    /// `forget`: the key.
+    pub(super) key: Option<KeyPart>,
+    /// `resign`: who led before and after.
+    pub(super) handover: Option<HandoverPart>,
+}
+
+/// A forgotten key as JSON, if it is known.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct KeyPart {
+    pub(super) key: Option<String>,
+}
+
+/// A change of leaders as JSON.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct HandoverPart {
+    pub(super) from: Option<Party>,
+    pub(super) to: Option<Party>,
+    pub(super) gap_ms: Option<u64>,
+}
+
+/// The printed data of a leader.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Party {
+    pub(super) name: String,
+    pub(super) term: Offset,
+}
+
+/// The answer as JSON; docs/json.md describes it.
+#[derive(Serialize)]
+struct Line<'a> {
+    ts: String,
+    group: &'a str,
+    role: String,
+    #[serde(flatten)]
+    key: Option<&'a KeyPart>,
+    outcome: &'static str,
+    why: Option<&'a str>,
+    #[serde(flatten)]
+    handover: Option<&'a HandoverPart>,
+}
+
+impl Answer {
+    fn json(&self) -> String {
+        json(&Line {
+            ts: timestamp(clock::wall_ms()),
+            group: &self.election.group,
+            role: self.election.label(),
+            key: self.key.as_ref(),
+            outcome: self.outcome.name,
+            why: self.why.as_deref(),
+            handover: self.handover.as_ref(),
+        })
+    }
+}
+
+/// Prints the answers: with `--json` a line each, otherwise the sentences; those without success are an error. The exit status is the worst
 /// of them.
-pub(super) fn answered<L: Serialize>(answers: &[Answer<L>]) -> Result<ExitStatus> {
-    let worst =
-        answers.iter().map(|answer| answer.status).max_by_key(|status| status.code()).unwrap_or(ExitStatus::Success);
-    let text = |answer: &Answer<L>| match &answer.line {
-        Some(line) => Some(json(line)),
-        None => Some(one_line(&answer.sentence)).filter(|_| answer.status == ExitStatus::Success),
-    };
-    let text: String = answers.iter().filter_map(text).map(|line| line + "\n").collect();
-    stdout::print(&text)?;
-    let is_error = |answer: &&Answer<L>| answer.line.is_none() && answer.status != ExitStatus::Success;
-    let errors: Vec<&str> = answers.iter().filter(is_error).map(|answer| answer.sentence.as_str()).collect();
+pub(super) fn answered(answers: &[Answer], is_json: bool) -> Result<ExitStatus> {
+    let statuses = answers.iter().map(|answer| answer.outcome.status);
+    let worst = statuses.max_by_key(|status| status.code()).unwrap_or(ExitStatus::Success);
+    let (done, failed): (Vec<&Answer>, Vec<&Answer>) =
+        answers.iter().partition(|answer| is_json || answer.outcome.status == ExitStatus::Success);
+    let text = |answer: &Answer| if is_json { answer.json() } else { one_line(&answer.sentence) };
+    output::print(&done.into_iter().map(|answer| text(answer) + "\n").collect::<String>())?;
+    let errors: Vec<&str> = failed.into_iter().map(|answer| answer.sentence.as_str()).collect();
     if errors.is_empty() { Ok(worst) } else { Err(with_status(worst, errors.join("; "))) }
 }
 

@@ -8,90 +8,29 @@ use neli_proto::journal::View;
 use neli_proto::leadership::{Leader, Leadership, Receipt};
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{NoRoom, Standby};
-use neli_proto::record::{Body, Offset, What, question};
+use neli_proto::record::{Body, What, question};
 use neli_proto::time::{Time, millis};
-use serde::Serialize;
 
 use crate::command::reading::{self, Input, Observation, Place, Unread, read_at};
-use crate::command::request::{Answer, Appended, KeyedRecord, answered, append, operator, record};
+use crate::command::request::{
+    Answer, Appended, HandoverPart, KeyedRecord, Outcome, Party, answered, append, operator, record,
+};
 use crate::command::wording::{named, nobody_has_room};
 use crate::config::Resign;
 use crate::exit::{ExitStatus, line_of};
 use crate::report::election::{sentence, span};
-use crate::report::log::{spoken, timestamp};
+use crate::report::log::spoken;
 
-/// The result of a request.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum ResignOutcome {
-    /// Another candidate leads.
-    Resigned,
-    /// No other candidate leads in time, or Kafka accepted no request.
-    TimedOut,
-    /// There is no standby, so nobody would lead.
-    NobodyStandsBy,
-    /// There is no leader.
-    Vacant,
-    /// The leader is unknown.
-    Unknown,
-}
-
-impl ResignOutcome {
-    const fn status(self) -> ExitStatus {
-        match self {
-            Self::Resigned => ExitStatus::Success,
-            Self::TimedOut => ExitStatus::Answer(1),
-            Self::NobodyStandsBy => ExitStatus::Answer(2),
-            Self::Vacant => ExitStatus::Answer(3),
-            Self::Unknown => ExitStatus::Answer(4),
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Resigned => "resigned",
-            Self::TimedOut => "timed-out",
-            Self::NobodyStandsBy => "nobody-stands-by",
-            Self::Vacant => "vacant",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-/// The printed data of a leader.
-#[derive(Clone, Debug, Serialize)]
-struct Party {
-    name: String,
-    term: Offset,
-}
-
-impl Party {
-    fn of(leader: &Leader) -> Self {
-        Self { name: leader.shown().to_owned(), term: leader.term }
-    }
-}
-
-/// The result of `resign`.
-struct Handover {
-    election: ElectionId,
-    outcome: ResignOutcome,
-    sentence: String,
-    from: Option<Party>,
-    to: Option<Party>,
-    gap: Option<Duration>,
-}
-
-/// The result as JSON; docs/json.md describes it.
-#[derive(Serialize)]
-struct Line {
-    ts: String,
-    group: String,
-    role: String,
-    outcome: &'static str,
-    why: Option<String>,
-    from: Option<Party>,
-    to: Option<Party>,
-    gap_ms: Option<u64>,
-}
+/// Another candidate leads.
+const RESIGNED: Outcome = Outcome::done("resigned");
+/// No other candidate leads in time, or Kafka accepted no request.
+const TIMED_OUT: Outcome = Outcome::not_done("timed-out", 1);
+/// There is no standby, so nobody would lead.
+const NOBODY_STANDS_BY: Outcome = Outcome::not_done("nobody-stands-by", 2);
+/// There is no leader.
+const VACANT: Outcome = Outcome::not_done("vacant", 3);
+/// The leader is unknown.
+const UNKNOWN: Outcome = Outcome::not_done("unknown", 4);
 
 /// Asks the leader to stand down, and waits until another candidate leads.
 ///
@@ -99,43 +38,37 @@ struct Line {
 ///
 /// Kafka refuses permanently, the log can't be read, or stdout can't be written; and every unsuccessful result, with its own status.
 pub fn main(resign: &Resign) -> Result<ExitStatus> {
-    let handovers = reading::run(hand_over(resign))?;
-    let are_many = handovers.len() > 1;
-    let answer = |Handover { election, outcome, sentence, from, to, gap }: Handover| {
-        let shown = if are_many { format!("{}: {sentence}", named(&election)) } else { sentence.clone() };
-        let line = resign.look.json.then(|| Line {
-            ts: timestamp(clock::wall_ms()),
-            role: election.label(),
-            group: election.group,
-            outcome: outcome.name(),
-            why: Some(sentence).filter(|_| outcome != ResignOutcome::Resigned),
-            from,
-            to,
-            gap_ms: gap.map(millis),
-        });
-        Answer { line, status: outcome.status(), sentence: shown }
-    };
-    answered(&handovers.into_iter().map(answer).collect::<Vec<_>>())
+    let mut handovers = reading::run(hand_over(resign))?;
+    if handovers.len() > 1 {
+        for one in &mut handovers {
+            one.sentence = format!("{}: {}", named(&one.election), one.sentence);
+        }
+    }
+    answered(&handovers, resign.look.json)
 }
 
-impl Handover {
-    fn none(election: &ElectionId, outcome: ResignOutcome, from: Option<Party>, sentence: String) -> Self {
-        Self { election: election.clone(), outcome, sentence, from, to: None, gap: None }
-    }
+fn party(leader: &Leader) -> Party {
+    Party { name: leader.shown().to_owned(), term: leader.term }
+}
 
-    fn unknown(election: &ElectionId, why: &str) -> Self {
-        Self::none(election, ResignOutcome::Unknown, None, format!("can't tell who leads: {why}"))
-    }
+/// The answer that nobody else leads.
+fn not_resigned(election: &ElectionId, outcome: Outcome, from: Option<Party>, sentence: String) -> Answer {
+    let handover = Some(HandoverPart { from, ..HandoverPart::default() });
+    Answer { election: election.clone(), outcome, why: Some(sentence.clone()), sentence, key: None, handover }
+}
+
+fn unknown(election: &ElectionId, why: &str) -> Answer {
+    not_resigned(election, UNKNOWN, None, format!("can't tell who leads: {why}"))
 }
 
 /// Hands over the role, or with `--all-roles` one role after the other.
-async fn hand_over(resign: &Resign) -> Result<Vec<Handover>> {
+async fn hand_over(resign: &Resign) -> Result<Vec<Answer>> {
     let Resign { look, all_roles, .. } = resign;
     let access = reading::access(&look.client)?;
     let place = match Place::find(&access, &look.election, look.timeout, |_| {}).await {
         Ok(place) => place,
         Err(Unread::Refused(refusal)) => return Err(refusal),
-        Err(Unread::NoAnswer(why)) => return Ok(vec![Handover::unknown(&look.election, &why)]),
+        Err(Unread::NoAnswer(why)) => return Ok(vec![unknown(&look.election, &why)]),
     };
     if !all_roles {
         place.one(
@@ -149,7 +82,7 @@ async fn hand_over(resign: &Resign) -> Result<Vec<Handover>> {
             (Ok(handover), _) => handovers.push(handover),
             // What was done before is to be printed.
             (Err(refusal), Some(election)) if !handovers.is_empty() => {
-                handovers.push(Handover::unknown(&election, &line_of(&refusal)));
+                handovers.push(unknown(&election, &line_of(&refusal)));
                 break;
             }
             (Err(refusal), _) => return Err(refusal),
@@ -158,25 +91,25 @@ async fn hand_over(resign: &Resign) -> Result<Vec<Handover>> {
     Ok(handovers)
 }
 
-async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result<Handover> {
+async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result<Answer> {
     let Resign { look, force, reason, .. } = resign;
     let election = &place.one("")?.clone();
     let mut observation = match Observation::of_leaders(access, place, look.timeout).await {
         Ok(observation) => observation,
         Err(Unread::Refused(refusal)) => return Err(refusal),
-        Err(Unread::NoAnswer(why)) => return Ok(Handover::unknown(election, &why)),
+        Err(Unread::NoAnswer(why)) => return Ok(unknown(election, &why)),
     };
     let (at, seen) = (read_at(), observation.first()?);
     let current = seen.observer().leadership(at);
-    let Some(from) = current.may_lead().map(Party::of) else {
-        let outcome = if current.is_unknown() { ResignOutcome::Unknown } else { ResignOutcome::Vacant };
+    let Some(from) = current.may_lead().map(party) else {
+        let outcome = if current.is_unknown() { UNKNOWN } else { VACANT };
         let no_record = seen.no_record().filter(|_| current.is_vacant());
         let sentence = no_record.unwrap_or_else(|| sentence(current).to_string());
-        return Ok(Handover::none(election, outcome, None, sentence));
+        return Ok(not_resigned(election, outcome, None, sentence));
     };
     if seen.observer().standbys(at).is_empty() && !force {
         let sentence = format!("{} leads, and nobody stands by; --force asks it to stand down anyway", from.name);
-        return Ok(Handover::none(election, ResignOutcome::NobodyStandsBy, Some(from), sentence));
+        return Ok(not_resigned(election, NOBODY_STANDS_BY, Some(from), sentence));
     }
     let (standbys, leader) = (seen.observer().standbys(at), seen.observer().leaders_hello());
     let roles = observation.place.mapping.as_ref().map_or(1, Mapping::count);
@@ -184,7 +117,7 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
     if let Some(no_room) = no_room.filter(|_| !force) {
         let why = nobody_has_room(&no_room, roles);
         let sentence = format!("{} leads, and {why}; --force asks it to stand down anyway", from.name);
-        return Ok(Handover::none(election, ResignOutcome::NobodyStandsBy, Some(from), sentence));
+        return Ok(not_resigned(election, NOBODY_STANDS_BY, Some(from), sentence));
     }
     let said: Vec<String> = standbys.iter().map(said_hello).collect();
     if !force && !answers(access, &mut observation, look.timeout).await? {
@@ -194,7 +127,7 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
             spoken(look.timeout),
             said.join(", ")
         );
-        return Ok(Handover::none(election, ResignOutcome::NobodyStandsBy, Some(from), sentence));
+        return Ok(not_resigned(election, NOBODY_STANDS_BY, Some(from), sentence));
     }
     let until = clock::now() + look.timeout;
     let body =
@@ -210,7 +143,7 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
             from.name
         ),
     };
-    Ok(Handover::none(election, ResignOutcome::TimedOut, Some(from), sentence))
+    Ok(not_resigned(election, TIMED_OUT, Some(from), sentence))
 }
 
 /// Asks the candidates for a sign of life. Returns whether a standby gives one in time: a standby that has died counts as one for 75 s, and the
@@ -257,7 +190,7 @@ fn gap(released: Receipt, next: &Leader) -> Duration {
 }
 
 /// Waits for another leader, and measures the time without a leader.
-async fn successor(observation: &mut Observation, asked: Asked<'_>) -> Result<Handover> {
+async fn successor(observation: &mut Observation, asked: Asked<'_>) -> Result<Answer> {
     let Asked { election, from, timeout, until } = asked;
     let mut released = None;
     loop {
@@ -265,14 +198,19 @@ async fn successor(observation: &mut Observation, asked: Asked<'_>) -> Result<Ha
         match (observer.journal().view(), observer.leader(), observer.leadership(read_at())) {
             (View::Led(term), Some(leader), _) if term.offset > from.term => {
                 let gap = released.map(|released| gap(released, leader));
-                let to = Party::of(leader);
+                let to = party(leader);
                 let again = if to.name == from.name { " again" } else { "" };
                 let for_so_long = gap.map_or_else(String::new, |gap| format!("; nobody led for {}", span(gap)));
                 let sentence = format!("{} leads{again}, term {}{for_so_long}", to.name, to.term);
-                return Ok(Handover {
-                    to: Some(to),
-                    gap,
-                    ..Handover::none(election, ResignOutcome::Resigned, Some(from), sentence)
+                let handover = HandoverPart { from: Some(from), to: Some(to), gap_ms: gap.map(millis) };
+                let election = election.clone();
+                return Ok(Answer {
+                    election,
+                    outcome: RESIGNED,
+                    why: None,
+                    sentence,
+                    key: None,
+                    handover: Some(handover),
                 });
             }
             (_, _, Leadership::Released { release, .. }) => {
@@ -291,7 +229,7 @@ async fn successor(observation: &mut Observation, asked: Asked<'_>) -> Result<Ha
                     from.name
                 ),
             };
-            return Ok(Handover::none(election, ResignOutcome::TimedOut, Some(from), sentence));
+            return Ok(not_resigned(election, TIMED_OUT, Some(from), sentence));
         }
     }
 }

@@ -11,10 +11,8 @@ use neli_proto::observer::{KnownCandidate, NoRoom, Observer, Standby};
 use neli_proto::record::{JobState, Offset};
 
 use crate::command::facts::{LastRun, Question};
-use crate::command::page::{Page, Style, Tone, columns, wrapped};
+use crate::command::output::{self, Page, Screen, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, Observation, Place, Seen, Unread, read_at, warn_of_clock};
-use crate::command::screen::{self, Screen};
-use crate::command::stdout;
 use crate::command::wording::{counted, date, groups, leadership_in_table, named, nobody_has_room};
 use crate::config::{Look, StatusOf};
 use crate::exit::{ExitStatus, with_status};
@@ -60,9 +58,9 @@ pub(super) fn live(look: &Look) -> Result<ExitStatus> {
 fn shown(look: &Look, is_live: bool) -> Result<ExitStatus> {
     match reading::run(show(look, is_live)) {
         Ok(status) => Ok(status),
-        Err(Unread::Refused(refusal)) => stdout::unless_closed(refusal),
+        Err(Unread::Refused(refusal)) => output::unless_closed(refusal),
         Err(Unread::NoAnswer(why)) if look.json => {
-            stdout::print(&Line::unknown(&look.election, read_at(), &why).text())?;
+            output::print(&Line::unknown(&look.election, read_at(), &why).text())?;
             Ok(UNKNOWN)
         }
         Err(Unread::NoAnswer(why)) => Err(with_status(UNKNOWN, format!("can't tell who leads: {why}"))),
@@ -92,7 +90,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus, Unread> {
             let text = if look.json { shown.json() } else { shown.page(usize::MAX, false) };
             warn_of_clock(all.iter().map(|seen| seen.observer()));
             // The exit status names the state even if stdout is not read.
-            stdout::print(&text)?;
+            output::print(&text)?;
             return Ok(shown.status());
         }
         screen.show(&shown.live(observation.reading.outage()))?;
@@ -152,7 +150,7 @@ impl Shown<'_> {
         }
         let changes = self.last_changes(style.columns.unwrap_or(usize::MAX));
         let standbys = if let [one] = all { one.standbys.len() } else { 0 };
-        with_changes(screen::rows().unwrap_or(usize::MAX), &changes, standbys, |most| self.page(most, true))
+        with_changes(output::rows().unwrap_or(usize::MAX), &changes, standbys, |most| self.page(most, true))
     }
 
     fn group(&self) -> &str {

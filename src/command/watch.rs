@@ -10,10 +10,9 @@ use neli_proto::observer::is_hello_of;
 use neli_proto::record::{LogRecord, Offset};
 use neli_proto::time::millis;
 
+use crate::command::output::{self, checked, unless_closed};
 use crate::command::reading::{self, Input, Limit, News, Observation, Place, Unread, read_at};
-use crate::command::screen;
 use crate::command::status;
-use crate::command::stdout::{checked, unless_closed};
 use crate::command::watch::account::{Account, Position, Shown};
 use crate::command::wording::no_record;
 use crate::config::{Look, Watch, WatchFrom};
@@ -35,7 +34,7 @@ const RUN_UP: Offset = 10_000;
 /// written.
 pub fn main(watch: &Watch) -> Result<ExitStatus> {
     let wants_lines = watch.json || watch.has_hellos || watch.until_end || watch.from.is_some();
-    if !wants_lines && screen::is_drawable() {
+    if !wants_lines && output::is_drawable() {
         let Watch { election, client, json, timeout, .. } = watch.clone();
         let look = Look { election, client, json, timeout, warnings: Vec::new() };
         return status::live(&look);

@@ -20,8 +20,7 @@ use nix::unistd::{self, Pid};
 
 use crate::guard::arguments::Arguments;
 use crate::guard::channel::{Channel, SEND_AGAIN, Waiting};
-use crate::guard::commands::Commands;
-use crate::guard::job::Job;
+use crate::guard::job::{Commands, Job};
 use crate::guard::lease::{Lease, Slot};
 use crate::guard::message::GuardConfig;
 use crate::guard::outbox;
@@ -37,7 +36,7 @@ use crate::process::sealed_file;
 use crate::process::spin_watch;
 use crate::process::terminal::Terminal;
 use crate::process::tree::Tree;
-use neli_kafka::alarm::Alarm;
+use neli_kafka::clock::Alarm;
 
 /// How many orders are read before other events are handled.
 const ORDERS_AT_ONCE: usize = 16;

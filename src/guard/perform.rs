@@ -12,12 +12,12 @@ use neli_proto::time::{Time, millis_rounded_up};
 use nix::libc::{self, SIGCONT};
 use nix::unistd::Pid;
 
+use crate::config::job_variables::{ATTEMPT, EPOCH, EVENT, LEASE_FD, ONCE, WHY, WINDOW_END, WINDOW_START};
 use crate::guard::guard_loop::{Ending, GuardLoop};
 use crate::guard::job::Job;
 use crate::guard::lease::Lease;
 use crate::guard::message::ReleaseRequest;
 use crate::guard::release;
-use crate::guard::variables::{ATTEMPT, EPOCH, EVENT, LEASE_FD, ONCE, WHY, WINDOW_END, WINDOW_START};
 use crate::process::attributes::EarlierAttributes;
 use crate::process::shell::ShellOptions;
 use crate::process::spawn::{ChildKind, SpawnSpec, spawn};

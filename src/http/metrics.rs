@@ -6,8 +6,7 @@ use std::time::Duration;
 use neli_proto::fact::Outcome;
 use neli_proto::time::Time;
 
-use super::snapshot::{RoleSnapshot, Snapshot};
-use super::tally::{BOUNDS_MS, RESULTS};
+use super::snapshot::{BOUNDS_MS, RESULTS, RoleSnapshot, Snapshot};
 use crate::text::one_line;
 
 /// A metric of a role: name, help text and value. Without a value it has no line.

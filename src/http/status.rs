@@ -10,7 +10,7 @@ use neli_proto::time::{Time, millis};
 use serde::Serialize;
 
 use super::snapshot::{Broker, RoleSnapshot, Snapshot};
-use crate::report::election::{EndedPart, ReleasePart, sentence, state};
+use crate::report::election::{EndedPart, JobPart, ReleasePart, sentence, state};
 use crate::report::log::timestamp;
 use crate::report::notes;
 use crate::report::runs::RunsPart;
@@ -75,14 +75,6 @@ struct LeaderPart<'a> {
     lease_left_ms: u64,
     heartbeat_age_ms: u64,
     job: Option<JobPart>,
-}
-
-#[derive(Serialize)]
-struct JobPart {
-    state: &'static str,
-    for_ms: u64,
-    pid: Option<u32>,
-    attempt: u32,
 }
 
 #[derive(Serialize)]
@@ -162,7 +154,12 @@ fn leader_part<'a>(role: &'a RoleSnapshot, leader: &'a Leader, moment: ReadAt) -
 
 fn job(status: &Status, now: Time) -> Option<JobPart> {
     let Position::Leading { job, .. } = &status.position else { return None };
-    Some(JobPart { state: job.state.name(), for_ms: millis(now.since(job.since)), pid: job.pid, attempt: job.attempt })
+    Some(JobPart {
+        state: job.state.name(),
+        for_ms: Some(millis(now.since(job.since))),
+        pid: job.pid,
+        attempt: Some(job.attempt),
+    })
 }
 
 /// The other candidates, and this one if it is a standby.

@@ -146,13 +146,29 @@ pub(crate) fn asked_by(request: &Request) -> String {
 pub(crate) struct ReleasePart<'a> {
     term: i64,
     by: Option<&'a str>,
+    #[serde(flatten)]
+    how: HowReleasedPart<'a>,
+    pub(crate) at: String,
+}
+
+/// Why a term was released as JSON; all is null for one that was not.
+#[derive(Default, Serialize)]
+pub(crate) struct HowReleasedPart<'a> {
     why: Option<&'a str>,
     asked_by: Option<&'a str>,
     reason: Option<&'a str>,
     exit: Option<u8>,
     late_ms: Option<u64>,
     once: Option<&'a str>,
-    pub(crate) at: String,
+}
+
+/// A job as JSON.
+#[derive(Serialize)]
+pub(crate) struct JobPart {
+    pub(crate) state: &'static str,
+    pub(crate) for_ms: Option<u64>,
+    pub(crate) pid: Option<u32>,
+    pub(crate) attempt: Option<u32>,
 }
 
 impl<'a> ReleasePart<'a> {
@@ -160,13 +176,22 @@ impl<'a> ReleasePart<'a> {
         Self {
             term: release.term,
             by: release.name.as_deref(),
+            how: HowReleasedPart::of(release),
+            at: timestamp(release.received.at_ms(at)),
+        }
+    }
+}
+
+impl<'a> HowReleasedPart<'a> {
+    pub(crate) fn of(release: &'a Release) -> Self {
+        let request = release.request.as_ref();
+        Self {
             why: release.why.as_deref(),
-            asked_by: release.request.as_ref().and_then(|request| request.by.as_deref()),
-            reason: release.request.as_ref().and_then(|request| request.reason.as_deref()),
+            asked_by: request.and_then(|request| request.by.as_deref()),
+            reason: request.and_then(|request| request.reason.as_deref()),
             exit: release.exit,
             late_ms: release.late.map(millis),
             once: release.once.as_deref(),
-            at: timestamp(release.received.at_ms(at)),
         }
     }
 }

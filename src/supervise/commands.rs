@@ -9,8 +9,8 @@ use neli_proto::node::{Event, HookRun};
 use neli_proto::supervisor;
 use nix::unistd::Pid;
 
-use crate::config::Commands;
-use crate::guard::{GuardConfig, variables};
+use crate::config::{Commands, job_variables};
+use crate::guard::GuardConfig;
 use crate::process::reap::Change;
 use crate::process::shell::{self, ShellCommand};
 use crate::process::tail::Tail;
@@ -65,8 +65,9 @@ impl RunningCommands {
     pub(super) fn start(&mut self, run: HookRun, guard_config: &GuardConfig) -> Option<Event> {
         let HookRun { hook, id, why, term, attempt, kill_at: _ } = run;
         let line = line_of(hook, &self.lines)?;
-        let event = [(variables::EVENT, hook.event().to_owned()), (variables::WHY, why.to_owned())];
-        let lead = term.map(|term| [(variables::EPOCH, term.to_string()), (variables::ATTEMPT, attempt.to_string())]);
+        let event = [(job_variables::EVENT, hook.event().to_owned()), (job_variables::WHY, why.to_owned())];
+        let lead =
+            term.map(|term| [(job_variables::EPOCH, term.to_string()), (job_variables::ATTEMPT, attempt.to_string())]);
         let own = event.into_iter().chain(lead.into_iter().flatten());
         let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let environment: Vec<_> = guard_config.environment.iter().cloned().chain(own).collect();

@@ -7,7 +7,6 @@ use neli_kafka::{Brokers, ElectionId};
 use neli_proto::record::MemberId;
 
 use crate::config::{Config, Once, VARIABLE_PREFIX, job_variables};
-use crate::guard::variables;
 use crate::process::procfs;
 use crate::report::notify;
 
@@ -17,12 +16,12 @@ const FOR_ASSERT: [&str; 5] =
 
 /// Variables that only some jobs get. Those of an outer `neli-run` are not passed on.
 const OF_SOME_JOBS: [&str; 6] = [
-    "NELI_ROLES",
+    job_variables::ROLES,
     job_variables::BROKERS,
     job_variables::EMBEDDED,
     job_variables::PROPERTIES,
     job_variables::TIME_NAMESPACE,
-    variables::ONCE,
+    job_variables::ONCE,
 ];
 
 /// The environment of every run of the job, without the variables that differ between runs.
@@ -32,7 +31,7 @@ pub(super) fn of_job(
     member: &MemberId,
     inherited: impl Iterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
-    let roles = config.roles.as_ref().map(|roles| ("NELI_ROLES", roles.text.clone()));
+    let roles = config.roles.as_ref().map(|roles| (job_variables::ROLES, roles.text.clone()));
     let kafka = match &config.client.brokers {
         Brokers::At(brokers) => (job_variables::BROKERS, brokers.clone()),
         Brokers::Embedded => (job_variables::EMBEDDED, "1".to_owned()),
@@ -42,7 +41,7 @@ pub(super) fn of_job(
         (job_variables::TOPIC, election.topic.clone()),
         kafka,
         ("NELI_PARTITION", election.partition.to_string()),
-        ("NELI_ROLE", election.label()),
+        (job_variables::ROLE, election.label()),
         ("NELI_NAME", config.name.clone()),
         ("NELI_MEMBER_ID", member.to_string()),
         ("NELI_STOP_TIMEOUT_MS", config.stop_timeout.as_millis().to_string()),
@@ -57,11 +56,11 @@ pub(super) fn of_job(
             && !config.overridden.contains(name)
             && !OF_SOME_JOBS.iter().any(|own| name == own)
             && !own.iter().any(|(own, _)| own == name)
-            && !variables::ALL.iter().any(|own| name == own)
+            && !job_variables::OF_RUN.iter().any(|own| name == own)
     });
     // The window is passed to the guard with each run, so only a key is set here.
     let key = config.once.as_ref().and_then(Once::key);
-    let once = key.map(|key| (variables::ONCE.into(), key.into()));
+    let once = key.map(|key| (job_variables::ONCE.into(), key.into()));
     let handed_on: Vec<(OsString, OsString)> = handed_on.collect();
     handed_on.into_iter().chain(own).chain(once).collect()
 }

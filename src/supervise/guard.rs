@@ -14,9 +14,9 @@ use nix::unistd::Pid;
 use crate::config::Config;
 use crate::guard::{Answer, CommandKind, GuardConfig, GuardHandle, Order, ReceivedAnswer};
 use crate::report::events;
+use crate::supervise::MainLoop;
 use crate::supervise::job::{GuardedJob, PreparedJob};
-use crate::supervise::main_loop::MainLoop;
-use crate::supervise::main_process::MainProcess;
+use crate::supervise::orphans::MainProcess;
 use crate::supervise::start;
 use crate::text::reason;
 

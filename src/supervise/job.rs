@@ -12,8 +12,7 @@ use neli_proto::time::Time;
 use crate::guard::{GuardConfig, GuardHandle, Order};
 use crate::process::cgroup::{Cgroup, CgroupMaker};
 use crate::process::ready::Ready;
-use crate::supervise::main_process::MainProcess;
-use crate::supervise::orphans::Orphans;
+use crate::supervise::orphans::{MainProcess, Orphans};
 
 /// The path of this program. It works even if the program's file has been replaced since.
 pub(super) const PROGRAM: &str = "/proc/self/exe";

@@ -6,8 +6,8 @@ use neli_kafka::{EVENTS_TOGETHER, Host, SessionEvent, clock};
 
 use crate::process::ready::{Ready, Timer};
 use crate::process::signals::Signals;
-use crate::supervise::facts_topic::FactsTopic;
-use crate::supervise::main_loop::MainLoop;
+use crate::supervise::MainLoop;
+use crate::supervise::facts::FactsTopic;
 
 /// How long the exit waits for the member to leave the group. Leaving may take half of this; a library that hangs delays the exit no
 /// longer.

@@ -17,7 +17,7 @@ use crate::http::{self, About, Board, Bound, Broker, Echoes, Histogram, RoleSnap
 use crate::report::events;
 use crate::report::log::Logger;
 use crate::report::notes;
-use crate::supervise::kafka_state::KafkaState;
+use crate::supervise::host::KafkaState;
 use crate::supervise::role::Role;
 use crate::supervise::start::JobMaker;
 

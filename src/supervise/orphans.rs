@@ -3,20 +3,21 @@
 //! It begins while the guard hangs or dies. So each round looks below this process, where the job's processes are before the guard's death
 //! (as those of its child) and after it: whoever traces a dead guard keeps this process from waiting for it, and not from inheriting them.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
 use neli_kafka::clock;
 use neli_proto::guard::{Killing, SeenEnd};
 use neli_proto::time::Time;
+use nix::errno::Errno;
+use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
 use crate::process::attributes::Mark;
 use crate::process::cgroup::Cgroup;
 use crate::process::system;
 use crate::process::tree::Tree;
-use crate::supervise::main_process::MainProcess;
 
 /// The number of descriptors that it holds: for the main process, and for the list of this process's children.
 pub(crate) const DESCRIPTORS: usize = 2;
@@ -142,9 +143,32 @@ impl Orphans {
     }
 }
 
+/// The main process, which leads a process group.
+#[derive(Debug)]
+pub(crate) struct MainProcess {
+    /// Its pid, which may be reused after its end.
+    pub(crate) pid: Pid,
+    /// Its pidfd, which refers to this process even if the pid is reused.
+    pub(crate) pidfd: OwnedFd,
+}
+
+impl MainProcess {
+    /// Sends SIGKILL to it and to its process group, which for most jobs is the whole tree. This never blocks. It comes before the control
+    /// group and the search in `/proc`, which may block for the same reason that prevents the guard from killing.
+    pub(crate) fn kill(&self) {
+        let killed = system::signal_pidfd(self.pidfd.as_fd(), SIGKILL);
+        let group = system::signal_pidfd_group(self.pidfd.as_fd(), SIGKILL);
+        // Before Linux 6.9 only the pid identifies the group; it can't be reused while the process was not waited for.
+        if group.is_err_and(|error| error.raw_os_error() == Some(Errno::EINVAL as i32)) && killed.is_ok() {
+            let _ = system::signal_group(self.pid, SIGKILL);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, BufReader};
+    use std::io::{BufRead, BufReader, Read};
+    use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
     use std::sync::mpsc;
     use std::thread;
@@ -215,5 +239,23 @@ mod tests {
         assert_eq!(orphans.left(clock::now()), Left::WithGuard { pids: vec![of_job], are_all: true });
         orphans.kill(clock::now());
         root.wait().unwrap();
+    }
+
+    #[test]
+    fn its_group_is_killed_with_it() {
+        // The end of the pipe shows that the child is gone too.
+        let mut leader = Command::new("/bin/sh")
+            .args(["-c", "sleep 1000 & wait"])
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = Pid::from_raw(i32::try_from(leader.id()).unwrap());
+        let main = MainProcess { pid, pidfd: system::open_pidfd(pid).unwrap() };
+        main.kill();
+        let mut rest = Vec::new();
+        leader.stdout.take().unwrap().read_to_end(&mut rest).unwrap();
+        leader.wait().unwrap();
+        main.kill();
     }
 }

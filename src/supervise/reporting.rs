@@ -5,10 +5,12 @@ use std::time::Duration;
 use neli_kafka::clock;
 use neli_proto::hooks;
 use neli_proto::leadership::ReadAt;
+use neli_proto::time::Time;
 
 use crate::config::Config;
-use crate::report::notes;
-use crate::supervise::main_loop::MainLoop;
+use crate::report::notes::{self, Trouble};
+use crate::report::notify::Notifier;
+use crate::supervise::MainLoop;
 
 impl MainLoop {
     /// Reports changes, and sends the messages that are due. It is called once a turn, so that a loop that hangs sends no watchdog message.
@@ -62,4 +64,24 @@ fn longest_stop(config: &Config) -> Duration {
     let lease = config.timings.lease();
     let yields = config.timings.overlap().map_or(Duration::ZERO, |_| lease);
     yields + config.stop_timeout.max(lease) + 2 * lease + hook + Duration::from_secs(1)
+}
+
+/// The connection to the service manager, and the last report.
+pub(super) struct ServiceStatus {
+    pub(super) notifier: Notifier,
+    pub(super) reported: Option<(String, Option<(Time, Trouble)>)>,
+    /// When the leader will have missed three heartbeats, or its lease will be over, which the report must say.
+    pub(super) silent_at: Option<Time>,
+}
+
+impl ServiceStatus {
+    /// A connection over which nothing was reported yet.
+    pub(super) const fn to(notifier: Notifier) -> Self {
+        Self { notifier, reported: None, silent_at: None }
+    }
+
+    /// When the next report is due, unless something changes before.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        [self.notifier.poll_timeout(), self.silent_at].into_iter().flatten().min()
+    }
 }

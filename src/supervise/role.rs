@@ -5,19 +5,24 @@ use neli_kafka::{ElectionId, HasNode, names, new_node};
 use neli_proto::candidate::Identity;
 use neli_proto::guard::AwaitedGuard;
 use neli_proto::listener::FIRST_SPAN;
+use neli_proto::many_roles::{self, ManyRoles};
 use neli_proto::node::{Node, Settings};
 use neli_proto::once;
+use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{Body, MemberId};
 use neli_proto::reminder::Reminder;
+use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
 use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::time::Time;
+use neli_proto::topic::{self, Risk};
 
 use crate::config::{Config, Occasion, Once};
 use crate::exit::ExitStatus;
 use crate::report::log::Logger;
+use crate::supervise::MainLoop;
 use crate::supervise::commands::{self, RunningCommands};
-use crate::supervise::facts_topic::FactsTopic;
+use crate::supervise::facts::FactsTopic;
 use crate::supervise::job::GuardedJob;
 use crate::supervise::orphans::Orphans;
 
@@ -164,5 +169,43 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         started,
         wait: config.wait,
         first_span: FIRST_SPAN,
+    }
+}
+
+/// The object for a process with many elections; `None` with a single one.
+pub(super) fn many_roles(config: &Config, member: &MemberId) -> Option<ManyRoles> {
+    let roles = config.roles.as_ref().filter(|_| config.elections().are_many())?;
+    let hello = ProcessHello {
+        member: member.clone(),
+        name: Some(config.name.as_str().into()),
+        host: names::host().map(Into::into),
+        pid: Some(std::process::id()),
+        version: Some(env!("CARGO_PKG_VERSION").into()),
+        elector: Some(config.timings.elector().name().into()),
+        group_refuses: None,
+        roles: Some(roles.text.as_str().into()),
+        partitions: None,
+        priority: config.priority,
+        max_roles: roles.most,
+        joined: None,
+        asks: None,
+        waits_ms: None,
+        left: RoleSet::new(),
+        leaves: false,
+    };
+    Some(ManyRoles::new(many_roles::Settings {
+        hello,
+        roles: roles.count as usize,
+        elector: config.timings.elector(),
+        are_spread: roles.are_spread,
+    }))
+}
+
+impl MainLoop {
+    /// Logs the risks of a topic, only in the first reading.
+    pub(super) fn warn_of_risks(&self, at: usize, risks: &[Risk]) {
+        if at == 0 && self.nodes.roles[at].readings == 1 {
+            self.logger.warn(format!("topic {:?}: {}", self.config.election.topic, topic::warning(risks)));
+        }
     }
 }

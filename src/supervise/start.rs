@@ -1,38 +1,37 @@
 //! The start up to the main loop. These steps must come before any thread exists, because threads inherit priority, signal mask and
 //! descriptors.
 
+use std::fs::File;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::{future, io};
 
 use anyhow::{Context as _, Result};
 use neli_kafka::embedded::{BrokerFinder, FoundBroker};
-use neli_kafka::{Access, Brokers, Client, ElectionId, Session, SessionSettings};
+use neli_kafka::{Access, Brokers, Client, ElectionId, Session, SessionSettings, clock, random};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::MemberId;
-use neli_proto::time::millis;
+use neli_proto::time::{Time, millis};
 use nix::sys::prctl;
-use nix::unistd;
+use nix::unistd::{self, Pid};
 
 use crate::config::{self, Config, Listen};
 use crate::guard::{GuardConfig, GuardHandle};
 use crate::http::{self, Bound};
 use crate::process::attributes::Mark;
 use crate::process::cgroup::{self, CgroupMaker};
-use crate::process::limits;
 use crate::process::priority::{self, Priority};
-use crate::process::procfs;
-use crate::process::quota;
+use crate::process::ready::Ready;
 use crate::process::release_queue::ReleaseQueue;
 use crate::process::signals::{self, Signals};
-use crate::process::spin_watch;
-use crate::process::terminal::may_be_handed_on;
+use crate::process::terminal::{is_there, may_be_handed_on};
+use crate::process::{descriptors, limits, procfs, quota, spin_watch};
 use crate::release;
 use crate::report::events;
 use crate::report::log::Logger;
 use crate::supervise::environment;
 use crate::supervise::job::{PROGRAM, PreparedJob};
-use neli_kafka::random;
 
 /// The objects that are created before any thread exists.
 pub(super) struct Prepared {
@@ -118,7 +117,7 @@ impl Prepared {
         // The watch is needed if the job, and so this process, is real-time. If no thread can be started, there is no watch.
         let _ = spin_watch::watch_this_thread();
         // When the guard dies, this process becomes the parent of the remaining processes, and kills them.
-        prctl::set_child_subreaper(true).map_err(std::io::Error::from).context("can't become a subreaper")?;
+        prctl::set_child_subreaper(true).map_err(io::Error::from).context("can't become a subreaper")?;
         let bits = random::bytes().context("no randomness")?;
         let member = MemberId::from_random(u128::from_le_bytes(bits));
         let (access, broker) = reach_kafka(&config.client)?;
@@ -221,4 +220,53 @@ pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) ->
         timeout: config.timings.lease(),
     };
     Ok(Session::start(access, settings)?)
+}
+
+/// Properties of the process at the very start of `main`.
+#[derive(Clone, Debug)]
+pub struct AtStart {
+    /// When it started.
+    pub time: Time,
+    /// The descriptors that it inherited.
+    pub inherited: Vec<RawFd>,
+    /// Whether it had a terminal.
+    pub has_terminal: bool,
+}
+
+impl AtStart {
+    /// Must be the first call in `main`, before anything is opened.
+    #[must_use]
+    pub fn now() -> Self {
+        // Without /proc only the three standard descriptors are known.
+        let inherited = descriptors::open().unwrap_or_else(|_| vec![0, 1, 2]);
+        Self { time: clock::now(), inherited, has_terminal: is_there() }
+    }
+}
+
+/// The broker that this candidate has found or started. The journal is lost with it, so its candidates end with it.
+pub(super) struct EmbeddedBroker {
+    end: Ready,
+    pub(super) has_ended: bool,
+    /// The processes that this candidate has started for it: children that are not part of a job.
+    pub(super) started: Vec<Pid>,
+    /// No new broker begins while this process holds it.
+    _lock: File,
+}
+
+impl EmbeddedBroker {
+    pub(super) fn new(found: FoundBroker) -> io::Result<Self> {
+        let FoundBroker { connection, lock, started, .. } = found;
+        let end = connection.end().map(|end| Ready::of(&end)).transpose()?;
+        let end = end.ok_or(io::ErrorKind::NotConnected)?;
+        let started = started.iter().map(|child| Pid::from_raw(child.id().cast_signed())).collect();
+        Ok(Self { end, has_ended: false, started, _lock: lock })
+    }
+}
+
+/// Waits for the broker's end, once.
+pub(super) async fn broker_ended(broker: Option<&EmbeddedBroker>) {
+    match broker {
+        Some(broker) if !broker.has_ended => broker.end.wait().await,
+        Some(_) | None => future::pending().await,
+    }
 }

@@ -10,8 +10,7 @@ use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::{broadcast, watch};
 
 use crate::error::Error;
-use crate::event::{Event, Leader};
-use crate::events::Events;
+use crate::event::{Event, Events, Leader};
 use crate::leadership::Leadership;
 use crate::waiter::Waiter;
 use crate::warnings::OnWarning;

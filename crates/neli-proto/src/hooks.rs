@@ -48,14 +48,12 @@ pub(crate) enum Action {
     },
     /// Log the failure of a hook.
     NoteFailure {
-        /// The hook.
         hook: Hook,
         /// How it failed.
         end: CommandEnd,
     },
     /// Run this hook.
     Run {
-        /// The hook.
         hook: Hook,
         /// The hook's number, which the report of its end must contain.
         id: u32,

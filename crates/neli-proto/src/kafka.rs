@@ -11,6 +11,7 @@ use crate::topic::TopicIdentity;
 
 /// Events in Kafka: in the journal, the topic and the group.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Event {
     /// The log contains `start..end`, as of `asked`.
     Answered {
@@ -43,12 +44,7 @@ pub enum Event {
     },
     /// The records at the offsets from `first` to `last` have other keys. A reader for several candidates reports them to each candidate
     /// before the candidate's next event, and at the latest before an offset that is missing (L4).
-    Passed {
-        /// The first.
-        first: Offset,
-        /// The last.
-        last: Offset,
-    },
+    Passed { first: Offset, last: Offset },
     /// The record at `offset` has another key. It is a question that each candidate answers with a hello.
     HelloAsked {
         /// The record's offset.
@@ -66,7 +62,6 @@ pub enum Event {
     ReadProcessHello {
         /// The record's offset.
         offset: Offset,
-        /// The hello.
         hello: Box<ProcessHello>,
     },
     /// The record at `offset` is the election's; `None` if it can't be parsed.

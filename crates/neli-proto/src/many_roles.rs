@@ -34,6 +34,7 @@ pub struct Settings {
 
 /// An action that the owner of the nodes must perform.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Action {
     /// Send one hello for all roles.
     Hello(Box<ProcessHello>),
@@ -45,12 +46,7 @@ pub enum Action {
     /// Tell users, of all roles at once.
     Note(Note),
     /// Pass this event to a role's node.
-    Tell {
-        /// The role.
-        role: usize,
-        /// The event.
-        event: Event,
-    },
+    Tell { role: usize, event: Event },
 }
 
 /// A hello of another process or candidate.

@@ -286,6 +286,7 @@ impl Node {
 
 /// An event.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Event {
     /// The process continues without a SIGCONT, since it could not be suspended.
     Continued,
@@ -302,7 +303,6 @@ pub enum Event {
     },
     /// A hook has ended.
     HookEnded {
-        /// The hook.
         hook: Hook,
         /// Its number.
         id: u32,
@@ -323,15 +323,11 @@ pub enum Event {
         error: Box<str>,
     },
     /// A signal to the process.
-    Signal {
-        /// Its number.
-        signal: i32,
-    },
+    Signal { signal: i32 },
     /// Add this to the claim delay from now on; `None` if nothing may be claimed.
     SpreadBy(Option<Duration>),
     /// Stand down, because the process wants it.
     StandDown {
-        /// The reason.
         why: Why,
         /// Whether for good.
         leaving: bool,
@@ -343,6 +339,7 @@ pub enum Event {
 
 /// The result of a question about the key's facts, or of recording a fact.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum FactsEvent {
     /// The fact was acknowledged.
     Appended {
@@ -355,7 +352,6 @@ pub enum FactsEvent {
     NotAppended {
         /// The number of [`Action::AppendFact`].
         id: u32,
-        /// The reason.
         error: Box<str>,
     },
     /// The topic was read to the requested end.
@@ -371,23 +367,20 @@ pub enum FactsEvent {
         progress: Box<str>,
     },
     /// The facts can't be read yet. The reading is tried again.
-    Unread {
-        /// The reason.
-        error: Box<str>,
-    },
+    Unread { error: Box<str> },
 }
 
 // ---- the actions of a node -----------------------------------------------------------------------------------------
 
 /// An action that the node's owner must perform.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Action {
     /// Record this fact in the topic of facts, and report [`FactsEvent::Appended`] or
     /// [`FactsEvent::NotAppended`]. The owner adds the time of writing.
     AppendFact {
         /// The number that the report must contain.
         id: u32,
-        /// The fact.
         fact: Fact,
     },
     /// Exit, and then die of this signal, since it came from the terminal.

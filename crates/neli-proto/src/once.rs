@@ -369,15 +369,20 @@ impl Once {
         }
         let fact = fact.clone();
         let again = self.skip().is_none();
-        self.phase = Phase::Recorded { fact, why: Some(if again { Why::Failed } else { Why::Exited }) };
-        self.actions.push_back(Action::Finish { again });
+        let why = if again { Why::Failed } else { Why::Exited };
+        self.phase = Phase::Recorded { fact, why: Some(why) };
+        self.stand_down(why, !again);
     }
 
     fn give_up(&mut self) {
         let why = self.trouble.clone().unwrap_or_else(|| "Kafka has not answered".into());
         self.actions.push_back(Action::Note(Note::FactsUnavailable { error: why }));
-        self.actions.push_back(Action::StandDown);
+        self.stand_down(Why::FactsUnavailable, false);
         self.phase = Phase::StandingBy;
+    }
+
+    fn stand_down(&mut self, why: Why, leaving: bool) {
+        self.actions.push_back(Action::StandDown { why, leaving });
     }
 
     fn skip_if_settled(&mut self) -> bool {
@@ -385,7 +390,7 @@ impl Once {
         let note = Note::OnceSkipped { key: self.policy.key.clone(), fact: fact.clone().into() };
         self.phase = Phase::Leaving;
         self.actions.push_back(Action::Note(note));
-        self.actions.push_back(Action::Skip);
+        self.stand_down(Why::Skipped, true);
         true
     }
 
@@ -434,6 +439,7 @@ impl Policy {
 
 /// An action for the node.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Action {
     /// Append this fact, and report the result under this number.
     Append {
@@ -441,11 +447,6 @@ pub enum Action {
         id: u32,
         /// The fact; the owner adds its wall clock.
         fact: Fact,
-    },
-    /// No process of the job is left, and the run's outcome is recorded or given up: release the term.
-    Finish {
-        /// Whether another run of the key may follow.
-        again: bool,
     },
     /// Tell users.
     Note(Note),
@@ -456,10 +457,12 @@ pub enum Action {
     },
     /// Create a new producer, and drop the previous one: facts were not acknowledged for long.
     RenewProducer,
-    /// Exit, because the job must not be run.
-    Skip,
-    /// Let another candidate lead, because the facts can't be read or written.
-    StandDown,
+    /// Stand down: the job must not be run, the facts can't be read or written, or the run's outcome is recorded or given up.
+    StandDown {
+        why: Why,
+        /// Whether for good.
+        leaving: bool,
+    },
 }
 
 // ---- the facts of a run: which are appended, and what follows if they are not acknowledged -------------------------

@@ -93,6 +93,7 @@ impl Holding {
 
 /// An action that the owner of the nodes must perform.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Action {
     /// Say a hello that asks another candidate for one: it is to have a role, if it is still there.
     Ask {
@@ -103,14 +104,12 @@ pub enum Action {
     },
     /// Add this to the claim delay of the role from now on. No role is claimed before its first `Delay`.
     Delay {
-        /// The role.
         role: usize,
         /// The additional delay; `None` if the role must not be claimed.
         extra: Option<Duration>,
     },
     /// Stand down in this role.
     HandOver {
-        /// The role.
         role: usize,
         /// The successor to name.
         to: MemberId,

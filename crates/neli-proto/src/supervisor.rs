@@ -449,6 +449,7 @@ pub enum Lost {
 /// An event of the job, of its guard's process or of `neli-run`. The guard's answers are handled by
 /// [`handle_answer`](Supervisor::handle_answer).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Event {
     /// The answer to [`Action::LookAtForeground`].
     ForegroundSeen(Foreground),
@@ -475,7 +476,6 @@ pub enum Event {
     },
     /// The job's main process was stopped by a signal.
     JobStopped {
-        /// Its number.
         signal: i32,
         /// The group that has the terminal's foreground.
         foreground: Foreground,
@@ -497,10 +497,7 @@ pub enum Event {
     /// `neli-run` received HUP because its terminal is gone.
     TerminalGone,
     /// `neli-run` received INT or QUIT from the terminal, which sent it to the whole process group.
-    Typed {
-        /// Its number.
-        signal: i32,
-    },
+    Typed { signal: i32 },
 }
 
 /// Why a candidate exits.

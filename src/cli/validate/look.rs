@@ -43,8 +43,8 @@ fn look_for(args: &ParsedArgs, default_timeout: Duration) -> Result<Look> {
 pub(super) fn election(args: &ParsedArgs) -> Result<ElectionId> {
     let environment = args.environment();
     let of_job = || {
-        let is_one_of_several = args.is_about_election_of_job() && environment.get("NELI_ROLES").is_some();
-        let role = environment.get("NELI_ROLE").filter(|_| is_one_of_several)?;
+        let is_one_of_several = args.is_about_election_of_job() && environment.get(job_variables::ROLES).is_some();
+        let role = environment.get(job_variables::ROLE).filter(|_| is_one_of_several)?;
         role.to_str().map(str::to_owned)
     };
     Ok(ElectionId { role_name: roles::one(args)?.or_else(of_job), ..super::election(args)? })
@@ -187,12 +187,12 @@ pub fn assert(args: &ParsedArgs) -> Result<Assert> {
             return Err(value.refuse("must be a term (0 or more), as in NELI_EPOCH"));
         };
         (term, None)
-    } else if let Some(text) = of_job("NELI_EPOCH") {
+    } else if let Some(text) = of_job(job_variables::EPOCH) {
         let Some(term) = text.to_str().and_then(parsed) else {
             let (text, why) = (quoted(text), "must be a term (0 or more); outside a job use --epoch");
             bail!("NELI_EPOCH={text}: {why}");
         };
-        (term, of_job("NELI_LEASE_FD").and_then(|number| number.to_str()?.parse().ok()))
+        (term, of_job(job_variables::LEASE_FD).and_then(|number| number.to_str()?.parse().ok()))
     } else {
         bail!("--epoch is required outside a job: NELI_EPOCH is not set");
     };

@@ -292,7 +292,7 @@ async fn find(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::page::Style;
+    use crate::command::output::Style;
 
     #[test]
     fn a_clock_that_differs_by_more_than_a_second_is_a_warning() {

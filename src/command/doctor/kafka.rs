@@ -7,8 +7,7 @@ use neli_kafka::{Access, Brokers, Examination, Layer, MemberTimings, NotAnswered
 use neli_proto::broker_death;
 use neli_proto::candidate::{Elector, Patience, Timings};
 
-use super::findings::Findings;
-use super::fixes::{Fixes, Resource};
+use super::findings::{Findings, Fixes, Resource};
 use super::topic::{Subject, TopicKind};
 use super::{candidates, topic, topic_of_facts};
 use crate::command::reading::access;

@@ -7,8 +7,7 @@ use neli_kafka::{
 use neli_proto::candidate::Elector;
 use neli_proto::topic::{self, JudgedPartition, Risk, TopicFacts, TopicIdentity};
 
-use super::findings::Findings;
-use super::fixes::{Fixes, Resource};
+use super::findings::{Findings, Fixes, Resource};
 use crate::command::wording::counted;
 use crate::config::Config;
 use crate::report::events;
@@ -239,7 +238,7 @@ fn replicas(name: &str, used: &[&PartitionSeen], brokers: usize, least: u32, fin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::page::Style;
+    use crate::command::output::Style;
 
     const PLAIN: Style = Style { is_coloured: false, columns: None };
 

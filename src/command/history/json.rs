@@ -7,6 +7,7 @@ use neli_proto::time::millis;
 use serde::Serialize;
 
 use super::{End, Row, Shown, or_null, sentence};
+use crate::report::election::HowReleasedPart;
 use crate::report::log::timestamp;
 use crate::text::json;
 
@@ -24,12 +25,8 @@ struct TermLine<'a> {
     led_ms: Option<u64>,
     lease_ms: u64,
     end: &'static str,
-    why: Option<&'a str>,
-    asked_by: Option<&'a str>,
-    reason: Option<&'a str>,
-    exit: Option<u8>,
-    late_ms: Option<u64>,
-    once: Option<&'a str>,
+    #[serde(flatten)]
+    how: HowReleasedPart<'a>,
     gap_ms: Option<u64>,
     gap_least_ms: Option<u64>,
     gap_open: bool,
@@ -75,11 +72,10 @@ fn line(of: &impl Serialize) -> String {
 }
 
 fn term<'a>(election: &'a ElectionId, at: ReadAt, row: &'a Row<'_>) -> TermLine<'a> {
-    let release = match row.end {
-        End::Released(release) => Some(release),
-        End::Leads | End::Overlapped | End::Silent | End::Unknown => None,
+    let how = match row.end {
+        End::Released(release) => HowReleasedPart::of(release),
+        End::Leads | End::Overlapped | End::Silent | End::Unknown => HowReleasedPart::default(),
     };
-    let request = release.and_then(|release| release.request.as_ref());
     TermLine {
         ts: timestamp(row.past.from_ms.or(row.past.last_record_ms).unwrap_or(at.wall_ms)),
         group: &election.group,
@@ -99,12 +95,7 @@ fn term<'a>(election: &'a ElectionId, at: ReadAt, row: &'a Row<'_>) -> TermLine<
             End::Silent => "silent",
             End::Unknown => "unknown",
         },
-        why: release.and_then(|release| release.why.as_deref()),
-        asked_by: request.and_then(|request| request.by.as_deref()),
-        reason: request.and_then(|request| request.reason.as_deref()),
-        exit: release.and_then(|release| release.exit),
-        late_ms: release.and_then(|release| release.late).map(millis),
-        once: release.and_then(|release| release.once.as_deref()),
+        how,
         gap_ms: row.gap.map(|gap| millis(gap.most)),
         gap_least_ms: row.gap.map(|gap| millis(gap.least)),
         gap_open: row.is_open,

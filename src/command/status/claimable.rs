@@ -9,7 +9,7 @@ use neli_proto::record::Why;
 use neli_proto::time::millis;
 use neli_proto::timings::LONGEST_LEASE;
 
-use crate::command::page::Page;
+use crate::command::output::Page;
 use crate::command::wording::time_of_day;
 use crate::report::election::span;
 
@@ -114,7 +114,7 @@ mod tests {
     use neli_proto::time::Time;
 
     use super::*;
-    use crate::command::page::{Style, Tone};
+    use crate::command::output::{Style, Tone};
 
     const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::Snapshot;
 use crate::command::facts::RunLine;
-use crate::report::election::{EndedPart, ReleasePart, state};
+use crate::report::election::{EndedPart, JobPart, ReleasePart, state};
 use crate::report::log::timestamp;
 use crate::report::runs::RunsPart;
 use crate::text::json;
@@ -56,18 +56,10 @@ struct LeaderLine<'a> {
     lease_left_ms: u64,
     heartbeat_age_ms: u64,
     age_by: &'static str,
-    job: Option<JobLine>,
+    job: Option<JobPart>,
     resign_asked_by: Option<&'a str>,
     resign_reason: Option<&'a str>,
     hello: Option<CandidateLine<'a>>,
-}
-
-#[derive(Serialize)]
-struct JobLine {
-    state: &'static str,
-    for_ms: Option<u64>,
-    pid: Option<u32>,
-    attempt: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -177,7 +169,7 @@ fn leader_line<'a>(snapshot: &Snapshot<'a>, leader: &'a Leader, age: Duration, l
             AgeBy::Receipt => "receipt",
             AgeBy::Timestamp => "timestamp",
         },
-        job: leader.job.map(|job| JobLine {
+        job: leader.job.map(|job| JobPart {
             state: job.state.name(),
             for_ms: job.since_ms.map(|since_ms| since_ms.saturating_add(millis(age))),
             pid: job.pid,

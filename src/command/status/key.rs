@@ -8,9 +8,9 @@ use neli_proto::fact::{Fact, Outcome, UNREADABLE};
 use serde::Serialize;
 
 use crate::command::facts::{self, FactsTopic, Recorded, RunLine};
+use crate::command::output;
 use crate::command::reading::{self, Unread};
 use crate::command::request::see_only;
-use crate::command::stdout;
 use crate::command::wording::named;
 use crate::config::Look;
 use crate::exit::ExitStatus;
@@ -89,6 +89,6 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
         Some(line) => json(&line),
         None => one_line(&format!("{}: {sentence}", named(&election))),
     };
-    stdout::written(writeln!(io::stdout(), "{text}"))?;
+    output::written(writeln!(io::stdout(), "{text}"))?;
     Ok(status)
 }

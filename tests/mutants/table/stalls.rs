@@ -44,7 +44,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "R1: after a topic was made anew, the leader's own heartbeats there hide that its end is below the records read before",
         edits: &[edit(
             "self.log.has_record(now, offset);",
-            "self.log.has_record(now, offset); if offset + 1 == self.log.known_end.1 { self.signs = CutSigns::default(); }",
+            "if offset >= self.log.known_end.1 { self.signs = CutSigns::default(); } self.log.has_record(now, offset);",
         )],
         noticed_by: &[Scenarios],
     },

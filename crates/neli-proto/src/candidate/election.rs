@@ -31,11 +31,9 @@ pub(super) struct Election {
     pub(super) random: Random,
     pub(super) listener: Listener,
     pub(super) precedence: Precedence,
-    /// The topic's identity.
     pub(super) topic: KnownTopic,
     /// The last sequence number used.
     seq: u64,
-    /// R0: the judgement of the topic.
     pub(super) judgement: Judgement,
     /// The highest term ever held. The candidate takes up no term at or below it (R5).
     pub(super) highest_term: Offset,
@@ -53,7 +51,6 @@ pub(super) struct Election {
     pub(super) beside_roles: BesideRoles,
     /// Its process stands in other elections too, with one member of the group, and sends one hello for all of them.
     pub(super) is_one_of_many: bool,
-    /// Its membership of the group.
     pub(super) group: Membership,
     /// What delays or forbids its next claim.
     pub(super) next_claim: NextClaim,
@@ -63,7 +60,6 @@ pub(super) struct Election {
     pub(super) released_for: Option<(Offset, MemberId)>,
     /// `--wait`, until the first lead.
     pub(super) wait_until: Option<Time>,
-    /// When the process started.
     pub(super) started: Time,
     /// When the next hello is due; none before Kafka's first answer.
     pub(super) next_hello: Option<Time>,

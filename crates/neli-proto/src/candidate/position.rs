@@ -14,26 +14,19 @@ use crate::time::Time;
 
 /// The state of a candidate as seen from outside.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Position {
     /// R0: its claim took effect before the topic was judged. No job runs under the term.
-    AwaitingJudgement {
-        /// The term.
-        term: Offset,
-    },
+    AwaitingJudgement { term: Offset },
     /// A claim is in flight.
     Claiming,
     /// It has exited.
     Departed,
     /// The lease is over, but processes of the job may be left.
-    Fenced {
-        /// The term.
-        term: Offset,
-    },
+    Fenced { term: Offset },
     /// It leads.
     Leading {
-        /// The term.
         term: Offset,
-        /// The job.
         job: JobReport,
         /// Why the job was asked to stop, if it was.
         stopping: Option<Why>,
@@ -47,10 +40,7 @@ pub enum Position {
         term: Offset,
     },
     /// No process of the job is left, and the release is in flight.
-    Releasing {
-        /// The term.
-        term: Offset,
-    },
+    Releasing { term: Offset },
     /// It stands by. The value is the one that was logged last, so that status and log agree.
     Standby(Option<StandbyReason>),
     /// It holds nothing. The process is suspended until SIGCONT, or about to be.

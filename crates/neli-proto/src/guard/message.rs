@@ -17,6 +17,7 @@ use crate::window::Span;
 /// A message from the supervisor to the guard.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Order {
     /// Run a command beside the job. A descriptor for its output is sent with it; without one its output goes to the guard's stderr.
     Command {
@@ -34,15 +35,9 @@ pub enum Order {
     /// The lease holds until the grant's end.
     Lease(Grant),
     /// The release is about to be handed to the producer. Nothing may be started or extended under this term any more (R6).
-    Over {
-        /// The term.
-        term: i64,
-    },
+    Over { term: i64 },
     /// The term's release was delivered, or another candidate's claim took effect: nothing may be released for a dead supervisor any more.
-    Released {
-        /// The term.
-        term: i64,
-    },
+    Released { term: i64 },
     /// Pass this signal on after the job has executed. It is ignored if the main process has ended.
     Signal {
         /// The signal's number.
@@ -126,6 +121,7 @@ pub enum Target {
 /// `NotStarted`.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Answer {
     /// A `spawn` was read, and is about to be performed.
     Accepted {
@@ -134,7 +130,6 @@ pub enum Answer {
     },
     /// A command has ended, or its time limit is over and it was sent SIGKILL. This answers each `command` order once.
     CommandEnded {
-        /// The command.
         kind: CommandKind,
         /// The run's number from the order.
         id: u32,
@@ -145,7 +140,6 @@ pub enum Answer {
     Exited {
         /// The exit status.
         code: Option<i32>,
-        /// The signal.
         signal: Option<i32>,
         /// When it ended. The supervisor may read this much later, if it was stopped.
         ended_at: Time,
@@ -161,7 +155,6 @@ pub enum Answer {
     },
     /// The deadline has come, or had come when an order was read. No process of this term runs or will run.
     Fenced {
-        /// The term.
         term: i64,
         /// The end of its job, which was killed; `None` if no job was alive.
         end: Option<SeenEnd>,
@@ -183,7 +176,6 @@ pub enum Answer {
     /// A `stop` or `kill` was read when no process was alive: this run, the last one, is over, and its end was reported. It is named so
     /// that the answer does not count as one about the next run.
     NoRun {
-        /// Its term.
         term: i64,
         /// Its number in that term.
         run: u64,
@@ -255,12 +247,12 @@ impl fmt::Display for Named {
 
 /// Events of the guard's process.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Event {
     /// Every order that had arrived by now was read.
     AllRead,
     /// A command has ended and was waited for.
     CommandEnded {
-        /// The kind of command.
         kind: CommandKind,
         /// How it ended.
         end: CommandEnd,
@@ -339,6 +331,7 @@ pub struct TreeGone(());
 
 /// An action that the guard's process must perform, in this order.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Action {
     /// Send this answer to the supervisor as soon as its socket accepts it.
     Answer(Answer),
@@ -391,7 +384,6 @@ pub enum Action {
     RemoveCgroup,
     /// Show this deadline in the lease descriptor of this term from now on, if there is one.
     ShowDeadline {
-        /// The term.
         term: i64,
         /// The deadline.
         until: Time,
@@ -400,7 +392,6 @@ pub enum Action {
     ShowEnd,
     /// Send a signal to the main process or its group.
     Signal {
-        /// Its number.
         signal: i32,
         /// The receiver.
         to: Target,
@@ -417,7 +408,6 @@ pub enum Action {
     /// Start the job. [`Event::Executed`] or [`Event::NotStarted`]
     /// must follow, now or later.
     Start {
-        /// The term.
         term: i64,
         /// It may execute only before this time.
         until: Time,

@@ -253,15 +253,10 @@ impl Node {
             From::Append { id, fact } => self.actions.push_back(Action::AppendFact { id, fact }),
             // A node that is exiting ignores all other events.
             _ if self.is_exiting => {}
-            From::Finish { again } => {
-                let why = if again { Why::Failed } else { Why::Exited };
-                self.candidate.stand_down(now, why, !again);
-            }
             From::Note(note) => self.actions.push_back(Action::Note(note)),
             From::Read { id } => self.actions.push_back(Action::ReadFacts { id }),
             From::RenewProducer => self.actions.push_back(Action::Kafka(Request::RenewProducer)),
-            From::Skip => self.candidate.stand_down(now, Why::Skipped, true),
-            From::StandDown => self.candidate.stand_down(now, Why::FactsUnavailable, false),
+            From::StandDown { why, leaving } => self.candidate.stand_down(now, why, leaving),
         }
     }
 

@@ -1,10 +1,13 @@
-//! The output for users: a first line with the answer, and rows of a label and a text. It is coloured only on a terminal, and wrapped to
-//! the terminal's width.
+//! What a subcommand prints: a first line with the answer, and rows of a label and a text, or a table. It is coloured only on a terminal, and
+//! wrapped to the terminal's width. On a terminal one page may replace the other.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use anyhow::{Context as _, Result};
+
+use crate::exit::ExitStatus;
 use crate::process::system;
 use crate::text::one_line;
 
@@ -177,6 +180,94 @@ pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// A terminal on which each page replaces the previous one.
+pub(super) struct Screen {
+    is_first: bool,
+}
+
+impl Screen {
+    pub(super) const fn of_stdout() -> Self {
+        Self { is_first: true }
+    }
+
+    /// Shows a page.
+    ///
+    /// # Errors
+    /// stdout can't be written.
+    pub(super) fn show(&mut self, page: &str) -> Result<()> {
+        let is_first = std::mem::replace(&mut self.is_first, false);
+        let mut stdout = io::stdout();
+        checked(stdout.write_all(frame(page, rows(), is_first).as_bytes()).and_then(|()| stdout.flush()))
+    }
+}
+
+/// Whether stdout is a terminal on which a page can replace the previous one.
+pub(super) fn is_drawable() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|terminal| terminal != "dumb")
+}
+
+/// The terminal's rows; `None` without a terminal.
+pub(super) fn rows() -> Option<usize> {
+    system::rows(io::stdout().as_fd())
+}
+
+/// The bytes that replace the previous page: they begin at the first line, clear each line to its end, and clear all lines below. Lines
+/// that do not fit are left out.
+fn frame(page: &str, rows: Option<usize>, is_first: bool) -> String {
+    // The last row has no line end, which would scroll the page.
+    let shown = page.lines().take(rows.map_or(usize::MAX, |rows| rows.saturating_sub(1).max(1)));
+    let begin = if is_first { "\u{1b}[2J\u{1b}[H" } else { "\u{1b}[H" };
+    let lines: String = shown.flat_map(|line| [line, "\u{1b}[K\n"]).collect();
+    format!("{begin}{lines}\u{1b}[J")
+}
+
+/// The reader of stdout has closed the pipe, because it needs no more output.
+#[derive(Debug, thiserror::Error)]
+#[error("stdout is closed")]
+struct Closed;
+
+/// Success, if `written` is no error.
+///
+/// # Errors
+///
+/// stdout can't be written (a full disk), as with coreutils. A reader that has closed the pipe is no error.
+pub fn written(written: io::Result<()>) -> Result<ExitStatus> {
+    match checked(written.and_then(|()| io::stdout().flush())) {
+        Ok(()) => Ok(ExitStatus::Success),
+        Err(error) => unless_closed(error),
+    }
+}
+
+/// Prints this text.
+///
+/// # Errors
+///
+/// As for [`written`].
+pub(super) fn print(text: &str) -> Result<ExitStatus> {
+    written(io::stdout().write_all(text.as_bytes()))
+}
+
+/// The same error for the caller of a function that prints again and again: [`unless_closed`] knows a closed pipe.
+///
+/// # Errors
+///
+/// `written` is one.
+pub(super) fn checked(written: io::Result<()>) -> Result<()> {
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Closed.into()),
+        written => written.context("stdout"),
+    }
+}
+
+/// Success, if the reader of stdout has closed the pipe.
+///
+/// # Errors
+///
+/// Any other error.
+pub(super) fn unless_closed(error: anyhow::Error) -> Result<ExitStatus> {
+    if error.is::<Closed>() { Ok(ExitStatus::Success) } else { Err(error) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,5 +327,11 @@ mod tests {
     fn a_long_word_is_broken() {
         assert_eq!(wrapped("ab cdefgh i", 3), ["ab", "cde", "fgh", "i"]);
         assert_eq!(wrapped("", 3), [""]);
+    }
+
+    #[test]
+    fn a_page_replaces_the_previous_one_and_fits() {
+        assert_eq!(frame("a\nb\n", Some(24), true), "\u{1b}[2J\u{1b}[Ha\u{1b}[K\nb\u{1b}[K\n\u{1b}[J");
+        assert_eq!(frame("a\nb\nc\n", Some(3), false), "\u{1b}[Ha\u{1b}[K\nb\u{1b}[K\n\u{1b}[J");
     }
 }
