@@ -55,7 +55,9 @@ fn the_tutorial_is_what_happens() {
     for (at, step) in steps.iter().enumerate() {
         match step {
             Step::File { name, text } => {
-                machines.values().for_each(|machine| executable(&machine.directory.join(name), text));
+                for machine in machines.values() {
+                    executable(&machine.directory.join(name), text);
+                }
             }
             Step::Type { machine, command } => machine_of(&mut machines, machine).run(command),
             Step::Press { machine } => machine_of(&mut machines, machine).terminal.press(Ctrl::C),
@@ -64,7 +66,9 @@ fn the_tutorial_is_what_happens() {
                 // As if at one instant: none acts on the end of another.
                 let processes = off.terminal.processes();
                 for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
-                    processes.iter().for_each(|process| process.signal(signal));
+                    for process in &processes {
+                        process.signal(signal);
+                    }
                 }
             }
             Step::Output { machine, line, number } => {
