@@ -36,7 +36,7 @@ use crate::process::sealed_file;
 use crate::process::spin_watch;
 use crate::process::terminal::Terminal;
 use crate::process::tree::Tree;
-use neli_kafka::alarm::Alarm;
+use neli_kafka::clock::Alarm;
 
 /// How many orders are read before other events are handled.
 const ORDERS_AT_ONCE: usize = 16;

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::task::{Context, Poll};
 
-use neli_kafka::alarm::Alarm;
+use neli_kafka::clock::Alarm;
 use neli_proto::time::Time;
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};

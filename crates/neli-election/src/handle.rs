@@ -11,8 +11,7 @@ use tokio::time;
 
 use crate::command::Command;
 use crate::error::Error;
-use crate::event::Leader;
-use crate::events::Events;
+use crate::event::{Events, Leader};
 use crate::lead::Lead;
 use crate::leadership::Leadership;
 use crate::lease::Lease;

@@ -14,7 +14,7 @@ use tokio::task::unconstrained;
 use crate::builder::Builder;
 use crate::driver;
 use crate::error::Error;
-use crate::events::RolesEvents;
+use crate::event::RolesEvents;
 use crate::handle::Election;
 use crate::lead::Lead;
 

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
-use neli_kafka::{alarm::Alarm, clock};
+use neli_kafka::clock::{self, Alarm};
 use neli_proto::time::Time;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};

@@ -1,14 +1,11 @@
 //! The messages of the layers below are written for users of `neli-run`, and name its options. This module rewrites them for users of the
 //! library, who have the builder's methods.
 
+use neli_kafka::properties::{Fault, Instead};
+
 /// A phrase of the layers below, and the same in the words of the library.
-const PHRASES: [(&str, &str); 16] = [
+const PHRASES: [(&str, &str); 11] = [
     ("drop --no-create-topic", "don't call create_topic(false)"),
-    ("neli-run makes the topic itself; see --no-create-topic", "the library makes the topic itself; see create_topic"),
-    ("say --brokers", "call brokers"),
-    ("say --group", "it is the name that the builder was given"),
-    ("it follows from --lease", "it follows from lease"),
-    ("see --elect", "see elector"),
     ("use --elect log", "call elector(Elector::Log)"),
     (
         "it has members that are no neli-run; choose another --group",
@@ -29,6 +26,20 @@ const PHRASES: [(&str, &str); 16] = [
         " stands in this election with an overlap, which the library does not have; start it without that",
     ),
 ];
+
+/// Why a property was refused, and what to do instead.
+pub(crate) fn fault(fault: &Fault) -> String {
+    let Fault::NotYours(instead) = fault else { return fault.to_string() };
+    let instead = match instead {
+        Instead::Brokers => "call brokers",
+        Instead::Elector => "the order of candidates depends on the classic protocol; see elector",
+        Instead::Group => "it is the name that the builder was given",
+        Instead::Lease => "it follows from lease",
+        Instead::Nothing(why) => why,
+        Instead::Topic => "the library makes the topic itself; see create_topic",
+    };
+    format!("{fault}: {instead}")
+}
 
 /// The line in the words of the library.
 pub(crate) fn of_library(line: &str) -> String {

@@ -13,17 +13,18 @@ use rdkafka::ClientContext;
 use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::metadata::{Metadata, MetadataPartition, MetadataTopic};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionListElem};
 use rdkafka::types::RDKafkaRespErr;
 use tokio::sync::mpsc::Sender;
 
 use crate::access::{Access, MemberTimings};
+use crate::answer_limit::AnswerLimit;
 use crate::clock;
 use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::librdkafka;
-use crate::pace::Pace;
 use crate::text::ClientError;
 
 /// The longest time for leaving. After it the member ends, even if the coordinator has not answered.
@@ -32,8 +33,6 @@ const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
 const UNSUBSCRIBED_WITHIN: Duration = Duration::from_millis(100);
 /// The time between two checks on a member that leaves.
 const POLL_WHILE_LEAVING: Duration = Duration::from_millis(1);
-
-mod after_join;
 
 /// A report of a member. It carries the member's number, because all members of a process report to one channel, and a report of a former
 /// member must not be attributed to its successor.
@@ -189,7 +188,7 @@ fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, pace: Pace) {
             context.report_unless_leaving(GroupEvent::Named { id });
         }
         if context.has_joined.swap(false, Ordering::Relaxed) {
-            after_join::ask_for_topic(consumer);
+            ask_for_topic(consumer);
         }
     }
 }
@@ -389,6 +388,87 @@ impl GroupContext {
         if !self.leaving.load(Ordering::Relaxed) {
             self.report(event);
         }
+    }
+}
+
+// ---- the question about the topic that a member asks after each join. A thread of its own asks it, because the thread that polls the member ----
+
+/// The time limit of the first question, and the least limit of any other.
+const ANSWER: Duration = Duration::from_millis(500);
+/// The time between two questions while there is no answer.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// Asks for the topic's metadata until there is an answer, unless the previous question is still in flight.
+///
+/// librdkafka joins a group at most once a second. A successor that joined just before a vacancy would wait for the rest of that second
+/// (450 ms of a handover, measured). Any answer about a topic's metadata resets that clock (`rd_kafka_parse_Metadata`). The answer also
+/// shows whether the topic has partitions that no role uses.
+fn ask_for_topic(consumer: &Arc<BaseConsumer<GroupContext>>) {
+    let context = consumer.context();
+    if context.asks_for_topic.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let asked = Arc::clone(consumer);
+    let asking = thread::Builder::new().name("neli-group-topic".to_owned()).spawn(move || {
+        ask(&asked);
+        asked.context().asks_for_topic.store(false, Ordering::Relaxed);
+    });
+    if asking.is_err() {
+        // Without this question the next join only comes a little later.
+        context.asks_for_topic.store(false, Ordering::Relaxed);
+    }
+}
+
+fn ask(consumer: &BaseConsumer<GroupContext>) {
+    let context = consumer.context();
+    let mut answer_limit = AnswerLimit::new(ANSWER, ANSWER);
+    while !context.is_over() {
+        let limit = answer_limit.ask();
+        match consumer.fetch_metadata(Some(&context.elections.topic), limit) {
+            Ok(metadata) => {
+                context.context.rebootstrap().answered();
+                return context.note_partitions(partitions(&metadata));
+            }
+            Err(error) => {
+                answer_limit.was_too_short();
+                context.context.rebootstrap().unanswered(consumer.client());
+                context.report_unless_leaving(GroupEvent::Debug(format!(
+                    "the group's member knows nothing of the topic after {} ms ({}): asking again, for {} ms",
+                    limit.as_millis(),
+                    explain(&error),
+                    answer_limit.limit().as_millis()
+                )));
+                thread::park_timeout(RETRY);
+            }
+        }
+    }
+}
+
+fn partitions(metadata: &Metadata) -> impl Iterator<Item = i32> {
+    metadata.topics().iter().flat_map(MetadataTopic::partitions).map(MetadataPartition::id)
+}
+
+// ---- how often a member of the group is polled ---------------------------------------------------------------------
+
+/// The longest time between two polls of a member. Polling wakes librdkafka's main thread, which then sends the heartbeat that is due.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Pace {
+    /// For a member that waits for a partition: a heartbeat's answer reports a rebalance, and a successor waits for that.
+    waiting: Duration,
+    /// For a member that holds the partition, or whose process leads. It only has to keep its session, and takes half the processor time.
+    leading_or_holding: Duration,
+}
+
+impl Pace {
+    fn of(member: MemberTimings) -> Self {
+        let waiting = member.heartbeat_interval;
+        Self { waiting, leading_or_holding: Duration::from_millis(500).min(member.session_timeout / 3).max(waiting) }
+    }
+
+    /// The time between two polls, by whether the member holds a partition and whether its process leads. A process may lead without an
+    /// assigned partition; a rebalance changes nothing for it.
+    const fn pause(self, holds: bool, leads: bool) -> Duration {
+        if holds || leads { self.leading_or_holding } else { self.waiting }
     }
 }
 

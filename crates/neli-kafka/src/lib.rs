@@ -4,8 +4,6 @@
 //! [`Nodes`] performs what `neli-proto` asks of Kafka, and reports what happened. Nothing is decided here.
 
 mod access;
-mod advertised_address;
-pub mod alarm;
 mod answer_limit;
 pub mod bootstrap;
 mod bootstrap_servers;
@@ -25,7 +23,6 @@ mod librdkafka;
 mod log_bounds;
 pub mod names;
 mod nodes;
-mod pace;
 mod partition_consumer;
 mod poll_thread;
 mod producer;
@@ -38,7 +35,6 @@ mod same_machine;
 mod session;
 mod source;
 mod text;
-mod timeouts;
 mod topic;
 
 pub use access::{Access, HEARTBEAT_INTERVAL, LogCallback, MemberTimings, NoAddress, SESSION_TIMEOUT};
@@ -52,12 +48,11 @@ pub use examination::{
 pub use facts::{FactsReading, FactsSettings, WantedFacts};
 pub use group::{GroupEvent, GroupReport, Member};
 pub use librdkafka::{GroupDescription, NewTopic, Rights, topic_identity};
-pub use nodes::{EVENTS_TOGETHER, HasNode, Host, Nodes, new_node};
+pub use nodes::{EVENTS_TOGETHER, HasNode, Host, Nodes, Timeouts, new_node};
 pub use producer::Producer;
 pub use reader::Reader;
 pub use same_machine::runs_on_this_machine;
 pub use session::{KafkaReaders, Router, Session, SessionSettings};
 pub use source::{IfMissing, Source};
 pub use text::{ClientError, reason, shown_duration, undecodable};
-pub use timeouts::Timeouts;
 pub use topic::{TopicExistence, has_topic, topics};

@@ -7,7 +7,7 @@
 //! The order of effects: a node gets the records of others before any other event, and an action is performed before the node is asked for the
 //! next one.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 
 use neli_proto::candidate;
@@ -26,7 +26,6 @@ use crate::event::SessionEvent;
 use crate::random;
 use crate::session::Session;
 use crate::text::ClientError;
-use crate::timeouts::Timeouts;
 
 /// The part of a loop's state that belongs to one election.
 pub trait HasNode {
@@ -407,6 +406,40 @@ impl<R: HasNode> Nodes<R> {
                 }
             }
         }
+    }
+}
+
+// ---- the time at which each of many roles is to be called again. Finding the earliest takes no search --------------
+
+/// The timeouts, by role.
+#[derive(Debug, Default)]
+pub struct Timeouts {
+    by_time: BTreeSet<(Time, usize)>,
+    by_role: BTreeMap<usize, Time>,
+}
+
+impl Timeouts {
+    /// Sets a role's timeout; `None` means never.
+    pub fn set(&mut self, role: usize, at: Option<Time>) {
+        if let Some(before) = self.by_role.remove(&role) {
+            self.by_time.remove(&(before, role));
+        }
+        if let Some(at) = at {
+            self.by_role.insert(role, at);
+            self.by_time.insert((at, role));
+        }
+    }
+
+    /// The earliest timeout.
+    #[must_use]
+    pub fn first(&self) -> Option<Time> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
+    /// The roles that are to be called by now, the longest due first.
+    #[must_use]
+    pub fn due(&self, now: Time) -> Vec<usize> {
+        self.by_time.iter().take_while(|(at, _)| *at <= now).map(|(_, role)| *role).collect()
     }
 }
 

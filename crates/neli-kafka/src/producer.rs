@@ -1,30 +1,31 @@
 //! Appends to the journal.
 
-mod deliveries;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rdkafka::config::{ClientConfig, FromClientConfigAndContext};
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
+use rdkafka::ClientContext;
+use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{DeliveryResult, Message};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext};
 use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
 use crate::answer_limit::AnswerLimit;
 use crate::clock;
-use crate::context::explain;
+use crate::context::{KafkaContext, explain};
 use crate::election::{ElectionId, Elections};
 use crate::embedded;
-use crate::error_class::ErrorClass;
-use crate::event::{KafkaEvent, SessionEvent};
+use crate::error_class::{ErrorClass, of_refused_append, plain};
+use crate::event::{FactsEvent, KafkaEvent, SessionEvent};
 use crate::identity::Identifier;
 use crate::librdkafka::{MainQueue, Waker, topic_identity};
+use crate::rebootstrap::Rebootstrap;
 use crate::text::{self, ClientError};
 use crate::topic::{self, Presence, TopicError};
-use deliveries::{Deliveries, Sent, reason};
 
 /// The time limit of the question that opens the producer's connection.
 const WARMING: Duration = Duration::from_secs(16);
@@ -288,6 +289,162 @@ fn why_forbidden(producer: &BaseProducer<Deliveries>, elections: &Elections) -> 
     match topic::look(producer.client(), elections, LOOK) {
         Err(TopicError::Refused(error)) => error,
         Ok(_) | Err(TopicError::Transient(_)) => topic::may_not_write(&elections.topic),
+    }
+}
+
+// ---- the outcome of each record that was queued: translates librdkafka's delivery reports to [`KafkaEvent`]s -------
+
+/// A record that was queued.
+enum Sent {
+    /// A fact, by its number.
+    Fact(u32),
+    /// A hello of a process with many roles, or the last one of a candidate.
+    Hello,
+    /// A record of the journal of a role's election.
+    Record { role: u32, seq: u64 },
+}
+
+/// The producer's context: it translates librdkafka's delivery reports to [`KafkaEvent`]s.
+struct Deliveries {
+    context: KafkaContext,
+    events: Sender<KafkaEvent>,
+    /// A record was refused because this user lacks a right.
+    forbidden: AtomicBool,
+    /// A record was refused, and none has been appended since.
+    refused: AtomicBool,
+    /// How long after its sending a record is given up.
+    timeout: Duration,
+    /// Whether the user asks for librdkafka's debug lines.
+    wants_debug: bool,
+}
+
+impl Deliveries {
+    /// The context of a producer that gives up a record `timeout` after it was sent.
+    fn reported_to(events: Sender<KafkaEvent>, access: &Access, timeout: Duration) -> Self {
+        Self {
+            context: KafkaContext::new(access),
+            events,
+            forbidden: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
+            timeout,
+            wants_debug: access.wants_debug(),
+        }
+    }
+
+    fn send(&self, event: impl Into<KafkaEvent>) {
+        // An error means that the receiver is gone and this producer is about to be dropped.
+        let _ = self.events.blocking_send(event.into());
+    }
+
+    fn fact_delivered(&self, result: &DeliveryResult<'_>, id: u32) {
+        let event = match result {
+            Ok(_) => FactsEvent::Appended,
+            Err((error, message)) => {
+                let code = error.rdkafka_error_code();
+                if code.is_some_and(|code| ErrorClass::from(code) == ErrorClass::TopicForbidden) {
+                    self.send(SessionEvent::Refused { error: topic::may_not_write(message.topic()) });
+                }
+                FactsEvent::NotAppended { error: reason(error) }
+            }
+        };
+        self.send(SessionEvent::Facts { id, event });
+    }
+
+    /// The object that gives the producer its brokers again.
+    fn rebootstrap(&self) -> Arc<Rebootstrap> {
+        Arc::clone(self.context.rebootstrap())
+    }
+
+    fn refused(&self, error: String) {
+        self.refused.store(true, Ordering::Relaxed);
+        self.send(SessionEvent::AppendRefused { error });
+    }
+}
+
+impl ClientContext for Deliveries {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
+        // librdkafka reports no delivery of a record that it retries until it gives up, and that report lacks the reason. So the reason is
+        // taken from the log.
+        if let Some(error) = refused_append(line) {
+            self.refused(error);
+        }
+        if self.wants_debug || !matches!(level, RDKafkaLogLevel::Debug) {
+            self.context.log(level, facility, line);
+        }
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        // The reader is connected to the same brokers, and reports the error.
+        self.context.error(error, reason);
+    }
+}
+
+impl ProducerContext for Deliveries {
+    type DeliveryOpaque = Box<Sent>;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, sent: Box<Sent>) {
+        let record = match *sent {
+            Sent::Fact(id) => return self.fact_delivered(result, id),
+            Sent::Hello => None,
+            Sent::Record { role, seq } => Some((role, seq)),
+        };
+        let error = match result {
+            Ok(message) => {
+                self.refused.store(false, Ordering::Relaxed);
+                self.context.rebootstrap().answered();
+                return self.send(match record {
+                    Some((role, seq)) => KafkaEvent::Delivered { role, seq, offset: message.offset() },
+                    None => SessionEvent::HelloDelivered.into(),
+                });
+            }
+            Err((error, _)) => error,
+        };
+        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageTimedOut) {
+            self.context.rebootstrap().all_down();
+        }
+        match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::PurgeInflight | RDKafkaErrorCode::PurgeQueue) | None => {}
+            Some(RDKafkaErrorCode::MessageTimedOut) if self.refused.load(Ordering::Relaxed) => {}
+            Some(RDKafkaErrorCode::MessageTimedOut) => {
+                let timeout = self.timeout.as_millis();
+                self.send(SessionEvent::AppendRefused { error: format!("no acknowledgement within {timeout} ms") });
+            }
+            Some(code) if ErrorClass::from(code) == ErrorClass::TopicForbidden => {
+                self.forbidden.store(true, Ordering::Relaxed);
+            }
+            Some(code) => {
+                if let Some(error) = of_refused_append(&plain(code)) {
+                    self.refused(error);
+                }
+            }
+        }
+        if let Some((role, seq)) = record {
+            let may_be_in_log = error.rdkafka_error_code().is_none_or(ends_a_wait);
+            self.send(KafkaEvent::NotDelivered { role, seq, error: reason(error), may_be_in_log });
+        }
+    }
+}
+
+/// The reason in librdkafka's debug line about an append that was refused; `None` for any other line. The line, which the property
+/// `debug=msg` enables, is `TOPIC [0]: MessageSet with 1 message(s) (MsgId 0, BaseSeq -1) encountered error: Broker: WORDS (actions
+/// Retry,..)`.
+fn refused_append(line: &str) -> Option<String> {
+    let (_, message) = line.split_once(") encountered error: ")?;
+    let (words, _) = message.split_once(" (actions ")?;
+    of_refused_append(words)
+}
+
+/// Whether the code reports that no acknowledgement is awaited any more. A broker may have taken the record.
+const fn ends_a_wait(code: RDKafkaErrorCode) -> bool {
+    matches!(code, RDKafkaErrorCode::MessageTimedOut | RDKafkaErrorCode::PurgeInflight | RDKafkaErrorCode::PurgeQueue)
+}
+
+/// Why a record was not appended, or not queued.
+fn reason(error: &KafkaError) -> String {
+    match error.rdkafka_error_code() {
+        Some(RDKafkaErrorCode::MessageTimedOut) => "no acknowledgement in time".to_owned(),
+        Some(code) => plain(code),
+        None => error.to_string(),
     }
 }
 

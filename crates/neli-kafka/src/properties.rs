@@ -8,31 +8,37 @@ use rdkafka::types::RDKafkaConfRes;
 use thiserror::Error;
 
 /// The properties that the protocol sets itself, by every name that librdkafka has for them, and what to do instead.
-const REFUSED: &[(&str, &str)] = &[
-    ("acks", "acks=all is required"),
-    ("allow.auto.create.topics", "neli-run makes the topic itself; see --no-create-topic"),
-    ("auto.commit.enable", "the journal is read by offset, and no offset is committed"),
-    ("auto.offset.reset", "records that are skipped would break the law of the journal"),
-    ("bootstrap.servers", "say --brokers"),
-    ("client.rack", "the journal is read from the partition's leader"),
-    ("delivery.timeout.ms", "it follows from --lease"),
-    ("enable.auto.commit", "the journal is read by offset, and no offset is committed"),
-    ("enable.auto.offset.store", "the journal is read by offset, and no offset is stored"),
-    ("enable.gapless.guarantee", "its errors end a producer for good; a record that is written twice does no harm"),
-    ("enable.idempotence", "its errors end a producer for good; a record that is written twice does no harm"),
-    ("enable.partition.eof", "the journal's reader depends on this value"),
-    ("group.id", "say --group"),
-    ("group.instance.id", "a standby that leaves must leave the group"),
-    ("group.protocol", "the order of candidates depends on the classic protocol; see --elect"),
-    ("group.remote.assignor", "the order of candidates depends on the classic protocol; see --elect"),
-    ("isolation.level", "all readers must see the same records"),
-    ("max.poll.interval.ms", "the group must not take a busy leader for a dead one"),
-    ("message.timeout.ms", "it follows from --lease"),
-    ("metadata.broker.list", "say --brokers"),
-    ("partition.assignment.strategy", "a standby that joins must not move the partition"),
-    ("plugin.library.paths", "neli-run loads no foreign code into its process"),
-    ("request.required.acks", "acks=all is required"),
-    ("transactional.id", "the journal needs no transactions"),
+const REFUSED: &[(&str, Instead)] = &[
+    ("acks", Instead::Nothing("acks=all is required")),
+    ("allow.auto.create.topics", Instead::Topic),
+    ("auto.commit.enable", Instead::Nothing("the journal is read by offset, and no offset is committed")),
+    ("auto.offset.reset", Instead::Nothing("records that are skipped would break the law of the journal")),
+    ("bootstrap.servers", Instead::Brokers),
+    ("client.rack", Instead::Nothing("the journal is read from the partition's leader")),
+    ("delivery.timeout.ms", Instead::Lease),
+    ("enable.auto.commit", Instead::Nothing("the journal is read by offset, and no offset is committed")),
+    ("enable.auto.offset.store", Instead::Nothing("the journal is read by offset, and no offset is stored")),
+    (
+        "enable.gapless.guarantee",
+        Instead::Nothing("its errors end a producer for good; a record that is written twice does no harm"),
+    ),
+    (
+        "enable.idempotence",
+        Instead::Nothing("its errors end a producer for good; a record that is written twice does no harm"),
+    ),
+    ("enable.partition.eof", Instead::Nothing("the journal's reader depends on this value")),
+    ("group.id", Instead::Group),
+    ("group.instance.id", Instead::Nothing("a standby that leaves must leave the group")),
+    ("group.protocol", Instead::Elector),
+    ("group.remote.assignor", Instead::Elector),
+    ("isolation.level", Instead::Nothing("all readers must see the same records")),
+    ("max.poll.interval.ms", Instead::Nothing("the group must not take a busy leader for a dead one")),
+    ("message.timeout.ms", Instead::Lease),
+    ("metadata.broker.list", Instead::Brokers),
+    ("partition.assignment.strategy", Instead::Nothing("a standby that joins must not move the partition")),
+    ("plugin.library.paths", Instead::Nothing("neli-run loads no foreign code into its process")),
+    ("request.required.acks", Instead::Nothing("acks=all is required")),
+    ("transactional.id", Instead::Nothing("the journal needs no transactions")),
 ];
 
 /// The mechanisms of a login. librdkafka checks them only when a client is created.
@@ -51,7 +57,24 @@ const ALIASES: &[(&str, &str)] = &[
     ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
 ];
 
-/// Why a property was refused. The hints name the options of the command line.
+/// What a user does instead of setting a property that the protocol sets itself. Program and library have different words for it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Instead {
+    /// Names the brokers.
+    Brokers,
+    /// Chooses the elector; the order of candidates depends on the classic protocol.
+    Elector,
+    /// Names the group.
+    Group,
+    /// Sets the lease, from which the value follows.
+    Lease,
+    /// Nothing, for this reason.
+    Nothing(&'static str),
+    /// Lets the topic be made, or makes it.
+    Topic,
+}
+
+/// Why a property was refused.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum Fault {
     /// The property is for librdkafka's own tests.
@@ -69,11 +92,8 @@ pub enum Fault {
         reason: String,
     },
     /// The protocol sets it itself.
-    #[error("cannot be set: {hint}")]
-    NotYours {
-        /// What to do instead.
-        hint: &'static str,
-    },
+    #[error("cannot be set")]
+    NotYours(Instead),
 }
 
 /// Checks one property.
@@ -84,8 +104,8 @@ pub enum Fault {
 pub fn validate(key: &str, value: &str) -> Result<(), Fault> {
     // librdkafka takes a topic's property with this prefix, too.
     let name = key.strip_prefix("topic.").unwrap_or(key);
-    if let Some((_, hint)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
-        return Err(Fault::NotYours { hint });
+    if let Some((_, instead)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+        return Err(Fault::NotYours(*instead));
     }
     if name.starts_with("test.mock.") || name.starts_with("ut_") {
         return Err(Fault::ForTests);

@@ -31,13 +31,9 @@ use crate::log_bounds::{Answer, Question};
 use crate::partition_consumer::PartitionConsumer;
 use crate::poll_thread::PollThread;
 use crate::reading::{Order, Reading};
-use crate::source::Source;
+use crate::source::{IfMissing, Source};
 use crate::text::reason;
 use crate::topic::{self, Leaders, Presence, TopicError};
-use unanswered::UnansweredPartitions;
-
-mod finding;
-mod unanswered;
 
 /// The time between two questions for the log's end (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
@@ -392,6 +388,211 @@ impl Asker {
         self.reading.send(SessionEvent::Debug(message));
         why
     }
+}
+
+// ---- waits until the topic exists ----------------------------------------------------------------------------------
+
+/// A broker may not know a topic for this long after it was created.
+const NEW_WITHIN: Duration = Duration::from_millis(500);
+/// The time between two questions for a topic that Kafka does not make now, and between two warnings for one reason.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+const TELL_AGAIN: Duration = Duration::from_secs(30);
+/// The time between two checks of a topic that was just created, or is about to be.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+impl Asker {
+    /// Waits until the topic exists, or until this reading is over. Creates the topic if that is allowed.
+    fn find_topic(&mut self) {
+        let reading = Arc::clone(&self.reading);
+        let Source { access, elections, if_missing, .. } = &reading.source;
+        let (mut missing_since, mut coming_since) = (None, None);
+        // The brokers that were up when this process created the topic.
+        let mut created_with = None;
+        let mut told = None;
+        let mut is_new = || {
+            let since = *coming_since.get_or_insert_with(clock::now);
+            clock::now().since(since) < NEW_WITHIN
+        };
+        while !self.reading.is_over() {
+            let (limit, asked) = (self.answer_limit.ask(), clock::now());
+            let presence = topic::look(self.consumer.consumer().client(), elections, limit);
+            let presence = presence.and_then(|there| self.admit(asked).map(|()| there).map_err(TopicError::Refused));
+            let trouble = match presence {
+                Ok(Presence::There(found)) if found.is_whole || !is_new() => {
+                    if let Some(brokers) = created_with {
+                        self.reading.send(SessionEvent::Created { replicas: found.replicas(), brokers });
+                    }
+                    self.reading.found(found.partitions);
+                    self.leaders = Some(found.into_leaders());
+                    return;
+                }
+                Ok(Presence::There(_)) => {
+                    pause(LOOK_AGAIN);
+                    continue;
+                }
+                Ok(Presence::Coming) => {
+                    let is_new = is_new();
+                    if !is_new {
+                        let none =
+                            format!("topic \"{}\": no partition has a leader; are its brokers up?", elections.topic);
+                        self.reading.down(none);
+                    }
+                    pause(if is_new { LOOK_AGAIN } else { RETRY });
+                    continue;
+                }
+                Ok(Presence::Missing { brokers }) if *if_missing == IfMissing::Create => {
+                    match topic::create(self.consumer.consumer().client(), access, elections, &brokers, limit) {
+                        Ok(is_created) => {
+                            created_with = is_created.then_some(brokers.len()).or(created_with);
+                            continue;
+                        }
+                        Err(TopicError::Transient(error)) if !error.is_missing_answer() => {
+                            self.not_made_yet(&error, &mut told);
+                            continue;
+                        }
+                        Err(trouble) => trouble,
+                    }
+                }
+                Ok(Presence::Missing { .. }) if *if_missing == IfMissing::Await => {
+                    let topic = &elections.topic;
+                    reading.down(format!(
+                        "topic \"{topic}\": it does not exist yet; waiting until a candidate creates it"
+                    ));
+                    pause(RETRY);
+                    continue;
+                }
+                Ok(Presence::Missing { .. }) if reading.source.is_for_display => {
+                    let since = *missing_since.get_or_insert_with(clock::now);
+                    if clock::now().since(since) < NEW_WITHIN {
+                        pause(LOOK_AGAIN);
+                        continue;
+                    }
+                    TopicError::Refused(topic::missing(self.consumer.consumer().client(), elections, limit))
+                }
+                Ok(Presence::Missing { .. }) => TopicError::Refused(topic::must_be_created(&elections.topic)),
+                Err(trouble) => trouble,
+            };
+            match trouble {
+                TopicError::Refused(error) => self.reading.refuse(error),
+                TopicError::Transient(error) => {
+                    let is_perhaps_slow = self.is_perhaps_slow(error.code);
+                    let why = self.no_answer(&error);
+                    if !is_perhaps_slow {
+                        self.reading.down(why);
+                    }
+                }
+            }
+            pause(RETRY);
+        }
+    }
+
+    /// Kafka has answered that it does not make the topic now. Says why, unless it has said that shortly before, and waits a little.
+    fn not_made_yet(&self, error: &AdminError, told: &mut Option<(String, Time)>) {
+        let now = clock::now();
+        if !told.as_ref().is_some_and(|(text, at)| *text == error.text && now.since(*at) < TELL_AGAIN) {
+            *told = Some((error.text.clone(), now));
+            let topic = &self.reading.source.elections.topic;
+            self.reading.warn(format!(
+                "topic \"{topic}\": Kafka does not make it now ({}){}; this candidate asks again every second",
+                error.text,
+                error.cause()
+            ));
+        }
+        pause(ASK_AGAIN);
+    }
+}
+
+fn pause(span: Duration) {
+    thread::park_timeout(span);
+}
+
+// ---- reports partitions that have had no leader, or a leader that does not answer, for long: the elections in these partitions wait ----
+
+/// While a partition's leader changes, the partition has no leader for less than this.
+const CHANGE_TAKES: Duration = Duration::from_secs(1);
+
+/// The partitions that had no answer to the last question.
+#[derive(Default)]
+struct UnansweredPartitions {
+    leaderless: Waiting,
+    silent: Waiting,
+}
+
+/// Partitions that wait for the same thing.
+#[derive(Default)]
+struct Waiting {
+    /// Each partition, with the time of the first question that found it so.
+    since: BTreeMap<i32, Time>,
+    /// The partitions that a warning was sent about.
+    warned_of: BTreeSet<i32>,
+}
+
+impl Waiting {
+    /// These partitions, and no others, were found so by a question at `asked`. Returns those for which it has lasted.
+    fn lasting(&mut self, partitions: &BTreeSet<i32>, asked: Time) -> BTreeSet<i32> {
+        self.since.retain(|partition, _| partitions.contains(partition));
+        self.warned_of.retain(|partition| partitions.contains(partition));
+        for partition in partitions {
+            self.since.entry(*partition).or_insert(asked);
+        }
+        let lasts = |since: &Time| asked.since(*since) >= CHANGE_TAKES;
+        self.since.iter().filter(|(_, since)| lasts(since)).map(|(partition, _)| *partition).collect()
+    }
+
+    /// Whether a warning about these partitions is due; then it counts as sent.
+    fn is_to_be_warned_of(&mut self, partitions: BTreeSet<i32>) -> bool {
+        let is_due = !partitions.is_subset(&self.warned_of);
+        self.warned_of.extend(partitions);
+        is_due
+    }
+}
+
+impl Asker {
+    /// Handles the answers to a question for the partitions `asked_for`. `unanswered` are the partitions without an answer, with the
+    /// reason; `are_all` if no other has one. If all of them lack a leader, Kafka counts as down. If only some lack one, or its answer, a warning is sent once.
+    fn report_unanswered(
+        &mut self,
+        asked_for: &BTreeSet<i32>,
+        asked: Time,
+        unanswered: &[(RDKafkaErrorCode, BTreeSet<i32>)],
+        are_all: bool,
+    ) {
+        let of = |classes: &[ErrorClass]| -> BTreeSet<i32> {
+            let of_classes = unanswered.iter().filter(|(code, _)| classes.contains(&ErrorClass::from(*code)));
+            of_classes.flat_map(|(_, partitions)| partitions).copied().collect()
+        };
+        let topic = &self.reading.source.elections.topic;
+        let UnansweredPartitions { leaderless, silent } = &mut self.unanswered_partitions;
+        let lasting = leaderless.lasting(&of(&[ErrorClass::Moving]), asked);
+        if !lasting.is_empty() {
+            let has = if lasting.len() == 1 { "has" } else { "have" };
+            let what =
+                format!("topic \"{topic}\": {} {has} no leader; start the brokers that hold it", numbers(&lasting));
+            if lasting == *asked_for {
+                self.reading.down(what);
+            } else if leaderless.is_to_be_warned_of(lasting) {
+                self.reading.warn(format!("{what}. The elections there wait until there is one"));
+            }
+        }
+        let lasting = silent.lasting(&of(&[ErrorClass::Connection, ErrorClass::NoBroker]), asked);
+        // If no partition has an answer, Kafka is reported as down.
+        if !are_all && !lasting.is_empty() {
+            let what = numbers(&lasting);
+            if silent.is_to_be_warned_of(lasting) {
+                let why = self.reading.no_answer(&RDKafkaErrorCode::BrokerTransportFailure.into());
+                self.reading.warn(format!(
+                    "topic \"{topic}\": no answer from the leader of {what} ({why}). The elections there wait until it answers, or \
+                     another broker leads"
+                ));
+            }
+        }
+    }
+}
+
+/// "partition 1", "partitions 1, 2".
+fn numbers(partitions: &BTreeSet<i32>) -> String {
+    let plural = if partitions.len() == 1 { "" } else { "s" };
+    format!("partition{plural} {}", partitions.iter().map(i32::to_string).collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]

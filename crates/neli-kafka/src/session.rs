@@ -5,11 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
+use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use neli_proto::kafka::Event;
 use neli_proto::last_hello::LastHello;
+use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
@@ -19,17 +21,17 @@ use crate::access::Access;
 use crate::clock;
 use crate::election::{ElectionId, Elections};
 use crate::event::{KafkaEvent, SessionEvent};
+use crate::facts::{FactsReading, FactsSource, WantedFacts};
 use crate::group::{GroupReport, Member, Refusal};
 use crate::producer::Producer;
 use crate::source::{IfMissing, Source};
 use crate::text::{ClientError, reason};
 use members::Members;
+
 pub use readers::KafkaReaders;
 pub use router::Router;
 
-mod facts;
 mod group;
-mod hello;
 mod members;
 mod readers;
 mod router;
@@ -343,6 +345,53 @@ impl Session {
                 }),
             }
         }
+    }
+}
+
+// ---- what a session does with the topic of facts -------------------------------------------------------------------
+
+impl Session {
+    /// Reads the topic of facts up to its present end. [`SessionEvent::Facts`] follows with this number; dropping
+    /// the returned value ends the reading. The reading continues where `earlier`, a reading of the same keys, has stopped.
+    ///
+    /// # Errors
+    ///
+    /// The machine has no thread to spare.
+    pub fn read_facts(&self, wanted: WantedFacts, id: u32, earlier: Option<FactsReading>) -> io::Result<FactsReading> {
+        let (elections, create_topic) = (self.settings.elections.clone(), self.settings.create_topic);
+        let source = FactsSource { access: self.access.clone(), elections, create_topic, wanted };
+        FactsReading::start(source, id, self.event_sender.clone(), earlier)
+    }
+
+    /// Hands over a fact under this key, and returns at once: its result is reported with `id`.
+    ///
+    /// # Errors
+    ///
+    /// The queue is full, or the fact too large; then nothing more is reported for this `id`.
+    pub fn append_fact(&self, id: u32, topic: &str, key: &str, payload: &[u8]) -> Result<(), ClientError> {
+        self.producer.append_fact(id, topic, key, payload)
+    }
+}
+
+// ---- the hellos of a process with many roles, and the last one of any process --------------------------------------
+
+impl Session {
+    /// Hands over a hello for all roles of this process, and returns at once: [`SessionEvent::HelloDelivered`] follows when it is in the log. If
+    /// it can't be delivered, no event follows; if it can't be handed over (the queue is full, or the hello too large),
+    /// [`SessionEvent::AppendRefused`].
+    pub fn say_hello(&mut self, hello: &ProcessHello) {
+        if let Err(error) = self.producer.say_hello(&hello.to_bytes()) {
+            self.outputs.push_back(SessionEvent::AppendRefused { error: error.to_string() });
+        } else if hello.leaves {
+            self.last_hello.said(clock::now());
+        }
+    }
+
+    /// Until when the process waits with its exit for its last hello, which was handed over and is not known to be in the log; none if it does
+    /// not wait.
+    #[must_use]
+    pub fn awaits_last_hello_until(&self) -> Option<Time> {
+        self.last_hello.awaited_until(clock::now())
     }
 }
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use neli_kafka::properties::{Fault, canonical, validate as validate_property};
+use neli_kafka::properties::{Fault, Instead, canonical, validate as validate_property};
 use neli_kafka::{HEARTBEAT_INTERVAL, MemberTimings, Properties, SESSION_TIMEOUT, is_secret};
 use neli_proto::candidate::Elector;
 use nix::unistd::{AccessFlags, eaccess};
@@ -160,10 +160,22 @@ fn validate(property: &Property) -> Result<()> {
     match validate_property(&property.key, &property.value) {
         Ok(()) => Ok(()),
         Err(fault @ Fault::ForTests) => refuse(&format!("{fault}; for a trial say --embedded")),
+        Err(fault @ Fault::NotYours(instead)) => refuse(&format!("{fault}: {}", shown(instead))),
         Err(fault) => {
             let feature = if let Fault::NotBuilt { reason, .. } = &fault { not_built(reason) } else { None };
             refuse(&feature.map_or_else(|| fault.to_string(), Feature::advice))
         }
+    }
+}
+
+fn shown(instead: Instead) -> &'static str {
+    match instead {
+        Instead::Brokers => "say --brokers",
+        Instead::Elector => "the order of candidates depends on the classic protocol; see --elect",
+        Instead::Group => "say --group",
+        Instead::Lease => "it follows from --lease",
+        Instead::Nothing(why) => why,
+        Instead::Topic => "neli-run makes the topic itself; see --no-create-topic",
     }
 }
 

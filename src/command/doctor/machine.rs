@@ -6,8 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 use std::{io, thread};
 
-use neli_kafka::alarm::Alarm;
-use neli_kafka::clock;
+use neli_kafka::clock::{self, Alarm};
 use neli_proto::clock_rate::{ClockReading, Rate};
 use nix::unistd::{self, Pid};
 use tokio::runtime::Builder;

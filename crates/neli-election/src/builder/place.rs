@@ -66,7 +66,7 @@ impl PlaceOptions {
         let mut checked: Vec<(String, String)> = Vec::new();
         for (key, value) in &self.properties {
             // The value may be a secret.
-            let fault = |fault: Fault| Error::option("property", key, wording::of_library(&fault.to_string()));
+            let fault = |fault: Fault| Error::option("property", key, wording::fault(&fault));
             properties::validate(key, value).map_err(fault)?;
             let key = properties::canonical(key);
             checked.retain(|(before, _)| before != key);

@@ -12,12 +12,12 @@ use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
 use super::Driver;
-use super::last_call::LastCall;
+use super::LastCall;
 use super::role::{Held, Role};
 use crate::command::Commands;
+use crate::error::Reason;
 use crate::event::Event;
 use crate::lease::{Lease, Tenure};
-use crate::reason::Reason;
 use crate::task_guard::Effect;
 
 impl Host for Driver {

@@ -11,12 +11,11 @@ use neli_proto::supervisor::Ending;
 use neli_proto::time::Time;
 use tokio::sync::{broadcast, watch};
 
-use super::last_call::LastCall;
+use super::LastCall;
 use crate::command::Unfinished;
-use crate::error::Error;
+use crate::error::{Error, Reason};
 use crate::event::{Event, Leader};
 use crate::lease::Tenure;
-use crate::reason::Reason;
 use crate::state::State;
 use crate::task_guard::TaskGuard;
 use crate::warnings::Warnings;

@@ -5,8 +5,8 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::command::Commands;
+use crate::error::Reason;
 use crate::lease::Tenure;
-use crate::reason::Reason;
 
 const LEASE: Duration = Duration::from_secs(10);
 const PROCESS: i32 = 4711;

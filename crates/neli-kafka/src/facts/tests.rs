@@ -100,3 +100,50 @@ fn a_topic_that_its_broker_does_not_know_for_long_is_reported() {
         }
     }
 }
+
+mod progress {
+    use super::*;
+
+    const ONE: Option<TopicId> = Some(TopicId { high: 1, low: 1 });
+    const OTHER: Option<TopicId> = Some(TopicId { high: 1, low: 2 });
+
+    fn half_read(topic: Option<TopicId>) -> Progress {
+        let facts = Facts { done_is_unreadable: true, ..Facts::default() };
+        Progress { topic, next: 50, facts, answer_bytes: None }
+    }
+
+    #[test]
+    fn the_reading_of_the_same_topic_continues_after_records_that_were_deleted() {
+        for (start, end, next) in [(0, 100, 50), (0, 50, 50), (70, 100, 70)] {
+            let mut progress = half_read(ONE);
+            progress.continue_in(ONE, start, end);
+            assert_eq!(progress, Progress { next, ..half_read(ONE) });
+        }
+    }
+
+    #[test]
+    fn another_or_an_unidentified_topic_of_the_same_name_is_read_from_its_start() {
+        for (before, now, end) in
+            [(ONE, OTHER, 100), (ONE, None, 100), (None, None, 100), (None, ONE, 100), (ONE, ONE, 49)]
+        {
+            let mut progress = half_read(before);
+            progress.continue_in(now, 3, end);
+            assert_eq!(progress, Progress { topic: now, next: 3, ..Progress::default() }, "{before:?} {now:?} {end}");
+        }
+    }
+
+    #[test]
+    fn answers_get_smaller_while_no_record_arrives_and_the_limit_is_reset_at_the_end() {
+        let mut progress = half_read(ONE);
+        let mut asked = Vec::new();
+        for _ in 0..3 {
+            progress.nothing_came(262_144);
+            asked.extend(progress.answer_bytes);
+        }
+        assert_eq!(asked, [32_768, 4_096, 4_096]);
+        assert_eq!(progress.reached_end(), half_read(ONE).facts);
+        assert_eq!(progress.answer_bytes, None);
+        progress.nothing_came(1_000);
+        assert_eq!(progress.answer_bytes, Some(1_000), "a user's limit is kept");
+    }
+}

@@ -58,3 +58,24 @@ fn partitions_that_no_role_uses_are_reported_once() {
     assert_eq!(reports.try_recv(), Ok(GroupReport { member: 1, event: GroupEvent::UnusedPartitions }));
     assert!(reports.try_recv().is_err());
 }
+
+mod pace {
+    use super::*;
+    use crate::access::{HEARTBEAT_INTERVAL, SESSION_TIMEOUT};
+    use crate::election::Properties;
+
+    fn pace(heartbeat: &str, session: &str) -> [u128; 2] {
+        let properties = [(HEARTBEAT_INTERVAL, heartbeat), (SESSION_TIMEOUT, session)];
+        let properties = properties.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let pace = Pace::of(MemberTimings::of(&Properties(properties.to_vec())));
+        assert_eq!([pace.pause(true, false), pace.pause(true, true)], [pace.pause(false, true); 2]);
+        [pace.pause(false, false), pace.pause(false, true)].map(|pause| pause.as_millis())
+    }
+
+    #[test]
+    fn a_leader_or_holder_heartbeats_only_as_often_as_its_session_needs() {
+        assert_eq!(pace("100", "6000"), [100, 500]);
+        assert_eq!(pace("100", "900"), [100, 300]);
+        assert_eq!(pace("2000", "6000"), [2000, 2000]);
+    }
+}

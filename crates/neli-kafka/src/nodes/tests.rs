@@ -227,3 +227,22 @@ async fn a_process_that_is_refused_for_its_mapping_waits_for_its_claims() {
     assert_eq!([exits(0), exits(1)], [false, true], "the first has claimed");
     assert!(nodes.roles[0].node.is_leaving());
 }
+
+mod timeouts {
+    use super::*;
+
+    #[test]
+    fn the_earliest_is_first_and_each_role_has_one() {
+        let mut timeouts = Timeouts::default();
+        assert_eq!(timeouts.first(), None);
+        let at = Time::from_nanos;
+        timeouts.set(1, Some(at(30)));
+        timeouts.set(2, Some(at(20)));
+        timeouts.set(1, Some(at(10)));
+        assert_eq!(timeouts.first(), Some(at(10)));
+        assert_eq!(timeouts.due(at(9)), [0; 0]);
+        assert_eq!(timeouts.due(at(20)), [1, 2]);
+        timeouts.set(1, None);
+        assert_eq!((timeouts.first(), timeouts.due(at(20))), (Some(at(20)), vec![2]));
+    }
+}

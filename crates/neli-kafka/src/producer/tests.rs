@@ -96,3 +96,16 @@ fn a_record_that_is_never_acknowledged_is_reported() {
     send(&producer, 1);
     assert_eq!(outcome(&mut events), (vec!["no acknowledgement within 500 ms".to_owned()], false));
 }
+
+mod deliveries {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_parsed_from_librdkafkas_message() {
+        let line = "[thrd:127.0.0.1:9092/1]: 127.0.0.1:9092/1: g.neli [0]: MessageSet with 1 message(s) (MsgId 0, BaseSeq \
+                    -1) encountered error: Broker: Not enough in-sync replicas (actions Retry,MsgNotPersisted)";
+        assert!(refused_append(line).unwrap().starts_with("Not enough in-sync replicas; "));
+        assert_eq!(refused_append(&line.replace("Broker: Not enough in-sync replicas", "Local: Timed out")), None);
+        assert_eq!(refused_append("g.neli [0]: Produce MessageSet with 1 message(s)"), None);
+    }
+}

@@ -12,16 +12,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::ops::Range;
+use std::time::Duration;
 
 use neli_proto::kafka::Event;
+use neli_proto::listener::CutSigns;
 use neli_proto::time::Time;
 
 use crate::election::Elections;
 use crate::event::{JournalRecord, SessionEvent};
-use progress::{Progress, ReadingPlace, Stage};
-
-mod progress;
-mod readings;
 
 /// The readers, by the numbers of their readings.
 pub trait Readers {
@@ -124,15 +122,12 @@ impl<R: Readers> Router<R> {
     }
 
     fn follow_anew(&mut self, now: Time, role: u32) {
-        let partition = self.partition_of(role);
-        let followed = self.live.zip(partition).and_then(|of| self.progress.get(&of));
-        let is_stuck = followed.is_some_and(|progress| progress.is_stuck(now));
         self.unfollow(role);
         let Some(live) = self.live.filter(|_| self.following > 0) else {
             self.begin_live(now, role);
             return;
         };
-        let Some(partition) = partition else { return self.follow(role, live) };
+        let Some(partition) = self.partition_of(role) else { return self.follow(role, live) };
         match self.progress.get(&(live, partition)) {
             None => self.follow(role, live),
             Some(progress) if progress.stage == Stage::Asking => {
@@ -141,8 +136,8 @@ impl<R: Readers> Router<R> {
                 }
                 self.follow(role, live);
             }
-            Some(_) => {
-                if is_stuck {
+            Some(progress) => {
+                if progress.is_stuck(now) {
                     self.replace_live(now, live);
                 }
                 let asking = self.progress.iter().find(|((reading, of), progress)| {
@@ -223,9 +218,14 @@ impl<R: Readers> Router<R> {
     pub fn handle(&mut self, now: Time, reading: u32, partition: i32, event: &Event) {
         let Some(progress) = self.progress_of(now, reading, partition) else { return };
         let reads = progress.stage == Stage::Reading;
-        if let Event::Answered { end, .. } = event {
+        if let Event::Answered { asked, start, end } = event {
             (progress.is_answered, progress.known_end) = (true, *end);
+            let is_cut = reads && progress.signs.answered(*asked, *start..*end, progress.position).is_err();
             self.tell_all(reading, partition, event);
+            if is_cut && self.all_followers(reading, partition).is_empty() {
+                // All have found that by themselves. The client waits at an offset of the old log.
+                self.cut(reading, partition);
+            }
         } else if *event == Event::HistoryCut {
             self.cut(reading, partition);
         } else if let Event::ReachedEnd { next } = event {
@@ -299,7 +299,7 @@ impl<R: Readers> Router<R> {
             let position = self.progress.get(&(reading, partition)).map_or(next, |progress| progress.position);
             let progress = self.progress.entry((live, partition)).or_insert(Progress::asking(now));
             if progress.stage != Stage::Reading {
-                // Nobody followed the live reading here, or its log was cut: it continues from here.
+                // The live reading's log was cut: it continues from here.
                 (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, position, now);
                 self.readers.read_from(live, partition, position);
             }
@@ -387,6 +387,205 @@ impl<R: Readers> Router<R> {
     /// The index of a role, which must be one of this session's.
     fn index(&self, role: u32) -> usize {
         (role - self.roles.start) as usize
+    }
+}
+
+// ---- the progress of a reading, and of an election that follows it -------------------------------------------------
+
+/// librdkafka may need this long to notice a dead connection and to continue reading.
+const READER_RECOVERS: Duration = Duration::from_secs(5);
+
+/// The place of an election in a reading.
+#[derive(Clone, Debug, Default)]
+struct ReadingPlace {
+    /// The reading that the election follows.
+    reading: Option<u32>,
+    /// The election has named the offset from which it reads.
+    has_begun: bool,
+    /// The election has got every record below this offset.
+    passed_below: i64,
+}
+
+/// The stage of a reading of a partition.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Stage {
+    /// No election has named an offset yet.
+    Asking,
+    /// The log was cut: nothing more is read.
+    Over,
+    /// It reads records.
+    Reading,
+}
+
+/// The progress of a reading of a partition.
+#[derive(Debug)]
+struct Progress {
+    stage: Stage,
+    /// The question where the log begins and ends was answered.
+    is_answered: bool,
+    /// Every record below this offset was handed over.
+    position: i64,
+    /// The end of the log by the last answer.
+    known_end: i64,
+    /// The answers that may show that the history was cut.
+    signs: CutSigns,
+    /// When a record was last handed over, or the client that reads was replaced.
+    handed_over_at: Time,
+}
+
+impl Progress {
+    /// The progress of a reading that has not begun.
+    fn asking(now: Time) -> Self {
+        Self {
+            stage: Stage::Asking,
+            is_answered: false,
+            position: 0,
+            known_end: 0,
+            signs: CutSigns::default(),
+            handed_over_at: now,
+        }
+    }
+
+    /// Whether no record was handed over for a long time, although the log is known to have more.
+    fn is_stuck(&self, now: Time) -> bool {
+        self.stage == Stage::Reading
+            && self.known_end > self.position
+            && now.since(self.handed_over_at) >= READER_RECOVERS
+    }
+}
+
+// ---- the live reading, and the extra readings beside it ------------------------------------------------------------
+
+/// How many extra readings are in progress at once. Each is a client of its own, with threads and connections: hundreds of elections that lose their
+/// leases at once, and read anew, would start hundreds of clients on a machine that is already too busy.
+const MOST_EXTRA: usize = 4;
+
+/// An extra reading that takes longer does not count for that limit: its partition may have no leader.
+const EXTRA_TAKES: Duration = Duration::from_secs(10);
+
+impl<R: Readers> Router<R> {
+    fn start(&mut self, reading: u32, only: Option<BTreeSet<i32>>) {
+        if let Err(error) = self.readers.start(reading, only, self.partitions) {
+            self.not_started = Some(error);
+        }
+    }
+
+    fn begin_live(&mut self, now: Time, role: u32) {
+        if let Some(before) = self.live.take() {
+            self.progress.retain(|(reading, _), _| *reading != before);
+            self.readers.close(before);
+        }
+        self.readings += 1;
+        self.live = Some(self.readings);
+        self.start(self.readings, None);
+        if let Some(partition) = self.partition_of(role) {
+            self.progress.insert((self.readings, partition), Progress::asking(now));
+        }
+        self.follow(role, self.readings);
+    }
+
+    fn begin_extra(&mut self, now: Time, partition: i32) -> u32 {
+        let live = self.live.and_then(|live| self.progress.get(&(live, partition)));
+        let known_end = live.map_or(0, |live| live.known_end);
+        let mut waiting = self.waiting.iter().copied();
+        let reading =
+            waiting.find(|reading| !self.progress.contains_key(&(*reading, partition))).unwrap_or_else(|| {
+                self.readings += 1;
+                self.waiting.push_back(self.readings);
+                self.readings
+            });
+        self.progress.insert((reading, partition), Progress { known_end, ..Progress::asking(now) });
+        reading
+    }
+
+    /// Begins waiting extra readings, as far as the limit allows. Each reads all partitions that were added to it while it waited.
+    fn start_extra(&mut self, now: Time) {
+        while !self.waiting.is_empty()
+            && self.extra.values().filter(|begun| now.since(**begun) < EXTRA_TAKES).count() < MOST_EXTRA
+            && let Some(reading) = self.waiting.pop_front()
+        {
+            let partitions: Vec<(i32, Stage, i64)> = self
+                .progress
+                .range((reading, i32::MIN)..=(reading, i32::MAX))
+                .map(|((_, partition), progress)| (*partition, progress.stage, progress.position))
+                .collect();
+            self.extra.insert(reading, now);
+            let only: BTreeSet<i32> = partitions.iter().map(|(partition, ..)| *partition).collect();
+            self.start(reading, Some(only));
+            for (partition, _, offset) in partitions.into_iter().filter(|(_, stage, _)| *stage == Stage::Reading) {
+                self.readers.read_from(reading, partition, offset);
+            }
+        }
+    }
+
+    /// Replaces the client of the live reading, which is stuck, by another one that continues at the same offsets. The elections that follow it
+    /// notice nothing. The new client gets as much time as the old one before it counts as stuck too.
+    fn replace_live(&mut self, now: Time, before: u32) {
+        self.readings += 1;
+        let live = self.readings;
+        self.live = Some(live);
+        self.readers.close(before);
+        self.start(live, None);
+        let partitions: Vec<i32> =
+            self.progress.keys().filter(|(reading, _)| *reading == before).map(|(_, partition)| *partition).collect();
+        for partition in partitions {
+            let Some(mut progress) = self.progress.remove(&(before, partition)) else { continue };
+            progress.handed_over_at = now;
+            if progress.stage == Stage::Reading {
+                self.readers.read_from(live, partition, progress.position);
+            }
+            self.progress.insert((live, partition), progress);
+        }
+        self.places
+            .iter_mut()
+            .filter(|place| place.reading == Some(before))
+            .for_each(|place| place.reading = Some(live));
+    }
+
+    /// If an extra reading has come as far as the live one, the elections that follow it follow the live one from now on.
+    fn join_live(&mut self, reading: u32, partition: i32) {
+        let Some(live) = self.live.filter(|live| *live != reading) else { return };
+        let position = |reading| {
+            let progress = self.progress.get(&(reading, partition))?;
+            (progress.stage == Stage::Reading).then_some(progress.position)
+        };
+        if !matches!((position(reading), position(live)), (Some(extra), Some(live)) if extra >= live) {
+            return;
+        }
+        for role in self.all_followers(reading, partition) {
+            self.tell_passed(role);
+            self.place_mut(role).reading = Some(live);
+        }
+        self.close(reading, partition);
+    }
+
+    fn close(&mut self, reading: u32, partition: i32) {
+        self.progress.remove(&(reading, partition));
+        if self.progress.range((reading, i32::MIN)..=(reading, i32::MAX)).next().is_some() {
+            return;
+        }
+        if self.extra.remove(&reading).is_some() {
+            self.readers.close(reading);
+        } else {
+            self.waiting.retain(|waiting| *waiting != reading);
+        }
+    }
+
+    fn follow(&mut self, role: u32, reading: u32) {
+        self.following += 1;
+        *self.place_mut(role) = ReadingPlace { reading: Some(reading), ..ReadingPlace::default() };
+    }
+
+    fn unfollow(&mut self, role: u32) {
+        let Some(reading) = std::mem::take(self.place_mut(role)).reading else { return };
+        self.following -= 1;
+        self.eager.remove(&role);
+        if let Some(partition) = self.partition_of(role)
+            && self.live != Some(reading)
+            && self.all_followers(reading, partition).is_empty()
+        {
+            self.close(reading, partition);
+        }
     }
 }
 
