@@ -14,6 +14,7 @@ use neli_kafka::{Host, Nodes, clock};
 use neli_proto::guard::GuardStarts;
 use neli_proto::leadership::ReadAt;
 use neli_proto::node::Event;
+use neli_proto::note::Refusal;
 use neli_proto::time::Time;
 
 use crate::config::Config;
@@ -340,7 +341,7 @@ struct MainLoop {
     /// With many roles: the order in which guards are started.
     guard_starts: GuardStarts,
     /// Kafka's last refusal. Each role gets it, and one logs it.
-    refusal: Option<Box<str>>,
+    refusal: Option<Refusal>,
     kafka: KafkaState,
     shell: ShellState,
     service_status: ServiceStatus,

@@ -5,9 +5,16 @@ use std::fmt::Write;
 
 use neli_kafka::names::is_invisible;
 pub use neli_kafka::{reason, shown_duration};
+use neli_proto::mapping::Differs;
 use nix::libc;
 use nix::sys::signal::Signal;
 use serde::Serialize;
+
+/// How another candidate's roles differ, and what to do.
+#[must_use]
+pub fn roles_differ(differs: &Differs) -> String {
+    differs.line("--roles", "--group")
+}
 
 /// The text with every unseen character escaped, so that it is one line, does not move a terminal's cursor, and is read from
 /// left to right.

@@ -17,7 +17,7 @@ use neli_proto::time::{Time, millis, millis_rounded_up};
 use crate::report::events;
 use crate::report::level::Level;
 use crate::report::log::{Event, because, spoken, time_of_day, timestamp, to_the_second};
-use crate::text::{reason, signal_name};
+use crate::text::{reason, roles_differ, signal_name};
 
 pub(crate) use service_status::{Trouble, of_next_window, of_roles, of_status, of_trouble};
 
@@ -120,8 +120,9 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         Note::MappingInDoubt { why, until } => {
             let at = timestamp(moment.wall_ms.saturating_add(millis(until.since(moment.now))));
             Event::warning(format!(
-                "{why}; that candidate may have left: this process claims nothing until {at}, unless it \
-                 learns before that the candidate has left"
+                "{}; that candidate may have left: this process claims nothing until {at}, unless it \
+                 learns before that the candidate has left",
+                roles_differ(why)
             ))
         }
         Note::NotBelieved(fact) => Event::warning(format!(
@@ -163,6 +164,12 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
              {end}: a new reader replaces it",
             spoken(*silent)
         )),
+        Note::Refused(Refusal::Overlap { name, is_theirs }) => Event::error(if *is_theirs {
+            format!("--overlap is missing: {name} stands in this election with it; all its candidates need it, or none")
+        } else {
+            format!("--overlap: {name} stands in this election without it; all its candidates need it, or none")
+        }),
+        Note::Refused(Refusal::Roles(differs)) => Event::error(roles_differ(differs)),
         Note::Refused(Refusal::Said(error)) => Event::error(error.as_ref()),
         Note::Refused(Refusal::TopicRemade) => Event::error(format!(
             "topic {:?}: it was deleted and made again, and --no-create-topic does not accept the new \
@@ -196,7 +203,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
                 format!("the job starts in {delay_shown} (--settle), and the lead is kept meanwhile (term {term})");
             Event::info("settling", sentence).with("term", *term).with("delay_ms", millis(*delay))
         }
-        Note::SharesNoRole { warning } => Event::warning(warning.as_ref()),
+        Note::SharesNoRole(differs) => Event::warning(roles_differ(differs)),
         Note::SkipNotRecorded { error } => Event::warning(format!(
             "the skip of this window is not recorded yet ({error}): it is tried again each second, and until then \
              another leader would run the window"

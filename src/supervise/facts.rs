@@ -112,8 +112,8 @@ impl MainLoop {
             Ok(risks) if risks.is_empty() => {}
             Ok(risks) => self.logger.warn(format!("topic {name:?}: {}", topic::warning(&risks))),
             Err(refusal) => {
-                let error = format!("topic {name:?}: {refusal}").into();
-                self.nodes.tell(now, at, Event::Refused { error });
+                let error = format!("topic {name:?}: {refusal}");
+                self.nodes.tell(now, at, Event::Refused(error.into()));
             }
         }
     }

@@ -217,7 +217,6 @@ impl MainLoop {
     /// once, and so that this one can be started again when there are descriptors and memory.
     fn guard_refused(&mut self, at: usize, error: String) {
         self.job_event(at, Event::GuardNotStarted);
-        let error: Box<str> = error.into();
-        self.nodes.tell_all(&node::Event::Refused { error });
+        self.nodes.tell_all(&node::Event::Refused(error.into()));
     }
 }

@@ -151,8 +151,10 @@ impl MainLoop {
         self.publisher.iter_mut().for_each(|publisher| publisher.count(at, note));
         let is_left_out = if *note == Note::TopicUnnamed {
             at > 0
-        } else if let Note::Refused(Refusal::Said(error)) = note {
-            self.nodes.roles.len() > 1 && self.refusal.replace(error.clone()).as_ref() == Some(error)
+        } else if let Note::Refused(refusal) = note
+            && *refusal != Refusal::TopicRemade
+        {
+            self.nodes.roles.len() > 1 && self.refusal.replace(refusal.clone()).as_ref() == Some(refusal)
         } else {
             // Nobody is left who would wait for such a release.
             matches!(note, Note::Released { .. }) && self.broker_has_ended()
@@ -238,7 +240,7 @@ impl MainLoop {
         self.broker.iter_mut().for_each(|broker| broker.has_ended = true);
         let error = "the embedded broker has ended, and its journal with it, so this candidate ends too; start the candidates again, and the \
                      first one starts a new broker";
-        self.nodes.tell_all(&node::Event::Refused { error: error.into() });
+        self.nodes.tell_all(&node::Event::Refused(error.into()));
         for at in 0..self.nodes.roles.len() {
             if self.nodes.roles[at].node.leads().is_none() {
                 self.forget_journal(at);

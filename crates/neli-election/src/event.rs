@@ -131,14 +131,15 @@ impl Event {
         Some(match note {
             Note::Fenced { term, .. } => Self::Fenced { term: *term },
             Note::MappingInDoubt { why, until } => Self::warning(&format!(
-                "{why}; that candidate may have left: this process claims nothing for {} s, unless it learns \
+                "{}; that candidate may have left: this process claims nothing for {} s, unless it learns \
                  before that the candidate has left",
+                wording::roles_differ(why),
                 until.since(clock::now()).as_secs() + 1
             )),
             Note::Released { term, why, delivered } => {
                 Self::Released { term: *term, reason: Reason::of(*why), delivered: *delivered }
             }
-            Note::SharesNoRole { warning } => Self::warning(warning),
+            Note::SharesNoRole(differs) => Self::warning(&wording::roles_differ(differs)),
             Note::Standby(StandbyReason { leader, .. }) => Self::Standby { leader: leader.as_deref().map(Into::into) },
             Note::Stopping { term, why, .. } => Self::Revoked { term: *term, reason: Reason::of(*why) },
             Note::TopicRemade => Self::warning(

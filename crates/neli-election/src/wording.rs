@@ -2,9 +2,11 @@
 //! library, who have the builder's methods.
 
 use neli_kafka::properties::{Fault, Instead};
+use neli_proto::mapping::Differs;
+use neli_proto::note::Refusal;
 
 /// A phrase of the layers below, and the same in the words of the library.
-const PHRASES: [(&str, &str); 11] = [
+const PHRASES: [(&str, &str); 5] = [
     ("drop --no-create-topic", "don't call create_topic(false)"),
     ("use --elect log", "call elector(Elector::Log)"),
     (
@@ -13,18 +15,6 @@ const PHRASES: [(&str, &str); 11] = [
     ),
     ("this name; choose another --group", "this name; choose another"),
     ("if it is neli-run's own, say --embedded", "if it is neli-run's embedded one, neli-run alone can use it"),
-    (
-        "the same --roles, or give candidates of other roles another --group",
-        "the same roles, or give candidates of other roles another name",
-    ),
-    ("the same --roles, or none", "the same roles, or none"),
-    ("no --roles", "no roles"),
-    ("--roles ", "roles "),
-    ("--overlap is missing: ", ""),
-    (
-        " stands in this election with it; all its candidates need it, or none",
-        " stands in this election with an overlap, which the library does not have; start it without that",
-    ),
 ];
 
 /// Why a property was refused, and what to do instead.
@@ -41,6 +31,25 @@ pub(crate) fn fault(fault: &Fault) -> String {
     format!("{fault}: {instead}")
 }
 
+/// Why a candidate was refused.
+pub(crate) fn refusal(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Overlap { name, .. } => format!(
+            "{name} stands in this election with an overlap, which the library does not have; start it without that"
+        ),
+        Refusal::Roles(differs) => roles_differ(differs),
+        Refusal::Said(line) => of_library(line),
+        Refusal::TopicRemade => {
+            "the topic was deleted and made again, and the new one is not accepted if create_topic is false".to_owned()
+        }
+    }
+}
+
+/// How another candidate's roles differ, and what to do.
+pub(crate) fn roles_differ(differs: &Differs) -> String {
+    differs.line("roles", "name")
+}
+
 /// The line in the words of the library.
 pub(crate) fn of_library(line: &str) -> String {
     PHRASES.iter().fold(line.to_owned(), |line, (option, method)| line.replace(option, method))
@@ -54,18 +63,15 @@ mod tests {
     use super::*;
 
     /// What a program with the library is never told, file by file: it has no hook for it.
-    const NOT_OF_THE_LIBRARY: [(&str, &str); 10] = [
+    const NOT_OF_THE_LIBRARY: [(&str, &str); 8] = [
         // The facts of `--once`.
-        ("facts/topic_of_facts.rs", "drop --no-create-topic"),
-        ("kafka/facts.rs", "a longer --lease gives more"),
+        ("kafka/src/facts.rs", "a longer --lease gives more"),
         ("src/fact.rs", "forget --force"),
         ("topic/risk.rs", "--once-retention"),
         // The priority of a candidate of `neli-run`.
         ("candidate/preempting.rs", "(--preempt)"),
-        // A candidate with an overlap of its own.
-        ("candidate/overlapping.rs", "--overlap: "),
         // The command line of the broker's process.
-        ("kafka/embedded.rs", "--idle-timeout"),
+        ("kafka/src/embedded.rs", "--idle-timeout"),
         // The options of Kafka's own commands.
         ("src/topic.rs", "kafka-configs.sh"),
         ("src/topic.rs", "kafka-reassign-partitions.sh"),
@@ -97,7 +103,10 @@ mod tests {
     fn each_option_that_a_message_names_has_its_words_here() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut unmapped = Vec::new();
-        for file in [root.join("src"), root.join("../neli-proto/src")].iter().flat_map(|root| sources(root)) {
+        for file in [root.join("src"), root.join("../neli-kafka/src"), root.join("../neli-proto/src")]
+            .iter()
+            .flat_map(|root| sources(root))
+        {
             let name = file.to_str().unwrap();
             let source = fs::read_to_string(&file).unwrap();
             let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
@@ -116,11 +125,9 @@ mod tests {
     fn a_program_reads_the_names_of_its_own_methods() {
         let shown = of_library("topic \"t\": it does not exist; create it, or drop --no-create-topic");
         assert_eq!(shown, "topic \"t\": it does not exist; create it, or don't call create_topic(false)");
-        let shown = of_library(
-            "--overlap is missing: web2 stands in this election with it; all its candidates need it, or none",
-        );
+        let overlap = Refusal::Overlap { name: "web2".into(), is_theirs: true };
         assert_eq!(
-            shown,
+            refusal(&overlap),
             "web2 stands in this election with an overlap, which the library does not have; start it without that"
         );
     }

@@ -14,7 +14,7 @@ use neli_proto::candidate;
 use neli_proto::kafka::Request;
 use neli_proto::many_roles::{self, ManyRoles};
 use neli_proto::node::{Action, Event, Node, Settings};
-use neli_proto::note::Note;
+use neli_proto::note::{Note, Refusal};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
 use neli_proto::time::Time;
@@ -110,7 +110,7 @@ pub trait Host {
             Err(Undone::Append(error)) => {
                 self.handle_process_event(now, SessionEvent::AppendRefused { error: error.to_string() });
             }
-            Err(Undone::Client(error)) => self.nodes().tell_all(&Event::Refused { error: error.to_string().into() }),
+            Err(Undone::Client(error)) => self.nodes().tell_all(&Event::Refused(error.to_string().into())),
         }
         self.end_request(now, at, request, is_done);
     }
@@ -136,9 +136,9 @@ pub trait Host {
         } else if let SessionEvent::Hello { offset, value } = event {
             self.nodes().handle_hello(now, offset, &value);
         } else if let SessionEvent::Refused { error } = event {
-            self.nodes().tell_all(&Event::Refused { error: error.into() });
+            self.nodes().tell_all(&Event::Refused(error.into()));
         } else if let SessionEvent::Unfit { role, error } = event {
-            self.nodes().tell(now, role as usize, Event::Refused { error: error.into() });
+            self.nodes().tell(now, role as usize, Event::Refused(error.into()));
         } else {
             self.handle_process_event(now, event);
         }
@@ -397,7 +397,9 @@ impl<R: HasNode> Nodes<R> {
             match action {
                 many_roles::Action::Hello(hello) => self.session.say_hello(&hello),
                 // Kafka answers, so claims and releases that are under way are awaited.
-                many_roles::Action::Refuse { error } => self.tell_all(&Event::Refused { error }),
+                many_roles::Action::Refuse(differs) => {
+                    self.tell_all(&Event::Refused(Refusal::Roles(Box::new(differs))));
+                }
                 many_roles::Action::Note(note) => self.notes.push_back(note),
                 many_roles::Action::Tell { role: at, event } => {
                     let now = clock::now();

@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use crate::listener::LogBounds;
-use crate::note::Note;
+use crate::note::{Note, Refusal};
 use crate::random::Random;
 use crate::record::{Body, MemberId, Offset, Why};
 use crate::time::Time;
@@ -182,11 +182,8 @@ pub enum Action {
     ForgetTerms,
     /// Tell users; of some notes also the guard and the hooks.
     Note(Note),
-    /// Exit for good: another candidate of this election uses `--overlap` and this one does not, or the other way round.
-    Refuse {
-        /// The reason, in one line.
-        why: Box<str>,
-    },
+    /// Exit for good: the settings of another candidate differ.
+    Refuse(Refusal),
     /// Stop the process once it has left the group: no term is held, no claim is in flight, and none will be before the process continues.
     Suspend,
 }

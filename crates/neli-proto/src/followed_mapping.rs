@@ -75,16 +75,20 @@ impl FollowedMapping {
             self.counted = Some(other.partitions());
             self.known_from = Some(now);
         }
-        let is_new = |reported: &mut BTreeSet<_>| reported.len() < MOST_REPORTED && reported.insert(format!("{other}"));
+        let is_new =
+            |reported: &mut BTreeSet<_>| reported.len() < MOST_REPORTED && reported.insert(other.shown("roles"));
         warning.filter(|_| !hello.leaves && is_new(&mut self.reported))
     }
 
     fn warning(own: &Mapping, other: &Mapping, name: &str) -> Option<String> {
         if let Some(conflict) = own.conflict(other) {
             return Some(format!(
-                "role {} is looked for in partition {}, and {name} has it in partition {} ({other}): its leader will not be found; follow the \
+                "role {} is looked for in partition {}, and {name} has it in partition {} ({}): its leader will not be found; follow the \
                  same roles in the same order",
-                conflict.role, conflict.here, conflict.there
+                conflict.role,
+                conflict.here,
+                conflict.there,
+                other.shown("roles")
             ));
         }
         (!own.shares_role(other)).then(|| {
@@ -174,7 +178,7 @@ mod tests {
         assert_eq!(
             mapping.read(&other_order).as_deref(),
             Some(
-                "role a is looked for in partition 0, and web2 has it in partition 1 (--roles b,a,c on 2 partitions): its leader will not \
+                "role a is looked for in partition 0, and web2 has it in partition 1 (roles b,a,c on 2 partitions): its leader will not \
                  be found; follow the same roles in the same order"
             )
         );

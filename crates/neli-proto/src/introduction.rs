@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;
 
-use crate::mapping::Mapping;
+use crate::mapping::{Differs, Mapping};
 use crate::note::Note;
 use crate::precedence::{ANSWERS, HELLO_AFTER_LEAD, HELLO_HOLDS, HELLO_INTERVAL};
 use crate::process_hello::ProcessHello;
@@ -39,10 +39,7 @@ pub(crate) enum Action {
         asks: Option<MemberId>,
     },
     /// Exit: another candidate maps a role to another partition.
-    Refuse {
-        /// The role and the other candidate, in one line.
-        error: Box<str>,
-    },
+    Refuse(Differs),
     /// Allow claims from now on. Given once.
     Stand,
     /// Tell users.
@@ -88,7 +85,7 @@ pub(crate) struct Introduction {
     /// The time by which every living process has answered the first hello.
     answered_by: Option<Time>,
     /// Candidates that map a role to another partition, and may have gone.
-    doubted: BTreeMap<MemberId, Box<str>>,
+    doubted: BTreeMap<MemberId, Differs>,
     /// Candidates without `--roles` whose hellos were in the log when this process began to read. One of them that is heard again was there first.
     of_one_role_before: BTreeSet<MemberId>,
     /// By when the jobs of such candidates that have died since the reading began are gone.
@@ -155,7 +152,7 @@ impl Introduction {
         if let Some((why, until)) = self.doubted.values().next().zip(self.doubts_end()) {
             if self.stage == Stage::Begun {
                 self.stage = Stage::Waits;
-                self.actions.push_back(Action::Note(Note::MappingInDoubt { why: why.clone(), until }));
+                self.actions.push_back(Action::Note(Note::MappingInDoubt { why: Box::new(why.clone()), until }));
             }
         } else {
             self.stage = Stage::Stands;
@@ -196,14 +193,14 @@ impl Introduction {
                 self.doubted.remove(&hello.member);
                 self.of_one_role_before.remove(&hello.member);
             }
-            Some(refusal) => self.conflicting_hello_received(now, offset, hello, refusal.into()),
+            Some(refusal) => self.conflicting_hello_received(now, offset, hello, refusal),
         }
         // A hello from before this process began to read may be of a candidate that has gone. A living candidate sends another one.
         if !hello.leaves
             && !self.is_history(offset)
             && let Some(warning) = self.mapping.warning_if_no_role_is_shared(&hello.mapping(), name)
         {
-            self.hello_without_shared_role_received(now, hello, warning.into());
+            self.hello_without_shared_role_received(now, hello, warning);
         }
         if hello.asks.as_ref() == Some(&self.member) {
             self.answer(now);
@@ -264,7 +261,7 @@ impl Introduction {
         self.history.is_some_and(|(end, _)| offset < end)
     }
 
-    fn conflicting_hello_received(&mut self, now: Time, offset: Offset, hello: &ProcessHello, refusal: Box<str>) {
+    fn conflicting_hello_received(&mut self, now: Time, offset: Offset, hello: &ProcessHello, refusal: Differs) {
         if hello.roles.is_none() && self.is_history(offset) {
             // It looks for no role in another partition, so nothing has to wait until it is known whether it has gone.
             self.of_one_role_before.insert(hello.member.clone());
@@ -284,18 +281,18 @@ impl Introduction {
             self.doubted.insert(hello.member.clone(), refusal);
         } else if self.stage != Stage::Refused {
             self.stage = Stage::Refused;
-            self.actions.push_back(Action::Refuse { error: refusal });
+            self.actions.push_back(Action::Refuse(refusal));
         }
     }
 
-    fn hello_without_shared_role_received(&mut self, now: Time, hello: &ProcessHello, warning: Box<str>) {
+    fn hello_without_shared_role_received(&mut self, now: Time, hello: &ProcessHello, warning: Differs) {
         let is_new = hello.roles.is_some() && hello.joined.is_none();
         if is_new && self.joined.is_some() {
             // So both processes report it, and an operator sees it in the log of each.
             self.say_hello(now);
         }
         if self.reported.len() < MOST_REPORTED && self.reported.insert(hello.roles.clone()) {
-            self.actions.push_back(Action::Note(Note::SharesNoRole { warning }));
+            self.actions.push_back(Action::Note(Note::SharesNoRole(Box::new(warning))));
         }
     }
 

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 
 use crate::candidate::{self, Elector};
 use crate::introduction::{self, Introduction, Whose};
-use crate::mapping::Mapping;
+use crate::mapping::{Differs, Mapping};
 use crate::node::{Event, Node};
 use crate::note::Note;
 use crate::precedence::Assignment;
@@ -39,10 +39,7 @@ pub enum Action {
     /// Send one hello for all roles.
     Hello(Box<ProcessHello>),
     /// Exit: another candidate maps a role to another partition.
-    Refuse {
-        /// The role and the other candidate, in one line.
-        error: Box<str>,
-    },
+    Refuse(Differs),
     /// Tell users, of all roles at once.
     Note(Note),
     /// Pass this event to a role's node.
@@ -128,7 +125,7 @@ impl ManyRoles {
                 introduction::Action::Hello { now, joined, asks } => {
                     return Some(Action::Hello(Box::new(ProcessHello { asks, ..self.hello(now, joined) })));
                 }
-                introduction::Action::Refuse { error } => return Some(Action::Refuse { error }),
+                introduction::Action::Refuse(differs) => return Some(Action::Refuse(differs)),
                 introduction::Action::Stand => self.known.as_mut()?.stands = true,
                 introduction::Action::Note(note) => return Some(Action::Note(note)),
             }

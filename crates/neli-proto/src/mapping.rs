@@ -6,7 +6,6 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 use crate::role_set::RoleSet;
 
@@ -28,7 +27,7 @@ enum Roles {
 }
 
 /// Two candidates map a role to different partitions.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Conflict {
     /// The first such role.
     pub role: Box<str>,
@@ -83,20 +82,19 @@ impl Mapping {
         matches!(self.roles, Roles::Count(1))
     }
 
-    /// Why a candidate does not start beside the candidate `name`, in one line; `None` if the two agree.
+    /// Why a candidate does not start beside the candidate `name`; `None` if the two agree.
     #[must_use]
-    pub fn refusal(&self, other: &Self, name: &str) -> Option<String> {
-        if self.is_of_one_role() != other.is_of_one_role() {
-            return Some(format!(
-                "{self}, and {name} stands in this group with {other}: all its candidates need the same --roles, or none; stop all \
-                 candidates before they start with another mapping"
-            ));
-        }
-        let Conflict { role, here, there } = self.conflict(other)?;
-        Some(format!(
-            "{self}: role {role} would be in partition {here}, and {name} has it in partition {there} ({other}): both would lead \
-             it; stop all candidates before they start with another mapping"
-        ))
+    pub fn refusal(&self, other: &Self, name: &str) -> Option<Differs> {
+        let how = if self.is_of_one_role() == other.is_of_one_role() {
+            Difference::Partition(self.conflict(other)?)
+        } else {
+            Difference::OneRole
+        };
+        Some(self.differs(other, name, how))
+    }
+
+    fn differs(&self, other: &Self, name: &str, how: Difference) -> Differs {
+        Differs { own: self.clone(), other: other.clone(), name: name.into(), how }
     }
 
     /// Whether the mappings have a role in common. If not, they belong to different elections.
@@ -151,16 +149,19 @@ impl Mapping {
 
     /// A warning about the candidate `name`, which shares no role with this mapping; `None` if it shares one.
     #[must_use]
-    pub fn warning_if_no_role_is_shared(&self, other: &Self, name: &str) -> Option<String> {
+    pub fn warning_if_no_role_is_shared(&self, other: &Self, name: &str) -> Option<Differs> {
         let shares_none = self.is_of_one_role() == other.is_of_one_role() && !self.shares_role(other);
-        shares_none.then(|| {
-            format!(
-                "{name} stands in this group for other roles ({}), and for none of those here ({}): these are separate elections, so the same \
-                 work may run in both; give all candidates the same --roles, or give candidates of other roles another --group",
-                other.roles(),
-                self.roles()
-            )
-        })
+        shares_none.then(|| self.differs(other, name, Difference::Roles))
+    }
+
+    /// The mapping, where `roles` is what a user gives the roles by.
+    #[must_use]
+    pub(crate) fn shown(&self, roles: &str) -> String {
+        let Self { typed, partitions, .. } = self;
+        if self.is_of_one_role() {
+            return format!("no {roles}");
+        }
+        format!("{roles} {typed} on {partitions} partition{}", if *partitions == 1 { "" } else { "s" })
     }
 
     /// The names of the roles in their order; empty if the roles are numbers.
@@ -211,19 +212,57 @@ impl Mapping {
     }
 }
 
-impl fmt::Display for Mapping {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { typed, partitions, .. } = self;
-        if self.is_of_one_role() {
-            return f.write_str("no --roles");
+/// Another candidate of the group has another mapping.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Differs {
+    own: Mapping,
+    other: Mapping,
+    name: Box<str>,
+    how: Difference,
+}
+
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+enum Difference {
+    /// One of the two stands for one role that has no name.
+    OneRole,
+    /// They look for a role in different partitions.
+    Partition(Conflict),
+    /// They have no role in common.
+    Roles,
+}
+
+impl Differs {
+    /// One line: how they differ, and what to do. `roles` and `group` are what a user gives these by: an option of the command line, or a method.
+    #[must_use]
+    pub fn line(&self, roles: &str, group: &str) -> String {
+        let Self { own, other, name, how } = self;
+        let [mine, theirs] = [own, other].map(|mapping| mapping.shown(roles));
+        match how {
+            Difference::OneRole => format!(
+                "{mine}, and {name} stands in this group with {theirs}: all its candidates need the same {roles}, or none; stop all \
+                 candidates before they start with another mapping"
+            ),
+            Difference::Partition(Conflict { role, here, there }) => format!(
+                "{mine}: role {role} would be in partition {here}, and {name} has it in partition {there} ({theirs}): both would lead \
+                 it; stop all candidates before they start with another mapping"
+            ),
+            Difference::Roles => format!(
+                "{name} stands in this group for other roles ({}), and for none of those here ({}): these are separate elections, so the same \
+                 work may run in both; give all candidates the same {roles}, or give candidates of other roles another {group}",
+                other.roles(),
+                own.roles()
+            ),
         }
-        write!(f, "--roles {typed} on {partitions} partition{}", if *partitions == 1 { "" } else { "s" })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn line(differs: &Differs) -> String {
+        differs.line("--roles", "--group")
+    }
 
     fn conflict(own: (&str, u32), other: (&str, u32)) -> Option<(Box<str>, u32, u32)> {
         let (own, other) = (Mapping::new(own.0, own.1), Mapping::new(other.0, other.1));
@@ -265,7 +304,11 @@ mod tests {
         assert!(!shares_none("a", "1"), "a candidate of one role is refused");
         assert!(shares_none("5", "0"), "it stands for none");
         assert_eq!(
-            Mapping::new("5", 5).warning_if_no_role_is_shared(&Mapping::new("a,b", 5), "web2").as_deref(),
+            Mapping::new("5", 5)
+                .warning_if_no_role_is_shared(&Mapping::new("a,b", 5), "web2")
+                .as_ref()
+                .map(line)
+                .as_deref(),
             Some(
                 "web2 stands in this group for other roles (a, b), and for none of those here (0 to 4): these are separate elections, so the same \
                  work may run in both; give all candidates the same --roles, or give candidates of other roles another --group"
@@ -330,7 +373,7 @@ mod tests {
     fn a_refusal_names_the_other_candidate() {
         let (own, other) = (Mapping::new("4", 4), Mapping::new("4", 3));
         assert_eq!(
-            own.refusal(&other, "web2").as_deref(),
+            own.refusal(&other, "web2").as_ref().map(line).as_deref(),
             Some(
                 "--roles 4 on 4 partitions: role 3 would be in partition 3, and web2 has it in partition 0 (--roles 4 on 3 partitions): \
                  both would lead it; stop all candidates before they start with another mapping"
@@ -341,11 +384,11 @@ mod tests {
             "all its candidates need the same --roles, or none; stop all candidates before they start with another mapping",
         );
         let refused = format!("--roles 4 on 4 partitions, and web1 stands in this group with no --roles: {rest}");
-        assert_eq!(own.refusal(&alone, "web1"), Some(refused));
+        assert_eq!(own.refusal(&alone, "web1").as_ref().map(line), Some(refused));
         let named = Mapping::new("ingest,bill", 2);
         let refused =
             format!("no --roles, and web1 stands in this group with --roles ingest,bill on 2 partitions: {rest}");
-        assert_eq!(alone.refusal(&named, "web1"), Some(refused));
+        assert_eq!(alone.refusal(&named, "web1").as_ref().map(line), Some(refused));
         assert_eq!(alone.refusal(&Mapping::new("1", 3), "web1"), None, "the same");
     }
 }

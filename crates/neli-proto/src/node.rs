@@ -164,7 +164,7 @@ impl Node {
                     self.supervisor.handle(now, supervisor::Event::TerminalGone);
                 }
             }
-            Event::Refused { error } => self.refuse(now, Refusal::Said(error)),
+            Event::Refused(why) => self.refuse(now, why),
             Event::Signal { signal } => self.supervisor.handle_signal(now, signal),
             Event::SpreadBy(delay) => self.candidate.spread_by(now, delay),
             Event::StandDown { why, leaving } => self.candidate.stand_down(now, why, leaving),
@@ -318,10 +318,7 @@ pub enum Event {
     JobsTerminalGone,
     /// This process can't stand any more: Kafka refuses its records or its login, the topic may not carry an election (R0), another
     /// candidate looks for a role in another partition, or no guard can be started, neither a first one nor one in place of a dead one.
-    Refused {
-        /// The reason, in one line.
-        error: Box<str>,
-    },
+    Refused(Refusal),
     /// A signal to the process.
     Signal { signal: i32 },
     /// Add this to the claim delay from now on; `None` if nothing may be claimed.

@@ -11,6 +11,7 @@ use crate::fact::Fact;
 use crate::health::Failure;
 use crate::hooks::Hook;
 use crate::job::JobStatus;
+use crate::mapping::Differs;
 use crate::record::{Offset, Why};
 use crate::time::Time;
 use crate::window::Span;
@@ -48,7 +49,7 @@ pub enum Note {
     },
     /// Nothing is claimed before `until`, unless another candidate is known to have gone by then: it maps a role to another partition, as `why`
     /// says in one line.
-    MappingInDoubt { why: Box<str>, until: Time },
+    MappingInDoubt { why: Box<Differs>, until: Time },
     /// The lead was won, until this time if no heartbeat is read back.
     Leading { term: Offset, until: Time },
     /// The lease is over without a fence warning. Heartbeats were read back, but for this long no broker has confirmed the topic's id.
@@ -66,7 +67,7 @@ pub enum Note {
     /// An operator asked the leader to resign.
     Resigned { term: Offset, by: Option<Box<str>>, reason: Option<Box<str>> },
     /// Another candidate of this group stands for other roles, as this line says. Said once for each list of roles.
-    SharesNoRole { warning: Box<str> },
+    SharesNoRole(Box<Differs>),
     /// The candidate stands by.
     Standby(StandbyReason),
     /// Another candidate's claim took effect while this one led.
@@ -180,11 +181,25 @@ pub enum Loss {
 /// Why a node was refused.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Refusal {
-    /// It was refused by Kafka, by R0, by a candidate whose options differ, or by this machine, which can't start a guard. The line
-    /// contains the reason.
+    /// Another candidate of this election uses `--overlap` and this one does not, or the other way round (O6).
+    Overlap {
+        /// The other candidate.
+        name: Box<str>,
+        /// Whether it is the other one that uses it.
+        is_theirs: bool,
+    },
+    /// Another candidate of the group has other roles, or has them in other partitions.
+    Roles(Box<Differs>),
+    /// It was refused by Kafka, by R0, or by this machine, which can't start a guard. The line contains the reason.
     Said(Box<str>),
     /// The topic was deleted and created again, which the configuration does not accept.
     TopicRemade,
+}
+
+impl<T: Into<Box<str>>> From<T> for Refusal {
+    fn from(line: T) -> Self {
+        Self::Said(line.into())
+    }
 }
 
 /// Why windows are not run.

@@ -21,6 +21,7 @@ use crate::command::wording::counted;
 use crate::config::{Config, Doctor};
 use crate::report::election::span;
 use crate::report::log::spoken;
+use crate::text::roles_differ;
 
 /// At most this many partitions of other topics are read.
 const OTHER_PARTITIONS: usize = 64;
@@ -122,10 +123,14 @@ impl Group {
         let mut differ = 0;
         for (member, (candidate, hello_age)) in &candidates {
             let mapping = self.hellos.get(member).filter(|hello| !hello.leaves).map(ProcessHello::mapping);
-            let shares_no_role =
-                mapping.as_ref().and_then(|other| own.warning_if_no_role_is_shared(other, candidate.shown()));
-            let refusals =
-                [overlap(config, candidate), mapping.and_then(|other| own.refusal(&other, candidate.shown()))];
+            let shares_no_role = mapping
+                .as_ref()
+                .and_then(|other| own.warning_if_no_role_is_shared(other, candidate.shown()))
+                .map(|differs| roles_differ(&differs));
+            let refusals = [
+                overlap(config, candidate),
+                mapping.and_then(|other| own.refusal(&other, candidate.shown())).map(|differs| roles_differ(&differs)),
+            ];
             for refusal in refusals.into_iter().flatten() {
                 findings.fail("candidates", refusal + &silence(*hello_age), None);
                 differ += 1;

@@ -3,6 +3,7 @@
 use neli_proto::candidate::{Durations, Elector};
 use neli_proto::fact::Account;
 use neli_proto::hooks::Hook;
+use neli_proto::mapping::Mapping;
 use neli_proto::window::Span;
 
 use super::*;
@@ -146,6 +147,27 @@ fn sentences_about_the_outcome_of_a_run() {
 fn object(note: &Note) -> String {
     let line = noted(note).json_line();
     line.trim_end().to_owned()
+}
+
+#[test]
+fn a_refusal_beside_another_candidate_names_the_option() {
+    let overlap = |is_theirs| Refusal::Overlap { name: "web2".into(), is_theirs };
+    let differs = Mapping::new("4", 4).refusal(&Mapping::new("4", 3), "web2").expect("role 3 has two places");
+    for (refusal, message) in [
+        (
+            overlap(true),
+            "--overlap is missing: web2 stands in this election with it; all its candidates need it, or none",
+        ),
+        (overlap(false), "--overlap: web2 stands in this election without it; all its candidates need it, or none"),
+        (
+            Refusal::Roles(Box::new(differs)),
+            "--roles 4 on 4 partitions: role 3 would be in partition 3, and web2 has it in partition 0 (--roles 4 on 3 partitions): both \
+             would lead it; stop all candidates before they start with another mapping",
+        ),
+    ] {
+        let object = object(&Note::Refused(refusal));
+        assert!(object.contains(&format!(r#""message":"{message}""#)), "{object}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use neli_kafka::{Host, Nodes, SessionEvent, clock};
 use neli_proto::candidate;
 use neli_proto::guard::{Answer, Order};
 use neli_proto::node::{Action, Event as NodeEvent};
-use neli_proto::note::{Note, Refusal};
+use neli_proto::note::Note;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
@@ -125,13 +125,7 @@ impl Driver {
         }
         if let Note::Refused(refusal) = note {
             // The node stops the tasks in order before it ends.
-            role.refusal = match refusal {
-                Refusal::Said(error) => error.into(),
-                Refusal::TopicRemade => {
-                    "the topic was deleted and made again, and the new one is not accepted if create_topic is false"
-                        .to_owned()
-                }
-            };
+            role.refusal = Some(refusal);
         } else if let Note::Ended { .. } = note {
             role.is_election_over = true;
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use neli_kafka::{ElectionId, Elections, HasNode, clock, reason, undecodable};
 use neli_proto::candidate;
 use neli_proto::node::{self, Node, Status};
+use neli_proto::note::Refusal;
 use neli_proto::record::Offset;
 use neli_proto::reminder::Reminder;
 use neli_proto::supervisor::Ending;
@@ -45,7 +46,7 @@ pub(super) struct Role {
     /// A batch of the journal that can't be decoded, if there is one.
     undecodable: Reminder,
     /// Why Kafka refuses the candidate, if it does.
-    pub(super) refusal: String,
+    pub(super) refusal: Option<Refusal>,
     /// Whether an operator has ended the election.
     pub(super) is_election_over: bool,
     /// Why the process no longer stands in the election, if so.
@@ -117,7 +118,7 @@ impl Role {
             warnings: Warnings::default(),
             held: None,
             undecodable: Reminder::default(),
-            refusal: String::new(),
+            refusal: None,
             is_election_over: false,
             ending: None,
         };
@@ -292,7 +293,10 @@ impl Role {
     /// Why the process no longer stands in the election, now that its node has ended.
     pub(super) fn error_of(&mut self, ending: Ending) -> Error {
         match ending {
-            Ending::Refused => Error::refused(&std::mem::take(&mut self.refusal)),
+            Ending::Refused => self
+                .refusal
+                .take()
+                .map_or_else(|| Error::refused(""), |refusal| Error::Refused(wording::refusal(&refusal))),
             Ending::Stuck => Error::Blocked,
             Ending::Ended
             | Ending::Job(_)

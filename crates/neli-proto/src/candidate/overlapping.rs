@@ -2,13 +2,12 @@
 //! settings differ. From when on a candidate may claim beside a leader that yields, the listener knows.
 
 use alloc::boxed::Box;
-use alloc::format;
 use core::time::Duration;
 
 use super::{Action, Candidate, Election};
 use crate::journal::{Term, Verdict, View};
 use crate::listener::Received;
-use crate::note::Note;
+use crate::note::{Note, Refusal};
 use crate::record::{Hello, Offset, Overlap, Record, Why};
 use crate::supervisor::{Wanted, WantedState};
 use crate::time::{Time, millis};
@@ -139,12 +138,7 @@ impl Candidate {
     }
 
     fn refuse_beside(&mut self, name: Option<&str>, overlaps: bool) {
-        let name = name.unwrap_or("another candidate");
-        let why = if overlaps {
-            format!("--overlap is missing: {name} stands in this election with it; all its candidates need it, or none")
-        } else {
-            format!("--overlap: {name} stands in this election without it; all its candidates need it, or none")
-        };
-        self.election.actions.push_back(Action::Refuse { why: why.into() });
+        let name = name.unwrap_or("another candidate").into();
+        self.election.actions.push_back(Action::Refuse(Refusal::Overlap { name, is_theirs: overlaps }));
     }
 }

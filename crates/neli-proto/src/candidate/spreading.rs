@@ -1,5 +1,6 @@
 //! The candidate's part in the spread of many roles: which candidate holds this role, and the handover of a lead.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use core::time::Duration;
 
@@ -7,6 +8,7 @@ use super::state::State;
 use super::{Action, Candidate, Election};
 use crate::journal::{Term, Verdict, View};
 use crate::mapping::Mapping;
+use crate::note::Refusal;
 use crate::precedence::{ANSWERS, NamedSuccessor};
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, Hello, MemberId, Offset, Record, Why};
@@ -164,8 +166,8 @@ impl Candidate {
             Some(_) if !self.state.holds_nothing() => {}
             Some(_) => {
                 let name = hello.name.as_deref().unwrap_or("a candidate without a name");
-                if let Some(why) = Mapping::of_one_role().refusal(&hello.mapping(), name) {
-                    self.election.actions.push_back(Action::Refuse { why: why.into() });
+                if let Some(differs) = Mapping::of_one_role().refusal(&hello.mapping(), name) {
+                    self.election.actions.push_back(Action::Refuse(Refusal::Roles(Box::new(differs))));
                 }
             }
         }

@@ -49,8 +49,8 @@ fn actions(introduction: &mut Introduction) -> Vec<Action> {
     core::iter::from_fn(|| introduction.poll_action()).collect()
 }
 
-fn refusal(name: &str, typed: &str, partitions: u32) -> Box<str> {
-    Mapping::new("4", 3).refusal(&Mapping::new(typed, partitions), name).unwrap().into()
+fn refusal(name: &str, typed: &str, partitions: u32) -> Differs {
+    Mapping::new("4", 3).refusal(&Mapping::new(typed, partitions), name).unwrap()
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn of_two_processes_that_differ_the_one_with_the_later_first_hello_exits() {
             introduction.received(START, 12, &hello("me", "4", 3));
         }
         introduction.received(START, offset, &ProcessHello { joined, ..hello("other", "4", 4) });
-        assert_eq!(actions(&mut introduction), [Action::Refuse { error: refusal("other", "4", 4) }], "{offset}");
+        assert_eq!(actions(&mut introduction), [Action::Refuse(refusal("other", "4", 4))], "{offset}");
         introduction.handle_timeout(START + HELLO_HOLDS);
         assert_eq!(actions(&mut introduction), [], "it does not stand");
         assert_eq!(introduction.poll_timeout(), None);
@@ -103,13 +103,13 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
     let until = START + HELLO_HOLDS;
     assert_eq!(
         actions(&mut introduction),
-        [Action::Note(Note::MappingInDoubt { why: refusal("other", "4", 4), until })]
+        [Action::Note(Note::MappingInDoubt { why: Box::new(refusal("other", "4", 4)), until })]
     );
     assert_eq!(introduction.poll_timeout(), Some(START + HELLO_INTERVAL));
     // The other process is alive.
     let mut there = introduction.clone();
     there.received(START, 14, &ProcessHello { joined: Some(4), ..hello("other", "4", 4) });
-    assert_eq!(actions(&mut there), [Action::Refuse { error: refusal("other", "4", 4) }]);
+    assert_eq!(actions(&mut there), [Action::Refuse(refusal("other", "4", 4))]);
     // The other process is dead: a hello was written for it. One of its guards may still have to end a job.
     let mut dead = introduction.clone();
     let left = RoleSet::of_first(4);
@@ -131,8 +131,7 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
 #[test]
 fn a_candidate_without_roles_and_a_process_with_roles_do_not_stand_side_by_side() {
     let lone = |name: &str, joined| ProcessHello { roles: None, partitions: None, joined, ..hello(name, "", 0) };
-    let refused =
-        || Action::Refuse { error: Mapping::new("4", 3).refusal(&Mapping::of_one_role(), "lone").unwrap().into() };
+    let refused = || Action::Refuse(Mapping::new("4", 3).refusal(&Mapping::of_one_role(), "lone").unwrap());
     let introduced = || {
         let mut introduction = introduction();
         introduction.received(START, 9, &lone("gone", None));
@@ -165,7 +164,7 @@ fn a_candidate_without_roles_and_a_process_with_roles_do_not_stand_side_by_side(
 fn a_candidate_without_a_shared_role_is_reported_once_and_answered_if_it_is_new() {
     let warning = |name: &str| {
         let warning = Mapping::new("4", 3).warning_if_no_role_is_shared(&Mapping::new("a,b", 3), name).unwrap();
-        Action::Note(Note::SharesNoRole { warning: warning.into() })
+        Action::Note(Note::SharesNoRole(Box::new(warning)))
     };
     let mut introduction = introduction();
     introduction.received(START, 9, &hello("before", "a,b", 3));
@@ -223,7 +222,7 @@ fn a_process_that_does_not_stand_yet_waits_for_answers_again_after_a_cut() {
         introduction.handle_timeout(answered);
         if is_in_doubt {
             let (why, until) = (refusal("old", "4", 4), now + HELLO_HOLDS);
-            assert_eq!(actions(&mut introduction), [Action::Note(Note::MappingInDoubt { why, until })]);
+            assert_eq!(actions(&mut introduction), [Action::Note(Note::MappingInDoubt { why: Box::new(why), until })]);
         } else {
             assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(answered, Some(0))]);
         }

@@ -122,7 +122,7 @@ impl Node {
             }
             From::Kafka(request) => Action::Kafka(request),
             From::Note(note) => return self.take_note(now, note),
-            From::Refuse { why } => return self.refuse(now, Refusal::Said(why)),
+            From::Refuse(why) => return self.refuse(now, why),
             // A process that is stopped could not end a hook in time.
             From::Suspend => {
                 self.is_suspending = true;

@@ -151,7 +151,7 @@ impl Fixture {
             Cause::GuardDied => self.guard_dies(),
             Cause::LeaseOver => self.without_kafka(LEASE),
             Cause::Refused => {
-                self.node.handle(self.now, node::Event::Refused { error: "no".into() });
+                self.node.handle(self.now, node::Event::Refused("no".into()));
                 self.perform();
             }
             Cause::Resigned => {

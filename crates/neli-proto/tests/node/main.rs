@@ -218,17 +218,17 @@ fn a_term_without_judgement_shows_until_when_it_is_awaited() {
 fn a_refusal_by_kafka_ends_a_candidate_without_a_term_at_once_and_is_reported_once() {
     let mut host = Host::listening(&[]);
     host.actions();
-    host.happens(Event::Refused { error: "no".into() });
+    host.happens(Event::Refused("no".into()));
     let actions = host.actions();
     assert_eq!((refusals(&actions), exits(&actions)), (vec![Refusal::Said("no".into())], vec![Ending::Refused]));
-    host.happens(Event::Refused { error: "no again".into() });
+    host.happens(Event::Refused("no again".into()));
     assert_eq!(host.actions(), []);
 }
 
 #[test]
 fn kafkas_refusal_stops_a_job_in_order() {
     let mut host = Host::leading(&[]);
-    host.happens(Event::Refused { error: "no".into() });
+    host.happens(Event::Refused("no".into()));
     let actions = host.actions();
     assert!(exits(&actions).is_empty() && !refusals(&actions).is_empty());
     assert!(actions.iter().any(|action| matches!(action, Action::Order(Order::Stop { .. }))), "{actions:?}");
@@ -241,7 +241,7 @@ fn kafkas_refusal_stops_a_job_in_order() {
 #[test]
 fn a_process_that_can_not_be_killed_is_reported_even_if_kafka_refuses() {
     let mut host = Host::leading(&[]);
-    host.happens(Event::Refused { error: "no".into() });
+    host.happens(Event::Refused("no".into()));
     host.actions();
     host.answers(Answer::Stuck { pids: vec![7] });
     assert_eq!(exits(&host.actions()), [Ending::Stuck]);
@@ -253,14 +253,14 @@ fn a_refused_candidate_awaits_its_claim_for_a_lease_and_releases_it() {
     host.answered();
     host.claims();
     let mut other = host.clone();
-    host.happens(Event::Refused { error: "no".into() });
+    host.happens(Event::Refused("no".into()));
     assert_eq!(exits(&host.actions()), []);
     host.reads_what_it_sent();
     assert!(host.actions().iter().any(|action| sends(action, "release")));
     host.reads_what_it_sent();
     assert_eq!(exits(&host.actions()), [Ending::Refused]);
 
-    other.happens(Event::Refused { error: "no".into() });
+    other.happens(Event::Refused("no".into()));
     assert_eq!(exits(&other.actions()), []);
     other.pass(LEASE);
     assert_eq!(exits(&other.actions()), [Ending::Refused], "Kafka does not answer any more");
@@ -271,7 +271,7 @@ fn a_refused_candidate_awaits_its_claim_for_a_lease_and_releases_it() {
 #[test]
 fn a_refused_candidate_claims_nothing_more() {
     let mut host = Host::listening(&[]);
-    host.happens(Event::Refused { error: "no".into() });
+    host.happens(Event::Refused("no".into()));
     assert_eq!(exits(&host.actions()), [Ending::Refused]);
     host.answered();
     host.pass(LEASE);
@@ -362,7 +362,7 @@ fn a_stop_by_a_key_ends_in_its_signal_unless_refused() {
     for is_refused in [false, true] {
         let mut host = Host::leading(&[]);
         if is_refused {
-            host.happens(Event::Refused { error: "no".into() });
+            host.happens(Event::Refused("no".into()));
         }
         host.job(supervisor::Event::Typed { signal: INT });
         host.ends(JobStatus::Exited(0));

@@ -14,7 +14,7 @@ const WHY: &str = "the guard can't be started: Too many open files (os error 24)
 /// Reports the failure as the process does.
 fn no_guard(host: &mut Host) -> Vec<Action> {
     host.job(supervisor::Event::GuardNotStarted);
-    host.happens(Event::Refused { error: WHY.into() });
+    host.happens(Event::Refused(WHY.into()));
     host.actions()
 }
 
@@ -95,7 +95,7 @@ fn without_a_term_it_exits_at_once() {
 #[test]
 fn a_job_that_runs_under_another_guard_is_stopped_in_order() {
     let mut host = Host::leading(&[]);
-    host.happens(Event::Refused { error: WHY.into() });
+    host.happens(Event::Refused(WHY.into()));
     let actions = host.actions();
     assert!(actions.iter().any(|action| matches!(action, Action::Order(Order::Stop { .. }))), "{actions:?}");
     host.ends(supervisor::JobStatus::Exited(0));

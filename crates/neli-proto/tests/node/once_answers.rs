@@ -153,7 +153,7 @@ fn of_two_failures_under_the_same_term_the_one_that_was_read_later_counts() {
 
 #[test]
 fn a_refused_node_neither_asks_for_facts_nor_takes_them() {
-    let refused = || Event::Refused { error: "no".into() };
+    let refused = || Event::Refused("no".into());
     let (mut host, _) = running(0, Facts::default());
     host.happens(refused());
     host.ends(JobStatus::Exited(0));

@@ -76,8 +76,8 @@ fn a_node_with_another_overlap_setting_exits_once_its_claim_is_read() {
     host.claims();
     host.reads(by("db1", Body::Claim { after: -1, lease_ms: 5_000, overlap: None }));
     let actions = host.actions();
-    let why = "--overlap: db1-name stands in this election without it; all its candidates need it, or none";
-    assert_eq!((refusals(&actions), exits(&actions)), (vec![Refusal::Said(why.into())], vec![]));
+    let why = Refusal::Overlap { name: "db1-name".into(), is_theirs: false };
+    assert_eq!((refusals(&actions), exits(&actions)), (vec![why], vec![]));
     host.reads_what_it_sent();
     assert_eq!(exits(&host.actions()), [Ending::Refused]);
 }

@@ -203,7 +203,7 @@ fn a_term_that_is_held_before_the_judgement_has_a_lease_and_is_released_at_a_ref
     let lease_end = host.now + LEASE;
     assert_eq!(host.status().lease_end, Some(lease_end));
     assert_eq!(host.status().awaits.map(|awaits| awaits.what), Some(Awaited::Judgement));
-    host.happens(Event::Refused { error: "no right to write".into() });
+    host.happens(Event::Refused("no right to write".into()));
     let actions = host.actions();
     assert!(actions.iter().any(|action| sends(action, "release")) && exits(&actions).is_empty(), "{actions:?}");
     host.reads_what_it_sent();
@@ -216,7 +216,7 @@ fn without_a_term_a_refusal_ends_it_at_once() {
     host.answered_with(1);
     host.reads(claim_of_db2());
     host.actions();
-    host.happens(Event::Refused { error: "cleanup.policy is compact".into() });
+    host.happens(Event::Refused("cleanup.policy is compact".into()));
     let actions = host.actions();
     assert_eq!((refusals(&actions).len(), exits(&actions)), (1, vec![Ending::Refused]));
     assert!(!host.status().is_leaving, "nothing is owed to anybody: {actions:?}");

@@ -97,7 +97,7 @@ impl Machine {
     /// Lets the supervisor learn that the broker has ended: the process ends too. A job that runs is stopped in order.
     fn learn_that_broker_ended(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         self.reader = Reader::default();
-        self.node.handle(now, node::Event::Refused { error: "the broker has ended".into() });
+        self.node.handle(now, node::Event::Refused("the broker has ended".into()));
         if self.node.leads().is_none() {
             self.hear_of_election(now, candidate::Event::HistoryCut);
         }

@@ -3,7 +3,7 @@
 use neli_proto::candidate::Action;
 use neli_proto::guard::Grant;
 use neli_proto::kafka::Request;
-use neli_proto::note::{Note, StandbyReason};
+use neli_proto::note::{Note, Refusal, StandbyReason};
 use neli_proto::record::{Body, Overlap};
 use neli_proto::supervisor::{Wanted, WantedState};
 use neli_proto::time::Time;
@@ -32,7 +32,11 @@ pub(super) fn shown_action(action: Action) -> String {
         Action::Note(note) => shown_note(note),
         Action::Kafka(Request::ReadAnew) => "asks where the log ends".to_owned(),
         Action::Kafka(Request::ReadFrom(offset)) => format!("reads from {offset}"),
-        Action::Refuse { why } => format!("refuses: {why}"),
+        Action::Refuse(Refusal::Overlap { name, is_theirs }) => {
+            format!("refuses: {name} stands {} an overlap", if is_theirs { "with" } else { "without" })
+        }
+        Action::Refuse(Refusal::Roles(differs)) => format!("refuses: {}", differs.line("--roles", "--group")),
+        Action::Refuse(why) => format!("refuses: {why:?}"),
         Action::Kafka(Request::RenewProducer) => "makes a new producer".to_owned(),
         Action::Kafka(Request::Send { record }) => {
             format!("sends {}: {}", record.seq.unwrap_or_default(), shown_body(&record.body))
