@@ -191,14 +191,14 @@ impl MainLoop {
             };
             match input {
                 Input::BrokerEnded => self.end_with_broker(),
-                Input::Guard(at) => {
-                    self.handle_answers(at);
+                Input::Guard(role) => {
+                    self.handle_answers(role);
                     // Answers may come faster than they are handled.
                     self.handle_session_events();
                 }
-                Input::GuardHasRoom(at) => self.send_queued_orders(at),
+                Input::GuardHasRoom(role) => self.send_queued_orders(role),
                 Input::Hangup => self.handle_hangup(),
-                Input::HealthOutput(at) => self.nodes.roles[at].commands.pass_on_health_output(&self.stderr),
+                Input::HealthOutput(role) => self.nodes.roles[role].commands.pass_on_health_output(&self.stderr),
                 Input::Kafka => self.handle_session_events(),
                 Input::Signal => {
                     self.handle_signals(&signals);
@@ -226,9 +226,9 @@ impl MainLoop {
     /// Handles the pending answers of the due roles' guards, and ended children. They may have come while this process was stopped or got
     /// no processor time, and a timeout must not take that for silence. Also kills again the processes that a dead guard left.
     fn handle_pending(&mut self, due: &BTreeSet<usize>) {
-        for &at in due {
-            if self.nodes.roles[at].job.as_ref().is_some_and(|job| !job.is_silent) {
-                self.handle_answers(at);
+        for &role in due {
+            if self.nodes.roles[role].job.as_ref().is_some_and(|job| !job.is_silent) {
+                self.handle_answers(role);
             }
         }
         self.handle_children();
@@ -253,18 +253,18 @@ impl MainLoop {
         }
         let now = clock::now();
         // Roles that have become due since are handled in the next turn, after their guards' answers were read.
-        for at in self.nodes.due(now).into_iter().filter(|at| pending.contains(at)) {
-            self.nodes.let_time_pass(now, at);
-            if self.nodes.roles[at].orders_due_at().is_some_and(|due| now >= due) {
-                self.send_queued_orders(at);
+        for role in self.nodes.due(now).into_iter().filter(|role| pending.contains(role)) {
+            self.nodes.handle_timeout(now, role);
+            if self.nodes.roles[role].orders_due_at().is_some_and(|due| now >= due) {
+                self.send_queued_orders(role);
             }
-            self.tell_window(at, now, false);
-            self.read_unread_facts(at, now);
-            if let Some((message, _)) = self.nodes.roles[at].undecodable.poll(now) {
-                self.nodes.roles[at].logger.event(&LogEvent::error(message));
+            self.tell_window(role, now, false);
+            self.read_unread_facts(role, now);
+            if let Some((message, _)) = self.nodes.roles[role].undecodable.poll(now) {
+                self.nodes.roles[role].logger.event(&LogEvent::error(message));
             }
         }
-        self.nodes.handle_timeout_of_many(now);
+        self.nodes.handle_spread_timeout(now);
         self.settling.handle_timeout(now);
         if let Some((error, down)) = self.kafka.outage.poll(now) {
             self.logger.event(&events::broker_down(&error, down));
@@ -278,28 +278,28 @@ impl MainLoop {
     }
 
     /// Passes an event that happens now to a role's node.
-    fn tell(&mut self, at: usize, event: Event) {
-        self.nodes.tell(clock::now(), at, event);
+    fn tell(&mut self, role: usize, event: Event) {
+        self.nodes.tell(clock::now(), role, event);
     }
 
     /// Notes that this process no longer stands for a role. With the last role the process ends.
-    fn role_ended(&mut self, at: usize, status: ExitStatus) {
-        self.nodes.roles[at].ending.get_or_insert(status);
+    fn role_ended(&mut self, role: usize, status: ExitStatus) {
+        self.nodes.roles[role].ending.get_or_insert(status);
         let endings: Vec<ExitStatus> = self.nodes.roles.iter().filter_map(|role| role.ending).collect();
         if endings.len() == self.nodes.roles.len() {
             self.ending = translate::status_of_all(endings);
         } else {
-            self.exit_role(at);
+            self.exit_role(role);
         }
     }
 
     /// Ends the parts of a role that still run, except its last hook.
-    fn exit_role(&mut self, at: usize) {
+    fn exit_role(&mut self, role: usize) {
         let now = clock::now();
-        self.nodes.tell_ended(now, at, Event::Exiting);
-        self.want_no_guard(at);
+        self.nodes.tell_ended(now, role, Event::Exiting);
+        self.want_no_guard(role);
         // A guard that must release its term waits for this process's death.
-        self.nodes.roles[at].job.iter().filter(|job| !job.guard.owes_release()).for_each(|job| job.guard.close());
+        self.nodes.roles[role].job.iter().filter(|job| !job.guard.owes_release()).for_each(|job| job.guard.close());
     }
 
     /// Ends the process with a refusal.
@@ -311,13 +311,13 @@ impl MainLoop {
 
 /// The next event of a role's guard.
 fn poll_guards(roles: &[Role], context: &mut Context<'_>) -> Poll<Input> {
-    for (at, role) in roles.iter().enumerate() {
-        let Some(job) = &role.job else { continue };
+    for (role, of_role) in roles.iter().enumerate() {
+        let Some(job) = &of_role.job else { continue };
         if !job.is_silent && job.ready.poll_wait(context).is_ready() {
-            return Poll::Ready(Input::Guard(at));
+            return Poll::Ready(Input::Guard(role));
         }
         if job.guard.awaits_room() && job.ready.poll_room(context).is_ready() {
-            return Poll::Ready(Input::GuardHasRoom(at));
+            return Poll::Ready(Input::GuardHasRoom(role));
         }
     }
     Poll::Pending
@@ -325,9 +325,10 @@ fn poll_guards(roles: &[Role], context: &mut Context<'_>) -> Poll<Input> {
 
 /// The next output of a role's health command.
 fn poll_health_output(roles: &[Role], context: &mut Context<'_>) -> Poll<Input> {
-    let mut outputs = roles.iter().enumerate().map(|(at, role)| (at, role.commands.poll_health_output(context)));
+    let mut outputs =
+        roles.iter().enumerate().map(|(role, of_role)| (role, of_role.commands.poll_health_output(context)));
     match outputs.find(|(_, output)| output.is_ready()) {
-        Some((at, _)) => Poll::Ready(Input::HealthOutput(at)),
+        Some((role, _)) => Poll::Ready(Input::HealthOutput(role)),
         None => Poll::Pending,
     }
 }

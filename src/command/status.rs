@@ -160,10 +160,12 @@ impl Shown<'_> {
     /// The first line above the table of several roles.
     fn head(&self, all: &[Snapshot<'_>]) -> Page {
         let led = all.iter().filter(|snapshot| snapshot.status() == LED).count();
-        let tone = match () {
-            () if led == all.len() => Tone::Good,
-            () if all.iter().all(|snapshot| snapshot.status() != VACANT) => Tone::Unknown,
-            () => Tone::Bad,
+        let tone = if led == all.len() {
+            Tone::Good
+        } else if all.iter().all(|snapshot| snapshot.status() != VACANT) {
+            Tone::Unknown
+        } else {
+            Tone::Bad
         };
         let led = if led == all.len() {
             format!("all {led} roles are led")

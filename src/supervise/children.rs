@@ -26,17 +26,17 @@ impl MainLoop {
         self.nodes.roles.iter_mut().filter_map(|role| role.job.as_mut()).for_each(GuardedJob::notice_guards_death);
         let mut with_dead_guard = BTreeSet::new();
         // The events of one guard's death wait for children too, and may find that another guard has died.
-        while let Some(at) = self.take_guards_death() {
+        while let Some(role) = self.take_guards_death() {
             // The answers that the guard sent before its death are read first.
-            self.handle_answers(at);
-            self.nodes.roles[at].job.iter_mut().for_each(GuardedJob::guard_is_dead);
-            self.guard_starts.remove(at);
-            self.job_event(at, Event::GuardDied);
+            self.handle_answers(role);
+            self.nodes.roles[role].job.iter_mut().for_each(GuardedJob::guard_is_dead);
+            self.guard_starts.remove(role);
+            self.job_event(role, Event::GuardDied);
             self.perform();
-            with_dead_guard.insert(at);
+            with_dead_guard.insert(role);
         }
-        for at in (0..self.nodes.roles.len()).filter(|at| !with_dead_guard.contains(at)) {
-            self.kill_orphans(at);
+        for role in (0..self.nodes.roles.len()).filter(|role| !with_dead_guard.contains(role)) {
+            self.kill_orphans(role);
         }
     }
 
@@ -60,9 +60,9 @@ impl MainLoop {
             );
         }
         for change in &reaped.changes {
-            let hook = |(at, role): (usize, &mut Role)| Some((at, role.commands.hook_changed(change)?));
-            if let Some((at, event)) = self.nodes.roles.iter_mut().enumerate().find_map(hook) {
-                self.tell(at, event);
+            let hook = |(role, of_role): (usize, &mut Role)| Some((role, of_role.commands.hook_changed(change)?));
+            if let Some((role, event)) = self.nodes.roles.iter_mut().enumerate().find_map(hook) {
+                self.tell(role, event);
             }
             match change.status {
                 WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
@@ -83,31 +83,31 @@ impl MainLoop {
     }
 
     /// Kills a guard that hangs or has closed its socket, with its job.
-    pub(super) fn kill_guard(&mut self, at: usize) {
+    pub(super) fn kill_guard(&mut self, role: usize) {
         let lease = self.config.timings.lease();
         self.reserve.lend();
-        let is_killed = self.nodes.roles[at].job.as_mut().is_some_and(|job| job.kill_guard(lease));
+        let is_killed = self.nodes.roles[role].job.as_mut().is_some_and(|job| job.kill_guard(lease));
         self.reserve.take_back();
         if is_killed {
-            self.kill_orphans(at);
+            self.kill_orphans(role);
         }
     }
 
-    pub(super) fn inherit_orphans(&mut self, at: usize) {
+    pub(super) fn inherit_orphans(&mut self, role: usize) {
         let lease = self.config.timings.lease();
         self.reserve.lend();
-        self.nodes.roles[at].job.iter_mut().for_each(|job| job.inherit_orphans(lease));
+        self.nodes.roles[role].job.iter_mut().for_each(|job| job.inherit_orphans(lease));
         self.reserve.take_back();
-        self.kill_orphans(at);
+        self.kill_orphans(role);
     }
 
     /// Kills the processes that a dead guard left. Must be called at each child's end, and when it is due.
-    pub(super) fn kill_orphans(&mut self, at: usize) {
-        let Some(mut orphans) = self.nodes.roles[at].job.as_mut().and_then(|job| job.orphans.take()) else { return };
+    pub(super) fn kill_orphans(&mut self, role: usize) {
+        let Some(mut orphans) = self.nodes.roles[role].job.as_mut().and_then(|job| job.orphans.take()) else { return };
         // Without a free descriptor /proc can't be read, and no process can be found and killed. The reserve is lent for one round at a
         // time, because another thread may take a descriptor meanwhile.
         self.reserve.lend();
-        let left = self.kill_remaining_processes(at, &mut orphans);
+        let left = self.kill_remaining_processes(role, &mut orphans);
         self.reserve.take_back();
         match left {
             Left::Nothing => {
@@ -115,31 +115,31 @@ impl MainLoop {
                 drop(orphans);
                 self.reserve.regain(ORPHANS_DESCRIPTORS);
                 self.shell.terminal.take_back();
-                self.job_event(at, Event::OrphansGone(end));
+                self.job_event(role, Event::OrphansGone(end));
             }
-            Left::Something => self.keep_orphans(at, orphans),
+            Left::Something => self.keep_orphans(role, orphans),
             Left::Stuck(pids) => {
-                self.keep_orphans(at, orphans);
+                self.keep_orphans(role, orphans);
                 let pids = pids.into_iter().filter_map(translate::number_of).collect();
-                self.job_event(at, Event::OrphansStuck { pids });
+                self.job_event(role, Event::OrphansStuck { pids });
             }
             Left::WithGuard { pids, are_all } => {
-                self.keep_orphans(at, orphans);
+                self.keep_orphans(role, orphans);
                 let pids = pids.into_iter().filter_map(translate::number_of).collect();
-                self.job_event(at, Event::GuardStuck { pids, are_all });
+                self.job_event(role, Event::GuardStuck { pids, are_all });
             }
         }
     }
 
-    fn keep_orphans(&mut self, at: usize, orphans: Orphans) {
-        if let Some(job) = &mut self.nodes.roles[at].job {
+    fn keep_orphans(&mut self, role: usize, orphans: Orphans) {
+        if let Some(job) = &mut self.nodes.roles[role].job {
             job.orphans = Some(orphans);
         }
-        self.nodes.touch(at);
+        self.nodes.touch(role);
     }
 
-    fn kill_remaining_processes(&mut self, at: usize, orphans: &mut Orphans) -> Left {
-        orphans.spare(self.children_of_others(at));
+    fn kill_remaining_processes(&mut self, role: usize, orphans: &mut Orphans) -> Left {
+        orphans.spare(self.children_of_others(role));
         orphans.kill(clock::now());
         // `handle_children` reports the death of a guard that is not known to be dead.
         if !orphans.have_guard() && !self.reap_children() && orphans.are_not_elsewhere() {
@@ -147,16 +147,16 @@ impl MainLoop {
             return Left::Nothing;
         }
         // The pid of a child that was waited for may have been reused for an orphan.
-        orphans.spare(self.children_of_others(at));
+        orphans.spare(self.children_of_others(role));
         orphans.left(clock::now())
     }
 
     /// This process's children that don't belong to this role's job and were not waited for: hooks, brokers, and the guards of other roles,
     /// which kill their own jobs.
-    fn children_of_others(&self, at: usize) -> Vec<Pid> {
+    fn children_of_others(&self, role: usize) -> Vec<Pid> {
         let brokers = self.broker.iter().flat_map(|broker| broker.started.iter().copied());
         let hooks = self.nodes.roles.iter().flat_map(|role| role.commands.hook_pids());
-        let others = self.nodes.roles.iter().enumerate().filter(|(other, _)| *other != at);
+        let others = self.nodes.roles.iter().enumerate().filter(|(other, _)| *other != role);
         let guards = others.filter_map(|(_, role)| role.job.as_ref()).map(|job| &job.guard);
         let guards = guards.filter(|guard| !guard.is_dead()).map(GuardHandle::pid);
         brokers.chain(hooks).chain(guards).chain(procfs::children_of_other_threads()).collect()

@@ -18,20 +18,20 @@ use crate::text::reason;
 
 impl MainLoop {
     /// Passes the window of the wall clock to the node, if it has changed or if `anyway`.
-    pub(super) fn tell_window(&mut self, at: usize, now: Time, anyway: bool) {
-        let wall_clock = self.nodes.roles[at].facts.as_mut().and_then(|facts| facts.wall_clock.as_mut());
+    pub(super) fn tell_window(&mut self, role: usize, now: Time, anyway: bool) {
+        let wall_clock = self.nodes.roles[role].facts.as_mut().and_then(|facts| facts.wall_clock.as_mut());
         let window = wall_clock.and_then(|wall_clock| wall_clock.look(now, clock::wall_ms(), anyway));
         if let Some(window) = window {
-            self.nodes.tell(now, at, Event::Window(window));
+            self.nodes.tell(now, role, Event::Window(window));
         }
     }
 
-    fn facts_event(&mut self, at: usize, now: Time, event: FactsEvent) {
-        self.nodes.tell(now, at, Event::Facts(event));
+    fn facts_event(&mut self, role: usize, now: Time, event: FactsEvent) {
+        self.nodes.tell(now, role, Event::Facts(event));
     }
 
-    pub(super) fn read_facts(&mut self, at: usize, id: u32) {
-        let Some(facts) = &mut self.nodes.roles[at].facts else { return };
+    pub(super) fn read_facts(&mut self, role: usize, id: u32) {
+        let Some(facts) = &mut self.nodes.roles[role].facts else { return };
         let wanted = WantedFacts {
             topic: facts.name.clone(),
             settings: facts.settings,
@@ -45,41 +45,41 @@ impl MainLoop {
                 let now = clock::now();
                 facts.reading_not_started(now, id);
                 let error = format!("no thread can be started to read them: {}", reason(&error)).into();
-                self.facts_event(at, now, FactsEvent::Unread { error });
+                self.facts_event(role, now, FactsEvent::Unread { error });
             }
         }
     }
 
     /// Tries to read facts again for which there was no thread.
-    pub(super) fn read_unread_facts(&mut self, at: usize, now: Time) {
-        let due = self.nodes.roles[at].facts.as_ref().and_then(|facts| facts.due_reading(now));
+    pub(super) fn read_unread_facts(&mut self, role: usize, now: Time) {
+        let due = self.nodes.roles[role].facts.as_ref().and_then(|facts| facts.due_reading(now));
         if let Some(id) = due {
-            self.read_facts(at, id);
+            self.read_facts(role, id);
         }
     }
 
-    pub(super) fn append_fact(&mut self, at: usize, id: u32, fact: Fact) {
-        let Some(facts) = &mut self.nodes.roles[at].facts else { return };
+    pub(super) fn append_fact(&mut self, role: usize, id: u32, fact: Fact) {
+        let Some(facts) = &mut self.nodes.roles[role].facts else { return };
         let fact = facts.runs.written(Fact { at_ms: Some(clock::wall_ms()), ..fact });
         let key = facts.key_at(fact.place());
         if let Err(error) = self.nodes.session.append_fact(id, &facts.name, key, &fact.to_bytes()) {
             let error = error.to_string().into();
-            self.facts_event(at, clock::now(), FactsEvent::NotAppended { id, error });
+            self.facts_event(role, clock::now(), FactsEvent::NotAppended { id, error });
         }
     }
 
     /// Handles the result of a reading or of a sent fact. One counter numbers both.
-    pub(super) fn handle_facts(&mut self, at: usize, now: Time, id: u32, event: KafkaFacts) {
-        let reading = self.nodes.roles[at].facts.as_ref().and_then(|facts| facts.reading.as_ref());
+    pub(super) fn handle_facts(&mut self, role: usize, now: Time, id: u32, event: KafkaFacts) {
+        let reading = self.nodes.roles[role].facts.as_ref().and_then(|facts| facts.reading.as_ref());
         let is_current = reading.is_some_and(|(number, _)| *number == id);
         let event = match event {
             KafkaFacts::Appended => {
                 // If the outcome of a run is recorded, the next window is that of the clock at this moment.
-                self.tell_window(at, now, false);
+                self.tell_window(role, now, false);
                 FactsEvent::Appended { id }
             }
             KafkaFacts::Created { replicas, brokers } => {
-                let topic = self.nodes.roles[at].facts.as_ref().map(|facts| facts.name.clone()).unwrap_or_default();
+                let topic = self.nodes.roles[role].facts.as_ref().map(|facts| facts.name.clone()).unwrap_or_default();
                 self.logger.event(&events::topic_created(&topic, replicas, brokers));
                 FactsEvent::Created
             }
@@ -90,20 +90,20 @@ impl MainLoop {
                 return;
             }
             KafkaFacts::Read(facts) => {
-                self.nodes.roles[at].facts.iter_mut().for_each(|topic| topic.runs.read(&facts));
-                self.tell_window(at, now, true);
+                self.nodes.roles[role].facts.iter_mut().for_each(|topic| topic.runs.read(&facts));
+                self.tell_window(role, now, true);
                 FactsEvent::Read { id, facts }
             }
             KafkaFacts::Reading { progress } => FactsEvent::Reading { progress: progress.into() },
-            KafkaFacts::Topic(facts) => return self.judge_topic_of_facts(at, now, &facts),
+            KafkaFacts::Topic(facts) => return self.judge_topic_of_facts(role, now, &facts),
             KafkaFacts::Unread { error } => FactsEvent::Unread { error: error.into() },
         };
-        self.facts_event(at, now, event);
+        self.facts_event(role, now, event);
     }
 
     /// Judges the topic once; risks are logged as a warning.
-    fn judge_topic_of_facts(&mut self, at: usize, now: Time, facts: &TopicFacts) {
-        let Some(topic) = &mut self.nodes.roles[at].facts else { return };
+    fn judge_topic_of_facts(&mut self, role: usize, now: Time, facts: &TopicFacts) {
+        let Some(topic) = &mut self.nodes.roles[role].facts else { return };
         topic.is_judged = true;
         let name = &topic.name;
         let place =
@@ -113,7 +113,7 @@ impl MainLoop {
             Ok(risks) => self.logger.warn(format!("topic {name:?}: {}", topic::warning(&risks))),
             Err(refusal) => {
                 let error = format!("topic {name:?}: {refusal}");
-                self.nodes.tell(now, at, Event::Refused(error.into()));
+                self.nodes.tell(now, role, Event::Refused(error.into()));
             }
         }
     }

@@ -27,17 +27,17 @@ pub(super) fn starts_of(config: &Config) -> GuardStarts {
 }
 
 impl MainLoop {
-    pub(super) fn order(&mut self, at: usize, order: &Order) {
+    pub(super) fn order(&mut self, role: usize, order: &Order) {
         match order {
             Order::Spawn { .. } => {
-                self.need_guard(at);
+                self.need_guard(role);
                 self.shell.terminal.forget_job();
-                if self.nodes.roles[at].job.as_ref().is_some_and(|job| job.config.foreground) {
+                if self.nodes.roles[role].job.as_ref().is_some_and(|job| job.config.foreground) {
                     self.shell.terminal.about_to_hand_on();
                 }
             }
             Order::HandOn => drop(self.shell.terminal.about_to_hand_on()),
-            Order::Command { kind: CommandKind::Health, id, .. } => return self.check_health(at, *id, order),
+            Order::Command { kind: CommandKind::Health, id, .. } => return self.check_health(role, *id, order),
             Order::Command { kind: CommandKind::Lead, .. }
             | Order::Kill
             | Order::Lease(_)
@@ -47,36 +47,36 @@ impl MainLoop {
             | Order::Stop { .. }
             | Order::TakeBack => {}
         }
-        let role = &mut self.nodes.roles[at];
-        if let Some(awaited) = &mut role.awaited_guard {
+        let of_role = &mut self.nodes.roles[role];
+        if let Some(awaited) = &mut of_role.awaited_guard {
             let wait = awaited.put(order);
-            self.follow_wait(at, wait);
-        } else if let Some(job) = &role.job {
+            self.follow_wait(role, wait);
+        } else if let Some(job) = &of_role.job {
             job.send(order);
         }
         // A role without a guard has held no term in this process since it last had a guard.
     }
 
     /// Sends the orders that are queued for a role's guard. If the guard does not read them, the supervisor notices the missing answers.
-    pub(super) fn send_queued_orders(&mut self, at: usize) {
-        self.nodes.roles[at].job.iter().for_each(|job| drop(job.guard.flush()));
-        self.nodes.touch(at);
+    pub(super) fn send_queued_orders(&mut self, role: usize) {
+        self.nodes.roles[role].job.iter().for_each(|job| drop(job.guard.flush()));
+        self.nodes.touch(role);
     }
 
     /// Handles the answers of a role's guard that have come: more than its socket contains, but not without end.
-    pub(super) fn handle_answers(&mut self, at: usize) {
+    pub(super) fn handle_answers(&mut self, role: usize) {
         for _ in 0..EVENTS_TOGETHER {
-            let Some(job) = &mut self.nodes.roles[at].job else { return };
+            let Some(job) = &mut self.nodes.roles[role].job else { return };
             // The answer to a start contains the job's descriptor, which must not be lost at the limit of open files.
             self.reserve.lend();
             let received = job.guard.receive();
             self.reserve.take_back();
             match received {
-                Ok(Some(received)) => self.handle_answer(at, received),
+                Ok(Some(received)) => self.handle_answer(role, received),
                 // The end of file is a reason to kill, but never to release: only the guard's death is.
                 Ok(None) => {
                     job.is_silent = true;
-                    return self.kill_guard(at);
+                    return self.kill_guard(role);
                 }
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
                 Err(_) => return,
@@ -85,10 +85,14 @@ impl MainLoop {
         self.is_unfinished = true;
     }
 
-    fn handle_answer(&mut self, at: usize, ReceivedAnswer { answer, descriptor, is_descriptor_lost }: ReceivedAnswer) {
+    fn handle_answer(
+        &mut self,
+        role: usize,
+        ReceivedAnswer { answer, descriptor, is_descriptor_lost }: ReceivedAnswer,
+    ) {
         if !matches!(answer, Answer::Accepted { .. } | Answer::Ready) {
             // Its job has started, or will not start: the next guard may start.
-            self.guard_starts.remove(at);
+            self.guard_starts.remove(role);
         }
         let answer = if let Answer::Started { pid } = answer
             && is_descriptor_lost
@@ -97,10 +101,10 @@ impl MainLoop {
         } else {
             answer
         };
-        self.note_terminal(at, &answer);
+        self.note_terminal(role, &answer);
         if let Answer::Started { pid } | Answer::StartedUnseen { pid } = answer {
             let main = descriptor.map(|pidfd| Rc::new(MainProcess { pid: Pid::from_raw(pid), pidfd }));
-            if let Some(job) = &mut self.nodes.roles[at].job
+            if let Some(job) = &mut self.nodes.roles[role].job
                 && mem::replace(&mut job.main, main).is_some()
             {
                 // The guard's answer replaced the descriptor of the previous run, which was closed.
@@ -108,49 +112,49 @@ impl MainLoop {
             }
         }
         if let Answer::LeftBehind { processes, count, killed } = &answer {
-            self.nodes.roles[at].logger.event(&events::left_behind(processes, *count, *killed));
+            self.nodes.roles[role].logger.event(&events::left_behind(processes, *count, *killed));
         }
         let event = if let Answer::CommandEnded { kind: CommandKind::Health, id, end } = answer {
-            self.nodes.roles[at].commands.health_ended(id, end, |line| self.stderr.pass_on(line))
+            self.nodes.roles[role].commands.health_ended(id, end, |line| self.stderr.pass_on(line))
         } else {
             node::Event::Guard(answer)
         };
-        self.tell(at, event);
+        self.tell(role, event);
         self.perform();
     }
 
     /// Passes an event about a role's job to its node.
-    pub(super) fn job_event(&mut self, at: usize, event: Event) {
-        self.tell(at, node::Event::Job(event));
+    pub(super) fn job_event(&mut self, role: usize, event: Event) {
+        self.tell(role, node::Event::Job(event));
     }
 
     /// Requests a guard for a role that has none; it starts when it is its turn.
-    pub(super) fn need_guard(&mut self, at: usize) {
-        let role = &mut self.nodes.roles[at];
-        if role.job.is_none() && role.awaited_guard.is_none() {
-            role.awaited_guard = Some(AwaitedGuard::default());
-            self.guard_starts.want(at, clock::now());
+    pub(super) fn need_guard(&mut self, role: usize) {
+        let of_role = &mut self.nodes.roles[role];
+        if of_role.job.is_none() && of_role.awaited_guard.is_none() {
+            of_role.awaited_guard = Some(AwaitedGuard::default());
+            self.guard_starts.want(role, clock::now());
         }
     }
 
     /// Notes that a role needs no guard any more.
-    pub(super) fn want_no_guard(&mut self, at: usize) {
-        self.nodes.roles[at].awaited_guard = None;
-        self.guard_starts.remove(at);
+    pub(super) fn want_no_guard(&mut self, role: usize) {
+        self.nodes.roles[role].awaited_guard = None;
+        self.guard_starts.remove(role);
     }
 
     /// Starts the next guard whose turn it is, if any. It starts only one, so that all other due work comes before the next one.
     pub(super) fn start_next_guard(&mut self) {
-        let Some(at) = self.guard_starts.next(clock::now()) else { return };
-        if let Some(awaited) = &self.nodes.roles[at].awaited_guard {
+        let Some(role) = self.guard_starts.next(clock::now()) else { return };
+        if let Some(awaited) = &self.nodes.roles[role].awaited_guard {
             let wait = awaited.turn(clock::now());
-            self.follow_wait(at, wait);
+            self.follow_wait(role, wait);
         }
-        if let Some(awaited) = self.nodes.roles[at].awaited_guard.take() {
-            self.start_first_guard(at);
-            if let Some(job) = &self.nodes.roles[at].job {
+        if let Some(awaited) = self.nodes.roles[role].awaited_guard.take() {
+            self.start_first_guard(role);
+            if let Some(job) = &self.nodes.roles[role].job {
                 awaited.into_orders().for_each(|order| job.send(&order));
-                self.nodes.touch(at);
+                self.nodes.touch(role);
             }
         }
         // In each turn guards' answers are handled before Kafka's events. With many guards, no heartbeat would be read without this call.
@@ -159,48 +163,48 @@ impl MainLoop {
     }
 
     /// If a term was over before its guard was started, no guard is started. No job of that term has run, because a job needs a guard.
-    fn follow_wait(&mut self, at: usize, wait: Wait) {
+    fn follow_wait(&mut self, role: usize, wait: Wait) {
         let answer = match wait {
             Wait::GoesOn(answer) => answer,
             Wait::IsOver(answer) => {
-                self.want_no_guard(at);
+                self.want_no_guard(role);
                 answer
             }
         };
         if let Some(answer) = answer {
-            self.tell(at, node::Event::Guard(answer));
+            self.tell(role, node::Event::Guard(answer));
         }
     }
 
-    fn start_first_guard(&mut self, at: usize) {
-        let (election, release) = (&self.nodes.roles[at].election, self.release_config(at));
+    fn start_first_guard(&mut self, role: usize) {
+        let (election, release) = (&self.nodes.roles[role].election, self.release_config(role));
         let guard_config = self.job_maker.guard_config(&self.config, election, release);
         self.reserve.lend();
         let job = PreparedJob::make(&mut self.job_maker.cgroups, guard_config, GuardHandle::begin);
         let job = job.and_then(GuardedJob::new);
         self.reserve.take_back();
         match job {
-            Ok(job) => self.nodes.roles[at].job = Some(job),
-            Err(error) => self.guard_refused(at, format!("the guard can't be started: {}", reason(&error))),
+            Ok(job) => self.nodes.roles[role].job = Some(job),
+            Err(error) => self.guard_refused(role, format!("the guard can't be started: {}", reason(&error))),
         }
     }
 
-    fn release_config(&self, at: usize) -> serde_json::Value {
-        let (access, election) = (self.nodes.session.access(), &self.nodes.roles[at].election);
+    fn release_config(&self, role: usize) -> serde_json::Value {
+        let (access, election) = (self.nodes.session.access(), &self.nodes.roles[role].election);
         start::release_config(&self.config, access, election, self.nodes.hello_after_death().as_ref())
     }
 
     /// Gives a new guard its configuration: it has no term yet.
-    pub(super) fn renew_guard(&mut self, at: usize) {
-        let release = self.release_config(at);
-        if let Some(job) = &mut self.nodes.roles[at].job {
+    pub(super) fn renew_guard(&mut self, role: usize) {
+        let release = self.release_config(role);
+        if let Some(job) = &mut self.nodes.roles[role].job {
             job.config.release = release;
-            self.start_guard(at);
+            self.start_guard(role);
         }
     }
 
-    pub(super) fn start_guard(&mut self, at: usize) {
-        let Some(job) = &mut self.nodes.roles[at].job else { return };
+    pub(super) fn start_guard(&mut self, role: usize) {
+        let Some(job) = &mut self.nodes.roles[role].job else { return };
         // Several guards may have died together. Waiting for the exec of each would delay the other roles' heartbeats.
         let is_one_of_many = self.config.elections().are_many();
         let start: fn(&Path, &GuardConfig) -> io::Result<GuardHandle> =
@@ -209,14 +213,14 @@ impl MainLoop {
         let started = job.start_guard(start);
         self.reserve.take_back();
         if let Err(error) = started {
-            self.guard_refused(at, format!("the guard can't be started again: {}", reason(&error)));
+            self.guard_refused(role, format!("the guard can't be started again: {}", reason(&error)));
         }
     }
 
     /// Without a guard no job can run here. The process exits after it has released its terms, so that another candidate takes over at
     /// once, and so that this one can be started again when there are descriptors and memory.
-    fn guard_refused(&mut self, at: usize, error: String) {
-        self.job_event(at, Event::GuardNotStarted);
+    fn guard_refused(&mut self, role: usize, error: String) {
+        self.job_event(role, Event::GuardNotStarted);
         self.nodes.tell_all(&node::Event::Refused(error.into()));
     }
 }

@@ -33,56 +33,56 @@ impl Host for MainLoop {
         &mut self.nodes
     }
 
-    fn perform_one(&mut self, at: usize, action: Action) {
+    fn perform_one(&mut self, role: usize, action: Action) {
         match action {
-            Action::AppendFact { id, fact } => self.append_fact(at, id, fact),
+            Action::AppendFact { id, fact } => self.append_fact(role, id, fact),
             Action::DieOf { signal, to_group } => self.shell.dies_of = Some((signal, to_group)),
-            Action::Exit(ending) => self.role_ended(at, translate::status(ending)),
-            Action::KillGuard => self.kill_guard(at),
-            Action::KillHook { id } => self.nodes.roles[at].commands.kill_hook(id),
-            Action::KillOrphans => self.inherit_orphans(at),
+            Action::Exit(ending) => self.role_ended(role, translate::status(ending)),
+            Action::KillGuard => self.kill_guard(role),
+            Action::KillHook { id } => self.nodes.roles[role].commands.kill_hook(id),
+            Action::KillOrphans => self.inherit_orphans(role),
             Action::LookAtForeground => {
                 let event = supervisor::Event::ForegroundSeen(self.shell.terminal.foreground());
-                self.tell(at, node::Event::Job(event));
+                self.tell(role, node::Event::Job(event));
             }
-            Action::Note(note) => self.note(at, &note),
-            Action::Order(order) => self.order(at, &order),
-            Action::ReadFacts { id } => self.read_facts(at, id),
-            Action::RenewGuard => self.renew_guard(at),
-            Action::RunHook(run) => self.run_hook(at, run),
-            Action::StartGuard => self.start_guard(at),
+            Action::Note(note) => self.note(role, &note),
+            Action::Order(order) => self.order(role, &order),
+            Action::ReadFacts { id } => self.read_facts(role, id),
+            Action::RenewGuard => self.renew_guard(role),
+            Action::RunHook(run) => self.run_hook(role, run),
+            Action::StartGuard => self.start_guard(role),
             Action::Suspend => self.shell.suspending = true,
             // Every host does those in the same way.
             Action::Kafka(_) => {}
         }
     }
 
-    fn end_actions(&mut self, at: usize) {
-        if self.nodes.roles[at].node.is_caught_up() {
+    fn end_actions(&mut self, role: usize) {
+        if self.nodes.roles[role].node.is_caught_up() {
             self.settling.begin(clock::now());
         }
-        if self.nodes.roles[at].part_with_idle_guard() {
-            self.guard_starts.remove(at);
+        if self.nodes.roles[role].part_with_idle_guard() {
+            self.guard_starts.remove(role);
         }
-        self.publisher.iter_mut().for_each(|publisher| publisher.has_changed(at));
+        self.publisher.iter_mut().for_each(|publisher| publisher.has_changed(role));
     }
 
     fn hears_kafka(&self) -> bool {
         !self.broker_has_ended()
     }
 
-    fn begin_request(&mut self, at: usize, request: &Request) {
+    fn begin_request(&mut self, role: usize, request: &Request) {
         if self.broker_has_ended() {
             // A release would reach nobody, and is not waited for.
             if let Request::Send { record } = request
                 && let Body::Release { .. } = record.body
             {
-                self.forget_journal(at);
+                self.forget_journal(role);
             }
             return;
         }
         if let Request::ReadAnew = request {
-            self.nodes.roles[at].readings += 1;
+            self.nodes.roles[role].readings += 1;
         }
         if let Request::ReadAnew | Request::RenewProducer = request {
             // The reserve is lent until the log's bounds are known: at the limit of open files the client would have no descriptor to
@@ -91,14 +91,14 @@ impl Host for MainLoop {
         }
     }
 
-    fn end_request(&mut self, now: Time, at: usize, request: &Request, is_done: bool) {
+    fn end_request(&mut self, now: Time, role: usize, request: &Request, is_done: bool) {
         let Request::Send { record } = request else { return };
         if let Some(publisher) = self.publisher.as_mut().filter(|_| is_done) {
-            publisher.sent(at, now, record);
+            publisher.sent(role, now, record);
         }
         if let Body::Claim { .. } = record.body {
             // A standby has no guard; it is started while the claim is in flight.
-            self.need_guard(at);
+            self.need_guard(role);
         }
     }
 
@@ -106,13 +106,13 @@ impl Host for MainLoop {
         self.logger.event(&notes::event(&note, self.moment(0)));
     }
 
-    fn look(&mut self, now: Time, at: usize, event: &mut Event) {
-        self.note_election_event(at, now, event);
+    fn look(&mut self, now: Time, role: usize, event: &mut Event) {
+        self.note_election_event(role, now, event);
         if let Event::Answered { .. } = event {
             self.reserve_of_client.take_back();
         }
         if let Some(publisher) = &mut self.publisher {
-            publisher.read(at, now, event);
+            publisher.read(role, now, event);
         }
     }
 
@@ -147,10 +147,10 @@ impl Host for MainLoop {
 
 impl MainLoop {
     /// Logs a note; only once if it is about the process and not the role, and not a release that has no journal.
-    fn note(&mut self, at: usize, note: &Note) {
-        self.publisher.iter_mut().for_each(|publisher| publisher.count(at, note));
+    fn note(&mut self, role: usize, note: &Note) {
+        self.publisher.iter_mut().for_each(|publisher| publisher.count(role, note));
         let is_left_out = if *note == Note::TopicUnnamed {
-            at > 0
+            role > 0
         } else if let Note::Refused(refusal) = note
             && *refusal != Refusal::TopicRemade
         {
@@ -160,18 +160,18 @@ impl MainLoop {
             matches!(note, Note::Released { .. }) && self.broker_has_ended()
         };
         if !is_left_out {
-            self.nodes.roles[at].logger.event(&notes::event(note, self.moment(at)));
+            self.nodes.roles[role].logger.event(&notes::event(note, self.moment(role)));
         }
         if let Note::Restarting { .. } = note
             && let Some(signal) = self.shell.take_container_signal()
         {
-            self.nodes.roles[at].logger.event(&events::container_signal(signal));
+            self.nodes.roles[role].logger.event(&events::container_signal(signal));
         }
     }
 
     /// What is known beside a note of this role.
-    fn moment(&self, at: usize) -> Moment<'_> {
-        let (config, role) = (&self.config, &self.nodes.roles[at]);
+    fn moment(&self, role: usize) -> Moment<'_> {
+        let (config, role) = (&self.config, &self.nodes.roles[role]);
         Moment {
             topic: &config.election.topic,
             command: config.command.first().map(OsString::as_os_str).unwrap_or_default(),
@@ -186,8 +186,8 @@ impl MainLoop {
     }
 
     /// Logs the events that users should know, and keeps the data that the loop itself needs.
-    fn note_election_event(&mut self, at: usize, now: Time, event: &Event) {
-        let role = &mut self.nodes.roles[at];
+    fn note_election_event(&mut self, role: usize, now: Time, event: &Event) {
+        let role = &mut self.nodes.roles[role];
         match event {
             Event::Answered { .. } => drop(role.undecodable.end(now)),
             Event::Delivered { .. } => self.kafka.refused_appends.end(),
@@ -241,15 +241,15 @@ impl MainLoop {
         let error = "the embedded broker has ended, and its journal with it, so this candidate ends too; start the candidates again, and the \
                      first one starts a new broker";
         self.nodes.tell_all(&node::Event::Refused(error.into()));
-        for at in 0..self.nodes.roles.len() {
-            if self.nodes.roles[at].node.leads().is_none() {
-                self.forget_journal(at);
+        for role in 0..self.nodes.roles.len() {
+            if self.nodes.roles[role].node.leads().is_none() {
+                self.forget_journal(role);
             }
         }
     }
 
-    fn forget_journal(&mut self, at: usize) {
-        self.tell(at, node::Event::Election(Event::HistoryCut));
+    fn forget_journal(&mut self, role: usize) {
+        self.tell(role, node::Event::Election(Event::HistoryCut));
     }
 
     /// Warns once if the lease is shorter than a broker's death takes.
@@ -264,8 +264,8 @@ impl MainLoop {
 
     /// Makes the guard run the health command. The command's output comes to this process, which passes it on to stderr, so that the
     /// command is not blocked if stderr is not read.
-    pub(super) fn check_health(&mut self, at: usize, id: u32, order: &Order) {
-        let Role { job: Some(job), commands, .. } = &mut self.nodes.roles[at] else { return };
+    pub(super) fn check_health(&mut self, role: usize, id: u32, order: &Order) {
+        let Role { job: Some(job), commands, .. } = &mut self.nodes.roles[role] else { return };
         match Tail::new() {
             Ok((tail, input)) => {
                 job.send_with(order, input);
@@ -276,8 +276,8 @@ impl MainLoop {
         }
     }
 
-    pub(super) fn run_hook(&mut self, at: usize, run: HookRun) {
-        let Role { job, commands, election, .. } = &mut self.nodes.roles[at];
+    pub(super) fn run_hook(&mut self, role: usize, run: HookRun) {
+        let Role { job, commands, election, .. } = &mut self.nodes.roles[role];
         let event = if let Some(job) = job {
             commands.start(run, &job.config)
         } else {
@@ -286,7 +286,7 @@ impl MainLoop {
             commands.start(run, &self.job_maker.guard_config(&self.config, election, release))
         };
         if let Some(event) = event {
-            self.tell(at, event);
+            self.tell(role, event);
         }
     }
 }

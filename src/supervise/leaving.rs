@@ -25,8 +25,8 @@ impl MainLoop {
         self.shell.terminal.take_back();
         let now = clock::now();
         self.nodes.leave_group_for_good(now);
-        for at in 0..self.nodes.roles.len() {
-            self.exit_role(at);
+        for role in 0..self.nodes.roles.len() {
+            self.exit_role(role);
         }
         self.nodes.say_last_hello();
         let left_by = clock::now() + LEAVING_TAKES;
@@ -66,9 +66,9 @@ impl MainLoop {
 
     fn handle_last_timeouts(&mut self) {
         let now = clock::now();
-        for at in 0..self.nodes.roles.len() {
-            self.nodes.roles[at].node.handle_timeout(now);
-            self.nodes.touch(at);
+        for role in 0..self.nodes.roles.len() {
+            self.nodes.roles[role].node.handle_timeout(now);
+            self.nodes.touch(role);
         }
     }
 

@@ -92,29 +92,29 @@ impl Publisher {
     }
 
     /// Notes a change of a role.
-    pub(super) fn has_changed(&mut self, at: usize) {
-        self.changed.insert(at);
+    pub(super) fn has_changed(&mut self, role: usize) {
+        self.changed.insert(role);
     }
 
     /// Counts a note of a node.
-    pub(super) fn count(&mut self, at: usize, note: &Note) {
-        self.counted[at].tally.note(note);
+    pub(super) fn count(&mut self, role: usize, note: &Note) {
+        self.counted[role].tally.note(note);
     }
 
     /// Notes a record that was handed to the producer.
-    pub(super) fn sent(&mut self, at: usize, now: Time, record: &Record) {
+    pub(super) fn sent(&mut self, role: usize, now: Time, record: &Record) {
         if let (Some(seq), Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. }) = (record.seq, &record.body) {
-            self.counted[at].echoes.sent(now, seq);
+            self.counted[role].echoes.sent(now, seq);
         }
     }
 
     /// Notes a record that was read, if it is this process's own.
-    pub(super) fn read(&mut self, at: usize, now: Time, event: &Event) {
+    pub(super) fn read(&mut self, role: usize, now: Time, event: &Event) {
         let Event::Read { record: Some(Record { member: Some(member), seq: Some(seq), .. }), .. } = event else {
             return;
         };
         if *member == self.member {
-            self.counted[at].echoes.read(now, *seq, &mut self.echoes);
+            self.counted[role].echoes.read(now, *seq, &mut self.echoes);
         }
     }
 

@@ -203,8 +203,8 @@ pub(super) fn many_roles(config: &Config, member: &MemberId) -> Option<ManyRoles
 
 impl MainLoop {
     /// Logs the risks of a topic, only in the first reading.
-    pub(super) fn warn_of_risks(&self, at: usize, risks: &[Risk]) {
-        if at == 0 && self.nodes.roles[at].readings == 1 {
+    pub(super) fn warn_of_risks(&self, role: usize, risks: &[Risk]) {
+        if role == 0 && self.nodes.roles[role].readings == 1 {
             self.logger.warn(format!("topic {:?}: {}", self.config.election.topic, topic::warning(risks)));
         }
     }

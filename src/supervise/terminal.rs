@@ -88,7 +88,7 @@ impl MainLoop {
     }
 
     /// Handles the effect of a guard's answer on the terminal.
-    pub(super) fn note_terminal(&mut self, at: usize, answer: &Answer) {
+    pub(super) fn note_terminal(&mut self, role: usize, answer: &Answer) {
         match *answer {
             Answer::Started { pid } | Answer::StartedUnseen { pid } => {
                 self.shell.terminal.belongs_to_job(Pid::from_raw(pid));
@@ -96,7 +96,7 @@ impl MainLoop {
             Answer::Stopped { signal } => {
                 let (foreground, continuable) = (self.shell.terminal.foreground(), terminal::is_continuable());
                 let event = Event::JobStopped { signal, foreground, continuable };
-                self.job_event(at, event);
+                self.job_event(role, event);
                 self.perform();
             }
             Answer::Accepted { .. }

@@ -135,7 +135,7 @@ impl Driver {
             let reminders = [self.group.poll_timeout(), self.refused_appends.poll_timeout()];
             let due = reminders.into_iter().chain([self.nodes.poll_timeout()]).flatten().min();
             match self.wait(&mut waiter, due) {
-                Some(Input::Command(at, command)) => self.handle_command(at, command),
+                Some(Input::Command(role, command)) => self.handle_command(role, command),
                 Some(Input::Kafka) => self.handle_session_events(),
                 None => {}
             }
@@ -148,7 +148,7 @@ impl Driver {
         waiter.wait(due, async {
             tokio::select! {
                 biased;
-                Some((at, command)) = commands.recv() => Input::Command(at, command),
+                Some((role, command)) = commands.recv() => Input::Command(role, command),
                 () = session.wait() => Input::Kafka,
             }
         })
@@ -156,10 +156,10 @@ impl Driver {
 
     fn handle_timeouts(&mut self) {
         let now = clock::now();
-        for at in self.nodes.due(now) {
-            self.let_time_pass(at, now);
+        for role in self.nodes.due(now) {
+            self.handle_timeout(role, now);
         }
-        self.nodes.handle_timeout_of_many(now);
+        self.nodes.handle_spread_timeout(now);
         if let Some((error, _)) = self.group.poll(now) {
             self.warn(&format!("{error}; until the group takes this candidate, it goes on without precedence"));
         }
@@ -173,59 +173,59 @@ impl Driver {
     }
 
     /// Performs what is due for an election. The tasks' deadline comes first.
-    fn let_time_pass(&mut self, at: usize, now: Time) {
-        self.let_lease_end(at, now);
-        self.nodes.roles[at].drop_tasks_if_due(now);
-        self.nodes.roles[at].warn_if_due(now);
-        self.nodes.let_time_pass(now, at);
-        if let Some(term) = self.nodes.roles[at].term_that_nobody_took(now) {
-            if !self.nodes.roles[at].lead_ends() {
-                self.nodes.roles[at].report_warning(
+    fn handle_timeout(&mut self, role: usize, now: Time) {
+        self.let_lease_end(role, now);
+        self.nodes.roles[role].drop_tasks_if_due(now);
+        self.nodes.roles[role].warn_if_due(now);
+        self.nodes.handle_timeout(now, role);
+        if let Some(term) = self.nodes.roles[role].term_that_nobody_took(now) {
+            if !self.nodes.roles[role].lead_ends() {
+                self.nodes.roles[role].report_warning(
                     "nobody took the lead within a lease, so it is given up: one of lead, serve and background must be awaited for as \
                      long as this candidate stands for election",
                 );
             }
-            self.give_up(at, term);
+            self.give_up(role, term);
         }
     }
 
     /// Ends the lead if its lease is over by now.
-    fn let_lease_end(&mut self, at: usize, now: Time) {
-        self.nodes.roles[at].guard.handle_timeout(now);
-        self.perform_effects(at);
+    fn let_lease_end(&mut self, role: usize, now: Time) {
+        self.nodes.roles[role].guard.handle_timeout(now);
+        self.perform_effects(role);
     }
 
-    fn handle_command(&mut self, at: usize, command: Command) {
+    fn handle_command(&mut self, role: usize, command: Command) {
         match command {
-            Command::CallbackUnfinished(why) => self.nodes.roles[at].tell_unfinished(why),
+            Command::CallbackUnfinished(why) => self.nodes.roles[role].tell_unfinished(why),
             Command::Idle { term } => {
-                if self.nodes.roles[at].holds(term) {
-                    self.end_if_idle(at);
+                if self.nodes.roles[role].holds(term) {
+                    self.end_if_idle(role);
                 }
             }
             Command::Leave => {
                 let why = if self.nodes.has_many_roles() { Why::Left } else { Why::Departed };
-                self.stand_down(at, why, true);
+                self.stand_down(role, why, true);
             }
-            Command::LeaveWithAll => self.stand_down(at, Why::Departed, true),
-            Command::Resign { term } => self.give_up(at, term),
+            Command::LeaveWithAll => self.stand_down(role, Why::Departed, true),
+            Command::Resign { term } => self.give_up(role, term),
         }
     }
 
     /// Gives up a lead because the program does not want it, or has not taken it.
-    fn give_up(&mut self, at: usize, term: Offset) {
+    fn give_up(&mut self, role: usize, term: Offset) {
         // A task may see the end of the lease before this thread does, and drop the lead. That is no resignation, after which this
         // candidate would claim nothing for two leases.
-        self.let_lease_end(at, clock::now());
-        if self.nodes.roles[at].holds(term) && !self.nodes.roles[at].lead_ends() {
+        self.let_lease_end(role, clock::now());
+        if self.nodes.roles[role].holds(term) && !self.nodes.roles[role].lead_ends() {
             // After a resignation other processes that share the roles would hand this one over again at once, and it may not do its work here.
             let why = if self.nodes.has_many_roles() { Why::Unhealthy } else { Why::Resigned };
-            self.stand_down(at, why, false);
+            self.stand_down(role, why, false);
         }
     }
 
-    fn stand_down(&mut self, at: usize, why: Why, leaving: bool) {
-        self.nodes.tell(clock::now(), at, node::Event::StandDown { why, leaving });
+    fn stand_down(&mut self, role: usize, why: Why, leaving: bool) {
+        self.nodes.tell(clock::now(), role, node::Event::StandDown { why, leaving });
     }
 
     /// Reports a warning to the subscribers of each election's events, and once to the callback.
@@ -237,19 +237,19 @@ impl Driver {
     // ---- the end ------------------------------------------------------------------------------------------------------
 
     /// The process no longer stands in this election.
-    fn end(&mut self, at: usize, error: Error) {
-        if self.nodes.roles[at].ending.is_none() {
-            self.nodes.roles[at].ending = Some(error);
+    fn end(&mut self, role: usize, error: Error) {
+        if self.nodes.roles[role].ending.is_none() {
+            self.nodes.roles[role].ending = Some(error);
             self.standing -= 1;
-            self.ended.push(at);
+            self.ended.push(role);
             // While the process stands for other roles, records still come. The node of a task that blocked must not claim again.
-            self.nodes.tell_ended(clock::now(), at, node::Event::Exiting);
+            self.nodes.tell_ended(clock::now(), role, node::Event::Exiting);
         }
     }
 
     fn tell_ends(&mut self) {
-        for at in self.ended.drain(..) {
-            self.nodes.roles[at].tell_end();
+        for role in self.ended.drain(..) {
+            self.nodes.roles[role].tell_end();
         }
     }
 

@@ -109,15 +109,14 @@ pub(super) fn of_refused_append(words: &str) -> Option<String> {
         return None;
     }
     let is = |code| plain(code) == words;
-    let advice = match () {
-        () if is(Code::MessageSizeTooLarge) => "; max.message.bytes must be at least 4096 on the topic",
-        () if is(Code::InvalidTimestamp) => {
-            "; set this machine's clock right, or message.timestamp.type=LogAppendTime on the topic"
-        }
-        () if is(Code::NotEnoughReplicas) || is(Code::NotEnoughReplicasAfterAppend) => {
-            "; fewer replicas are in sync than the topic's min.insync.replicas: start the brokers that are down"
-        }
-        () => "",
+    let advice = if is(Code::MessageSizeTooLarge) {
+        "; max.message.bytes must be at least 4096 on the topic"
+    } else if is(Code::InvalidTimestamp) {
+        "; set this machine's clock right, or message.timestamp.type=LogAppendTime on the topic"
+    } else if is(Code::NotEnoughReplicas) || is(Code::NotEnoughReplicasAfterAppend) {
+        "; fewer replicas are in sync than the topic's min.insync.replicas: start the brokers that are down"
+    } else {
+        ""
     };
     Some(format!("{words}{advice}"))
 }

@@ -296,29 +296,23 @@ impl GroupContext {
 fn refusal(code: RDKafkaErrorCode, text: &str, group: &str) -> Refusal {
     use RDKafkaErrorCode as Code;
     let is = |wanted| code == wanted;
-    let reason = match () {
-        () if is(Code::GroupAuthorizationFailed) => {
-            // librdkafka first asks for the coordinator, and Kafka answers that to each user with DESCRIBE on the group.
-            let right = if text.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" };
-            &format!(
-                "this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or use --elect log"
-            )
-        }
-        () if is(Code::GroupMaxSizeReached) => {
-            "it is full; raise the broker's group.max.size, stop some of its members, or use --elect log"
-        }
-        () if is(Code::InconsistentGroupProtocol) => {
-            "it has members that are no neli-run; choose another --group, which no other program has as its group.id"
-        }
-        () if is(Code::InvalidGroupId) => "the broker does not take this name; choose another --group",
-        () if is(Code::InvalidSessionTimeout) => {
-            "the broker does not take this session.timeout.ms; \
+    let reason = if is(Code::GroupAuthorizationFailed) {
+        // librdkafka first asks for the coordinator, and Kafka answers that to each user with DESCRIBE on the group.
+        let right = if text.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" };
+        &format!("this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or use --elect log")
+    } else if is(Code::GroupMaxSizeReached) {
+        "it is full; raise the broker's group.max.size, stop some of its members, or use --elect log"
+    } else if is(Code::InconsistentGroupProtocol) {
+        "it has members that are no neli-run; choose another --group, which no other program has as its group.id"
+    } else if is(Code::InvalidGroupId) {
+        "the broker does not take this name; choose another --group"
+    } else if is(Code::InvalidSessionTimeout) {
+        "the broker does not take this session.timeout.ms; \
              keep it between its group.min.session.timeout.ms and group.max.session.timeout.ms"
-        }
-        () if is(Code::UnsupportedVersion) || is(Code::UnsupportedFeature) => {
-            "the broker does not know the requests of a group's member; use --elect log"
-        }
-        () => text,
+    } else if is(Code::UnsupportedVersion) || is(Code::UnsupportedFeature) {
+        "the broker does not know the requests of a group's member; use --elect log"
+    } else {
+        text
     };
     Refusal { words: plain(code), line: format!("group \"{group}\": {reason}") }
 }

@@ -53,23 +53,23 @@ pub trait Host {
     /// The nodes.
     fn nodes(&mut self) -> &mut Nodes<Self::Role>;
     /// Performs an action that does not concern Kafka.
-    fn perform_one(&mut self, at: usize, action: Action);
+    fn perform_one(&mut self, role: usize, action: Action);
     /// The actions of a role's node are about to be performed.
-    fn begin_actions(&mut self, _at: usize) {}
+    fn begin_actions(&mut self, _role: usize) {}
     /// A role's node has no more actions.
-    fn end_actions(&mut self, at: usize);
+    fn end_actions(&mut self, role: usize);
     /// Whether Kafka's events still matter, and requests are done. The embedded broker may have ended.
     fn hears_kafka(&self) -> bool {
         true
     }
     /// A request of a role's node is about to be done.
-    fn begin_request(&mut self, _at: usize, _request: &Request) {}
+    fn begin_request(&mut self, _role: usize, _request: &Request) {}
     /// A request of a role's node was done, or not.
-    fn end_request(&mut self, _now: Time, _at: usize, _request: &Request, _is_done: bool) {}
+    fn end_request(&mut self, _now: Time, _role: usize, _request: &Request, _is_done: bool) {}
     /// Shows a message about all roles to users.
     fn show(&mut self, note: Note);
     /// Takes from an event of an election what the loop itself needs, before the node gets it.
-    fn look(&mut self, now: Time, at: usize, event: &mut candidate::Event);
+    fn look(&mut self, now: Time, role: usize, event: &mut candidate::Event);
     /// Handles an event of the session that no node gets.
     fn handle_process_event(&mut self, now: Time, event: SessionEvent);
 
@@ -79,31 +79,31 @@ pub trait Host {
             while let Some(note) = self.nodes().notes.pop_front() {
                 self.show(note);
             }
-            let Some(at) = self.nodes().touched.pop_first() else { return };
-            self.begin_actions(at);
-            while let Some(action) = self.nodes().roles[at].node_mut().poll_action() {
+            let Some(role) = self.nodes().touched.pop_first() else { return };
+            self.begin_actions(role);
+            while let Some(action) = self.nodes().roles[role].node_mut().poll_action() {
                 if let Action::Kafka(request) = action {
-                    self.request(at, &request);
+                    self.request(role, &request);
                 } else {
-                    self.perform_one(at, action);
+                    self.perform_one(role, action);
                 }
             }
-            self.nodes().note_lead(at);
-            self.end_actions(at);
+            self.nodes().note_lead(role);
+            self.end_actions(role);
             let nodes = self.nodes();
-            let timeout = nodes.roles[at].poll_timeout();
-            nodes.timeouts.set(at, timeout);
+            let timeout = nodes.roles[role].poll_timeout();
+            nodes.timeouts.set(role, timeout);
         }
     }
 
     /// Does in Kafka what a role's node has requested.
-    fn request(&mut self, at: usize, request: &Request) {
-        self.begin_request(at, request);
+    fn request(&mut self, role: usize, request: &Request) {
+        self.begin_request(role, request);
         if !self.hears_kafka() {
             return;
         }
         let now = clock::now();
-        let done = self.nodes().request(now, at, request);
+        let done = self.nodes().request(now, role, request);
         let is_done = done.is_ok();
         match done {
             Ok(()) => {}
@@ -112,7 +112,7 @@ pub trait Host {
             }
             Err(Undone::Client(error)) => self.nodes().tell_all(&Event::Refused(error.to_string().into())),
         }
-        self.end_request(now, at, request, is_done);
+        self.end_request(now, role, request, is_done);
     }
 
     /// Handles several events of Kafka together, but without delaying the loop's other inputs for long.
@@ -209,33 +209,33 @@ impl<R: HasNode> Nodes<R> {
     // ---- events -----------------------------------------------------------------------------------------------
 
     /// Passes an event to a role's node, after the records of others.
-    pub fn tell(&mut self, now: Time, at: usize, event: Event) {
-        self.take_passed(now, at);
-        self.call(now, at, |node| node.handle(now, event));
+    pub fn tell(&mut self, now: Time, role: usize, event: Event) {
+        self.take_passed(now, role);
+        self.call(now, role, |node| node.handle(now, event));
         self.follow_many();
     }
 
     /// Passes an event of the process to each node.
     pub fn tell_all(&mut self, event: &Event) {
-        for at in 0..self.roles.len() {
-            self.tell(clock::now(), at, event.clone());
+        for role in 0..self.roles.len() {
+            self.tell(clock::now(), role, event.clone());
         }
     }
 
     /// Passes an event to the node of a role that has left its election. It does not get the records of others any more.
-    pub fn tell_ended(&mut self, now: Time, at: usize, event: Event) {
-        self.call(now, at, |node| node.handle(now, event));
+    pub fn tell_ended(&mut self, now: Time, role: usize, event: Event) {
+        self.call(now, role, |node| node.handle(now, event));
     }
 
     /// Calls a role's node for the timeouts that are over by now.
-    pub fn let_time_pass(&mut self, now: Time, at: usize) {
-        self.take_passed(now, at);
-        self.call(now, at, |node| node.handle_timeout(now));
+    pub fn handle_timeout(&mut self, now: Time, role: usize) {
+        self.take_passed(now, role);
+        self.call(now, role, |node| node.handle_timeout(now));
         self.follow_many();
     }
 
     /// Calls the object that spreads the roles for the timeouts that are over by now.
-    pub fn handle_timeout_of_many(&mut self, now: Time) {
+    pub fn handle_spread_timeout(&mut self, now: Time) {
         if let Some(many) = &mut self.many {
             many.handle_timeout(now);
             self.follow_many();
@@ -245,61 +245,61 @@ impl<R: HasNode> Nodes<R> {
     /// A hello was read in partition 0.
     fn handle_hello(&mut self, now: Time, offset: i64, value: &[u8]) {
         if let Some(hello) = self.many.as_mut().and_then(|many| many.received(now, offset, value)) {
-            for at in 0..self.roles.len() {
-                self.call(now, at, |node| node.handle(now, hello.event(at)));
+            for role in 0..self.roles.len() {
+                self.call(now, role, |node| node.handle(now, hello.event(role)));
             }
         }
         self.follow_many();
     }
 
     /// Handles an event of a role's election.
-    pub(crate) fn handle_election_event(&mut self, now: Time, at: usize, event: candidate::Event) {
+    pub(crate) fn handle_election_event(&mut self, now: Time, role: usize, event: candidate::Event) {
         if let candidate::Event::Answered { end, .. } = event {
             // By now it is known how many partitions the topic has.
-            let role = &mut self.roles[at];
-            if let Some(election) = self.session.election(role.election().role) {
-                *role.election_mut() = election;
+            let of_role = &mut self.roles[role];
+            if let Some(election) = self.session.election(of_role.election().role) {
+                *of_role.election_mut() = election;
             }
             if let (Some(many), Some(partitions)) = (&mut self.many, self.session.partitions()) {
-                many.listens(now, at, end, partitions.unsigned_abs());
+                many.listens(now, role, end, partitions.unsigned_abs());
             }
         }
-        self.election_event(now, at, event);
-        self.note_caught_up(at);
+        self.election_event(now, role, event);
+        self.note_caught_up(role);
     }
 
     /// Passes an event of a role's election. The session has reported the records of other elections before it.
-    fn election_event(&mut self, now: Time, at: usize, event: candidate::Event) {
-        let node = self.roles[at].node_mut();
+    fn election_event(&mut self, now: Time, role: usize, event: candidate::Event) {
+        let node = self.roles[role].node_mut();
         match &mut self.many {
-            Some(many) => many.tell(now, at, node, event),
+            Some(many) => many.tell(now, role, node, event),
             None => node.handle(now, Event::Election(event)),
         }
-        self.touched.insert(at);
+        self.touched.insert(role);
         self.follow_many();
     }
 
     /// Calls the node of a role, which may want actions afterwards, and may hold another lead than before.
-    fn call(&mut self, now: Time, at: usize, call: impl FnOnce(&mut Node)) {
-        let node = self.roles[at].node_mut();
+    fn call(&mut self, now: Time, role: usize, call: impl FnOnce(&mut Node)) {
+        let node = self.roles[role].node_mut();
         call(node);
         if let Some(many) = &mut self.many {
-            many.observe(now, at, node.holding());
+            many.observe(now, role, node.holding());
         }
-        self.touched.insert(at);
+        self.touched.insert(role);
     }
 
     /// Passes on the records of others, which were read before the event that follows.
-    fn take_passed(&mut self, now: Time, at: usize) {
-        if let Some(passed) = self.session.take_passed(self.roles[at].election().role) {
-            self.call(now, at, |node| node.handle(now, Event::Election(passed)));
-            self.note_caught_up(at);
+    fn take_passed(&mut self, now: Time, role: usize) {
+        if let Some(passed) = self.session.take_passed(self.roles[role].election().role) {
+            self.call(now, role, |node| node.handle(now, Event::Election(passed)));
+            self.note_caught_up(role);
         }
     }
 
     /// A node that has read everything learns of other elections' records only before it acts.
-    fn note_caught_up(&mut self, at: usize) {
-        let role = &self.roles[at];
+    fn note_caught_up(&mut self, role: usize) {
+        let role = &self.roles[role];
         if role.node().is_caught_up() {
             self.session.note_caught_up(role.election().role);
         }
@@ -308,8 +308,8 @@ impl<R: HasNode> Nodes<R> {
     // ---- actions ------------------------------------------------------------------------------------------------------
 
     /// Marks a role, so that its node is asked for actions.
-    pub fn touch(&mut self, at: usize) {
-        self.touched.insert(at);
+    pub fn touch(&mut self, role: usize) {
+        self.touched.insert(role);
     }
 
     /// Does in Kafka what a role's node has requested.
@@ -317,25 +317,25 @@ impl<R: HasNode> Nodes<R> {
     /// # Errors
     ///
     /// It was not done.
-    pub fn request(&mut self, now: Time, at: usize, request: &Request) -> Result<(), Undone> {
-        let role = self.roles[at].election().role;
+    pub fn request(&mut self, now: Time, role: usize, request: &Request) -> Result<(), Undone> {
+        let number = self.roles[role].election().role;
         match request {
             Request::Identify => self.session.identify(),
             Request::JoinGroup => {
                 if self.many.as_ref().is_none_or(ManyRoles::uses_group) {
-                    self.session.join_group(role);
+                    self.session.join_group(number);
                 }
             }
-            Request::LeaveGroup => self.session.leave_group(role, self.roles[at].node().is_alone(now)),
-            Request::LookForEnd => self.session.look_for_end(role),
-            Request::ReadAnew => self.session.read_anew(role),
-            Request::ReadFrom(offset) => self.session.read_from(role, *offset),
-            Request::RenewProducer => self.session.renew_producer(role).map_err(Undone::Client)?,
+            Request::LeaveGroup => self.session.leave_group(number, self.roles[role].node().is_alone(now)),
+            Request::LookForEnd => self.session.look_for_end(number),
+            Request::ReadAnew => self.session.read_anew(number),
+            Request::ReadFrom(offset) => self.session.read_from(number, *offset),
+            Request::RenewProducer => self.session.renew_producer(number).map_err(Undone::Client)?,
             Request::Send { record } => {
-                if let Err(error) = self.session.send(role, record) {
+                if let Err(error) = self.session.send(number, record) {
                     // A record that can't be handed over will not be delivered.
                     let seq = record.seq.unwrap_or_default();
-                    self.election_event(now, at, candidate::Event::Undelivered { seq });
+                    self.election_event(now, role, candidate::Event::Undelivered { seq });
                     return Err(Undone::Append(error));
                 }
             }
@@ -344,8 +344,8 @@ impl<R: HasNode> Nodes<R> {
     }
 
     /// Tells the session whether a role leads, once its node has no more actions.
-    fn note_lead(&mut self, at: usize) {
-        let role = &self.roles[at];
+    fn note_lead(&mut self, role: usize) {
+        let role = &self.roles[role];
         self.session.set_leads(role.election().role, role.node().leads().is_some());
     }
 
@@ -401,10 +401,10 @@ impl<R: HasNode> Nodes<R> {
                     self.tell_all(&Event::Refused(Refusal::Roles(Box::new(differs))));
                 }
                 many_roles::Action::Note(note) => self.notes.push_back(note),
-                many_roles::Action::Tell { role: at, event } => {
+                many_roles::Action::Tell { role, event } => {
                     let now = clock::now();
-                    self.take_passed(now, at);
-                    self.call(now, at, |node| node.handle(now, event));
+                    self.take_passed(now, role);
+                    self.call(now, role, |node| node.handle(now, event));
                 }
             }
         }

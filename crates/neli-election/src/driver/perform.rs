@@ -27,22 +27,22 @@ impl Host for Driver {
         &mut self.nodes
     }
 
-    fn perform_one(&mut self, at: usize, action: Action) {
+    fn perform_one(&mut self, role: usize, action: Action) {
         match action {
             Action::Exit(ending) => {
-                let error = self.nodes.roles[at].error_of(ending);
-                self.end(at, error);
+                let error = self.nodes.roles[role].error_of(ending);
+                self.end(role, error);
             }
-            Action::Note(note) => self.handle_note(at, note),
+            Action::Note(note) => self.handle_note(role, note),
             Action::Order(order) => {
                 if let Order::Stop { kill_at, .. } = order {
-                    self.begin_stop(at, kill_at);
+                    self.begin_stop(role, kill_at);
                 }
-                self.nodes.roles[at].guard.obey(clock::now(), order);
-                self.perform_effects(at);
+                self.nodes.roles[role].guard.obey(clock::now(), order);
+                self.perform_effects(role);
             }
             // The node asks for it only when no task is alive.
-            Action::RenewGuard => self.nodes.roles[at].guard.renew(),
+            Action::RenewGuard => self.nodes.roles[role].guard.renew(),
             // The guard is in this thread and answers each order: it is never taken for dead. There are no hooks and no key, there is
             // no terminal, and nothing suspends the node.
             Action::AppendFact { .. }
@@ -59,12 +59,12 @@ impl Host for Driver {
         }
     }
 
-    fn begin_actions(&mut self, at: usize) {
-        self.perform_effects(at);
+    fn begin_actions(&mut self, role: usize) {
+        self.perform_effects(role);
     }
 
-    fn end_actions(&mut self, at: usize) {
-        self.nodes.roles[at].publish(self.nodes.may_claim());
+    fn end_actions(&mut self, role: usize) {
+        self.nodes.roles[role].publish(self.nodes.may_claim());
     }
 
     fn show(&mut self, note: Note) {
@@ -73,11 +73,11 @@ impl Host for Driver {
         }
     }
 
-    fn look(&mut self, now: Time, at: usize, event: &mut candidate::Event) {
+    fn look(&mut self, now: Time, role: usize, event: &mut candidate::Event) {
         if matches!(event, candidate::Event::Delivered { .. }) {
             self.refused_appends.end();
         }
-        self.nodes.roles[at].note(now, event);
+        self.nodes.roles[role].note(now, event);
     }
 
     fn handle_process_event(&mut self, now: Time, event: SessionEvent) {
@@ -110,16 +110,16 @@ impl Host for Driver {
 impl Driver {
     /// Tells the tasks under the lead why it ends, before the guard gets the order to stop them. Without a callback, the guard drops them at
     /// `kill_at`; with one they are dropped at the stop timeout, and the callback follows.
-    fn begin_stop(&mut self, at: usize, kill_at: Time) {
-        let role = &mut self.nodes.roles[at];
+    fn begin_stop(&mut self, role: usize, kill_at: Time) {
+        let role = &mut self.nodes.roles[role];
         let Some(why) = role.node.stops_for() else { return };
         let Some(held) = role.held.as_mut().filter(|held| held.tenure.ends().is_none()) else { return };
         held.tenure.stop(Reason::of(why));
         held.drop_at = self.before_release.is_some().then(|| kill_at.min(clock::now() + self.stop_timeout));
     }
 
-    fn handle_note(&mut self, at: usize, note: Note) {
-        let role = &mut self.nodes.roles[at];
+    fn handle_note(&mut self, role: usize, note: Note) {
+        let role = &mut self.nodes.roles[role];
         if let Some(event) = Event::of(&note) {
             role.tell(event);
         }
@@ -132,30 +132,32 @@ impl Driver {
     }
 
     /// Performs an action of a role's guard.
-    pub(super) fn perform_effects(&mut self, at: usize) {
-        while let Some(effect) = self.nodes.roles[at].guard.poll_effect() {
+    pub(super) fn perform_effects(&mut self, role: usize) {
+        while let Some(effect) = self.nodes.roles[role].guard.poll_effect() {
             match effect {
-                Effect::Answer(answer) => self.answer(at, answer),
-                Effect::Begin { term, until } => self.begin(at, term, until),
+                Effect::Answer(answer) => self.answer(role, answer),
+                Effect::Begin { term, until } => self.begin(role, term, until),
                 Effect::End => {
-                    self.nodes.roles[at].end_lead(Reason::Expired);
-                    self.nodes.roles[at].abort_last();
-                    self.end_if_idle(at);
+                    self.nodes.roles[role].end_lead(Reason::Expired);
+                    self.nodes.roles[role].abort_last();
+                    self.end_if_idle(role);
                 }
-                Effect::Extend { until } => self.nodes.roles[at].held.iter().for_each(|held| held.tenure.extend(until)),
-                Effect::Stop => self.end_if_idle(at),
+                Effect::Extend { until } => {
+                    self.nodes.roles[role].held.iter().for_each(|held| held.tenure.extend(until));
+                }
+                Effect::Stop => self.end_if_idle(role),
             }
         }
     }
 
-    fn answer(&mut self, at: usize, answer: Answer) {
-        self.nodes.tell(clock::now(), at, NodeEvent::Guard(answer));
+    fn answer(&mut self, role: usize, answer: Answer) {
+        self.nodes.tell(clock::now(), role, NodeEvent::Guard(answer));
     }
 
     /// Begins a lead, and offers it to the program.
-    fn begin(&mut self, at: usize, term: Offset, until: Time) {
-        let commands = Commands::new(at, self.command_sender.clone());
-        let role = &mut self.nodes.roles[at];
+    fn begin(&mut self, role: usize, term: Offset, until: Time) {
+        let commands = Commands::new(role, self.command_sender.clone());
+        let role = &mut self.nodes.roles[role];
         let tenure = Arc::new(Tenure::new(term, until, role.label.clone(), commands));
         let untaken_until = Some(clock::now() + self.lease);
         role.held = Some(Held {
@@ -169,11 +171,12 @@ impl Driver {
     }
 
     /// If the end of the lead has begun and no task runs: begins the callback before the release, or tells the guard that nothing is left.
-    pub(super) fn end_if_idle(&mut self, at: usize) {
-        let held = self.nodes.roles[at].held.as_ref();
+    pub(super) fn end_if_idle(&mut self, role: usize) {
+        let held = self.nodes.roles[role].held.as_ref();
         let Some(nothing) = held.and_then(|held| held.tenure.no_task()) else { return };
-        self.nodes.touch(at);
-        let role = &mut self.nodes.roles[at];
+        self.nodes.touch(role);
+        let commands = Commands::new(role, self.command_sender.clone());
+        let role = &mut self.nodes.roles[role];
         let Some(held) = &mut role.held else { return };
         if !mem::replace(&mut held.is_last_begun, true)
             && let (Some(last), Ok(task)) = (&self.before_release, held.tenure.begin_last())
@@ -182,7 +185,6 @@ impl Driver {
             let (lease, callback) = (Lease::new(Arc::clone(&held.tenure)), Arc::clone(&last.callback));
             held.drop_at = Some(clock::now() + last.limit);
             // The callback is called in the runtime as well: it may spawn, block or panic, and this thread sends the heartbeats.
-            let commands = Commands::new(at, self.command_sender.clone());
             let call = async move { lease.run_last(async { callback(lease.clone(), reason).await }).await };
             held.last = Some(LastCall::spawn(&self.runtime, task, commands, call));
             return;

@@ -134,7 +134,7 @@ async fn what_others_wrote_is_passed_to_a_node_before_whatever_happens_to_it() {
         "it waits for the next event"
     );
     another_writes(&mut nodes, 2);
-    nodes.let_time_pass(clock::now(), 0);
+    nodes.handle_timeout(clock::now(), 0);
     assert_eq!(nodes.session.take_passed(0), None);
     another_writes(&mut nodes, 3);
     nodes.tell(clock::now(), 0, Event::StandDown { why: Why::Resigned, leaving: false });

@@ -110,7 +110,7 @@ impl Session {
     }
 
     pub(super) fn handle_group_report(&mut self, report: GroupReport) {
-        let speaks = self.members.speaks(report.member);
+        let is_current = self.members.is_current(report.member);
         match report.event {
             GroupEvent::Left => self.members.left(),
             GroupEvent::Debug(message) => self.outputs.push_back(SessionEvent::Debug(message)),
@@ -119,7 +119,7 @@ impl Session {
             | GroupEvent::Refused(_)
             | GroupEvent::Revoked { .. }
             | GroupEvent::UnusedPartitions
-                if !speaks => {}
+                if !is_current => {}
             GroupEvent::Assigned { partitions } => self.assigned(&partitions),
             GroupEvent::Named { id } => {
                 self.group_member = Some(id.clone());

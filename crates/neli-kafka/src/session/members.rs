@@ -36,7 +36,7 @@ impl<M> Members<M> {
     }
 
     /// Whether the member with this number is the current one. Reports of earlier members no longer count.
-    pub(super) const fn speaks(&self, number: u32) -> bool {
+    pub(super) const fn is_current(&self, number: u32) -> bool {
         self.current.is_some() && number == self.count
     }
 
@@ -66,16 +66,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_that_was_left_speaks_no_more() {
+    fn a_member_that_was_left_is_no_longer_current() {
         let mut members = Members::none();
         let join = |members: &mut Members<u32>| members.join(Ok::<_, String>).map(|()| members.count);
-        assert!(!members.speaks(0) && !members.speaks(1));
+        assert!(!members.is_current(0) && !members.is_current(1));
         let first = join(&mut members).unwrap();
-        assert!(members.speaks(first));
+        assert!(members.is_current(first));
         assert_eq!(members.leave(), Some(first));
-        assert!(!members.speaks(first), "its words that are still on their way");
+        assert!(!members.is_current(first), "its words that are still on their way");
         let second = join(&mut members).unwrap();
-        assert!(members.speaks(second) && !members.speaks(first));
+        assert!(members.is_current(second) && !members.is_current(first));
         assert!(members.are_leaving());
         members.left();
         assert!(!members.are_leaving() && members.is_in_group());

@@ -244,7 +244,7 @@ impl<R: Readers> Router<R> {
         if progress.stage == Stage::Reading && offset < progress.position {
             self.cut(reading, partition);
         } else if progress.stage == Stage::Reading {
-            self.take_in(now, reading, partition, offset, record);
+            self.receive(now, reading, partition, offset, record);
         }
         self.start_extra(now);
     }
@@ -256,7 +256,7 @@ impl<R: Readers> Router<R> {
         self.progress.get_mut(&(reading, partition))
     }
 
-    fn take_in(&mut self, now: Time, reading: u32, partition: i32, offset: i64, record: JournalRecord) {
+    fn receive(&mut self, now: Time, reading: u32, partition: i32, offset: i64, record: JournalRecord) {
         let is_gap = self.pass_gap(reading, partition, offset);
         match record {
             JournalRecord::Hello(value) => self.events.push_back(SessionEvent::Hello { offset, value }),
@@ -271,11 +271,13 @@ impl<R: Readers> Router<R> {
         }
         let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
         (progress.position, progress.handed_over_at) = (offset + 1, now);
-        let followers = match () {
+        let followers = if is_gap {
             // Missing offsets are judged at the time at which the record behind them was read (L4).
-            () if is_gap => self.followers(reading, partition),
-            () if progress.position >= progress.known_end => self.eager_followers(reading, partition),
-            () => Vec::new(),
+            self.followers(reading, partition)
+        } else if progress.position >= progress.known_end {
+            self.eager_followers(reading, partition)
+        } else {
+            Vec::new()
         };
         for role in followers {
             self.tell_passed(role);
