@@ -34,7 +34,9 @@ impl Spread {
 
     /// Hands over one role if one is due and none is being handed over.
     pub(super) fn hand_over_if_due(&mut self, candidates: &Candidates) {
-        if !self.is_on || self.pending.is_some() || self.now < self.not_before {
+        // Of a claim in flight it is not known whether it adds a role.
+        let claims = self.roles.iter().any(|role| role.holding == Holding::Claiming);
+        if !self.is_on || self.pending.is_some() || self.now < self.not_before || claims {
             return;
         }
         let Some(HandedOver { role, to }) = self.beyond_share(candidates) else {

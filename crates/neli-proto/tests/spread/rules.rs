@@ -109,6 +109,23 @@ fn one_role_at_a_time_is_handed_over() {
     assert_eq!(handed_over(&mut spread, later, Duration::from_secs(9)), [(2, "m2".into())]);
 }
 
+/// A claim in flight may come to nothing, as where two processes claim two vacant roles at once: then each leads one, and nobody has too many.
+#[test]
+fn nothing_is_handed_over_for_a_claim_that_is_in_flight() {
+    let mut spread = Spread::new(START, settings(2));
+    spread.hello_received(START, &"m2".into(), None);
+    let later = START + 10 * PATIENCE;
+    spread.observe(later, 0, Holding::Leading);
+    spread.observe(later, 1, Holding::Claiming);
+    assert_eq!(handed_over(&mut spread, later, Duration::from_secs(5)), [], "while it is in flight");
+    let (mut lost, mut won) = (spread.clone(), spread);
+    let decided = later + Duration::from_secs(5);
+    lost.observe(decided, 1, held_by("m2"));
+    assert_eq!(handed_over(&mut lost, decided, Duration::from_secs(5)), [], "the other one took it");
+    won.observe(decided, 1, Holding::Leading);
+    assert_eq!(handed_over(&mut won, decided, Duration::from_secs(5)).len(), 1, "two roles are too many");
+}
+
 #[test]
 fn nothing_is_handed_over_where_that_is_off() {
     let mut spread = leads_all(Settings { is_on: false, ..settings(4) });
