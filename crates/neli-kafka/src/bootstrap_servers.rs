@@ -6,7 +6,9 @@
 
 use std::collections::BTreeSet;
 use std::net::{TcpStream, ToSocketAddrs as _};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
@@ -25,6 +27,8 @@ use crate::librdkafka::{cluster_id, topic_identity};
 /// The servers must have answered within twice the time that the first answer to this process took, and this: a server that is down keeps no
 /// candidate from its election.
 const ALLOWANCE: Duration = Duration::from_secs(1);
+/// A server that takes connections is not down, but slow: it is waited for this many times [`RETRY`] more.
+const SLOW: u32 = 20;
 /// The time limit of a question.
 const ANSWER: Duration = Duration::from_secs(16);
 /// The time limit of a connection that only shows whether a server can be reached.
@@ -49,32 +53,49 @@ pub(super) fn ask_servers<T: Send + Sync + 'static>(
     }
     let (open, is_open) = mpsc::channel();
     let (asking, topic, client) = (access.clone(), topic.map(str::to_owned), Arc::clone(client));
+    let slow = Arc::new(AtomicUsize::new(0));
+    let reached = Arc::clone(&slow);
     let ask = move || {
-        find_other(&asking, topic.as_deref(), consumer(&client), is_over);
+        find_other(&asking, topic.as_deref(), consumer(&client), &reached, is_over);
         asking.cluster.servers().is_asking = false;
         drop(open);
     };
     // Without a thread they are asked later.
     let started = thread::Builder::new().name("neli-servers".to_owned()).spawn(ask);
     access.cluster.servers().is_asking &= started.is_ok();
-    Some(ServersQuestion { is_open })
+    Some(ServersQuestion { is_open, slow })
 }
 
 /// A question to the bootstrap servers.
 pub(super) struct ServersQuestion {
     /// Closed when each server has answered or can't be reached, or when one is found to be of another cluster.
     is_open: mpsc::Receiver<()>,
+    /// How many servers have taken a connection, and have not said yet of which cluster they are.
+    slow: Arc<AtomicUsize>,
 }
 
 impl ServersQuestion {
     /// Waits for the answers. The first answer to this process `took` that time.
     pub(super) fn wait(self, took: Duration) {
-        let _ = self.is_open.recv_timeout(took * 2 + ALLOWANCE);
+        let mut limit = took * 2 + ALLOWANCE;
+        for _ in 0..=SLOW {
+            let is_answered = self.is_open.recv_timeout(limit) != Err(RecvTimeoutError::Timeout);
+            if is_answered || self.slow.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            limit = RETRY;
+        }
     }
 }
 
 /// Looks for a bootstrap server of another cluster than the consumer's, until one was found or each has answered or can't be reached.
-fn find_other(access: &Access, topic: Option<&str>, consumer: &BaseConsumer<KafkaContext>, is_over: impl Fn() -> bool) {
+fn find_other(
+    access: &Access,
+    topic: Option<&str>,
+    consumer: &BaseConsumer<KafkaContext>,
+    slow: &Arc<AtomicUsize>,
+    is_over: impl Fn() -> bool,
+) {
     let cluster = &access.cluster;
     let brokers: BTreeSet<String> = loop {
         if is_over() {
@@ -98,8 +119,9 @@ fn find_other(access: &Access, topic: Option<&str>, consumer: &BaseConsumer<Kafk
     };
     let (sender, answers) = mpsc::channel();
     for server in unknown {
-        let (access, topic, sender) = (access.clone(), topic.map(str::to_owned), sender.clone());
-        let ask = move || drop(sender.send(Other::ask(&access, server, topic.as_deref())));
+        let (access, topic, sender, slow) =
+            (access.clone(), topic.map(str::to_owned), sender.clone(), Arc::clone(slow));
+        let ask = move || drop(sender.send(Other::ask(&access, server, topic.as_deref(), slow)));
         // Without a thread this server is asked later.
         let _ = thread::Builder::new().name("neli-server".to_owned()).spawn(ask);
     }
@@ -117,20 +139,39 @@ struct Other {
     server: String,
     consumer: BaseConsumer<KafkaContext>,
     cluster_id: Option<String>,
+    /// It is asked until this is dropped.
+    _asked: Asked,
+}
+
+/// A server that has taken a connection counts among the slow ones until this is dropped.
+struct Asked(Arc<AtomicUsize>);
+
+impl Asked {
+    fn new(slow: Arc<AtomicUsize>) -> Self {
+        slow.fetch_add(1, Ordering::AcqRel);
+        Self(slow)
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Other {
     /// Asks this server alone; `None` if it does not answer.
-    fn ask(access: &Access, server: String, topic: Option<&str>) -> Option<Self> {
+    fn ask(access: &Access, server: String, topic: Option<&str>, slow: Arc<AtomicUsize>) -> Option<Self> {
         if !accepts_connections(without_protocol(&server)) {
             return None;
         }
+        let asked = Asked::new(slow);
         let access = Access { bootstrap: server.clone(), ..access.clone() };
         let consumer = BaseConsumer::from_config_and_context(&access.reader(), KafkaContext::new(&access));
         let consumer: BaseConsumer<KafkaContext> = consumer.ok()?;
         consumer.fetch_metadata(topic, ANSWER).ok()?;
         let cluster_id = cluster_id(consumer.client());
-        Some(Self { server, consumer, cluster_id })
+        Some(Self { server, consumer, cluster_id, _asked: asked })
     }
 
     /// The line about this server if it is of another cluster than `client`, which is in the cluster with this id. Many clusters have the id that
