@@ -6,8 +6,7 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::{Result, bail};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
-use neli_proto::observer::is_hello_of;
-use neli_proto::record::{LogRecord, Offset};
+use neli_proto::record::{LogRecord, Offset, is_hello_of};
 use neli_proto::time::millis;
 
 use crate::command::output::{self, checked, unless_closed};

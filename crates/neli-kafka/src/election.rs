@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use neli_proto::record::{Body, Record};
+use neli_proto::record::{Body, Record, label_of_group};
 use serde::{Deserialize, Serialize};
 
 /// One election: (topic, partition, key).
@@ -110,9 +110,7 @@ impl Elections {
     /// Whether a record with this key is a hello of a candidate of the group, for whichever role.
     #[must_use]
     pub(crate) fn is_hello(&self, key: &[u8]) -> bool {
-        let rest = key.strip_prefix(self.group.as_bytes()).and_then(|rest| rest.strip_prefix(b"/"));
-        let label = rest.and_then(|rest| rest.strip_suffix(b"/hello"));
-        label.is_some_and(|label| !label.is_empty() && !label.contains(&b'/'))
+        label_of_group(key, &self.group).is_some_and(|(_, is_hello)| is_hello)
     }
 
     /// The roles as they are said in hellos: their number, or their names with commas between them.
@@ -128,8 +126,7 @@ impl Elections {
     /// The role to which a record with this key belongs, and whether it is a hello.
     #[must_use]
     pub(crate) fn find(&self, key: &[u8]) -> Option<(u32, bool)> {
-        let rest = key.strip_prefix(self.group.as_bytes())?.strip_prefix(b"/")?;
-        let (label, is_hello) = rest.strip_suffix(b"/hello").map_or((rest, false), |label| (label, true));
+        let (label, is_hello) = label_of_group(key, &self.group)?;
         let role = if self.names.is_empty() { number_of(label)? } else { self.number_named(label)? };
         self.roles.contains(&role).then_some((role, is_hello))
     }

@@ -18,7 +18,7 @@ use crate::timings::cool_off;
 use lost::Lost;
 use lost::SideBySide;
 
-pub use election::{Election, ElectionKey, Judged, is_hello_of};
+pub use election::{Election, Judged};
 pub use history::{Finding, Found, Gap, History, PastTerm, TermEnd};
 pub use known::{Change, KnownCandidate, Silence, Standby, VoidClaims};
 pub use lost::OverlappedJob;

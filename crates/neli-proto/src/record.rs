@@ -13,9 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use fields::{Fields, is_default};
 
+pub use key::{ElectionKey, is_hello_of, label_of_group};
 pub use why::Why;
 
 pub(crate) mod fields;
+mod key;
 mod why;
 
 /// An offset in the partition; -1 stands for the position before the first record.

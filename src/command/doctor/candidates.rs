@@ -10,10 +10,10 @@ use neli_proto::journal::Journal;
 use neli_proto::leadership::{Leader, ReadAt};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{ElectionKey, KnownCandidate, Observer};
+use neli_proto::observer::{KnownCandidate, Observer};
 use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
 use neli_proto::process_hello::ProcessHello;
-use neli_proto::record::{LogRecord, MemberId, Record};
+use neli_proto::record::{ElectionKey, LogRecord, MemberId, Record};
 
 use super::findings::Findings;
 use crate::command::reading::{self, Input, Limit, Partitions, Reading, SUFFIX, read_at};

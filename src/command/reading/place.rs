@@ -7,9 +7,9 @@ use anyhow::{Result, anyhow, bail};
 use neli_kafka::{Access, ElectionId, Elections};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{GroupHellos, is_hello_of};
+use neli_proto::observer::GroupHellos;
 use neli_proto::process_hello::ProcessHello;
-use neli_proto::record::{LogRecord, Offset};
+use neli_proto::record::{LogRecord, Offset, is_hello_of};
 
 use super::{Limit, Reading, Unread};
 use crate::text::one_line;

@@ -11,45 +11,8 @@ use crate::journal::{Journal, Verdict, View};
 use crate::leadership::{Leadership, ReadAt};
 use crate::listener::LogBounds;
 use crate::process_hello::ProcessHello;
-use crate::record::{LogRecord, Offset, Record};
+use crate::record::{ElectionKey, LogRecord, Offset, Record};
 use crate::time::Time;
-
-/// The Kafka key of an election's record, `<group>/<role>`, or of a hello, `<group>/<role>/hello`.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct ElectionKey<'a> {
-    /// The group.
-    pub group: &'a str,
-    /// The role's name or number.
-    pub role: &'a str,
-    /// Whether it is that of a hello.
-    pub is_hello: bool,
-}
-
-impl<'a> ElectionKey<'a> {
-    /// The parts of a record's key; `None` if it is no election's.
-    #[must_use]
-    pub fn parse(key: &'a [u8]) -> Option<Self> {
-        let key = core::str::from_utf8(key).ok()?;
-        // The key of a role that is called `hello` ends like that of a hello, but has no other role before it.
-        let of_hello = key.strip_suffix("/hello").filter(|label| label.contains('/'));
-        let (label, is_hello) = of_hello.map_or((key, false), |label| (label, true));
-        let (group, role) = label.rsplit_once('/')?;
-        (!group.is_empty() && !role.is_empty()).then_some(Self { group, role, is_hello })
-    }
-
-    /// The same, if the record is of this group.
-    fn of_group(key: &'a [u8], group: &'a str) -> Option<Self> {
-        let rest = core::str::from_utf8(key).ok()?.strip_prefix(group)?.strip_prefix('/')?;
-        let (role, is_hello) = rest.strip_suffix("/hello").map_or((rest, false), |role| (role, true));
-        (!role.is_empty() && !role.contains('/')).then_some(Self { group, role, is_hello })
-    }
-}
-
-/// Whether a record is a hello of a candidate of the group, for any role.
-#[must_use]
-pub fn is_hello_of(group: &str, record: &LogRecord) -> bool {
-    record.key.as_deref().and_then(|key| ElectionKey::of_group(key, group)).is_some_and(|key| key.is_hello)
-}
 
 /// How much of a leader's silence was reported.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
@@ -400,19 +363,5 @@ mod tests {
         assert!(matches!(election.untold_silence(after(4_000)), Some(Leadership::Silent { .. })));
         let next = CLAIM.replace("-1", "2").replace("\"m\"", "\"n\"");
         assert_eq!(changes(&mut election, after(4_001), 3, &next), [Change::Led], "the silence was told");
-    }
-
-    #[test]
-    fn a_key_names_its_election() {
-        let elections = ["a/0", "a/b/ingest", "a/0/hello", "a/hello", "a/hello/hello", "a", "/0", "a/", "", "/hello"]
-            .map(|key| ElectionKey::parse(key.as_bytes()));
-        let key = |group, role, is_hello| Some(ElectionKey { group, role, is_hello });
-        let of_a = [key("a", "0", true), key("a", "hello", false), key("a", "hello", true)];
-        let expected = [&[key("a", "0", false), key("a/b", "ingest", false)][..], &of_a, &[None; 5]].concat();
-        assert_eq!(elections[..], expected);
-        let of_b = |role, is_hello| Some(ElectionKey { group: "a/b", role, is_hello });
-        assert_eq!(ElectionKey::of_group(b"a/b/hello", "a/b"), of_b("hello", false));
-        assert_eq!(ElectionKey::of_group(b"a/b/c/hello", "a/b"), of_b("c", true));
-        assert_eq!(ElectionKey::of_group(b"a/b/c/d", "a/b"), None);
     }
 }

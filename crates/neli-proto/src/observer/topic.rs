@@ -5,12 +5,12 @@ use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use super::{ElectionKey, GroupHellos, LastHello, Observer};
+use super::{GroupHellos, LastHello, Observer};
 use crate::leadership::ReadAt;
 use crate::listener::LogBounds;
 use crate::mapping::Mapping;
 use crate::process_hello::ProcessHello;
-use crate::record::{LogRecord, Offset, Record};
+use crate::record::{ElectionKey, LogRecord, Offset, Record};
 
 /// The elections of a topic, as far as its partitions were read.
 #[derive(Clone, Debug, Default)]
