@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use neli_kafka::{Elections, SessionSettings, clock, names, random, reason, shown_duration, shown_duration as shown};
+use neli_kafka::{SessionSettings, clock, names, random, reason, shown_duration};
 use neli_proto::candidate::Identity;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node;
@@ -342,8 +342,8 @@ impl Builder {
     /// ```
     pub fn follow(self) -> Result<Follower, Error> {
         self.refuse_roles("follow follows one election, follow_roles those of these roles")?;
-        let Place { access, election } = self.place.validate()?;
-        let mut followers = follower::start(access, Elections::from(&election), self.on_warning)?;
+        let Place { access, elections } = self.place.validate()?;
+        let mut followers = follower::start(access, elections, self.on_warning)?;
         followers.pop().ok_or_else(|| Error::System("an election without a role".to_owned()))
     }
 
@@ -368,11 +368,8 @@ impl Builder {
         }
         let no_randomness = |error| Error::System(format!("no randomness: {}", reason(&error)));
         let member = MemberId::from_random(u128::from_le_bytes(random::bytes().map_err(no_randomness)?));
-        let session = SessionSettings {
-            elections: Elections::from(&place.election),
-            create_topic: self.create_topic,
-            timeout: timings.lease(),
-        };
+        let session =
+            SessionSettings { elections: place.elections, create_topic: self.create_topic, timeout: timings.lease() };
         let identity = Identity { member, name: self.candidates_name()?.into(), hello: hello(self.elector) };
         let node = node_settings(identity, timings, self.stop_timeout + release_takes, self.create_topic);
         let (access, stop_timeout) = (place.access, self.stop_timeout);
@@ -475,9 +472,13 @@ impl Default for TimeOptions {
 impl TimeOptions {
     fn validate(&self, elector: timings::Elector) -> Result<Timings, Error> {
         let lease = self.lease;
-        let wrong = |option, value, expected| Err(Error::option(option, shown(value), expected));
+        let wrong = |option, value, expected| Err(Error::option(option, shown_duration(value), expected));
         if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) {
-            return wrong("lease", lease, format!("must be {} to {}", shown(SHORTEST_LEASE), shown(LONGEST_LEASE)));
+            return wrong(
+                "lease",
+                lease,
+                format!("must be {} to {}", shown_duration(SHORTEST_LEASE), shown_duration(LONGEST_LEASE)),
+            );
         }
         if !lease.subsec_nanos().is_multiple_of(1_000_000) {
             return Err(Error::option("lease", format!("{lease:?}"), "must be whole milliseconds"));
@@ -485,14 +486,15 @@ impl TimeOptions {
         let heartbeat_interval = self.heartbeat_interval.unwrap_or_else(|| default_heartbeat_interval(lease));
         let allowed = heartbeat_intervals(lease);
         if !allowed.contains(&heartbeat_interval) {
-            let (shortest, longest) = (shown(*allowed.start()), shown(*allowed.end()));
-            let expected = format!("must be {shortest} to {longest}, a third of the lease {}", shown(lease));
+            let (shortest, longest) = (shown_duration(*allowed.start()), shown_duration(*allowed.end()));
+            let expected = format!("must be {shortest} to {longest}, a third of the lease {}", shown_duration(lease));
             return wrong("heartbeat_interval", heartbeat_interval, expected);
         }
         let fence_warning = self.fence_warning.unwrap_or_else(|| default_fence_warning(lease));
         let longest = longest_fence_warning(lease);
         if fence_warning > longest {
-            let expected = format!("must be 0 to {}, half of the lease {}", shown(longest), shown(lease));
+            let expected =
+                format!("must be 0 to {}, half of the lease {}", shown_duration(longest), shown_duration(lease));
             return wrong("fence_warning", fence_warning, expected);
         }
         let timings = |kill_margin| {
@@ -508,11 +510,13 @@ impl TimeOptions {
             Timings::new(durations, elector)
         };
         match self.margin {
-            Some(margin) => timings(margin).map_err(|error| Error::option("margin", shown(margin), error.to_string())),
+            Some(margin) => {
+                timings(margin).map_err(|error| Error::option("margin", shown_duration(margin), error.to_string()))
+            }
             // As far as the others leave it.
             None => timings(kill_margin(lease))
                 .map(|timings| timings.with_kill_margin_of(lease / 10))
-                .map_err(|error| Error::option("lease", shown(lease), error.to_string())),
+                .map_err(|error| Error::option("lease", shown_duration(lease), error.to_string())),
         }
     }
 }

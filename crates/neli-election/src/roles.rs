@@ -134,8 +134,8 @@ impl Builder {
     pub fn follow_roles(self) -> Result<BTreeMap<String, Follower>, Error> {
         let roles = self.role_names();
         roles.validate()?;
-        let Place { access, election } = self.place.validate()?;
-        let followers = follower::start(access, roles.elections(&Elections::from(&election)), self.on_warning)?;
+        let Place { access, elections } = self.place.validate()?;
+        let followers = follower::start(access, roles.elections(&elections), self.on_warning)?;
         Ok(roles.labels().into_iter().zip(followers).collect())
     }
 

@@ -1,9 +1,10 @@
 //! The election, and the connection to Kafka: the options that candidates and followers have in common.
 
 use std::fmt;
+use std::sync::Arc;
 
 use neli_kafka::{
-    Access, ElectionId, Elections, MemberTimings, Properties, bootstrap, names,
+    Access, Elections, MemberTimings, Properties, bootstrap, names,
     properties::{self, Fault},
 };
 
@@ -23,7 +24,8 @@ pub(crate) struct PlaceOptions {
 
 /// Which election, and how Kafka is reached.
 pub(crate) struct Place {
-    pub(crate) election: ElectionId,
+    /// One role, called by its number.
+    pub(crate) elections: Elections,
     pub(crate) access: Access,
 }
 
@@ -46,8 +48,8 @@ impl PlaceOptions {
                 ),
             });
         }
-        let election = ElectionId { group: group.clone(), topic, partition: 0, role: 0, role_name: None };
-        Ok(Place { election, access: self.access()? })
+        let elections = Elections { group: group.clone(), topic, roles: 0..1, names: Arc::default() };
+        Ok(Place { elections, access: self.access()? })
     }
 
     fn access(&self) -> Result<Access, Error> {
