@@ -37,7 +37,7 @@ pub struct Access {
 }
 
 /// Called with each line that librdkafka logs, on any thread.
-pub type LogCallback = Arc<dyn Fn(&str) + Send + Sync>;
+pub(crate) type LogCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Access {
     /// The Kafka at `bootstrap`, a real one.

@@ -10,7 +10,7 @@ use neli_proto::record::LogRecord;
 use neli_proto::time::Time;
 use neli_proto::topic::{Risk, TopicFacts, TopicIdentity};
 
-/// An event that one of the threads of a client sends, except those of the consumer group ([`GroupEvent`](crate::group::GroupEvent)).
+/// An event that one of the threads of a client sends, except those of the consumer group (`GroupEvent`).
 /// The threads wait while the channel is full; the caller's thread never sends one.
 #[derive(Debug)]
 pub enum KafkaEvent {

@@ -37,7 +37,7 @@ const POLL_WHILE_LEAVING: Duration = Duration::from_millis(1);
 /// A report of a member. It carries the member's number, because all members of a process report to one channel, and a report of a former
 /// member must not be attributed to its successor.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct GroupReport {
+pub(crate) struct GroupReport {
     /// The member's number, as it was given to [`Member::join`].
     pub member: u32,
     /// The event.
@@ -46,7 +46,7 @@ pub struct GroupReport {
 
 /// An event of the group. The threads that send it wait while the channel is full; the caller's thread never sends one.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum GroupEvent {
+pub(crate) enum GroupEvent {
     /// The group has settled: these partitions are this member's, and the others in use are not.
     Assigned {
         /// The partitions that are in use.
@@ -78,7 +78,7 @@ pub enum GroupEvent {
 
 /// Why the group does not take a member.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     /// Kafka's words, in a few of them.
     pub words: String,
     /// One line: the group, the cause, and what to do.
@@ -87,7 +87,7 @@ pub struct Refusal {
 
 /// A member of the group. Dropping it leaves the group. If the process ends before [`GroupEvent::Left`], the member may not have left, and
 /// the group assigns the partition to another member only when the session expires.
-pub struct Member {
+pub(crate) struct Member {
     consumer: Arc<BaseConsumer<GroupContext>>,
 }
 
@@ -101,7 +101,7 @@ impl Member {
     ///
     /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value. Or a thread can't
     /// be started.
-    pub fn join(
+    pub(crate) fn join(
         access: &Access,
         elections: &Elections,
         in_use: BTreeSet<i32>,
@@ -138,7 +138,7 @@ impl Member {
 
     /// Sets whether this process leads; it may lead while another member holds the partition. A leader does not wait for a rebalance, so
     /// its member is polled less often.
-    pub fn set_leads(&self, leads: bool) {
+    pub(crate) fn set_leads(&self, leads: bool) {
         self.consumer.context().leads.store(leads, Ordering::Relaxed);
     }
 
@@ -148,7 +148,7 @@ impl Member {
     /// an empty group after its `group.initial.rebalance.delay.ms` (3 s), and a leave waits behind the join. So a lone member whose join
     /// was not answered is not waited for. If there are other members, the join is answered within 500 ms, and the leave after it. A
     /// process that ended before would delay the others' next rebalance for a session (11 s, measured).
-    pub fn leave(self, alone: bool) {
+    pub(crate) fn leave(self, alone: bool) {
         self.consumer.context().alone.store(alone, Ordering::Relaxed);
         drop(self);
     }

@@ -37,17 +37,16 @@ mod source;
 mod text;
 mod topic;
 
-pub use access::{Access, HEARTBEAT_INTERVAL, LogCallback, MemberTimings, NoAddress, SESSION_TIMEOUT};
+pub use access::{Access, HEARTBEAT_INTERVAL, MemberTimings, SESSION_TIMEOUT};
 pub use election::{Brokers, Client, ElectionId, Elections, Properties, is_secret};
 pub use error_class::Layer;
 pub use event::{FactsEvent, JournalRecord, KafkaEvent, SessionEvent};
 pub use examination::{
-    Examination, NotAnswered, NotCreated, PartitionSeen, TopicExamination, TopicSeen, Unreachable, facts_to_create,
+    Examination, NotAnswered, PartitionSeen, TopicExamination, TopicSeen, Unreachable, facts_to_create,
     journal_to_create,
 };
 pub use facts::{FactsReading, FactsSettings, WantedFacts};
-pub use group::{GroupEvent, GroupReport, Member};
-pub use librdkafka::{GroupDescription, NewTopic, Rights, topic_identity};
+pub use librdkafka::{NewTopic, Rights, topic_identity};
 pub use nodes::{EVENTS_TOGETHER, HasNode, Host, Nodes, Timeouts, new_node};
 pub use producer::Producer;
 pub use reader::Reader;

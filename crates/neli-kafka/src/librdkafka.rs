@@ -31,8 +31,8 @@ use rdkafka::types::{
 };
 
 use crate::error_class::{ErrorClass, plain};
-pub use describe::{GroupDescription, Rights, topic_identity};
-pub(crate) use describe::{TopicDescription, describe_group, describe_topic};
+pub(crate) use describe::{GroupDescription, TopicDescription, describe_group, describe_topic};
+pub use describe::{Rights, topic_identity};
 pub(crate) use main_queue::{MainQueue, Waker};
 
 mod describe;

@@ -1,6 +1,6 @@
 //! This process's members of the group: the current one, and earlier ones that are leaving. One member stands for all roles.
 
-/// `M` is [`Member`](crate::Member), except in tests.
+/// `M` is [`Member`](crate::group::Member), except in tests.
 #[derive(Debug)]
 pub(super) struct Members<M> {
     current: Option<M>,
