@@ -38,10 +38,10 @@ async fn read_topic(
     topic: &str,
     timeout: Duration,
     from: impl Fn(&LogBounds) -> Offset,
-    mut take_in: impl FnMut(LogRecord),
+    mut handle_record: impl FnMut(LogRecord),
 ) -> Result<(), Unread> {
     let mut reading = Reading::of_partition(access, topic, 0, false)?;
-    reading.read_to_end(Limit::of_all(timeout), from, |_, _, record| take_in(record)).await?;
+    reading.read_to_end(Limit::of_all(timeout), from, |_, _, record| handle_record(record)).await?;
     Ok(())
 }
 
@@ -113,12 +113,12 @@ impl FactsTopic {
         }
         let keys = Place::ALL.map(|place| (self.key(place), place));
         let mut facts = Facts::default();
-        let take_in = |record: LogRecord| {
+        let handle_record = |record: LogRecord| {
             if let Some((_, place)) = keys.iter().find(|(own, _)| record.key.as_deref() == Some(own.as_bytes())) {
                 facts.take(*place, record.value.as_deref());
             }
         };
-        match read_topic(access, topic, timeout, |bounds| bounds.start, take_in).await {
+        match read_topic(access, topic, timeout, |bounds| bounds.start, handle_record).await {
             Ok(()) => Ok(Ok(facts)),
             Err(Unread::Refused(refusal)) => Err(refusal),
             Err(Unread::NoAnswer(_)) => {
@@ -222,13 +222,13 @@ impl LastRun {
 /// The last fact about the election with this key.
 async fn last_fact(access: &Access, topic: &str, election: &str) -> Result<Option<Fact>, Unread> {
     let mut last = None;
-    let take_in = |record: LogRecord| {
+    let handle_record = |record: LogRecord| {
         let is_own = record.key.is_some_and(|key| is_of(election, &key));
         if let Some(value) = record.value.filter(|_| is_own) {
             last = Fact::parse(&value).ok().or(last.take());
         }
     };
-    read_topic(access, topic, WITHIN, |bounds| bounds.last(FIRST_SPAN), take_in).await?;
+    read_topic(access, topic, WITHIN, |bounds| bounds.last(FIRST_SPAN), handle_record).await?;
     Ok(last)
 }
 

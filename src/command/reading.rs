@@ -308,14 +308,14 @@ impl Reading {
         &mut self,
         limit: Limit,
         from: impl Fn(&LogBounds) -> Offset,
-        mut take_in: impl FnMut(ReadAt, &LogBounds, LogRecord),
+        mut handle_record: impl FnMut(ReadAt, &LogBounds, LogRecord),
     ) -> Result<LogBounds, Unread> {
         let bounds = self.bounds(limit).await?.into_iter().next();
         let (partition, bounds) = bounds.ok_or_else(|| anyhow!("no partition is read"))?;
         self.read_from(partition, from(&bounds));
         while let Some(input) = self.next_before_end(limit).await? {
             if let Input::Record { record, .. } = input {
-                take_in(read_at(), &bounds, record);
+                handle_record(read_at(), &bounds, record);
             }
         }
         Ok(bounds)

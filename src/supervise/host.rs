@@ -67,7 +67,7 @@ impl Host for MainLoop {
         self.publisher.iter_mut().for_each(|publisher| publisher.has_changed(role));
     }
 
-    fn hears_kafka(&self) -> bool {
+    fn uses_kafka(&self) -> bool {
         !self.broker_has_ended()
     }
 
@@ -106,7 +106,7 @@ impl Host for MainLoop {
         self.logger.event(&notes::event(&note, self.moment(0)));
     }
 
-    fn look(&mut self, now: Time, role: usize, event: &mut Event) {
+    fn note_event(&mut self, now: Time, role: usize, event: &mut Event) {
         self.note_election_event(role, now, event);
         if let Event::Answered { .. } = event {
             self.reserve_of_client.take_back();

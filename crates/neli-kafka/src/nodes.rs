@@ -59,7 +59,7 @@ pub trait Host {
     /// A role's node has no more actions.
     fn end_actions(&mut self, role: usize);
     /// Whether Kafka's events still matter, and requests are done. The embedded broker may have ended.
-    fn hears_kafka(&self) -> bool {
+    fn uses_kafka(&self) -> bool {
         true
     }
     /// A request of a role's node is about to be done.
@@ -69,7 +69,7 @@ pub trait Host {
     /// Shows a message about all roles to users.
     fn show(&mut self, note: Note);
     /// Takes from an event of an election what the loop itself needs, before the node gets it.
-    fn look(&mut self, now: Time, role: usize, event: &mut candidate::Event);
+    fn note_event(&mut self, now: Time, role: usize, event: &mut candidate::Event);
     /// Handles an event of the session that no node gets.
     fn handle_process_event(&mut self, now: Time, event: SessionEvent);
 
@@ -99,7 +99,7 @@ pub trait Host {
     /// Does in Kafka what a role's node has requested.
     fn request(&mut self, role: usize, request: &Request) {
         self.begin_request(role, request);
-        if !self.hears_kafka() {
+        if !self.uses_kafka() {
             return;
         }
         let now = clock::now();
@@ -126,12 +126,12 @@ pub trait Host {
 
     /// Passes an event of the session to the nodes that it concerns.
     fn handle_session_event(&mut self, event: SessionEvent) {
-        if !self.hears_kafka() {
+        if !self.uses_kafka() {
             return;
         }
         let now = clock::now();
         if let SessionEvent::Election { role, mut event } = event {
-            self.look(now, role as usize, &mut event);
+            self.note_event(now, role as usize, &mut event);
             self.nodes().handle_election_event(now, role as usize, event);
         } else if let SessionEvent::Hello { offset, value } = event {
             self.nodes().handle_hello(now, offset, &value);

@@ -66,14 +66,14 @@ impl Group {
     /// Reads the last records of a partition. Each of Kafka's answers has the time limit.
     async fn read(name: &str, reading: &mut Reading, timeout: Duration) -> Result<Self> {
         let (mut read, from) = (Self::default(), |bounds: &LogBounds| bounds.last(FIRST_SPAN));
-        let take_in = |at: ReadAt, bounds: &LogBounds, record: LogRecord| {
-            read.take_in(name, at, record, || bounds.journal_from(at.now, from(bounds)));
+        let handle_record = |at: ReadAt, bounds: &LogBounds, record: LogRecord| {
+            read.handle_record(name, at, record, || bounds.journal_from(at.now, from(bounds)));
         };
-        reading.read_to_end(Limit::of_each_answer(timeout), from, take_in).await?;
+        reading.read_to_end(Limit::of_each_answer(timeout), from, handle_record).await?;
         Ok(read)
     }
 
-    fn take_in(&mut self, name: &str, at: ReadAt, record: LogRecord, journal: impl FnOnce() -> Journal) {
+    fn handle_record(&mut self, name: &str, at: ReadAt, record: LogRecord, journal: impl FnOnce() -> Journal) {
         let LogRecord { offset, key, value, written_ms, .. } = record;
         let Some(ElectionKey { group, role, is_hello }) = key.as_deref().and_then(ElectionKey::parse) else { return };
         if group != name {

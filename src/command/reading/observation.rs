@@ -53,7 +53,7 @@ impl Seen {
     }
 
     /// Handles a record of the topic. Returns what the law says of it if it is the election's own.
-    fn take_in(&mut self, at: ReadAt, partition: i32, record: &LogRecord) -> Option<Judged> {
+    fn handle_record(&mut self, at: ReadAt, partition: i32, record: &LogRecord) -> Option<Judged> {
         let judged = self.read.read(at, partition, record)?;
         for change in &judged.changes {
             let sentence = wording::change(self.observer(), change);
@@ -160,7 +160,7 @@ impl Observation {
 
     async fn read_to_end(&mut self, limit: Limit) -> Result<(), Unread> {
         while let Some(input) = self.reading.next_before_end(limit).await? {
-            self.take_in(input);
+            self.handle(input);
         }
         Ok(())
     }
@@ -179,7 +179,7 @@ impl Observation {
     /// As for [`Reading::next`].
     pub(in crate::command) async fn next(&mut self, due: Option<Time>) -> Result<News> {
         let input = self.reading.next(due).await?;
-        Ok(self.take_in(input))
+        Ok(self.handle(input))
     }
 
     /// What is read next, if something is available.
@@ -187,16 +187,16 @@ impl Observation {
     /// # Errors
     /// As for [`Reading::next`].
     pub(in crate::command) fn try_next(&mut self) -> Result<Option<News>> {
-        Ok(self.reading.try_next()?.map(|input| self.take_in(input)))
+        Ok(self.reading.try_next()?.map(|input| self.handle(input)))
     }
 
     /// Passes an event to each election.
-    fn take_in(&mut self, input: Input) -> News {
+    fn handle(&mut self, input: Input) -> News {
         let (at, mut judged) = (read_at(), None);
         for (number, seen) in self.all.iter_mut().enumerate() {
             seen.read.note_contact(self.reading.outage().is_none());
             if let Input::Record { partition, record } = &input {
-                judged = seen.take_in(at, *partition, record).map(|of| (number, of)).or(judged);
+                judged = seen.handle_record(at, *partition, record).map(|of| (number, of)).or(judged);
             } else if let Input::Bounds { partition, bounds } = &input {
                 seen.read.answered(at, *partition, *bounds);
             }

@@ -50,13 +50,13 @@ impl Place {
         let (mut reading, mut span) = (reading.noting_outages(note_outage), FIRST_SPAN);
         let hellos = loop {
             let mut hellos = GroupHellos::default();
-            let take_in = |at, _: &_, record: LogRecord| {
+            let handle_record = |at, _: &_, record: LogRecord| {
                 let value = record.value.as_deref().filter(|_| is_hello_of(&election.group, &record));
                 if let Some(hello) = value.and_then(ProcessHello::parse) {
                     hellos.read(at, record.offset, hello, record.written_ms);
                 }
             };
-            let bounds = reading.read_to_end(limit, |bounds| bounds.last(span), take_in).await?;
+            let bounds = reading.read_to_end(limit, |bounds| bounds.last(span), handle_record).await?;
             let is_found = match &election.role_name {
                 Some(role) => hellos.find(role).is_some(),
                 None => hellos.mapping().is_some(),

@@ -73,7 +73,7 @@ impl Host for Driver {
         }
     }
 
-    fn look(&mut self, now: Time, role: usize, event: &mut candidate::Event) {
+    fn note_event(&mut self, now: Time, role: usize, event: &mut candidate::Event) {
         if matches!(event, candidate::Event::Delivered { .. }) {
             self.refused_appends.end();
         }
