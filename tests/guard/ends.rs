@@ -319,7 +319,7 @@ fn processes_that_ended_in_time_have_not_outlived_the_lease_however_late_their_e
     let mut fixture = GuardFixture::running(
         r#"link='[ $1 -gt 0 ] || { echo ready > "$PIPE"; exec sleep 600; }; setsid sh -c "$link" sh $(($1 - 1)) & wait'
            export link
-           sh -c "$link" sh 200 & wait"#,
+           sh -c "$link" sh 200 & exec sleep 600"#,
     );
     let mut until = near_deadline();
     fixture.start(3, until);
