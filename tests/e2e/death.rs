@@ -48,13 +48,8 @@ fn await_wild(election: &TestElection, term: u64) {
 pub(crate) fn machine(candidate: &mut Running, job: &[Process]) {
     let guard = candidate.guard();
     let supervisor = candidate.process();
-    // All are stopped first, so that none of them sees another die.
     let all: Vec<Process> = [supervisor, guard].into_iter().chain(job.iter().copied()).collect();
-    for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
-        for process in &all {
-            process.signal(signal);
-        }
-    }
+    Process::cut_power(all.clone());
     wait::until_true("a dead machine", || all.iter().all(|process| !process.lives()));
 }
 

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use harness::candidate::Elector;
 use harness::election::TestElection;
 use harness::kafka::Kafka;
+use harness::process::Process;
 use harness::terminal::{Ctrl, PROMPT, Shell, Terminal, executable};
 use harness::wait;
-use nix::sys::signal::Signal;
 
 use crate::election;
 
@@ -63,13 +63,7 @@ fn the_tutorial_is_what_happens() {
             Step::Press { machine } => machine_of(&mut machines, machine).terminal.press(Ctrl::C),
             Step::SwitchOff { machine } => {
                 let off = machines.remove(machine).expect("it was not switched off before");
-                // As if at one instant: none acts on the end of another.
-                let processes = off.terminal.processes();
-                for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
-                    for process in &processes {
-                        process.signal(signal);
-                    }
-                }
+                Process::cut_power(off.terminal.processes());
             }
             Step::Output { machine, line, number } => {
                 let next = steps[at + 1..].iter().find_map(|step| step.of(machine));

@@ -117,7 +117,7 @@ fn clocks_that_differ_agree_on_the_window() {
 #[test]
 fn the_job_learns_its_window() {
     let election = election(Elector::Log);
-    let clock = WallClock::new(&election, "a", DAY - 1);
+    let clock = WallClock::new(&election, "a", DAY - 20 * 60);
     let says = "echo $NELI_ONCE $NELI_WINDOW_START $NELI_WINDOW_END >&2";
     let run = |window: &str, zone: &str| {
         let candidate = election.candidate().option("--window", window).option("--timezone", zone);

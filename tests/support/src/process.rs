@@ -166,6 +166,18 @@ impl Process {
         found
     }
 
+    /// Kills them all, as a power cut would: none acts on the end of another. All are stopped first, from the oldest, since a supervisor
+    /// continues a guard that is stopped. They are killed from the youngest: the end of a shell continues what is stopped in its session.
+    pub fn cut_power(mut processes: Vec<Self>) {
+        processes.sort_by_key(|process| (process.started, process.pid));
+        for process in &processes {
+            process.signal(Signal::SIGSTOP);
+        }
+        for process in processes.iter().rev() {
+            process.signal(Signal::SIGKILL);
+        }
+    }
+
     /// Sends it a signal, if it is alive.
     pub fn signal(self, signal: Signal) {
         if !self.lives() {

@@ -270,12 +270,7 @@ impl Drop for Terminal {
         if thread::panicking() {
             eprintln!("--- the terminal showed:\n{}", self.text());
         }
-        // All processes are stopped first, so that no supervisor sees the death of its guard.
-        for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
-            for process in self.processes() {
-                process.signal(signal);
-            }
-        }
+        Process::cut_power(self.processes());
         self.close();
         self.process.signal(Signal::SIGKILL);
         self.shell.wait().expect("a child can be waited for");

@@ -314,13 +314,9 @@ impl Drop for Running {
     fn drop(&mut self) {
         // It is stopped first, because a living supervisor would start a new guard in place of one that is killed here.
         self.process.signal(Signal::SIGSTOP);
-        let family = self.process.descendants();
-        self.process.signal(Signal::SIGKILL);
-        self.child.wait().expect("a child can be waited for");
         // No descendant may outlive the test, even if the program is broken.
-        for process in family {
-            process.signal(Signal::SIGKILL);
-        }
+        Process::cut_power([vec![self.process], self.process.descendants()].concat());
+        self.child.wait().expect("a child can be waited for");
         if thread::panicking() {
             eprintln!("{self:?}");
         }
