@@ -35,7 +35,7 @@ mod roles;
 mod topic;
 
 /// After so long without a record an election is dead.
-const DEAD_AFTER: Duration = Duration::from_hours(7 * 24);
+const DEAD_AFTER: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// An election, as far as it was read.
 #[derive(Clone, Debug)]
