@@ -50,7 +50,7 @@ fn list() -> Command {
         .name("list")
         .mut_arg("group", |group| group.help(LIST_GROUP).long_help(LIST_GROUP))
         .mut_arg("topic", |topic| topic.help(LIST_TOPIC).long_help(LIST_TOPIC))
-        .arg(flag("all", "Also list elections that have been dead for more than a week"))
+        .arg(flag("all", "Also list elections that are dead for over a week"))
         .arg(json("Print one JSON object for each election"))
         .arg(timeout("5s"))
 }
