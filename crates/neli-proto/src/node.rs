@@ -13,7 +13,7 @@ use crate::candidate::{self, Candidate, Identity, Timings};
 use crate::command::CommandEnd;
 use crate::fact::{Fact, Facts};
 use crate::guard::{Answer, CommandKind, Order};
-use crate::hooks::{Hook, Hooks};
+use crate::hooks::{EndedRun, Hook, Hooks};
 use crate::kafka::Request;
 use crate::note::{Note, Refusal};
 use crate::once::{self, Once};
@@ -434,8 +434,10 @@ pub struct HookRun {
     pub why: &'static str,
     /// The term of the present or the last lead, if there was one.
     pub term: Option<Offset>,
-    /// The attempt of the job's present or last run in that term.
+    /// The attempt of the run that has ended, or of the job's present or last run in that term.
     pub attempt: u32,
+    /// The run whose end is the event, if it is one's.
+    pub ended: Option<EndedRun>,
     /// When to kill it.
     pub kill_at: Time,
 }

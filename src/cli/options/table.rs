@@ -410,10 +410,19 @@ const COMMANDS: &[Opt] = &[
         long: "on-lead",
         takes: Takes::Value("COMMAND"),
         help: "Shell command to run when this candidate wins the lead",
-        more: "/bin/sh -c runs each hook beside the job, with the job's environment, NELI_EVENT (lead, standby \
-               or fence) and NELI_WHY; the output goes to stderr. Only the exit of neli-run waits for a hook, \
+        more: "/bin/sh -c runs each hook beside the job, with the job's environment, NELI_EVENT (lead, exit, \
+               standby or fence) and NELI_WHY; the output goes to stderr. Only the exit of neli-run waits for a hook, \
                which is killed after 10s; this one also ends with the job. With --settle, it runs with the first \
                run of the job.",
+        ..of(Section::Commands)
+    },
+    Opt {
+        long: "on-exit",
+        takes: Takes::Value("COMMAND"),
+        help: "Shell command to run after each run of the job",
+        more: "It begins when nothing of the run is left, and delays neither the release nor the next run. It has NELI_EXIT or \
+               NELI_SIGNAL, NELI_RUN_SECONDS and the run's NELI_ATTEMPT, NELI_ONCE and NELI_WINDOW_START; NELI_WHY is exited or \
+               stopped. Of 8 at once the oldest is killed.",
         ..of(Section::Commands)
     },
     Opt {

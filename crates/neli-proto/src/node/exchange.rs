@@ -44,6 +44,9 @@ impl Node {
             }
             self.actions.push_back(Action::RenewGuard);
         }
+        if self.hooks.ended_run().is_some_and(|run| !self.supervisor.may_be_alive(run.number)) {
+            self.hooks.nothing_is_left(now);
+        }
         self.take_from_hooks();
         if self.is_suspending && self.hooks.is_idle() {
             self.is_suspending = false;
@@ -61,6 +64,7 @@ impl Node {
             self.supervisor.set_wanted(now, wanted);
             while let Some(action) = self.supervisor.poll_action() {
                 if let supervisor::Action::Note(note) = action {
+                    self.note_run_end(&note);
                     notes.push(Action::Note(note));
                 } else {
                     self.take_from_supervisor(now, action);
@@ -105,7 +109,10 @@ impl Node {
             From::KillGuard => Action::KillGuard,
             From::KillOrphans => Action::KillOrphans,
             From::LookAtForeground => Action::LookAtForeground,
-            From::Note(note) => Action::Note(note),
+            From::Note(note) => {
+                self.note_run_end(&note);
+                Action::Note(note)
+            }
             From::Order(order) => return self.order(now, order),
             From::StartGuard => Action::StartGuard,
         };
@@ -137,6 +144,15 @@ impl Node {
         self.actions.push_back(Action::Order(order));
         if let Order::Spawn { grant, run: 1, .. } = order {
             self.hooks.led(now, grant.term);
+        }
+    }
+
+    /// Keeps the run whose end is noted for its hook.
+    fn note_run_end(&mut self, note: &Note) {
+        let by_itself = if let Note::JobExited { by_itself, .. } = note { Some(*by_itself) } else { None };
+        let by_itself = by_itself.or(matches!(note, Note::NotStarted { .. }).then_some(true));
+        if let Some(run) = by_itself.and_then(|by_itself| self.supervisor.ended_run(by_itself)) {
+            self.hooks.run_ended(run);
         }
     }
 
@@ -197,9 +213,9 @@ impl Node {
                 hooks::Action::Run { hook: Hook::Lead, id, kill_at, .. } => {
                     Action::Order(Order::Command { kind: CommandKind::Lead, id, kill_at })
                 }
-                hooks::Action::Run { hook, id, why, term, kill_at } => {
-                    let attempt = self.supervisor.attempt();
-                    Action::RunHook(HookRun { hook, id, why, term, attempt, kill_at })
+                hooks::Action::Run { hook, id, why, term, ended, kill_at } => {
+                    let attempt = ended.map_or(self.supervisor.attempt(), |ended| ended.attempt);
+                    Action::RunHook(HookRun { hook, id, why, term, attempt, ended, kill_at })
                 }
             });
         }
