@@ -72,7 +72,8 @@ const FOREIGN: [&str; 5] = ["--keys", "--only", "--path", "--resource-pattern-ty
 
 #[test]
 fn every_option_named_in_the_docs_exists() {
-    let program = cli::definition();
+    let mut program = cli::definition();
+    program.build();
     let all = program.get_arguments().chain(program.get_subcommands().flat_map(clap::Command::get_arguments));
     let known: Vec<String> = all.filter_map(|option| Some(format!("--{}", option.get_long()?))).collect();
     for (page, text) in pages() {
