@@ -11,8 +11,8 @@ use neli_run::cli::parsed_args::Environment;
 /// The pages that quote messages.
 const QUOTING: [&str; 2] = ["docs/operating.md", "docs/troubleshooting.md"];
 
-/// Calls that log a warning, up to the message.
-const WARNS: [&str; 3] = [".warn(", "warnings.push(", "Event::warning("];
+/// Calls that log a warning or an error, up to the message.
+const WARNS: [&str; 5] = [".warn(", "warnings.push(", "Event::warning(", "Event::error(", "Event::error(if *is_theirs {"];
 /// The sources of the program's texts.
 const SOURCES: [&str; 4] = ["src", "crates/neli-election/src", "crates/neli-kafka/src", "crates/neli-proto/src"];
 /// The file with the risks of a topic, which share one warning.
@@ -51,13 +51,13 @@ fn a_quote_is_compared_from_its_first_letter_to_its_last() {
 }
 
 #[test]
-fn every_warning_has_a_row_that_says_what_to_do() {
-    let page = page_of("docs/operating.md");
+fn every_warning_and_error_has_a_row_that_says_what_to_do() {
+    let pages = QUOTING.map(page_of);
     let longest = |quote| fragments(quote).into_iter().max_by_key(|part| part.len());
-    let rows: Vec<&str> = quoted(&page).filter_map(longest).collect();
+    let rows: Vec<&str> = pages.iter().flat_map(|page| quoted(page)).filter_map(longest).collect();
     let has_row = |message: &str| {
         let has_one = rows.iter().any(|row| message.contains(row));
-        assert!(has_one, "docs/operating.md has no row for the warning: {message}");
+        assert!(has_one, "no page has a row for: {message}");
     };
     let (texts, risks) = (texts(), text_of(&root(RISKS)));
     let warnings: Vec<&str> = WARNS.iter().flat_map(|call| messages(&texts, call)).collect();
