@@ -111,8 +111,9 @@ fn a_command_is_found_behind_a_prompt_or_a_path_and_ends_at_a_pipe() {
 
 /// README, the pages in docs, and the manual, by name.
 fn pages() -> impl Iterator<Item = (String, String)> {
-    let docs = std::fs::read_dir(root("docs")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let docs = docs.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}"));
+    let docs = std::fs::read_dir(root("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let docs = docs.filter(|page| page.extension().is_some_and(|extension| extension == "md"));
+    let docs = docs.map(|page| format!("docs/{}", page.file_name().unwrap().to_str().unwrap()));
     let pages = docs.chain(["README.md".to_owned()]).map(|page| (page.clone(), page_of(&page)));
     let manual = page_of("man/neli-run.1.in").replace("\\-", "-").replace("\\(aq", "'");
     // The manual's examples stand between these two lines, as a page's between fences.
