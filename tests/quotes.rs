@@ -12,7 +12,8 @@ use neli_run::cli::parsed_args::Environment;
 const QUOTING: [&str; 2] = ["docs/operating.md", "docs/troubleshooting.md"];
 
 /// Calls that log a warning or an error, up to the message.
-const WARNS: [&str; 5] = [".warn(", "warnings.push(", "Event::warning(", "Event::error(", "Event::error(if *is_theirs {"];
+const WARNS: [&str; 5] =
+    [".warn(", "warnings.push(", "Event::warning(", "Event::error(", "Event::error(if *is_theirs {"];
 /// The sources of the program's texts.
 const SOURCES: [&str; 4] = ["src", "crates/neli-election/src", "crates/neli-kafka/src", "crates/neli-proto/src"];
 /// The file with the risks of a topic, which share one warning.
