@@ -79,7 +79,7 @@ fn every_option_named_in_the_docs_exists() {
     let known: Vec<String> = all.filter_map(|option| Some(format!("--{}", option.get_long()?))).collect();
     for (page, text) in pages() {
         for span in text.split('`').skip(1).step_by(2).filter(|span| span.starts_with("--")) {
-            let option = span.split([' ', '=']).next().unwrap_or_default();
+            let option = span.split([' ', '=', ':']).next().unwrap_or_default();
             let is_known = known.iter().any(|name| name == option) || FOREIGN.contains(&option);
             assert!(is_known, "{page}: {option} is no option");
         }

@@ -45,14 +45,14 @@ fn shown(time: Duration) -> String {
 fn picture() -> String {
     let interval = default_heartbeat_interval(LEASE);
     let lease_end = LAST + LEASE;
-    let kill = lease_end - kill_margin(LEASE);
-    let warning = kill - default_fence_warning(LEASE);
+    let kill = lease_end.saturating_sub(kill_margin(LEASE));
+    let warning = kill.saturating_sub(default_fence_warning(LEASE));
     let heard = LAST + WAY;
     let silent = heard + silence(LEASE);
     let claim = silent + WAY;
     let start = claim + WAY * 2;
     let beats = |from: Duration, to: Duration| {
-        (1..).map(move |beat| from + interval * beat).take_while(move |beat| *beat <= to).collect::<Vec<_>>()
+        (1..=100).map(move |beat| from + interval * beat).take_while(move |beat| *beat <= to).collect::<Vec<_>>()
     };
     let (first, second) = (beats(CLAIM, LAST), beats(claim, END));
     // One hello of the second candidate stands among the heartbeats.
@@ -112,7 +112,9 @@ fn picture() -> String {
     bar(x(start), x(END), 236, 28, "two");
     for (claim, beats, class) in [(CLAIM, &first, "one"), (claim, &second, "two")] {
         bar(x(claim) - 3.0, x(claim) + 3.0, 151, 28, class);
-        beats.iter().for_each(|beat| bar(x(*beat) - 3.0, x(*beat) + 3.0, 155, 20, class));
+        for beat in beats {
+            bar(x(*beat) - 3.0, x(*beat) + 3.0, 155, 20, class);
+        }
     }
     let mut line = |class: &str, path: String| writeln!(svg, "<path d=\"{path}\" class=\"{class}\"/>").unwrap();
     line("", format!("M{} 165H{}M{} 300H{}", x(Duration::ZERO), x(END), x(Duration::ZERO), x(END)));
