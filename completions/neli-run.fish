@@ -121,6 +121,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s t -l topic -d 'Only this topic [default: all named *.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l embedded -d 'Look at a trial on this machine, without Kafka'
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l all -d 'Also list elections that are dead for over a week'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l json -d 'Print one JSON object for each election'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
@@ -156,6 +157,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s t -l topic 
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l properties -d 'Read properties, such as passwords, from a file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l role -d 'Role (name or number); needed if there are several' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l to -d 'The standby that is to lead next' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l reason -d 'Reason, for the candidates\' logs' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l timeout -d 'Limit for each wait [default: 30s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d 'Look at a trial on this machine, without Kafka'

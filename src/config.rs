@@ -274,6 +274,8 @@ pub struct List {
     pub topic: Option<String>,
     /// `--group`: the only group whose elections are listed.
     pub group: Option<String>,
+    /// `--all`: elections that are dead are listed too.
+    pub has_dead: bool,
     /// `--json`.
     pub json: bool,
     /// `--timeout`: the limit for Kafka's answers.
@@ -320,6 +322,8 @@ pub struct Resign {
     pub look: Look,
     /// `--all-roles`: the elections of all roles of the group.
     pub all_roles: bool,
+    /// `--to`: the name of the standby that is to lead next.
+    pub to: Option<Box<str>>,
     /// `--force`: even if there is no standby.
     pub force: bool,
     /// `--reason`.

@@ -50,6 +50,7 @@ fn list() -> Command {
         .name("list")
         .mut_arg("group", |group| group.help(LIST_GROUP).long_help(LIST_GROUP))
         .mut_arg("topic", |topic| topic.help(LIST_TOPIC).long_help(LIST_TOPIC))
+        .arg(flag("all", "Also list elections that are dead for over a week"))
         .arg(json("Print one JSON object for each election"))
         .arg(timeout("5s"))
 }
@@ -58,7 +59,8 @@ const LIST_GROUP: &str = "Only this group [default: all groups]";
 
 const LIST_TOPIC: &str = "Only this topic [default: all named *.neli]";
 
-const LIST: &str = "An election is listed if it has a record among the last 100,000 of its partition. Ages come from the broker's timestamps; \
+const LIST: &str = "An election is listed if it has a record among the last 100,000 of its partition. One is dead if it has \
+    neither a record nor a candidate's hello of the last week: without --all, --group or --json the last line only counts those. Ages come from the broker's timestamps; \
     neli-run status is more exact.";
 
 const LIST_EXIT: &str =
@@ -89,6 +91,7 @@ fn resign() -> Command {
     looks_at_one("resign", about, RESIGN, RESIGN_EXIT)
         .arg(role(NEEDED))
         .arg(flag("all-roles", "Ask the leaders of all roles, one after the other"))
+        .arg(value("to", "NAME", "The standby that is to lead next"))
         .arg(flag("force", "Ask even if no candidate stands by"))
         .arg(reason())
         .arg(json("Print the outcome as one JSON object"))
@@ -97,11 +100,14 @@ fn resign() -> Command {
 
 const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) and stands by. It claims nothing for two leases, or until another \
     candidate has led. It is not asked before a standby has answered; --timeout limits that wait, and then the one for the next \
-    leader. Prints the next leader, and for how long nobody led. With several roles --role or --all-roles is required. Needs READ \
-    and WRITE on the topic.";
+    leader. Prints the next leader, and for how long nobody led. With several roles --role or --all-roles is required. With --to \
+    the standby of that name (neli-run status shows them) claims at once, whatever group, --priority or --claim-delay say, and the \
+    others wait for it for 500ms. It is refused if it can't lead: it is not heard, its runs fail, or it leads --max-roles. It may \
+    lose the lead again as any leader may: by --preempt, or with --roles because another leads less than its share. Needs READ and \
+    WRITE on the topic.";
 
-const RESIGN_EXIT: &str = "0 another candidate leads; 1 not in time, but it may still happen; 2 no candidate stands by or answers, and nothing was asked; \
-    3 nobody leads; 4 this can't be determined. With --all-roles the highest of theirs.";
+const RESIGN_EXIT: &str = "0 another candidate leads, or the one of --to; 1 not in time, but it may still happen, or another than that of --to leads; 2 no \
+    candidate stands by or answers, or the one of --to can't lead, and nothing was asked; 3 nobody leads; 4 this can't be determined. With --all-roles the highest of theirs.";
 
 fn end() -> Command {
     let about = "End an election: every candidate stops its job and exits with 0";
