@@ -24,7 +24,8 @@ pub use known::{Change, KnownCandidate, Silence, Standby, VoidClaims};
 pub use lost::OverlappedJob;
 pub use progress::Progress;
 pub use roles::{GroupHellos, LastHello, NoRoom};
-pub use topic::{FoundElection, Topic};
+pub use topic::{FoundElection, Place, Topic};
+pub use topics::{ReadTopic, Topics};
 
 mod election;
 mod history;
@@ -33,6 +34,10 @@ mod lost;
 mod progress;
 mod roles;
 mod topic;
+mod topics;
+
+/// After this time without a record an election is dead.
+const DEAD_AFTER: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// An election, as far as it was read.
 #[derive(Clone, Debug)]
@@ -345,6 +350,16 @@ impl Observer {
     #[must_use]
     pub fn has_read_anything(&self) -> bool {
         self.leader().is_some() || !self.candidates.is_empty() || !matches!(self.journal.view(), View::NeverLed)
+    }
+
+    /// Whether nobody leads, and for a week neither a leader's record nor a candidate's hello was written.
+    #[must_use]
+    pub fn is_dead(&self, at: ReadAt) -> bool {
+        let leader = self.leader().map(|leader| leader.last_record);
+        let release = self.last_term.release.as_ref().map(|release| release.received);
+        let hellos = self.candidates.values().map(|candidate| candidate.received);
+        let last = leader.into_iter().chain(release).chain(hellos).map(|received| self.age(received, at)).min();
+        !self.leadership(at).is_led() && last.is_some_and(|age| age > DEAD_AFTER)
     }
 
     /// The broker's clock now, in milliseconds since 1970, as far as it is known. Before a record was read live it is this machine's clock,
