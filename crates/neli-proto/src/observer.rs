@@ -36,8 +36,8 @@ mod roles;
 mod topic;
 mod topics;
 
-/// After this time without a record an election is dead.
-const DEAD_AFTER: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// After so long without a record an election is dead.
+const DEAD_AFTER: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// An election, as far as it was read.
 #[derive(Clone, Debug)]
@@ -49,6 +49,8 @@ pub struct Observer {
     broker_clock: Option<(Time, u64)>,
     /// The latest timestamp in the partition that came from a broker.
     latest_timestamp: Option<u64>,
+    /// The newest record of the election, or hello.
+    newest: Option<Receipt>,
     last_term: LastTerm,
     /// Void claims since the leader's last record.
     void_claims: Option<VoidClaims>,
@@ -69,6 +71,7 @@ impl Observer {
             is_live: false,
             broker_clock: None,
             latest_timestamp: None,
+            newest: None,
             last_term: LastTerm::none(),
             void_claims: None,
             candidates: BTreeMap::new(),
@@ -352,14 +355,11 @@ impl Observer {
         self.leader().is_some() || !self.candidates.is_empty() || !matches!(self.journal.view(), View::NeverLed)
     }
 
-    /// Whether nobody leads, and for a week neither a leader's record nor a candidate's hello was written.
+    /// Whether the election is dead: no record of it and no candidate's hello is younger than a week, which is longer than any lease. What
+    /// shows many elections leaves it out unless it is asked for.
     #[must_use]
     pub fn is_dead(&self, at: ReadAt) -> bool {
-        let leader = self.leader().map(|leader| leader.last_record);
-        let release = self.last_term.release.as_ref().map(|release| release.received);
-        let hellos = self.candidates.values().map(|candidate| candidate.received);
-        let last = leader.into_iter().chain(release).chain(hellos).map(|received| self.age(received, at)).min();
-        !self.leadership(at).is_led() && last.is_some_and(|age| age > DEAD_AFTER)
+        self.newest.is_some_and(|newest| self.age(newest, at) > DEAD_AFTER)
     }
 
     /// The broker's clock now, in milliseconds since 1970, as far as it is known. Before a record was read live it is this machine's clock,
@@ -376,7 +376,11 @@ impl Observer {
         if let (true, Some(written_ms)) = (self.is_live, written_ms) {
             self.broker_clock = Some((at.now, written_ms));
         }
-        Receipt { read: at.now, written_ms, is_live: self.is_live }
+        let received = Receipt { read: at.now, written_ms, is_live: self.is_live };
+        if self.newest.is_none_or(|newest| newest.written_ms <= written_ms) {
+            self.newest = Some(received);
+        }
+        received
     }
 }
 
