@@ -12,8 +12,7 @@ use neli_run::exit::{self, ExitStatus};
 use neli_run::guard;
 use neli_run::process::{release_queue::Deliverer, system};
 use neli_run::release;
-use neli_run::report::journald;
-use neli_run::report::level::Level;
+use neli_run::report::log::{Level, is_stderr_the_journal};
 use neli_run::supervise::{self, AtStart};
 use neli_run::text::one_line;
 
@@ -97,6 +96,6 @@ fn warn(warnings: &[String]) {
 
 /// Prints one line on stderr. If stderr is closed, the line is lost.
 fn say(level: Level, line: &str) {
-    let priority = if journald::is_stderr() { journald::priority(level) } else { "" };
+    let priority = if is_stderr_the_journal() { level.priority() } else { "" };
     let _ = writeln!(std::io::stderr(), "{priority}neli-run: {line}");
 }

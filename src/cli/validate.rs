@@ -187,11 +187,7 @@ fn log(args: &ParsedArgs) -> Result<Log> {
 
 /// A duration from 0 to a year.
 fn duration(value: &Value) -> Result<Duration> {
-    let duration = value.duration()?;
-    if duration > LONGEST {
-        return Err(value.refuse("must be 0 to 365d"));
-    }
-    Ok(duration)
+    value.duration_in(..=LONGEST, || "must be 0 to 365d".to_owned())
 }
 
 /// The address for HTTP, if one is given. Binding shows later whether it is available.

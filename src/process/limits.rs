@@ -2,7 +2,6 @@
 //!
 //! librdkafka starts threads later, and waits for ever or aborts if it can't.
 
-use std::ffi::c_int;
 use std::path::Path;
 use std::sync::Mutex;
 use std::{fs, io, thread};
@@ -11,7 +10,6 @@ use nix::libc::{self, RLIM_INFINITY};
 use nix::sys::resource::{self, Resource};
 
 use crate::process::cgroup::{self, Hierarchy};
-use crate::process::system;
 
 /// The open files of a candidate with one broker (43 measured), and some more.
 const OPEN_FILES: u64 = 64;
@@ -49,15 +47,6 @@ pub enum LimitError {
     /// A limit on threads, found by trying.
     #[error("{THREADS} threads can't be made ({why}): {0}", THREADS = THREADS, why = blamed(.0))]
     Threads(io::Error),
-}
-
-/// The number of heaps that glibc's threads share. By default each of the first sixteen threads on two processors would set up its own
-/// heap at its start; these threads allocate little, and rarely at the same time.
-const HEAPS: c_int = 2;
-
-/// Makes the threads of this process share heaps. Must be called before there are threads.
-pub fn share_heaps() {
-    system::share_heaps(HEAPS);
 }
 
 /// Raises the soft limit of open files to the hard one, for the guards of many roles. Returns the soft limit before, which the job must get

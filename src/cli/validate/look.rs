@@ -1,6 +1,7 @@
 //! The settings of subcommands that show an election or send it a request.
 
 use std::ffi::OsStr;
+use std::ops::Bound;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -168,11 +169,8 @@ pub fn idle_timeout(args: &ParsedArgs) -> Result<Option<Duration>> {
 
 fn limit(args: &ParsedArgs, long: &'static str) -> Result<Option<Duration>> {
     let Some(value) = args.value(long) else { return Ok(None) };
-    let limit = value.duration()?;
-    if limit.is_zero() || limit > LONGEST {
-        return Err(value.refuse("must be more than 0, and at most 365d"));
-    }
-    Ok(Some(limit))
+    let bounds = (Bound::Excluded(Duration::ZERO), Bound::Included(LONGEST));
+    value.duration_in(bounds, || "must be more than 0, and at most 365d".to_owned()).map(Some)
 }
 
 /// The configuration of `assert`: `--epoch` from outside, or the variables that a job has.
