@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use jiff::tz::TimeZone;
-use neli_kafka::{Access, ClientError, ElectionId, TopicExistence, has_topic};
-use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs, TOPIC_SUFFIX, may_have_facts, record_key};
+use neli_kafka::{Access, ClientError, ElectionId, FactsTopic, TopicExistence, has_topic};
+use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs, may_have_facts, record_key};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::record::{LogRecord, Offset};
 use serde::Serialize;
@@ -17,10 +17,6 @@ use crate::command::reading::{Limit, Reading, Seen, Unread, read_at};
 use crate::command::wording::date;
 use crate::report::election::span;
 use crate::report::log::{spoken, timestamp};
-
-fn topic_of(election: &ElectionId) -> String {
-    format!("{}{TOPIC_SUFFIX}", election.topic)
-}
 
 /// Asks in a thread whether the topic exists, which blocks.
 fn ask_for_topic(
@@ -84,56 +80,34 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// The topic of facts, and the key's place in it.
-pub(super) struct FactsTopic {
-    pub(super) topic: String,
-    /// The key of the election's records in the journal.
-    of: String,
-    key: Option<String>,
+/// Reads the facts in this topic, or returns why they are unknown.
+pub(super) async fn read(topic: &FactsTopic, access: &Access, timeout: Duration) -> Result<Result<Facts, String>> {
+    let name = &topic.name;
+    let asked = ask_for_topic(access, name, timeout).context("no thread to ask for the topic of facts")?;
+    match asked.join() {
+        Ok(Ok(TopicExistence::Exists)) => {}
+        Ok(Ok(TopicExistence::Forbidden(error))) => bail!(error),
+        Ok(Ok(TopicExistence::Missing)) => return Ok(Ok(Facts::default())),
+        _ => return Ok(Err(format!("topic {name:?}: no answer within {}", spoken(timeout)))),
+    }
+    let mut facts = Facts::default();
+    let handle_record = |record: LogRecord| topic.take(&mut facts, record.key.as_deref(), record.value.as_deref());
+    match read_topic(access, name, timeout, |bounds| bounds.start, handle_record).await {
+        Ok(()) => Ok(Ok(facts)),
+        Err(Unread::Refused(refusal)) => Err(refusal),
+        Err(Unread::NoAnswer(_)) => {
+            let within = spoken(timeout);
+            Ok(Err(format!("topic {name:?}: it is not read to its end within {within}; see --timeout")))
+        }
+    }
 }
 
-impl FactsTopic {
-    pub(super) fn of(election: &ElectionId, key: Option<&str>) -> Self {
-        Self { topic: topic_of(election), of: election.key(), key: key.map(str::to_owned) }
-    }
-
-    pub(super) fn key(&self, place: Place) -> String {
-        record_key(&self.of, self.key.as_deref(), place)
-    }
-
-    /// Reads the key's facts, or returns why they are unknown.
-    pub(super) async fn read(&self, access: &Access, timeout: Duration) -> Result<Result<Facts, String>> {
-        let topic = &self.topic;
-        let asked = ask_for_topic(access, topic, timeout).context("no thread to ask for the topic of facts")?;
-        match asked.join() {
-            Ok(Ok(TopicExistence::Exists)) => {}
-            Ok(Ok(TopicExistence::Forbidden(error))) => bail!(error),
-            Ok(Ok(TopicExistence::Missing)) => return Ok(Ok(Facts::default())),
-            _ => return Ok(Err(format!("topic {topic:?}: no answer within {}", spoken(timeout)))),
-        }
-        let keys = Place::ALL.map(|place| (self.key(place), place));
-        let mut facts = Facts::default();
-        let handle_record = |record: LogRecord| {
-            if let Some((_, place)) = keys.iter().find(|(own, _)| record.key.as_deref() == Some(own.as_bytes())) {
-                facts.take(*place, record.value.as_deref());
-            }
-        };
-        match read_topic(access, topic, timeout, |bounds| bounds.start, handle_record).await {
-            Ok(()) => Ok(Ok(facts)),
-            Err(Unread::Refused(refusal)) => Err(refusal),
-            Err(Unread::NoAnswer(_)) => {
-                let within = spoken(timeout);
-                Ok(Err(format!("topic {topic:?}: it is not read to its end within {within}; see --timeout")))
-            }
-        }
-    }
-
-    /// The places of records that keep every candidate from running the job, because they are not facts of this key or of windows.
-    pub(super) fn unreadable(&self, facts: &Facts) -> Vec<Place> {
-        let is_other = |fact: &Fact| self.key.is_none() && fact.window.is_none();
-        let is_unreadable = |place: &Place| facts.is_unreadable_at(*place) || facts.at(*place).is_some_and(is_other);
-        Place::ALL.into_iter().filter(is_unreadable).collect()
-    }
+/// The places of records that keep every candidate from running the job, because they are not facts of this key, or of windows if there is
+/// none.
+pub(super) fn unreadable(facts: &Facts, key: Option<&str>) -> Vec<Place> {
+    let is_other = |fact: &Fact| key.is_none() && fact.window.is_none();
+    let is_unreadable = |place: &Place| facts.is_unreadable_at(*place) || facts.at(*place).is_some_and(is_other);
+    Place::ALL.into_iter().filter(is_unreadable).collect()
 }
 
 /// The time limit for Kafka's answers. It is short, because the rest of the page does not need them.
@@ -153,7 +127,7 @@ pub(super) struct Question {
 
 impl Question {
     pub(super) fn ask(access: &Access, election: &ElectionId) -> Self {
-        let topic = topic_of(election);
+        let topic = FactsTopic::of(election, None).name;
         // If no thread can be started, the page says nothing of runs.
         let is_there = ask_for_topic(access, &topic, WITHIN).ok();
         Self { access: access.clone(), topic, key: election.key(), is_there }
@@ -307,20 +281,12 @@ mod tests {
     fn fact(outcome: Outcome, window: Option<Span>) -> Fact {
         let key = if window.is_some() { "2026-01-31T00:00:00Z" } else { "v1.42" };
         Fact {
-            key: key.into(),
             window,
-            outcome,
-            term: 57,
-            member: None,
             name: Some("db2".into()),
             exit: Some(0),
-            attempt: 1,
             ran_ms: Some(3_200),
             at_ms: Some(1_769_860_800_000),
-            forgets: 0,
-            remakes: 0,
-            seq: 0,
-            account: Account::default(),
+            ..Fact::new(key, outcome, 57)
         }
     }
 

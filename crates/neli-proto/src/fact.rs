@@ -125,6 +125,27 @@ pub struct Facts {
 }
 
 impl Fact {
+    /// A fact about the first run of this key, of which nothing more is known.
+    #[must_use]
+    pub fn new(key: impl Into<Box<str>>, outcome: Outcome, term: Offset) -> Self {
+        Self {
+            key: key.into(),
+            window: None,
+            outcome,
+            term,
+            member: None,
+            name: None,
+            exit: None,
+            attempt: 1,
+            ran_ms: None,
+            at_ms: None,
+            forgets: 0,
+            remakes: 0,
+            seq: 0,
+            account: Account::default(),
+        }
+    }
+
     /// The place of this fact.
     #[must_use]
     pub const fn place(&self) -> Place {
