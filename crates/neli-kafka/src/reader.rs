@@ -30,8 +30,8 @@ use crate::librdkafka::{AdminError, topic_identity};
 use crate::log_bounds::{Answer, Question};
 use crate::partition_consumer::PartitionConsumer;
 use crate::poll_thread::PollThread;
+use crate::reading::{IfMissing, Source};
 use crate::reading::{Order, Reading};
-use crate::source::{IfMissing, Source};
 use crate::text::reason;
 use crate::topic::{self, Leaders, Presence, TopicError};
 
@@ -420,7 +420,8 @@ impl Asker {
             let trouble = match presence {
                 Ok(Presence::There(found)) if found.is_whole || !is_new() => {
                     if let Some(brokers) = created_with {
-                        self.reading.send(SessionEvent::Created { replicas: found.replicas(), brokers });
+                        let (topic, replicas) = (elections.topic.clone(), found.replicas());
+                        self.reading.send(SessionEvent::Created { topic, replicas, brokers });
                     }
                     self.reading.found(found.partitions);
                     self.leaders = Some(found.into_leaders());
@@ -469,7 +470,9 @@ impl Asker {
                     }
                     TopicError::Refused(topic::missing(self.consumer.consumer().client(), elections, limit))
                 }
-                Ok(Presence::Missing { .. }) => TopicError::Refused(topic::must_be_created(&elections.topic)),
+                Ok(Presence::Missing { .. }) => {
+                    TopicError::Refused(topic::must_be_created(&elections.topic, access.words))
+                }
                 Err(trouble) => trouble,
             };
             match trouble {

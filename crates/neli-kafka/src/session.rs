@@ -24,15 +24,14 @@ use crate::event::{KafkaEvent, SessionEvent};
 use crate::facts::{FactsReading, FactsSource, WantedFacts};
 use crate::group::{GroupReport, Member, Refusal};
 use crate::producer::Producer;
-use crate::source::{IfMissing, Source};
+use crate::reading::{IfMissing, Source};
 use crate::text::{ClientError, reason};
-use members::Members;
+use group::Members;
 
 pub use readers::KafkaReaders;
 pub use router::Router;
 
 mod group;
-mod members;
 mod readers;
 mod router;
 mod topic;
@@ -70,7 +69,8 @@ pub struct Session {
     renewals: u32,
     /// For each role the number of renewals that it knows of.
     known_renewals: BTreeMap<u32, u32>,
-    router: Router<KafkaReaders>,
+    readers: KafkaReaders,
+    router: Router,
     /// The topic that has as many partitions as the readers use, once that is known; and whether partitions were added to it later.
     counted: Option<TopicIdentity>,
     has_grown: bool,
@@ -123,12 +123,13 @@ impl Session {
         let (report_sender, reports) = mpsc::channel(REPORTS_WAITING);
         let producer = Producer::start(&access, &settings.elections, settings.timeout, event_sender.clone())?;
         let readers = KafkaReaders::new(source(&access, &settings), true, event_sender.clone());
-        let router = Router::new(readers, settings.elections.roles.clone());
+        let router = Router::new(settings.elections.roles.clone());
         Ok(Self {
             access,
             producer,
             renewals: 0,
             known_renewals: BTreeMap::new(),
+            readers,
             router,
             counted: None,
             has_grown: false,
@@ -334,17 +335,13 @@ impl Session {
         }
     }
 
-    /// Reports the events of the router.
+    /// Does what the router wants of the readers, and reports its events.
     fn follow_router(&mut self) {
-        loop {
-            match self.router.poll() {
-                Ok(Some(event)) => self.outputs.push_back(event),
-                Ok(None) => return,
-                Err(error) => self.outputs.push_back(SessionEvent::Refused {
-                    error: format!("the journal can't be read: {}", reason(&error)),
-                }),
-            }
+        if let Err(error) = self.readers.follow(&mut self.router) {
+            let error = format!("the journal can't be read: {}", reason(&error));
+            self.outputs.push_back(SessionEvent::Refused { error });
         }
+        self.outputs.extend(std::iter::from_fn(|| self.router.poll()));
     }
 }
 
