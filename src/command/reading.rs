@@ -20,6 +20,7 @@ use neli_proto::time::Time;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use crate::config::WORDS;
 use crate::exit::{ExitStatus, with_status};
 use crate::process::ready::Timer;
 use crate::report::log::spoken;
@@ -166,14 +167,15 @@ pub(super) fn read_at() -> ReadAt {
 ///
 /// `--embedded`, and no such broker runs.
 pub(super) fn access(client: &Client) -> Result<Access> {
-    match &client.brokers {
-        Brokers::At(bootstrap) => Ok(Access::at(bootstrap, &client.properties)),
+    let access = match &client.brokers {
+        Brokers::At(bootstrap) => Access::at(bootstrap, &client.properties),
         Brokers::Embedded => {
             let found = embedded::BrokerFinder::of_user().and_then(|finder| finder.find());
             let connection = found.map_err(|error| anyhow!("--embedded: {NO_BROKER} ({})", reason(&error)))?;
-            Ok(Access::embedded(&connection, &client.properties))
+            Access::embedded(&connection, &client.properties)
         }
-    }
+    };
+    Ok(Access { words: &WORDS, ..access })
 }
 
 const NO_BROKER: &str = "no broker runs for this user; a candidate with --embedded starts one";

@@ -17,7 +17,7 @@ use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::librdkafka::{AdminError, NewTopic, broker_settings, create_topic, topic_settings};
-use crate::text::ClientError;
+use crate::text::{ClientError, Words};
 
 /// The time limit for the settings is twice the time of the first answer, and this.
 const SETTINGS_ALLOWANCE: Duration = Duration::from_secs(1);
@@ -292,12 +292,13 @@ pub(super) fn create(
             .map(|()| false)
             .map_err(|_| TopicError::Transient(RDKafkaErrorCode::BrokerTransportFailure.into()));
     }
-    create_one(client, wanted(elections, brokers.len()), brokers, elections, timeout)
+    create_one(client, access, wanted(elections, brokers.len()), brokers, elections, timeout)
 }
 
 /// Creates this topic; otherwise like [`create`].
 pub(super) fn create_one(
     client: &Client<impl ClientContext>,
+    access: &Access,
     topic: NewTopic<'_>,
     brokers: &[i32],
     elections: &Elections,
@@ -307,7 +308,7 @@ pub(super) fn create_one(
     match create_as_accepted(client, topic, brokers.first().copied(), timeout, create) {
         Ok(_) => Ok(true),
         Err((AdminError { code: RDKafkaErrorCode::TopicAlreadyExists, .. }, _)) => Ok(false),
-        Err((error, _)) => Err(not_created(error, elections)),
+        Err((error, _)) => Err(not_created(error, elections, access.words)),
     }
 }
 
@@ -367,8 +368,8 @@ pub(super) fn may_not_describe(topic: &str) -> String {
 
 /// The line about a missing topic that this process may not create.
 #[must_use]
-pub(super) fn must_be_created(topic: &str) -> String {
-    format!("topic \"{topic}\": it does not exist; create it, or drop --no-create-topic")
+pub(super) fn must_be_created(topic: &str, words: &Words) -> String {
+    format!("topic \"{topic}\": it does not exist; create it, or {}", words.create_topic)
 }
 
 /// The line about a topic whose number of partitions is another than the one by which roles were assigned to partitions.
@@ -408,7 +409,7 @@ fn read(settings: &[(String, Option<String>)]) -> Option<TopicSettings> {
     })
 }
 
-pub(super) fn not_created(error: AdminError, elections: &Elections) -> TopicError {
+pub(super) fn not_created(error: AdminError, elections: &Elections, words: &Words) -> TopicError {
     use RDKafkaErrorCode::{
         ClusterAuthorizationFailed, InvalidConfig, PolicyViolation, TopicAuthorizationFailed, UnsupportedFeature,
     };
@@ -424,7 +425,8 @@ pub(super) fn not_created(error: AdminError, elections: &Elections) -> TopicErro
         ))
     } else if *code == UnsupportedFeature {
         TopicError::Refused(format!(
-            "topic \"{name}\": it is missing, and this broker creates none; if it is neli-run's own, say --embedded"
+            "topic \"{name}\": it is missing, and this broker creates none; {}",
+            words.own_broker
         ))
     } else {
         trouble(error, elections)

@@ -54,16 +54,21 @@ impl PlaceOptions {
 
     fn access(&self) -> Result<Access, Error> {
         let properties = self.properties()?;
-        match (&self.brokers, &self.embedded) {
-            (None, None) => Err(Error::option("brokers", "", "is required: HOST:PORT,.. of Kafka's bootstrap servers")),
-            (Some(brokers), Some(_)) => Err(Error::option("brokers", brokers, "can't be combined with embedded")),
-            (None, Some(broker)) => Ok(Access::embedded(&broker.connection, &properties)),
+        let access = match (&self.brokers, &self.embedded) {
+            (None, None) => {
+                return Err(Error::option("brokers", "", "is required: HOST:PORT,.. of Kafka's bootstrap servers"));
+            }
+            (Some(brokers), Some(_)) => {
+                return Err(Error::option("brokers", brokers, "can't be combined with embedded"));
+            }
+            (None, Some(broker)) => Access::embedded(&broker.connection, &properties),
             (Some(brokers), None) => {
                 let list = bootstrap::validate(brokers, &properties);
                 let list = list.map_err(|error| Error::option("brokers", brokers, error.to_string()))?;
-                Ok(Access::at(&list, &properties))
+                Access::at(&list, &properties)
             }
-        }
+        };
+        Ok(Access { words: &wording::WORDS, ..access })
     }
 
     fn properties(&self) -> Result<Properties, Error> {
