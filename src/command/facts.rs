@@ -1,15 +1,13 @@
 //! The facts that `--once`, `--window` and `--schedule` record in the topic `<topic>.once`: those of a key, and the last run of an election.
 
-use std::io;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::Result;
 use jiff::tz::TimeZone;
-use neli_kafka::{Access, ClientError, ElectionId, FactsTopic, TopicExistence, has_topic};
+use neli_kafka::{Access, ElectionId, FactsTopic};
 use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs, may_have_facts, record_key};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
-use neli_proto::record::{LogRecord, Offset};
+use neli_proto::record::LogRecord;
 use serde::Serialize;
 
 use crate::calendar::{Calendar, Edges};
@@ -17,29 +15,6 @@ use crate::command::reading::{Limit, Reading, Seen, Unread, read_at};
 use crate::command::wording::date;
 use crate::report::election::span;
 use crate::report::log::{spoken, timestamp};
-
-/// Asks in a thread whether the topic exists, which blocks.
-fn ask_for_topic(
-    access: &Access,
-    topic: &str,
-    timeout: Duration,
-) -> io::Result<JoinHandle<Result<TopicExistence, ClientError>>> {
-    let (access, topic) = (access.clone(), topic.to_owned());
-    thread::Builder::new().spawn(move || has_topic(&access, &topic, timeout))
-}
-
-/// Passes on the topic's records from the offset that `from` chooses up to its present end.
-async fn read_topic(
-    access: &Access,
-    topic: &str,
-    timeout: Duration,
-    from: impl Fn(&LogBounds) -> Offset,
-    mut handle_record: impl FnMut(LogRecord),
-) -> Result<(), Unread> {
-    let mut reading = Reading::of_partition(access, topic, 0, false)?;
-    reading.read_to_end(Limit::of_all(timeout), from, |_, _, record| handle_record(record)).await?;
-    Ok(())
-}
 
 /// The fact about the key that still counts.
 #[derive(Clone, Copy)]
@@ -82,21 +57,16 @@ impl<'a> Recorded<'a> {
 
 /// Reads the facts in this topic, or returns why they are unknown.
 pub(super) async fn read(topic: &FactsTopic, access: &Access, timeout: Duration) -> Result<Result<Facts, String>> {
-    let name = &topic.name;
-    let asked = ask_for_topic(access, name, timeout).context("no thread to ask for the topic of facts")?;
-    match asked.join() {
-        Ok(Ok(TopicExistence::Exists)) => {}
-        Ok(Ok(TopicExistence::Forbidden(error))) => bail!(error),
-        Ok(Ok(TopicExistence::Missing)) => return Ok(Ok(Facts::default())),
-        _ => return Ok(Err(format!("topic {name:?}: no answer within {}", spoken(timeout)))),
-    }
     let mut facts = Facts::default();
-    let handle_record = |record: LogRecord| topic.take(&mut facts, record.key.as_deref(), record.value.as_deref());
-    match read_topic(access, name, timeout, |bounds| bounds.start, handle_record).await {
-        Ok(()) => Ok(Ok(facts)),
+    let handle_record = |_, _: &_, record: LogRecord| {
+        topic.take(&mut facts, record.key.as_deref(), record.value.as_deref());
+    };
+    let mut reading = Reading::of_facts(access, &topic.name)?;
+    match reading.read_to_end(Limit::of_all(timeout), |bounds| bounds.start, handle_record).await {
+        Ok(_) => Ok(Ok(facts)),
         Err(Unread::Refused(refusal)) => Err(refusal),
         Err(Unread::NoAnswer(_)) => {
-            let within = spoken(timeout);
+            let (name, within) = (&topic.name, spoken(timeout));
             Ok(Err(format!("topic {name:?}: it is not read to its end within {within}; see --timeout")))
         }
     }
@@ -116,28 +86,34 @@ const WITHIN: Duration = Duration::from_secs(1);
 /// So many of a schedule's next windows are shown.
 const NEXT: usize = 5;
 
-/// The question whether the topic of facts exists; it runs while the journal is read.
+/// The question for the last run, whose reading begins while the journal is read.
 pub(super) struct Question {
-    access: Access,
-    topic: String,
+    /// If there is no thread for it, the page says nothing of runs.
+    reading: Option<Reading>,
     /// The key of the election's records.
     key: String,
-    is_there: Option<JoinHandle<Result<TopicExistence, ClientError>>>,
 }
 
 impl Question {
+    /// Must be called within a runtime.
     pub(super) fn ask(access: &Access, election: &ElectionId) -> Self {
         let topic = FactsTopic::of(election, None).name;
-        // If no thread can be started, the page says nothing of runs.
-        let is_there = ask_for_topic(access, &topic, WITHIN).ok();
-        Self { access: access.clone(), topic, key: election.key(), is_there }
+        Self { reading: Reading::of_facts(access, &topic).ok(), key: election.key() }
     }
 
     /// The last run, if one is recorded and can be read.
     pub(super) async fn answer(self) -> Option<LastRun> {
-        let Self { access, topic, key, is_there } = self;
-        let Ok(Ok(TopicExistence::Exists)) = is_there?.join() else { return None };
-        last_fact(&access, &topic, &key).await.ok().flatten().map(LastRun::of)
+        let Self { reading, key } = self;
+        let mut last = None;
+        let handle_record = |_, _: &_, record: LogRecord| {
+            let is_own = record.key.is_some_and(|own| is_of(&key, &own));
+            if let Some(value) = record.value.filter(|_| is_own) {
+                last = Fact::parse(&value).ok().or(last.take());
+            }
+        };
+        let last_records = |bounds: &LogBounds| bounds.last(FIRST_SPAN);
+        reading?.read_to_end(Limit::of_all(WITHIN), last_records, handle_record).await.ok()?;
+        last.map(LastRun::of)
     }
 }
 
@@ -191,19 +167,6 @@ impl LastRun {
         }
         rows
     }
-}
-
-/// The last fact about the election with this key.
-async fn last_fact(access: &Access, topic: &str, election: &str) -> Result<Option<Fact>, Unread> {
-    let mut last = None;
-    let handle_record = |record: LogRecord| {
-        let is_own = record.key.is_some_and(|key| is_of(election, &key));
-        if let Some(value) = record.value.filter(|_| is_own) {
-            last = Fact::parse(&value).ok().or(last.take());
-        }
-    };
-    read_topic(access, topic, WITHIN, |bounds| bounds.last(FIRST_SPAN), handle_record).await?;
-    Ok(last)
 }
 
 /// Whether a fact under `key` is one of this election's. A group with `/` in its name has no facts: a record with such a key belongs to

@@ -53,4 +53,4 @@ pub use reading::{IfMissing, Source};
 pub use same_machine::runs_on_this_machine;
 pub use session::{KafkaReaders, Router, Session, SessionSettings};
 pub use text::{ClientError, Words, reason, shown_duration, undecodable};
-pub use topic::{TopicExistence, has_topic, topics};
+pub use topic::topics;

@@ -298,6 +298,9 @@ impl Asker {
             ErrorClass::TopicForbidden => {
                 self.reading.refuse(topic::may_not_describe(&self.reading.source.elections.topic));
             }
+            ErrorClass::UnknownTopic if self.reading.source.if_missing == IfMissing::CountAsEmpty => {
+                return self.answered(0, None, asked, 0..0);
+            }
             ErrorClass::UnknownTopic if self.found => {
                 for partition in partitions {
                     let event = Event::TopicIdentified { asked, identity: TopicIdentity::Missing };

@@ -42,6 +42,8 @@ pub struct Source {
 pub enum IfMissing {
     /// Waits for it. Meanwhile the missing topic is reported as the reason why Kafka is down.
     Await,
+    /// Counts it as an empty one. Only for a reading of partition 0.
+    CountAsEmpty,
     /// Creates it.
     Create,
     /// Refuses.
