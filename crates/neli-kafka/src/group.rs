@@ -299,29 +299,32 @@ impl GroupContext {
 }
 
 /// Why the group does not take a member. `text` is librdkafka's text about the error.
+#[expect(clippy::wildcard_enum_match_arm, reason = "librdkafka's text explains any other code")]
 fn refusal(code: RDKafkaErrorCode, text: &str, group: &str, words: &Words) -> Refusal {
     use RDKafkaErrorCode as Code;
     let Words { use_log_elector, choose_another_group, members_of_others, .. } = words;
-    let is = |wanted| code == wanted;
-    let reason = if is(Code::GroupAuthorizationFailed) {
-        // librdkafka first asks for the coordinator, and Kafka answers that to each user with DESCRIBE on the group.
-        let right = if text.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" };
-        &format!(
-            "this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or {use_log_elector}"
-        )
-    } else if is(Code::GroupMaxSizeReached) {
-        &format!("it is full; raise the broker's group.max.size, stop some of its members, or {use_log_elector}")
-    } else if is(Code::InconsistentGroupProtocol) {
-        &format!("{members_of_others}, which no other program has as its group.id")
-    } else if is(Code::InvalidGroupId) {
-        &format!("the broker does not take this name; {choose_another_group}")
-    } else if is(Code::InvalidSessionTimeout) {
-        "the broker does not take this session.timeout.ms; \
-             keep it between its group.min.session.timeout.ms and group.max.session.timeout.ms"
-    } else if is(Code::UnsupportedVersion) || is(Code::UnsupportedFeature) {
-        &format!("the broker does not know the requests of a group's member; {use_log_elector}")
-    } else {
-        text
+    let reason = match code {
+        Code::GroupAuthorizationFailed => {
+            // librdkafka first asks for the coordinator, and Kafka answers that to each user with DESCRIBE on the group.
+            let right = if text.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" };
+            format!(
+                "this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or {use_log_elector}"
+            )
+        }
+        Code::GroupMaxSizeReached => {
+            format!("it is full; raise the broker's group.max.size, stop some of its members, or {use_log_elector}")
+        }
+        Code::InconsistentGroupProtocol => {
+            format!("{members_of_others}, which no other program has as its group.id")
+        }
+        Code::InvalidGroupId => format!("the broker does not take this name; {choose_another_group}"),
+        Code::InvalidSessionTimeout => "the broker does not take this session.timeout.ms; keep it between its \
+                                        group.min.session.timeout.ms and group.max.session.timeout.ms"
+            .to_owned(),
+        Code::UnsupportedVersion | Code::UnsupportedFeature => {
+            format!("the broker does not know the requests of a group's member; {use_log_elector}")
+        }
+        _ => text.to_owned(),
     };
     Refusal { words: plain(code), line: format!("group \"{group}\": {reason}") }
 }
