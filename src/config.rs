@@ -385,22 +385,14 @@ pub struct Assert {
 /// The configuration of `watch`.
 #[derive(Clone, Debug)]
 pub struct Watch {
-    /// The election.
-    pub election: ElectionId,
-    /// The connection to Kafka.
-    pub client: Client,
-    /// `--json`: every record with the law's verdict.
-    pub json: bool,
+    /// The election; with `--json` every record is shown, with the law's verdict.
+    pub look: Look,
     /// `--from`; the default is the end.
     pub from: Option<WatchFrom>,
     /// `--until-end`: whether to exit at the log's end at the start.
     pub until_end: bool,
     /// `--all`: whether to show hellos too.
     pub has_hellos: bool,
-    /// `--timeout`: the limit for Kafka's first answers.
-    pub timeout: Duration,
-    /// Problems that do not prevent the command: one warning each.
-    pub warnings: Vec<String>,
 }
 
 /// `--from`: where `watch` begins.

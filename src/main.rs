@@ -81,8 +81,8 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> anyhow::Result<ExitStat
         }
         Request::Run(args) => supervise::run(validate::config(&args)?, at_start),
         Request::Watch(args) => {
-            let watch = validate::watch(&args)?;
-            warn(&watch.warnings);
+            let watch = look::watch(&args)?;
+            warn(&watch.look.warnings);
             command::watch::main(&watch)
         }
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::{fs, io, thread};
 
+use anyhow::{Result, anyhow, ensure};
 use nix::libc::{self, RLIM_INFINITY};
 use nix::sys::resource::{self, Resource};
 
@@ -28,26 +29,6 @@ const ADDRESS_SPACE: u64 = 2 << 30;
 
 /// The threads of a candidate (18 measured with one broker), and some more.
 const THREADS: usize = 24;
-
-/// A limit that is too low. Each is reported in one line.
-#[derive(Debug, thiserror::Error)]
-pub enum LimitError {
-    /// A limit that the kernel shows.
-    #[error("{limit} {what} are too few ({setting}): neli-run needs at least {needed}")]
-    TooLow {
-        /// The limit.
-        limit: u64,
-        /// The limited resource.
-        what: &'static str,
-        /// The setting of the limit.
-        setting: &'static str,
-        /// The required minimum.
-        needed: u64,
-    },
-    /// A limit on threads, found by trying.
-    #[error("{THREADS} threads can't be made ({why}): {0}", THREADS = THREADS, why = blamed(.0))]
-    Threads(io::Error),
-}
 
 /// Raises the soft limit of open files to the hard one, for the guards of many roles. Returns the soft limit before, which the job must get
 /// back: programs that use `select`, or close every descriptor that is allowed, expect a low one.
@@ -74,7 +55,7 @@ pub fn lower_open_files(soft: u64) -> io::Result<()> {
 /// # Errors
 ///
 /// A limit is too low.
-pub fn validate(more_files: u64) -> Result<(), LimitError> {
+pub fn validate(more_files: u64) -> Result<()> {
     open_files(more_files)?;
     address_space()?;
     threads()
@@ -91,7 +72,7 @@ pub fn open_files_of_inherited(inherited: usize) -> u64 {
 /// # Errors
 ///
 /// There are too few.
-pub fn open_files(more: u64) -> Result<(), LimitError> {
+pub fn open_files(more: u64) -> Result<()> {
     at_least(OPEN_FILES + more, Resource::RLIMIT_NOFILE, "open files", "ulimit -n")
 }
 
@@ -114,7 +95,7 @@ pub fn open_files_of_roles(roles: u32, more: u64) -> u64 {
 /// # Errors
 ///
 /// There is too little.
-pub fn address_space() -> Result<(), LimitError> {
+pub fn address_space() -> Result<()> {
     at_least(ADDRESS_SPACE, Resource::RLIMIT_AS, "bytes of address space", "ulimit -v counts KiB")
 }
 
@@ -123,17 +104,18 @@ pub fn address_space() -> Result<(), LimitError> {
 /// # Errors
 ///
 /// They can't be started.
-pub fn threads() -> Result<(), LimitError> {
+pub fn threads() -> Result<()> {
     if room_is_certain(THREADS as u64) {
         return Ok(());
     }
-    try_threads().map_err(LimitError::Threads)
+    try_threads().map_err(|error| anyhow!("{THREADS} threads can't be made ({}): {error}", blamed(&error)))
 }
 
-fn at_least(needed: u64, resource: Resource, what: &'static str, setting: &'static str) -> Result<(), LimitError> {
+fn at_least(needed: u64, resource: Resource, what: &'static str, setting: &'static str) -> Result<()> {
     let Ok((soft, hard)) = resource::getrlimit(resource) else { return Ok(()) };
     let limit = if resource == Resource::RLIMIT_NOFILE { hard } else { soft };
-    if limit >= needed { Ok(()) } else { Err(LimitError::TooLow { limit, what, setting, needed }) }
+    ensure!(limit >= needed, "{limit} {what} are too few ({setting}): neli-run needs at least {needed}");
+    Ok(())
 }
 
 /// What may keep a thread from being started.

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
+use neli_proto::fact::FactsEvent;
 use neli_proto::kafka::Event;
-use neli_proto::node::FactsEvent;
 use neli_proto::record::LogRecord;
 use neli_proto::time::Time;
 use neli_proto::topic::{Risk, TopicFacts, TopicIdentity};

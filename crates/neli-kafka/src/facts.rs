@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{mem, thread};
 
-use neli_proto::fact::{Facts, Place, TOPIC_SUFFIX, record_key};
-use neli_proto::node::FactsEvent;
+use neli_proto::fact::{Facts, FactsEvent, Place, TOPIC_SUFFIX, record_key};
 use neli_proto::topic::{TopicId, TopicIdentity};
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::Consumer;
