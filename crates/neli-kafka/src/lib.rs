@@ -35,6 +35,7 @@ mod same_machine;
 mod session;
 mod text;
 mod topic;
+mod topics_reader;
 
 pub use access::{Access, HEARTBEAT_INTERVAL, MemberTimings, SESSION_TIMEOUT};
 pub use election::{Brokers, Client, ElectionId, Elections, Properties, is_secret};
@@ -54,3 +55,4 @@ pub use same_machine::runs_on_this_machine;
 pub use session::{KafkaReaders, Router, Session, SessionSettings};
 pub use text::{ClientError, Words, reason, shown_duration, undecodable};
 pub use topic::topics;
+pub use topics_reader::{TopicsEvent, TopicsReader};
