@@ -4,9 +4,7 @@
 //! A session reports each event to the election that it concerns, or to the process ([`SessionEvent`]). It decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::future::poll_fn;
 use std::io;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use neli_proto::kafka::Event;
@@ -52,12 +50,6 @@ pub struct SessionSettings {
     pub create_topic: bool,
     /// A record that was not acknowledged is given up this long after it was sent.
     pub timeout: Duration,
-}
-
-/// What one of the threads has sent.
-enum FromThread {
-    Event(KafkaEvent),
-    Report(GroupReport),
 }
 
 /// One producer, one reader and one member of the group for all elections of a process.
@@ -171,9 +163,12 @@ impl Session {
         if !self.outputs.is_empty() {
             return;
         }
-        match poll_fn(|context| self.poll_threads(context)).await {
-            FromThread::Event(event) => self.handle_kafka_event(event),
-            FromThread::Report(report) => self.handle_group_report(report),
+        // The session itself has a sender of each channel, so neither is ever closed.
+        tokio::select! {
+            biased;
+            Some(event) = self.events.recv() => self.handle_kafka_event(event),
+            Some(report) = self.reports.recv() => self.handle_group_report(report),
+            else => {}
         }
     }
 
@@ -289,17 +284,6 @@ impl Session {
     }
 
     // ---- how it works -----------------------------------------------------------------------------------------------
-
-    fn poll_threads(&mut self, context: &mut Context<'_>) -> Poll<FromThread> {
-        // The session itself has a sender of each channel, so neither is ever closed.
-        if let Poll::Ready(Some(event)) = self.events.poll_recv(context) {
-            return Poll::Ready(FromThread::Event(event));
-        }
-        if let Poll::Ready(Some(report)) = self.reports.poll_recv(context) {
-            return Poll::Ready(FromThread::Report(report));
-        }
-        Poll::Pending
-    }
 
     fn tell(&mut self, role: u32, event: Event) {
         self.outputs.push_back(SessionEvent::Election { role, event });

@@ -4,7 +4,7 @@ use super::{Opt, Section, Takes, in_section};
 
 /// Every option.
 pub fn options() -> impl Iterator<Item = &'static Opt> {
-    [COMMON, ELECTION, KAFKA, TIMING, JOB, COMMANDS, LOG].into_iter().flatten()
+    [COMMON, ELECTION, KAFKA, TIMING, JOB, COMMANDS, LOG, FORMER].into_iter().flatten()
 }
 
 const COMMON: &[Opt] = &in_section(
@@ -47,22 +47,21 @@ const COMMON: &[Opt] = &in_section(
             .more(
                 "A cron expression such as '30 2 * * *' (with seconds if it has six fields; also @daily, \
                @midnight, L, W and #), or 'every 15m', 'every 1d/2h'. A time that comes during a run is skipped. \
-               Not with --once, --window, --roles or --restart. See SCHEDULES in neli-run(1).",
+               Not with --once, --window, --roles or --restart. See docs/cron.md.",
             ),
         Opt::new("window", "Have the job succeed once per window, on all machines").value("DURATION[/OFFSET]").more(
             "For crontabs: 1d is a day from midnight UTC, 1d/2h a day from 02:00, 7d a week from Monday. Whole \
                seconds, 1s to 365d; from a day on, whole days. Not with --once, --schedule, --roles or \
-               --restart. See WINDOWS in neli-run(1).",
+               --restart. See docs/cron.md.",
         ),
         Opt::new("once", "Have the job succeed once for this key, on all machines").value("KEY").more(
             "If the key is done, neli-run exits with --done-status. If it runs elsewhere, neli-run stands by, \
                and runs the job from the beginning if that run is stopped, dies, or fails with --retries left. 1 \
-               to 200 bytes, without control characters. Not with --roles or --restart. See ONCE in neli-run(1).",
+               to 200 bytes, without control characters. Not with --roles or --restart. See docs/cron.md.",
         ),
         Opt::new("listen", "Serve metrics, probes and a status page over HTTP").value("ADDRESS").more(
             "HOST:PORT, or :PORT for all addresses of the machine; with port 0 the log says which is used. \
-               There is no password: choose an address that only trusted clients reach. See MONITORING in \
-               neli-run(1).",
+               There is no password: choose an address that only trusted clients reach. See docs/http.md.",
         ),
     ],
 );
@@ -75,8 +74,8 @@ const ELECTION: &[Opt] = &in_section(Section::Election, [
     Opt::new("roles", "Stand in N elections, or in one for each name")
         .value("N|NAME,..")
         .more("One job runs for each role that this candidate leads; NELI_ROLE contains the role. Give every \
-               candidate the same roles. Not with --wait, --overlap, --once, --window or --schedule. See ROLES \
-               in neli-run(1)."),
+               candidate the same roles. Not with --wait, --overlap, --once, --window or --schedule. See \
+               docs/service.md."),
     Opt::new("spread", "Move roles until each candidate leads a fair share")
         .takes(Takes::OneOf("yes|no", &["yes", "no"]))
         .default("yes")
@@ -105,13 +104,10 @@ const ELECTION: &[Opt] = &in_section(Section::Election, [
         .more("0 to 1000. For each higher priority that stands by, a candidate claims 500ms later, with --elect \
                group also --patience later. Not with --patience never."),
     Opt::new("preempt", "Ask a leader of a lower priority to stand down")
-        .more("The leader stops its job, and the candidate of the highest priority leads next. Needs a --priority \
-               above 0."),
-    Opt::new("preempt-after", "Time to stand by before --preempt asks")
-        .value("DURATION")
-        .default("1m")
-        .more("At least 1s; ten times as long if this candidate's last lead was fenced or unhealthy, or its \
-               guard died. Only with --preempt."),
+        .takes(Takes::Optional("DURATION", "1m"))
+        .more("It asks once it has stood by for DURATION: 1m if none is given, at least 1s; ten times as long if its last \
+               lead was fenced or unhealthy, or its guard died. The leader stops its job, and the candidate of the \
+               highest priority leads next. Needs a --priority above 0."),
     Opt::new("wait", "Exit with 75 if not leading after this time")
         .value("DURATION")
         .computed("no limit")
@@ -173,7 +169,7 @@ const JOB: &[Opt] = &in_section(
             "A leader that is told to stop, asked to resign or revoked keeps its job until another candidate \
                claims (a lease at most), and ends it within this time after the claim. 10ms to half of --lease; \
                for all candidates, or for none. Not with --roles, --settle, --once, --window or --schedule. See \
-               OVERLAP in neli-run(1).",
+               docs/service.md.",
         ),
         Opt::new("stop-signal", "Signal that asks the job to stop, by name or number")
             .takes(Takes::OneOf(
@@ -286,3 +282,7 @@ const LOG: &[Opt] = &in_section(
         Opt::new("quiet", "Log only warnings and errors").short('q'),
     ],
 );
+
+/// Options of the last version. They still work, with a warning, and no help shows them.
+const FORMER: &[Opt] =
+    &in_section(Section::Former, [Opt::new("preempt-after", "The DURATION of --preempt").value("DURATION")]);
