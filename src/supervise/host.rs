@@ -188,33 +188,17 @@ impl MainLoop {
     /// Logs the events that users should know, and keeps the data that the loop itself needs.
     fn note_election_event(&mut self, role: usize, now: Time, event: &Event) {
         let role = &mut self.nodes.roles[role];
-        match event {
-            Event::Answered { .. } => drop(role.undecodable.end(now)),
-            Event::Delivered { .. } => self.kafka.refused_appends.end(),
-            Event::Revoked => role.logger.event(&events::revoked(false)),
-            Event::AssignmentChanged(Assignment::Own) => {
-                let leads = role.node.leads().is_some();
-                role.logger.event(&events::assigned(role.election.partition, leads));
-            }
-            Event::AssignmentChanged(Assignment::Unknown) => role.logger.event(&events::revoked(true)),
-            Event::Undecodable { offset, error } => {
-                role.undecodable.begin(now, undecodable(&self.config.election.topic, *offset, error));
-            }
-            Event::GroupRefuses { .. }
-            | Event::HelloAsked { .. }
-            | Event::HelloReceived(_)
-            | Event::HistoryCut
-            | Event::Named { .. }
-            | Event::Passed { .. }
-            | Event::ReachedEnd { .. }
-            | Event::Read { .. }
-            | Event::ReadOther { .. }
-            | Event::ReadProcessHello { .. }
-            | Event::AssignmentChanged(Assignment::Elsewhere)
-            | Event::TopicIdentified { .. }
-            | Event::TopicJudged { .. }
-            | Event::Undelivered { .. }
-            | Event::UnusedPartitions => {}
+        if let Event::Answered { .. } = event {
+            role.undecodable.end(now);
+        } else if let Event::Delivered { .. } = event {
+            self.kafka.refused_appends.end();
+        } else if let Event::AssignmentChanged(Assignment::Own) = event {
+            let leads = role.node.leads().is_some();
+            role.logger.event(&events::assigned(role.election.partition, leads));
+        } else if let Event::Undecodable { offset, error } = event {
+            role.undecodable.begin(now, undecodable(&self.config.election.topic, *offset, error));
+        } else if let Event::Revoked | Event::AssignmentChanged(Assignment::Unknown) = event {
+            role.logger.event(&events::revoked(*event != Event::Revoked));
         }
     }
 

@@ -89,29 +89,12 @@ impl MainLoop {
 
     /// Handles the effect of a guard's answer on the terminal.
     pub(super) fn note_terminal(&mut self, role: usize, answer: &Answer) {
-        match *answer {
-            Answer::Started { pid } | Answer::StartedUnseen { pid } => {
-                self.shell.terminal.belongs_to_job(Pid::from_raw(pid));
-            }
-            Answer::Stopped { signal } => {
-                let (foreground, continuable) = (self.shell.terminal.foreground(), terminal::is_continuable());
-                let event = Event::JobStopped { signal, foreground, continuable };
-                self.job_event(role, event);
-                self.perform();
-            }
-            Answer::Accepted { .. }
-            | Answer::CommandEnded { .. }
-            | Answer::Exited { .. }
-            | Answer::Extended { .. }
-            | Answer::Fenced { .. }
-            | Answer::Gone
-            | Answer::Killed
-            | Answer::LeftBehind { .. }
-            | Answer::NoRun { .. }
-            | Answer::Ready
-            | Answer::NotStarted { .. }
-            | Answer::StillKilling
-            | Answer::Stuck { .. } => {}
+        if let Answer::Started { pid } | Answer::StartedUnseen { pid } = *answer {
+            self.shell.terminal.belongs_to_job(Pid::from_raw(pid));
+        } else if let Answer::Stopped { signal } = *answer {
+            let (foreground, continuable) = (self.shell.terminal.foreground(), terminal::is_continuable());
+            self.job_event(role, Event::JobStopped { signal, foreground, continuable });
+            self.perform();
         }
     }
 

@@ -118,12 +118,6 @@ struct Driver {
     refused_appends: Reminders,
 }
 
-/// The cause of a wake-up of the loop.
-enum Input {
-    Command(usize, Command),
-    Kafka,
-}
-
 impl Driver {
     fn run(mut self, mut waiter: Waiter) {
         loop {
@@ -134,24 +128,25 @@ impl Driver {
             self.tell_ends();
             let reminders = [self.group.poll_timeout(), self.refused_appends.poll_timeout()];
             let due = reminders.into_iter().chain([self.nodes.poll_timeout()]).flatten().min();
-            match self.wait(&mut waiter, due) {
-                Some(Input::Command(role, command)) => self.handle_command(role, command),
-                Some(Input::Kafka) => self.handle_session_events(),
-                None => {}
+            if let Some((role, command)) = self.wait(&mut waiter, due) {
+                self.handle_command(role, command);
             }
+            self.handle_session_events();
             self.handle_timeouts();
         }
     }
 
-    fn wait(&mut self, waiter: &mut Waiter, due: Option<Time>) -> Option<Input> {
+    /// Waits until something is due, or there are events of Kafka, or a command for a role.
+    fn wait(&mut self, waiter: &mut Waiter, due: Option<Time>) -> Option<(usize, Command)> {
         let (commands, session) = (&mut self.commands, &mut self.nodes.session);
-        waiter.wait(due, async {
+        let wait = waiter.wait(due, async {
             tokio::select! {
                 biased;
-                Some((role, command)) = commands.recv() => Input::Command(role, command),
-                () = session.wait() => Input::Kafka,
+                command @ Some(_) = commands.recv() => command,
+                () = session.wait() => None,
             }
-        })
+        });
+        wait.flatten()
     }
 
     fn handle_timeouts(&mut self) {

@@ -44,3 +44,26 @@ impl CommandEnd {
         }
     }
 }
+
+/// The hooks.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Hook {
+    /// `--on-fence`.
+    Fence,
+    /// `--on-lead`.
+    Lead,
+    /// `--on-standby`.
+    Standby,
+}
+
+impl Hook {
+    /// Its event, which is the value of `NELI_EVENT`.
+    #[must_use]
+    pub const fn event(self) -> &'static str {
+        match self {
+            Self::Fence => "fence",
+            Self::Lead => "lead",
+            Self::Standby => "standby",
+        }
+    }
+}

@@ -10,6 +10,7 @@
 
 extern crate alloc;
 
+mod action;
 pub mod broker_death;
 pub mod candidate;
 pub mod clock_rate;

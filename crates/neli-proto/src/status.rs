@@ -1,7 +1,6 @@
 //! What a candidate shows besides the leader: the standbys, counters, and the event that it waits for.
 
 use alloc::boxed::Box;
-use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
 use crate::record::MemberId;
@@ -67,31 +66,4 @@ pub enum Awaited {
     Silence,
     /// `--schedule`: the wall clock enters another window.
     Window,
-}
-
-/// A value that is only displayed. No rule depends on it, so comparing two states ignores it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Shown<T>(pub(crate) T);
-
-impl<T> Eq for Shown<T> {}
-
-impl<T> Hash for Shown<T> {
-    fn hash<H: Hasher>(&self, _: &mut H) {}
-}
-
-impl<T> PartialEq for Shown<T> {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_for_display_do_not_distinguish_two_states() {
-        let since = |nanos| Shown(Some(Time::from_nanos(nanos)));
-        assert_eq!(since(1), since(2));
-    }
 }

@@ -28,34 +28,22 @@ impl Host for Driver {
     }
 
     fn perform_one(&mut self, role: usize, action: Action) {
-        match action {
-            Action::Exit(ending) => {
-                let error = self.nodes.roles[role].error_of(ending);
-                self.end(role, error);
+        // The guard is in this thread and answers each order: it is never taken for dead. There are no hooks and no key, there is no terminal, and
+        // nothing suspends the node.
+        if let Action::Exit(ending) = action {
+            let error = self.nodes.roles[role].error_of(ending);
+            self.end(role, error);
+        } else if let Action::Note(note) = action {
+            self.handle_note(role, note);
+        } else if let Action::Order(order) = action {
+            if let Order::Stop { kill_at, .. } = order {
+                self.begin_stop(role, kill_at);
             }
-            Action::Note(note) => self.handle_note(role, note),
-            Action::Order(order) => {
-                if let Order::Stop { kill_at, .. } = order {
-                    self.begin_stop(role, kill_at);
-                }
-                self.nodes.roles[role].guard.obey(clock::now(), order);
-                self.perform_effects(role);
-            }
+            self.nodes.roles[role].guard.obey(clock::now(), order);
+            self.perform_effects(role);
+        } else if action == Action::RenewGuard {
             // The node asks for it only when no task is alive.
-            Action::RenewGuard => self.nodes.roles[role].guard.renew(),
-            // The guard is in this thread and answers each order: it is never taken for dead. There are no hooks and no key, there is
-            // no terminal, and nothing suspends the node.
-            Action::AppendFact { .. }
-            | Action::DieOf { .. }
-            | Action::Kafka(_)
-            | Action::KillGuard
-            | Action::KillHook { .. }
-            | Action::KillOrphans
-            | Action::LookAtForeground
-            | Action::ReadFacts { .. }
-            | Action::RunHook(_)
-            | Action::StartGuard
-            | Action::Suspend => {}
+            self.nodes.roles[role].guard.renew();
         }
     }
 

@@ -9,7 +9,9 @@ use core::time::Duration;
 
 use super::Action;
 use super::Election;
+use super::state::State;
 use crate::kafka::Request;
+use crate::listener::HistoryCut;
 use crate::note::Note;
 use crate::time::Time;
 use crate::topic::{TopicId, TopicIdentity};
@@ -71,11 +73,6 @@ impl KnownTopic {
         Self { name, before, valid_from: now, ..Self::unknown() }
     }
 
-    /// The change was reported, so the id before the cut does not matter any more.
-    pub(super) const fn forget_earlier(&mut self) {
-        self.before = None;
-    }
-
     /// Whether the topic was confirmed to be the same at `time` or later, as far as the broker has ids.
     fn is_confirmed_since(&self, time: Time) -> bool {
         match self.name {
@@ -86,45 +83,22 @@ impl KnownTopic {
     }
 }
 
-/// The purpose for which a candidate needs the topic's confirmed identity.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Confirmation {
-    /// A claim after a silence.
-    Claim,
-    /// The extension of the lease by the first beat after a claim that was sent at this time.
-    FirstBeat {
-        /// That time.
-        claimed: Time,
-    },
-    /// The extension of its lease.
-    Lease,
-    /// None, once the id is known.
-    Nothing,
-}
-
-/// The change that an answer about the topic's id shows.
-pub(super) enum TopicChange {
-    /// The topic has been missing for so long that its history is gone.
-    Gone,
-    /// Nothing has changed.
-    None,
-    /// The topic has another id: it was created again.
-    Remade,
-}
-
 impl Election {
     /// Handles an answer to the question that was asked at `asked`.
-    pub(super) fn identified(&mut self, asked: Time, identity: TopicIdentity) -> TopicChange {
+    ///
+    /// # Errors
+    ///
+    /// The topic has been missing for so long that its history is gone, or it was created again.
+    pub(super) fn identified(&mut self, asked: Time, identity: TopicIdentity) -> Result<(), HistoryCut> {
         let topic = &mut self.topic;
         if asked < topic.valid_from {
-            return TopicChange::None;
+            return Ok(());
         }
         topic.open = false;
         // Another role of this process may have asked.
         topic.asked.get_or_insert(asked);
         if identity == TopicIdentity::Missing {
-            let is_gone = self.listener.topic_missing(asked).is_err();
-            return if is_gone { TopicChange::Gone } else { TopicChange::None };
+            return self.listener.topic_missing(asked);
         }
         self.listener.topic_found();
         match (identity, topic.name) {
@@ -132,7 +106,11 @@ impl Election {
                 topic.confirmed = topic.confirmed.max(Some(asked));
             }
             // Records of the old topic don't apply to the new one.
-            (TopicIdentity::Id(_), TopicName::Id(_)) => return TopicChange::Remade,
+            (TopicIdentity::Id(_), TopicName::Id(_)) => {
+                topic.name = TopicName::Unknown;
+                self.actions.push_back(Action::Note(Note::TopicRemade));
+                return Err(HistoryCut);
+            }
             (TopicIdentity::Id(id), TopicName::Unknown | TopicName::Unnamed) => {
                 (topic.name, topic.confirmed) = (TopicName::Id(id), Some(asked));
                 if topic.before.take().is_some_and(|before| before != id) {
@@ -146,7 +124,7 @@ impl Election {
             // If one broker has no ids and others have them, its answer confirms nothing.
             (TopicIdentity::Missing | TopicIdentity::Unnamed, _) => {}
         }
-        TopicChange::None
+        Ok(())
     }
 
     /// Whether a beat that was read back may extend the lease: the topic must be the one in which the term was claimed.
@@ -170,7 +148,7 @@ impl Election {
     }
 
     /// When to ask for the topic's id; `None` while a question is open, or if the broker has no ids.
-    pub(super) fn identity_due(&self, wanted: Confirmation) -> Option<Time> {
+    pub(super) fn identity_due(&self, state: &State) -> Option<Time> {
         let topic = &self.topic;
         if topic.open || topic.name == TopicName::Unnamed || !self.listener.is_answered() {
             return None;
@@ -185,15 +163,21 @@ impl Election {
             return not_before(ASK_FOR_MISSING);
         }
         let again = not_before(lease / 3)?;
-        match wanted {
-            Confirmation::FirstBeat { claimed } => Some(again.max(claimed + lease / CLAIM_IS_SLOW)),
-            Confirmation::Lease => Some(again),
-            Confirmation::Claim => {
+        match state {
+            // For the first beat.
+            State::Claiming(claiming) => Some(again.max(claiming.sent + lease / CLAIM_IS_SLOW)),
+            State::Leading(_) => Some(again),
+            State::StandingBy { .. } => {
                 let claim_window = self.listener.claim_window()?;
                 let from = claim_window.confirmed_from.filter(|from| !topic.is_confirmed_since(*from))?;
                 Some(if topic.confirmed < topic.asked { from.max(again) } else { from })
             }
-            Confirmation::Nothing => None,
+            State::AwaitingJudgement(_)
+            | State::Departed(_)
+            | State::Fenced(_)
+            | State::Overlapped(_)
+            | State::Releasing(_)
+            | State::Suspended => None,
         }
     }
 
@@ -204,8 +188,8 @@ impl Election {
         }
     }
 
-    pub(super) fn ask_identity_if_due(&mut self, now: Time, wanted: Confirmation) {
-        if self.identity_due(wanted).is_some_and(|due| now >= due) {
+    pub(super) fn ask_identity_if_due(&mut self, now: Time, state: &State) {
+        if self.identity_due(state).is_some_and(|due| now >= due) {
             (self.topic.asked, self.topic.open) = (Some(now), true);
             self.actions.push_back(Action::Kafka(Request::Identify));
         }

@@ -128,7 +128,7 @@ impl Candidate {
                     election.cool_off(now);
                 }
             }
-            State::Departed => {}
+            State::Departed(_) => {}
         }
     }
 
@@ -162,7 +162,7 @@ impl Candidate {
 
     /// Handles something on this machine, after the end of a lease that is over.
     pub(super) fn on_local(&mut self, now: Time, happens: impl FnOnce(&mut Self)) {
-        if self.state == State::Departed {
+        if self.departed().is_some() {
             return;
         }
         self.end_lease_if_over(now);

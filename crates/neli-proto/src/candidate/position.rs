@@ -9,7 +9,7 @@ use crate::leadership::{LastTerm, Receipt, TermState};
 use crate::note::StandbyReason;
 use crate::record::{Offset, Why};
 use crate::status::{Awaited, Awaits, Counts, OtherCandidate};
-use crate::supervisor::JobReport;
+use crate::supervisor::{Departure, JobReport};
 use crate::time::Time;
 
 /// The state of a candidate as seen from outside.
@@ -54,7 +54,7 @@ impl Candidate {
         match &self.state {
             State::AwaitingJudgement(awaiting) => Position::AwaitingJudgement { term: awaiting.claim.term() },
             State::Claiming(_) => Position::Claiming,
-            State::Departed => Position::Departed,
+            State::Departed(_) => Position::Departed,
             State::Fenced(fenced) => Position::Fenced { term: fenced.wanted.grant.term },
             State::Leading(leading) => {
                 Position::Leading { term: leading.term, job: leading.job, stopping: leading.stands_down_for() }
@@ -69,7 +69,7 @@ impl Candidate {
 
     /// The last term, as far as its records were read. A record that is older than its listening counts as read when that began.
     pub(crate) fn last_term(&self) -> LastTerm {
-        let mut last_term = self.election.shown.0.last_term.clone();
+        let mut last_term = self.election.shown.last_term.clone();
         if let Some(leader) = &mut last_term.leader {
             leader.is_self = leader.member.as_ref() == Some(&self.election.identity.member);
             let read = self.election.listener.last_effective();
@@ -86,7 +86,7 @@ impl Candidate {
 
     /// Counts of the records read since listening began.
     pub(crate) const fn counts(&self) -> Counts {
-        self.election.shown.0.counts
+        self.election.shown.counts
     }
 
     /// The other candidates known by their hellos, without the leader.
@@ -120,7 +120,7 @@ impl Candidate {
         let (what, until) = match &self.state {
             State::AwaitingJudgement(_) => (Awaited::Judgement, self.state.due(election)),
             State::Claiming(_) => (Awaited::Claim, self.state.due(election)),
-            State::Departed | State::Fenced(_) | State::Leading(_) | State::Overlapped(_) => return None,
+            State::Departed(_) | State::Fenced(_) | State::Leading(_) | State::Overlapped(_) => return None,
             State::Releasing(releasing) => (Awaited::Delivery, Some(releasing.gives_up_at)),
             State::StandingBy { .. } if !election.listener.is_caught_up() => (Awaited::Records, None),
             State::StandingBy { .. } if election.next_claim.is_held => (Awaited::Facts, None),
@@ -179,9 +179,15 @@ impl Candidate {
         matches!(self.state, State::Suspended)
     }
 
+    /// Why it has exited, if it has.
+    #[must_use]
+    pub const fn departed(&self) -> Option<Departure> {
+        if let State::Departed(departure) = self.state { Some(departure) } else { None }
+    }
+
     /// Whether it holds or releases a term, or a claim is in flight.
     pub(crate) const fn holds_or_awaits(&self) -> bool {
-        !matches!(self.state, State::Departed | State::StandingBy { .. } | State::Suspended)
+        !matches!(self.state, State::Departed(_) | State::StandingBy { .. } | State::Suspended)
     }
 
     /// Whether it exits when it holds nothing.

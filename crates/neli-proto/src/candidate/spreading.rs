@@ -8,7 +8,7 @@ use super::state::State;
 use super::{Action, Candidate, Election};
 use crate::journal::{Term, Verdict, View};
 use crate::mapping::Mapping;
-use crate::note::Refusal;
+use crate::note::{Note, Refusal};
 use crate::precedence::{ANSWERS, NamedSuccessor};
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, Hello, MemberId, Offset, Record, Why};
@@ -20,7 +20,7 @@ impl Candidate {
     pub(crate) fn holding(&self) -> Holding {
         match &self.state {
             State::AwaitingJudgement(_) | State::Claiming(_) => Holding::Claiming,
-            State::Departed => Holding::Done,
+            State::Departed(_) => Holding::Done,
             State::Fenced(_) | State::Overlapped(_) | State::Releasing(_) => Holding::Ending,
             State::Leading(leading) if leading.stands_down_for().is_some() => Holding::Ending,
             State::Leading(_) => Holding::Leading,
@@ -51,7 +51,7 @@ impl Candidate {
 
     /// Adds this time to the claim delay from now on; with `None`, the candidate claims nothing.
     pub fn spread_by(&mut self, now: Time, delay: Option<Duration>) {
-        self.on_local(now, |candidate| candidate.election.precedence.set_spread_delay(delay));
+        self.on_local(now, |candidate| candidate.election.precedence.spread_delay = delay);
     }
 }
 
@@ -167,7 +167,8 @@ impl Candidate {
             Some(_) => {
                 let name = hello.name.as_deref().unwrap_or("a candidate without a name");
                 if let Some(differs) = Mapping::of_one_role().refusal(&hello.mapping(), name) {
-                    self.election.actions.push_back(Action::Refuse(Refusal::Roles(Box::new(differs))));
+                    let refusal = Refusal::Roles(Box::new(differs));
+                    self.election.actions.push_back(Action::Note(Note::Refused(refusal)));
                 }
             }
         }

@@ -44,8 +44,7 @@ impl Candidate {
     /// The candidate exits.
     pub(super) fn become_departed(&mut self, departure: Departure) {
         self.election.leave_for_good();
-        self.election.actions.push_back(Action::Depart(departure));
-        self.state = State::Departed;
+        self.state = State::Departed(departure);
     }
 
     /// Sends a claim (R2).
@@ -102,18 +101,12 @@ impl Candidate {
 
     /// R5: a lease that has ended is not taken up again.
     pub(super) fn become_fenced(&mut self, why: Why, loss: Loss) {
-        let (wanted, stood_down, lease_end, overlapped_by) = match &self.state {
-            State::Leading(leading) => (leading.wants(), leading.stands_down_for(), leading.lease_end, None),
-            State::Overlapped(Overlapped { wanted, by_term, why, lease_end, .. }) => {
-                (*wanted, Some(*why), *lease_end, Some(*by_term))
-            }
-            State::AwaitingJudgement(_)
-            | State::Claiming(_)
-            | State::Departed
-            | State::Fenced(_)
-            | State::Releasing(_)
-            | State::StandingBy { .. }
-            | State::Suspended => return,
+        let (wanted, stood_down, lease_end, overlapped_by) = if let State::Leading(leading) = &self.state {
+            (leading.wants(), leading.stands_down_for(), leading.lease_end, None)
+        } else if let State::Overlapped(Overlapped { wanted, by_term, why, lease_end, .. }) = &self.state {
+            (*wanted, Some(*why), *lease_end, Some(*by_term))
+        } else {
+            return;
         };
         self.state = State::Fenced(Fenced { wanted, why, stood_down, lease_end, loss, overlapped_by });
     }
@@ -197,7 +190,7 @@ impl Candidate {
             }
             State::AwaitingJudgement(_)
             | State::Claiming(_)
-            | State::Departed
+            | State::Departed(_)
             | State::Releasing(_)
             | State::StandingBy { .. }
             | State::Suspended => None,

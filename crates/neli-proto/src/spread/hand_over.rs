@@ -242,15 +242,7 @@ impl Role {
 
     /// The leader according to the journal, if it is not this process.
     pub(super) const fn leader(&self) -> Option<&MemberId> {
-        match &self.holding {
-            Holding::Held { by } => Some(by),
-            Holding::Claiming
-            | Holding::Done
-            | Holding::Ending
-            | Holding::Leading
-            | Holding::Unknown
-            | Holding::Vacant { .. } => None,
-        }
+        if let Holding::Held { by } = &self.holding { Some(by) } else { None }
     }
 
     /// Whether a candidate is expected to lead the role shortly, if it is vacant. A role that this process has left is

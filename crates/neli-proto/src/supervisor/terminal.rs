@@ -91,18 +91,13 @@ impl Supervisor {
     pub(super) fn die_of_the_terminals_signal(&mut self, ending: Ending) -> Ending {
         let interrupted_by = self.terminal.interrupted_by;
         let typed = self.terminal.typed.filter(|typed| self.stop.is_some_and(|stop| stop.signal == *typed));
-        let (signal, to_group) = match ending {
-            Ending::Job(status) if interrupted_by.is_some() && interrupted_by == signal_of(status) => {
-                (interrupted_by, true)
-            }
-            Ending::Job(_) | Ending::StoppedBy(_) => (typed, false),
-            Ending::Ended
-            | Ending::Lost(_)
-            | Ending::Refused
-            | Ending::RestartLimit
-            | Ending::Skipped(_)
-            | Ending::Stuck
-            | Ending::WaitedEnough => return ending,
+        let of_job = matches!(ending, Ending::Job(status) if interrupted_by == signal_of(status));
+        let (signal, to_group) = if of_job && interrupted_by.is_some() {
+            (interrupted_by, true)
+        } else if matches!(ending, Ending::Job(_) | Ending::StoppedBy(_)) {
+            (typed, false)
+        } else {
+            return ending;
         };
         let Some(signal) = signal else { return ending };
         self.actions.push_back(Action::DieOf { signal, to_group });
@@ -110,9 +105,11 @@ impl Supervisor {
     }
 
     pub(super) fn job_stopped(&mut self, now: Time, signal: i32, foreground: Foreground, continuable: bool) {
-        match (signal, &self.job) {
-            (SIGTSTP, Job::Ordered | Job::Running { .. }) if continuable => self.suspend(true),
-            (SIGTSTP, Job::Ordered | Job::Running { .. }) => {
+        let runs = matches!(self.job, Job::Ordered | Job::Running { .. });
+        let stops = matches!(self.job, Job::Stopping { .. });
+        match signal {
+            SIGTSTP if runs && continuable => self.suspend(true),
+            SIGTSTP if runs => {
                 self.pass_signal(SIGCONT, Target::Group);
                 if !self.terminal.said_continued {
                     self.terminal.said_continued = true;
@@ -120,25 +117,16 @@ impl Supervisor {
                 }
             }
             // It got the stop signal, and can't end while it is stopped.
-            (SIGTSTP, Job::Stopping { .. }) => {
+            SIGTSTP if stops => {
                 self.suspend(continuable);
                 self.pass_signal(SIGCONT, Target::Group);
             }
-            (SIGTTIN | SIGTTOU, Job::Ordered | Job::Running { .. } | Job::Stopping { .. }) => {
+            SIGTTIN | SIGTTOU if runs || stops => {
                 self.terminal.look_at = Some(now);
                 self.foreground_seen(now, foreground);
             }
             // The process that stopped it will continue it. A barrier continues it before it sends the stop signal.
-            (
-                _,
-                Job::Held { .. }
-                | Job::None
-                | Job::Ordered
-                | Job::Orphaned
-                | Job::Restarting { .. }
-                | Job::Running { .. }
-                | Job::Stopping { .. },
-            ) => {}
+            _ => {}
         }
     }
 
@@ -262,14 +250,7 @@ impl Supervisor {
 
     /// Whether the main process is alive or about to be. The guard keeps a signal until the process has executed.
     pub(super) const fn takes_signals(&self) -> bool {
-        match self.job {
-            Job::Ordered | Job::Running { .. } | Job::Stopping { main: Some(_), .. } => true,
-            Job::Held { .. }
-            | Job::None
-            | Job::Orphaned
-            | Job::Restarting { .. }
-            | Job::Stopping { main: None, .. } => false,
-        }
+        matches!(self.job, Job::Ordered | Job::Running { .. } | Job::Stopping { main: Some(_), .. })
     }
 
     pub(super) fn stop_signal(&mut self, now: Time, signal: i32) {
@@ -281,7 +262,7 @@ impl Supervisor {
             return;
         }
         if self.job == Job::None {
-            self.actions.push_back(Action::GiveUpWaiting);
+            self.gives_up = true;
         } else {
             self.kill(Why::Stopped);
         }

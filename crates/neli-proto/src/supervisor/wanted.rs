@@ -80,29 +80,19 @@ impl Supervisor {
             self.begin_term(now, wanted);
         }
         // A stop goes out before the lease, and a run under the new lease.
-        match state {
-            WantedState::Kill if changes => self.lose(now),
-            WantedState::Stop { why, by } if changes => {
-                let has_begun = before.is_some_and(|before| matches!(before.state, WantedState::Stop { .. }));
-                self.stop(now, why, by, has_begun);
-            }
-            WantedState::Kill
-            | WantedState::Hold { .. }
-            | WantedState::Run
-            | WantedState::RunOnce { .. }
-            | WantedState::Stop { .. } => {}
+        if changes && state == WantedState::Kill {
+            self.lose(now);
+        } else if changes && let WantedState::Stop { why, by } = state {
+            let has_begun = before.is_some_and(|before| matches!(before.state, WantedState::Stop { .. }));
+            self.stop(now, why, by, has_begun);
         }
         if is_given && state != WantedState::Kill {
             self.extend(now, grant);
         }
-        match state {
-            WantedState::Hold { waits: true } if changes => self.wait(now),
-            WantedState::RunOnce { id, window, attempt } if changes => self.run_once(now, id, (window, attempt)),
-            WantedState::Kill
-            | WantedState::Hold { .. }
-            | WantedState::Run
-            | WantedState::RunOnce { .. }
-            | WantedState::Stop { .. } => {}
+        if changes && state == (WantedState::Hold { waits: true }) {
+            self.wait(now);
+        } else if changes && let WantedState::RunOnce { id, window, attempt } = state {
+            self.run_once(now, id, (window, attempt));
         }
     }
 
