@@ -15,6 +15,7 @@ use neli_proto::guard::GuardStarts;
 use neli_proto::leadership::ReadAt;
 use neli_proto::node::Event;
 use neli_proto::note::Refusal;
+use neli_proto::supervisor::{Ending, Lost};
 use neli_proto::time::Time;
 
 use crate::config::Config;
@@ -53,7 +54,6 @@ mod role;
 mod settling;
 mod start;
 mod terminal;
-mod translate;
 mod wall_clock;
 
 /// Stands for election, and runs the job while it leads.
@@ -266,7 +266,7 @@ impl MainLoop {
         self.nodes.roles[role].ending.get_or_insert(status);
         let endings: Vec<ExitStatus> = self.nodes.roles.iter().filter_map(|role| role.ending).collect();
         if endings.len() == self.nodes.roles.len() {
-            self.ending = translate::status_of_all(endings);
+            self.ending = status_of_all(endings);
         } else {
             self.exit_role(role);
         }
@@ -345,4 +345,39 @@ struct MainLoop {
     is_unfinished: bool,
     /// The exit status, once the process is ending.
     ending: Option<ExitStatus>,
+}
+
+/// The exit status for a node's ending.
+fn status_of(ending: Ending) -> ExitStatus {
+    match ending {
+        Ending::Ended => ExitStatus::Ended,
+        Ending::Job(status) => ExitStatus::Job(status.code()),
+        Ending::Lost(Lost::Fenced) => ExitStatus::Fenced,
+        Ending::Lost(Lost::Killed) => ExitStatus::LostKilled,
+        Ending::Lost(Lost::Stopped) => ExitStatus::LostStopped,
+        Ending::Refused => ExitStatus::Refused,
+        Ending::RestartLimit => ExitStatus::RestartLimit,
+        Ending::Skipped(status) => ExitStatus::Skipped(status),
+        Ending::StoppedBy(signal) => ExitStatus::Stopped(u8::try_from(signal).unwrap_or(u8::MAX)),
+        Ending::Stuck => ExitStatus::Unkillable,
+        Ending::WaitedEnough => ExitStatus::NotElected,
+    }
+}
+
+/// The exit status of a process with several roles: that a job could not be killed, or the highest status.
+fn status_of_all(of_roles: impl IntoIterator<Item = ExitStatus>) -> Option<ExitStatus> {
+    of_roles.into_iter().max_by_key(|status| (*status == ExitStatus::Unkillable, status.code()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_could_not_be_killed_decides_the_status_of_all_roles() {
+        let killed_by_term = ExitStatus::Job(143);
+        assert_eq!(status_of_all([ExitStatus::Job(0), killed_by_term, ExitStatus::Job(3)]), Some(killed_by_term));
+        assert_eq!(status_of_all([ExitStatus::Unkillable, killed_by_term]), Some(ExitStatus::Unkillable));
+        assert_eq!(status_of_all([]), None);
+    }
 }

@@ -19,9 +19,8 @@ use crate::process::tail::Tail;
 use crate::report::events;
 use crate::report::log::Event as LogEvent;
 use crate::report::notes::{self, Moment, Trouble};
-use crate::supervise::MainLoop;
 use crate::supervise::role::Role;
-use crate::supervise::translate;
+use crate::supervise::{MainLoop, status_of};
 
 /// The role with a key: `--once` is for one election, the only one of the process.
 const ROLE_WITH_KEY: usize = 0;
@@ -37,7 +36,7 @@ impl Host for MainLoop {
         match action {
             Action::AppendFact { id, fact } => self.append_fact(role, id, fact),
             Action::DieOf { signal, to_group } => self.shell.dies_of = Some((signal, to_group)),
-            Action::Exit(ending) => self.role_ended(role, translate::status(ending)),
+            Action::Exit(ending) => self.role_ended(role, status_of(ending)),
             Action::KillGuard => self.kill_guard(role),
             Action::KillHook { id } => self.nodes.roles[role].commands.kill_hook(id),
             Action::KillOrphans => self.inherit_orphans(role),

@@ -54,10 +54,7 @@ pub struct Identity {
 impl Identity {
     /// `--priority`, from its hello.
     const fn priority(&self) -> u16 {
-        match self.hello {
-            Body::Hello { priority, .. } => priority,
-            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => 0,
-        }
+        if let Body::Hello { priority, .. } = self.hello { priority } else { 0 }
     }
 }
 

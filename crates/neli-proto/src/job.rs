@@ -1,4 +1,4 @@
-//! The end of a job's process: shared by the modules that run the job, judge its runs, or count them.
+//! The end of a job's process, and the terminal that it shares with `neli-run`: for the modules that run the job, judge its runs, or count them.
 
 /// The end of a process.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -18,4 +18,15 @@ impl JobStatus {
             Self::Signaled(signal) => u8::try_from(signal.saturating_add(128)).unwrap_or(u8::MAX),
         }
     }
+}
+
+/// The process group that has the foreground of `neli-run`'s terminal.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Foreground {
+    /// Neither the job's nor that of `neli-run`, or there is no terminal.
+    Elsewhere,
+    /// The job's.
+    Job,
+    /// That of `neli-run`'s own process group.
+    NeliRun,
 }

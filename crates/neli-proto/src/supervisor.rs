@@ -10,12 +10,11 @@ use core::mem;
 use core::time::Duration;
 
 use crate::command::CommandEnd;
-use crate::failed_runs::FailedRuns;
 use crate::guard::{Grant, Order, SeenEnd};
 use crate::health::{Health, HealthPolicy};
 use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
-use crate::restart::{Backoff, RestartPolicy};
+use crate::restart::{Backoff, FailedRuns, RestartPolicy};
 use crate::status::{Awaited, Awaits};
 use crate::time::Time;
 use crate::window::Span;
@@ -24,9 +23,8 @@ use wanted::Over;
 use watch::Watch;
 
 pub use crate::action::{Action, Ending, Lost};
-pub use crate::job::JobStatus;
+pub use crate::job::{Foreground, JobStatus};
 pub use crate::note::Loss;
-pub use crate::terminal::Foreground;
 pub use running::RunEnd;
 pub use wanted::{JobEnd, JobIs, JobReport, Local, NothingLeft, Wanted, WantedState};
 

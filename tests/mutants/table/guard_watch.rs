@@ -14,10 +14,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AnyAnswerEndsTheWatch",
         breaks: "A guard that has answered one of several orders, and then hangs, is not taken for dead before its deadline",
-        edits: &[edit(
-            "self.question.take_if(|question| ‹question.awaited <= AwaitedAnswer::Deadline(until)›);",
-            "true",
-        )],
+        edits: &[edit("self.question.take_if(|question| ‹question.awaited <= Some(until)›);", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -106,7 +103,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OldAnswerForTheEnd",
         breaks: "A guard that answers an earlier order, and hangs before it kills, has time until that order's deadline",
-        edits: &[edit("if ‹self.question.is_some_and(|question| question.awaited == AwaitedAnswer::End)› {", "false")],
+        edits: &[edit("if ‹self.question.is_some_and(|question| question.awaited.is_none())› {", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {

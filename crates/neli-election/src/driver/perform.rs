@@ -69,28 +69,24 @@ impl Host for Driver {
     }
 
     fn handle_process_event(&mut self, now: Time, event: SessionEvent) {
-        match event {
+        // The library has no keys. With risks the topic is fit nevertheless, and `neli-run doctor` names them.
+        if let SessionEvent::AppendRefused { error } = event {
             // One warning for each kind of refusal, and again every 30 s: librdkafka tries again many times a second.
-            SessionEvent::AppendRefused { error } => self.refused_appends.begin(now, error),
-            SessionEvent::Down { error } => {
-                self.nodes.roles.iter().for_each(|role| role.set_trouble(Some(&error)));
-                self.warn(&format!("Kafka does not answer: {error}"));
+            self.refused_appends.begin(now, error);
+        } else if let SessionEvent::Down { error } = event {
+            self.nodes.roles.iter().for_each(|role| role.set_trouble(Some(&error)));
+            self.warn(&format!("Kafka does not answer: {error}"));
+        } else if let SessionEvent::Up = event {
+            self.nodes.roles.iter().for_each(|role| role.set_trouble(None));
+        } else if let SessionEvent::Group { refusal } = event {
+            match refusal {
+                Some(refusal) => self.group.begin(now, refusal),
+                None => drop(self.group.end(now)),
             }
-            SessionEvent::Group { refusal: Some(refusal) } => self.group.begin(now, refusal),
-            SessionEvent::Group { refusal: None } => drop(self.group.end(now)),
-            SessionEvent::HelloDelivered => self.refused_appends.end(),
-            SessionEvent::Up => self.nodes.roles.iter().for_each(|role| role.set_trouble(None)),
-            SessionEvent::Warning(message) => self.warn(&message),
-            // The library has no keys. With risks the topic is fit nevertheless, and `neli-run doctor` names them.
-            SessionEvent::BrokerSession(_)
-            | SessionEvent::Created { .. }
-            | SessionEvent::Debug(_)
-            | SessionEvent::Election { .. }
-            | SessionEvent::Facts { .. }
-            | SessionEvent::Hello { .. }
-            | SessionEvent::Refused { .. }
-            | SessionEvent::Risks { .. }
-            | SessionEvent::Unfit { .. } => {}
+        } else if let SessionEvent::HelloDelivered = event {
+            self.refused_appends.end();
+        } else if let SessionEvent::Warning(message) = event {
+            self.warn(&message);
         }
     }
 }

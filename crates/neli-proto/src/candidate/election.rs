@@ -158,7 +158,7 @@ impl Election {
         if let Body::Hello { group_member, group_refuses, overlap_ms, waits_ms, joined, leaves, .. } = &mut hello {
             group_refuses.clone_from(&self.group.refusal);
             *joined = self.beside_roles.joined();
-            *group_member = self.precedence.group_member.clone();
+            group_member.clone_from(&self.precedence.group_member);
             *overlap_ms = self.overlap_ms();
             *waits_ms = now.and_then(|now| self.listener.undecided_for(now)).map(millis);
             *leaves = now.is_none();

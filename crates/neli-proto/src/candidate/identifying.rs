@@ -28,13 +28,13 @@ pub(super) struct KnownTopic {
     /// The topic from which the journal is read.
     name: TopicName,
     /// The time of the last question that was answered with this id.
-    confirmed: Option<Time>,
+    pub(super) confirmed: Option<Time>,
     /// The time of the last question that was requested.
     asked: Option<Time>,
     /// Whether a question has not been answered yet.
     open: bool,
     /// Answers to questions from before this time describe the topic before a cut.
-    valid_from: Time,
+    pub(super) valid_from: Time,
     /// The topic's id before the cut.
     before: Option<TopicId>,
 }
@@ -74,7 +74,7 @@ impl KnownTopic {
     }
 
     /// Whether the topic was confirmed to be the same at `time` or later, as far as the broker has ids.
-    fn is_confirmed_since(&self, time: Time) -> bool {
+    pub(super) fn is_confirmed_since(&self, time: Time) -> bool {
         match self.name {
             TopicName::Id(_) => self.confirmed.is_some_and(|at| at >= time),
             TopicName::Unknown => false,
@@ -130,21 +130,6 @@ impl Election {
     /// Whether a beat that was read back may extend the lease: the topic must be the one in which the term was claimed.
     pub(super) fn is_topic_confirmed_for_lease(&self, now: Time) -> bool {
         self.topic.is_confirmed_since(now - self.timings.lease())
-    }
-
-    /// When the history was last cut or the topic made anew, as far as this candidate knows.
-    pub(super) const fn history_cut_at(&self) -> Time {
-        self.topic.valid_from
-    }
-
-    /// The time of the last question that was answered with the topic's id.
-    pub(super) const fn topic_confirmed_at(&self) -> Option<Time> {
-        self.topic.confirmed
-    }
-
-    /// Whether a silence may be claimed for which the topic must have been confirmed at `since` or later.
-    pub(super) fn is_topic_confirmed_since(&self, since: Time) -> bool {
-        self.topic.is_confirmed_since(since)
     }
 
     /// When to ask for the topic's id; `None` while a question is open, or if the broker has no ids.

@@ -189,7 +189,7 @@ impl Leading {
 
     /// For how long no broker has confirmed the topic's id, if a beat did not extend the lease for that reason.
     fn unconfirmed_for(&self, election: &Election, now: Time) -> Option<Duration> {
-        let since = election.topic_confirmed_at().unwrap_or(self.last_effective_sent);
+        let since = election.topic.confirmed.unwrap_or(self.last_effective_sent);
         self.is_unconfirmed.then(|| now.since(since))
     }
 

@@ -6,9 +6,8 @@ use neli_proto::guard::{Answer, CommandKind, Grant, Order, SeenEnd, Step};
 use neli_proto::record::{JobState, Why};
 use neli_proto::restart::{Restart, RestartPolicy};
 use neli_proto::supervisor::{
-    Action, Event, Job, JobIs, Local, OnLoss, Policy, StopPolicy, Supervisor, Wanted, WantedState,
+    Action, Event, Foreground, Job, JobIs, Local, OnLoss, Policy, StopPolicy, Supervisor, Wanted, WantedState,
 };
-use neli_proto::terminal::Foreground;
 use neli_proto::time::Time;
 
 use crate::{Happening, State, Subject, drawn};
