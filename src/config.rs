@@ -274,6 +274,8 @@ pub struct List {
     pub topic: Option<String>,
     /// `--group`: the only group whose elections are listed.
     pub group: Option<String>,
+    /// `--all`: elections that are dead are listed too.
+    pub has_dead: bool,
     /// `--json`.
     pub json: bool,
     /// `--timeout`: the limit for Kafka's answers.

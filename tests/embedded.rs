@@ -1,8 +1,9 @@
 //! The embedded broker with real processes: it is found, shared, stopped in order and killed.
 #![expect(clippy::unwrap_used, reason = "a test fails where it can't go on")]
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -29,11 +30,6 @@ fn find(finder: &BrokerFinder) -> FoundBroker {
     finder.find_or_start().unwrap()
 }
 
-fn only(mut started: Vec<Child>) -> Child {
-    assert_eq!(started.len(), 1);
-    started.remove(0)
-}
-
 fn terminate(process: &Child) {
     kill(Pid::from_raw(process.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
 }
@@ -53,10 +49,10 @@ fn the_second_candidate_finds_the_broker_of_the_first_and_it_ends_in_order_after
     let finder = finder(directory.path(), 50);
     let first = find(&finder);
     let second = find(&finder);
-    assert!(second.started.is_empty());
+    assert!(second.started.is_none());
     assert_eq!(first.connection.bootstrap(), second.connection.bootstrap());
 
-    let mut broker = only(first.started);
+    let mut broker = first.started.unwrap();
     drop(first.connection);
     second.connection.create_topic("t", 1).unwrap();
     assert!(broker.try_wait().unwrap().is_none());
@@ -88,12 +84,27 @@ fn candidates_that_start_at_the_same_time_share_one_broker() {
     assert!(all.iter().all(|found| found.connection.bootstrap() == bootstrap));
 }
 
+#[test]
+fn a_broker_that_starts_slowly_is_not_started_twice() {
+    let directory = tempfile::tempdir().unwrap();
+    let [slow, starts] = ["slow", "starts"].map(|name| directory.path().join(name));
+    fs::write(&slow, format!("#!/bin/sh\necho >>{}\n/bin/sleep 1.5\nexec {PROGRAM} \"$@\"\n", starts.display()))
+        .unwrap();
+    fs::set_permissions(&slow, Permissions::from_mode(0o755)).unwrap();
+    let mut finder = finder(directory.path(), 50);
+    finder.program = slow;
+    let found = find(&finder);
+    drop(found.connection);
+    assert!(found.started.unwrap().wait().unwrap().success());
+    assert_eq!(fs::read_to_string(starts).unwrap(), "\n");
+}
+
 /// A process that holds the lock of the candidates may have a job, of which a new broker's empty journal says nothing.
 #[test]
 fn a_new_broker_does_not_begin_while_a_candidate_of_the_killed_one_is_left() {
     let directory = tempfile::tempdir().unwrap();
     let found = find(&finder(directory.path(), 50));
-    let mut broker = only(found.started);
+    let mut broker = found.started.unwrap();
     broker.kill().unwrap();
     broker.wait().unwrap();
     let refused = in_the_foreground(directory.path()).output().unwrap();
@@ -112,7 +123,7 @@ fn it_inherits_no_descriptor_and_is_in_no_process_group_of_the_candidate() {
     // This descriptor has no close-on-exec flag, like one that a shell passes on.
     let kept = nix::unistd::dup(fs::File::open("/dev/zero").unwrap()).unwrap();
     let found = find(&finder(directory.path(), 50));
-    let mut broker = only(found.started);
+    let mut broker = found.started.unwrap();
     let process = PathBuf::from(format!("/proc/{}", broker.id()));
     assert_eq!(fs::read_link(process.join("cwd")).unwrap(), Path::new("/"));
     for entry in fs::read_dir(process.join("fd")).unwrap() {
@@ -203,7 +214,7 @@ fn in_the_foreground_it_prints_its_address_and_ends_on_request() {
     assert!(usage.contains("neli-run --embedded --group NAME -- COMMAND"), "{usage}");
     let finder = finder(directory.path(), 50);
     let found = find(&finder);
-    assert!(found.started.is_empty());
+    assert!(found.started.is_none());
     assert_eq!(found.connection.bootstrap(), address);
     assert_eq!(in_the_foreground(directory.path()).output().unwrap().status.code(), Some(125));
 

@@ -50,6 +50,7 @@ fn list() -> Command {
         .name("list")
         .mut_arg("group", |group| group.help(LIST_GROUP).long_help(LIST_GROUP))
         .mut_arg("topic", |topic| topic.help(LIST_TOPIC).long_help(LIST_TOPIC))
+        .arg(flag("all", "Also list elections that are dead for over a week"))
         .arg(json("Print one JSON object for each election"))
         .arg(timeout("5s"))
 }
@@ -58,7 +59,8 @@ const LIST_GROUP: &str = "Only this group [default: all groups]";
 
 const LIST_TOPIC: &str = "Only this topic [default: all named *.neli]";
 
-const LIST: &str = "An election is listed if it has a record among the last 100,000 of its partition. Ages come from the broker's timestamps; \
+const LIST: &str = "An election is listed if it has a record among the last 100,000 of its partition. One is dead if it has \
+    neither a record nor a candidate's hello of the last week: without --all, --group or --json the last line only counts those. Ages come from the broker's timestamps; \
     neli-run status is more exact.";
 
 const LIST_EXIT: &str =

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::command::output::{self, Style, columns};
 use crate::command::reading::{self, Limit, Partitions, Reading, SUFFIX, no_answer, read_at, warn_of_clock};
-use crate::command::wording::{self, leadership_in_table};
+use crate::command::wording::{self, counted, leadership_in_table};
 use crate::config::List;
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::{sentence, state};
@@ -44,6 +44,7 @@ struct Line<'a> {
     term: Option<Offset>,
     heartbeat_age_ms: Option<u64>,
     standbys: usize,
+    dead: bool,
     #[serde(skip)]
     shown: String,
 }
@@ -65,8 +66,14 @@ pub fn main(list: &List) -> Result<ExitStatus> {
         let groups = found().map(|(_, election)| election.group.to_owned()).collect();
         return Err(with_status(VACANT, no_election(group, list.topic.as_deref(), &groups)));
     }
-    let text = if list.json { lines.iter().map(|line| json(line) + "\n").collect() } else { table(&lines) };
-    output::print(&text)?;
+    if list.json {
+        output::print(&lines.iter().map(|line| json(line) + "\n").collect::<String>())?;
+    } else {
+        // Who names a group asks for it.
+        let has_dead = list.has_dead || list.group.is_some();
+        let (shown, dead): (Vec<_>, Vec<_>) = lines.iter().partition(|line| has_dead || !line.dead);
+        output::print(&(table(&shown) + &hidden(dead.len())))?;
+    }
     if unread.is_empty() {
         return Ok(ExitStatus::Success);
     }
@@ -146,6 +153,7 @@ fn line<'a>(topic: &'a str, election: FoundElection<'a>, at: ReadAt) -> Line<'a>
         term: leader.map(|leader| leader.term),
         heartbeat_age_ms: leader.map(|leader| millis(observer.age(leader.last_record, at))),
         standbys: observer.standbys(at).len(),
+        dead: observer.is_dead(at),
         shown: leadership_in_table(current),
     }
 }
@@ -162,7 +170,15 @@ fn no_election(group: &str, topic: Option<&str>, groups: &BTreeSet<String>) -> S
     format!("no election of group \"{group}\" in {place}; {has}")
 }
 
-fn table(lines: &[Line<'_>]) -> String {
+/// The last line, about elections that are not shown.
+fn hidden(dead: usize) -> String {
+    if dead == 0 {
+        return String::new();
+    }
+    format!("{} not shown, dead for more than a week; --all shows all\n", counted(dead as u64, "election"))
+}
+
+fn table(lines: &[&Line<'_>]) -> String {
     if lines.is_empty() {
         return "no elections\n".to_owned();
     }

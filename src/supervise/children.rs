@@ -65,7 +65,9 @@ impl MainLoop {
             }
             match change.status {
                 WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
-                    self.broker.iter_mut().for_each(|broker| broker.started.retain(|child| *child != change.pid));
+                    self.broker
+                        .iter_mut()
+                        .for_each(|broker| broker.started = broker.started.filter(|child| *child != change.pid));
                     self.job_with_guard(change.pid).into_iter().for_each(GuardedJob::note_guards_death);
                 }
                 // Another process stopped the guard, but the guard must run.
@@ -153,7 +155,7 @@ impl MainLoop {
     /// This process's children that don't belong to this role's job and were not waited for: hooks, brokers, and the guards of other roles,
     /// which kill their own jobs.
     fn children_of_others(&self, role: usize) -> Vec<Pid> {
-        let brokers = self.broker.iter().flat_map(|broker| broker.started.iter().copied());
+        let brokers = self.broker.iter().filter_map(|broker| broker.started);
         let hooks = self.nodes.roles.iter().flat_map(|role| role.commands.hook_pids());
         let others = self.nodes.roles.iter().enumerate().filter(|(other, _)| *other != role);
         let guards = others.filter_map(|(_, role)| role.job.as_ref()).map(|job| &job.guard);

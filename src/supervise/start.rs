@@ -247,8 +247,8 @@ impl AtStart {
 pub(super) struct EmbeddedBroker {
     end: Ready,
     pub(super) has_ended: bool,
-    /// The processes that this candidate has started for it: children that are not part of a job.
-    pub(super) started: Vec<Pid>,
+    /// The process that this candidate has started for it: a child that is not part of a job.
+    pub(super) started: Option<Pid>,
     /// No new broker begins while this process holds it.
     _lock: File,
 }
@@ -258,7 +258,7 @@ impl EmbeddedBroker {
         let FoundBroker { connection, lock, started, .. } = found;
         let end = connection.end().map(|end| Ready::of(&end)).transpose()?;
         let end = end.ok_or(io::ErrorKind::NotConnected)?;
-        let started = started.iter().map(|child| Pid::from_raw(child.id().cast_signed())).collect();
+        let started = started.map(|child| Pid::from_raw(child.id().cast_signed()));
         Ok(Self { end, has_ended: false, started, _lock: lock })
     }
 }

@@ -69,6 +69,36 @@ fn the_elections_of_a_topic_and_those_of_all() {
     assert!(is_there("c") && is_there("a/b") && is_there(&election.group), "{all:?}");
 }
 
+/// Elections whose last records are 30 days, 8 days and 6 days old.
+#[test]
+fn a_dead_election_is_only_counted_unless_it_is_asked_for() {
+    const DAY: i64 = 24 * 3_600;
+    let election = election(Elector::Log);
+    let topic = election.topic();
+    Kafka::shared().create_topic(&topic, &[("message.timestamp.type", "CreateTime"), ("retention.ms", "-1")]);
+    let pen = Pen::new(Kafka::shared(), &topic, &[]);
+    let hello = br#"{"v":1,"kind":"hello","member":"h","name":"h","seq":1}"#;
+    for (days, after, group) in [(30, -1, "oldest"), (8, 0, "old"), (6, 1, "young")] {
+        let claim =
+            format!(r#"{{"v":1,"kind":"claim","member":"m","name":"m","seq":1,"after":{after},"lease_ms":5000}}"#);
+        pen.write_ahead(&format!("{group}/0"), claim.as_bytes(), -days * DAY);
+    }
+    pen.write_ahead("stood/0/hello", hello, -9 * DAY);
+    let of_topic = ["--topic", topic.as_str()];
+    let found = json(&of_topic);
+    let is_dead = |group: &str| found.iter().find(|line| line["group"] == group).map(|line| line["dead"] == true);
+    assert_eq!(["old", "oldest", "stood", "young"].map(is_dead), [Some(true), Some(true), Some(true), Some(false)]);
+
+    let shown = |more: &[&str]| list(&[&of_topic, more].concat()).text;
+    let text = shown(&[]);
+    assert!(text.contains("\nyoung ") && !text.contains("\nold"), "{text}");
+    assert!(text.ends_with("\n3 elections not shown, dead for more than a week; --all shows all\n"), "{text}");
+    let text = shown(&["--all"]);
+    assert_eq!(text.lines().count(), 5, "{text}");
+    let text = shown(&["--group", "old"]);
+    assert!(text.contains("\nold ") && text.lines().count() == 2, "{text}");
+}
+
 #[test]
 fn a_topic_that_does_not_exist_and_a_broker_that_is_down() {
     let answer = list(&["--topic", "no-such-topic"]);

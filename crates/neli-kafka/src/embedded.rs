@@ -37,8 +37,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The time between two attempts to connect.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(5);
-/// A broker that was started and can't be reached after this time is started again: it may have ended in favour of another one that has
-/// ended since.
+/// The least time between two starts. A broker that was started is started again only once it has ended: perhaps in favour of another one
+/// that has ended since.
 const START_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Finds or starts the embedded broker.
@@ -64,9 +64,9 @@ pub struct FoundBroker {
     pub lock: File,
     /// The connection. The broker may end once it is closed.
     pub connection: Arc<Connection>,
-    /// The processes that were started for it, which the caller must reap. Another candidate's broker may have been faster; then the
-    /// process that was started here ends at once.
-    pub started: Vec<Child>,
+    /// The process that was started for it, which the caller must reap. Another candidate's broker may have been faster; then the process
+    /// that was started here ends at once.
+    pub started: Option<Child>,
 }
 
 /// The broker's first message to each candidate that connects.
@@ -129,7 +129,7 @@ impl BrokerFinder {
     /// A process of an earlier broker is left; or the broker can't be started, or does not answer.
     pub fn find_or_start(&self) -> io::Result<FoundBroker> {
         let begun = clock::now();
-        let mut started = Vec::new();
+        let mut started: Option<Child> = None;
         let mut start_at = begun;
         loop {
             let error = match Connection::open(&self.directory) {
@@ -144,8 +144,9 @@ impl BrokerFinder {
                 return Err(self
                     .explained(io::Error::new(error.kind(), format!("the embedded broker does not answer: {error}"))));
             }
-            if now >= start_at && self.directory.holder()?.is_none() {
-                started.push(self.start()?);
+            let has_ended = started.as_mut().map_or(Ok(true), |broker| broker.try_wait().map(|end| end.is_some()))?;
+            if has_ended && now >= start_at && self.directory.holder()?.is_none() {
+                started = Some(self.start()?);
                 start_at = now + START_INTERVAL;
             }
             thread::park_timeout(CONNECT_INTERVAL);

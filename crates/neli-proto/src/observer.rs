@@ -34,6 +34,9 @@ mod progress;
 mod roles;
 mod topic;
 
+/// After so long without a record an election is dead.
+const DEAD_AFTER: Duration = Duration::from_secs(7 * 24 * 3_600);
+
 /// An election, as far as it was read.
 #[derive(Clone, Debug)]
 pub struct Observer {
@@ -44,6 +47,8 @@ pub struct Observer {
     broker_clock: Option<(Time, u64)>,
     /// The latest timestamp in the partition that came from a broker.
     latest_timestamp: Option<u64>,
+    /// The newest record of the election, or hello.
+    newest: Option<Receipt>,
     last_term: LastTerm,
     /// Void claims since the leader's last record.
     void_claims: Option<VoidClaims>,
@@ -64,6 +69,7 @@ impl Observer {
             is_live: false,
             broker_clock: None,
             latest_timestamp: None,
+            newest: None,
             last_term: LastTerm::none(),
             void_claims: None,
             candidates: BTreeMap::new(),
@@ -347,6 +353,13 @@ impl Observer {
         self.leader().is_some() || !self.candidates.is_empty() || !matches!(self.journal.view(), View::NeverLed)
     }
 
+    /// Whether the election is dead: no record of it and no candidate's hello is younger than a week, which is longer than any lease. What
+    /// shows many elections leaves it out unless it is asked for.
+    #[must_use]
+    pub fn is_dead(&self, at: ReadAt) -> bool {
+        self.newest.is_some_and(|newest| self.age(newest, at) > DEAD_AFTER)
+    }
+
     /// The broker's clock now, in milliseconds since 1970, as far as it is known. Before a record was read live it is this machine's clock,
     /// or the latest timestamp of a broker if that is later.
     #[must_use]
@@ -361,7 +374,11 @@ impl Observer {
         if let (true, Some(written_ms)) = (self.is_live, written_ms) {
             self.broker_clock = Some((at.now, written_ms));
         }
-        Receipt { read: at.now, written_ms, is_live: self.is_live }
+        let received = Receipt { read: at.now, written_ms, is_live: self.is_live };
+        if self.newest.is_none_or(|newest| newest.written_ms <= written_ms) {
+            self.newest = Some(received);
+        }
+        received
     }
 }
 

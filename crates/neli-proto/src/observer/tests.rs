@@ -454,3 +454,18 @@ fn two_records_close_together_do_not_shorten_the_wait() {
     read_late(&mut observer, 1, later(9_000), 30, &beat("m", 0, "running"));
     assert_eq!(observer.doubts_timestamps(later(9_000)), Some(Duration::from_millis(2 * 1_000 + 200)));
 }
+
+/// It is dead a week after the newest of its records and hellos, whichever was read last.
+#[test]
+fn an_election_is_dead_after_a_week_without_a_record() {
+    const WEEK_MS: u64 = 7 * 24 * 3_600_000;
+    let mut observer = observer();
+    assert!(!observer.is_dead(later(2 * WEEK_MS)), "nothing was read of it");
+    read(&mut observer, 0, 1_000, &claim("m", -1));
+    hello(&mut observer, 1, 3_000, "n");
+    read_late(&mut observer, 2, later(3_000), 2_000, &release("m", 0, "exited", "0"));
+    assert!(!observer.is_dead(later(3_000 + WEEK_MS)));
+    assert!(observer.is_dead(later(3_001 + WEEK_MS)));
+    read(&mut observer, 3, 3_001 + WEEK_MS, "not a record");
+    assert!(!observer.is_dead(later(3_001 + WEEK_MS)), "something was written under its key");
+}
