@@ -24,7 +24,8 @@ pub use known::{Change, KnownCandidate, Silence, Standby, VoidClaims};
 pub use lost::OverlappedJob;
 pub use progress::Progress;
 pub use roles::{GroupHellos, LastHello, NoRoom};
-pub use topic::{FoundElection, Topic};
+pub use topic::{FoundElection, Place, Topic};
+pub use topics::{ReadTopic, Topics};
 
 mod election;
 mod history;
@@ -33,6 +34,7 @@ mod lost;
 mod progress;
 mod roles;
 mod topic;
+mod topics;
 
 /// After so long without a record an election is dead.
 const DEAD_AFTER: Duration = Duration::from_secs(7 * 24 * 3_600);

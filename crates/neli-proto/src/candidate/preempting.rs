@@ -32,7 +32,7 @@ impl Election {
         self.preemption.map(|preemption| preemption.asks_at)
     }
 
-    /// Notes a leader of lower priority, and asks it to resign when `--preempt-after` has passed. Asks again after each further such time,
+    /// Notes a leader of lower priority, and asks it to resign when the time of `--preempt` has passed. Asks again after each further such time,
     /// since a request may be lost.
     pub(super) fn preempt_if_due(&mut self, now: Time) {
         let (Some(after), Some((term, priority))) = (self.preempt_after(), self.lower_leader(now)) else {
