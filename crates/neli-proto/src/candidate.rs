@@ -21,9 +21,9 @@ use state::State;
 pub use crate::action::Action;
 pub use crate::kafka::{Event, Request};
 pub use crate::note::{StandbyReason, Waiting};
+pub use crate::status::Position;
 pub use crate::supervisor::{Departure, JobEnd, JobReport, Loss};
 pub use crate::timings::{Durations, Elector, Patience, Timings};
-pub use position::Position;
 
 mod claims;
 mod election;

@@ -23,10 +23,10 @@ use wanted::Over;
 use watch::Watch;
 
 pub use crate::action::{Action, Ending, Lost};
-pub use crate::job::{Foreground, JobStatus};
+pub use crate::job::{Foreground, JobReport, JobStatus};
 pub use crate::note::Loss;
 pub use running::RunEnd;
-pub use wanted::{JobEnd, JobIs, JobReport, Local, NothingLeft, Wanted, WantedState};
+pub use wanted::{JobEnd, JobIs, Local, NothingLeft, Wanted, WantedState};
 
 mod running;
 mod terminal;

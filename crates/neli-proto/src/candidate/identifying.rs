@@ -148,21 +148,17 @@ impl Election {
             return not_before(ASK_FOR_MISSING);
         }
         let again = not_before(lease / 3)?;
-        match state {
+        if let State::Claiming(claiming) = state {
             // For the first beat.
-            State::Claiming(claiming) => Some(again.max(claiming.sent + lease / CLAIM_IS_SLOW)),
-            State::Leading(_) => Some(again),
-            State::StandingBy { .. } => {
-                let claim_window = self.listener.claim_window()?;
-                let from = claim_window.confirmed_from.filter(|from| !topic.is_confirmed_since(*from))?;
-                Some(if topic.confirmed < topic.asked { from.max(again) } else { from })
-            }
-            State::AwaitingJudgement(_)
-            | State::Departed(_)
-            | State::Fenced(_)
-            | State::Overlapped(_)
-            | State::Releasing(_)
-            | State::Suspended => None,
+            Some(again.max(claiming.sent + lease / CLAIM_IS_SLOW))
+        } else if let State::Leading(_) = state {
+            Some(again)
+        } else if let State::StandingBy { .. } = state {
+            let claim_window = self.listener.claim_window()?;
+            let from = claim_window.confirmed_from.filter(|from| !topic.is_confirmed_since(*from))?;
+            Some(if topic.confirmed < topic.asked { from.max(again) } else { from })
+        } else {
+            None
         }
     }
 

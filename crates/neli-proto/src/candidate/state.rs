@@ -70,16 +70,14 @@ pub(super) struct Fenced {
 impl State {
     /// What it wants of the job of the term that it holds.
     pub(super) fn wants(&self) -> Option<Wanted> {
-        match self {
-            Self::Fenced(fenced) => Some(Wanted { state: WantedState::Kill, ..fenced.wanted }),
-            Self::Leading(leading) => Some(leading.wants()),
-            Self::Overlapped(overlapped) => Some(overlapped.wants()),
-            Self::AwaitingJudgement(_)
-            | Self::Claiming(_)
-            | Self::Departed(_)
-            | Self::Releasing(_)
-            | Self::StandingBy { .. }
-            | Self::Suspended => None,
+        if let Self::Fenced(fenced) = self {
+            Some(Wanted { state: WantedState::Kill, ..fenced.wanted })
+        } else if let Self::Leading(leading) = self {
+            Some(leading.wants())
+        } else if let Self::Overlapped(overlapped) = self {
+            Some(overlapped.wants())
+        } else {
+            None
         }
     }
 

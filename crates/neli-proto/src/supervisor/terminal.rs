@@ -202,13 +202,9 @@ impl Supervisor {
         self.is_suspended = true;
     }
 
+    /// Handles that the process continues.
     pub(super) fn continued(&mut self) {
         self.pass_signal(SIGCONT, Target::Group);
-        self.go_on();
-    }
-
-    /// Handles that the process continues, also without a SIGCONT, since it could not be suspended.
-    pub(crate) const fn go_on(&mut self) {
         self.is_suspended = false;
     }
 

@@ -4,7 +4,7 @@ use core::mem;
 use core::time::Duration;
 
 use super::watch::Watch;
-use super::{Job, JobStatus, Killed, Run, Supervisor};
+use super::{Job, JobReport, JobStatus, Killed, Run, Supervisor};
 use crate::guard::{Grant, Order, SeenEnd};
 use crate::health::Health;
 use crate::note::Note;
@@ -298,19 +298,6 @@ impl NothingLeft {
     pub(crate) const fn into_term(self) -> Offset {
         self.term
     }
-}
-
-/// The job's state for the beats.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct JobReport {
-    /// Its state.
-    pub state: JobState,
-    /// The main process.
-    pub pid: Option<u32>,
-    /// 1, and 1 more for each failed run before it: of its key or window, else since the last success in this term.
-    pub attempt: u32,
-    /// When the job entered this state.
-    pub since: Time,
 }
 
 /// How a term has ended here.
