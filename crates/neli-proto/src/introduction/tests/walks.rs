@@ -142,18 +142,19 @@ impl Walk {
     fn perform(&mut self, now: Time, who: usize) {
         for action in actions(&mut self.processes[who].introduction) {
             match action {
-                Action::Hello { joined, .. } => {
+                Wanted::Hello { joined, .. } => {
                     let due = (now + self.random.up_to(self.slowest)).max(self.processes[who].sends_after);
                     self.processes[who].sends_after = due;
                     self.at(due, Event::Append { who, joined });
                 }
-                Action::Refuse { .. } => {
+                Wanted::Note(Note::Refused(_)) => {
                     (self.processes[who].is_alive, self.processes[who].stands) = (false, false);
                 }
-                Action::Stand => self.processes[who].stands = true,
-                Action::Note(_) => {}
+                Wanted::Note(_) => {}
             }
         }
+        let process = &mut self.processes[who];
+        process.stands = process.is_alive && process.introduction.stands();
         if let Some(due) = self.processes[who].introduction.poll_timeout() {
             self.at(due.max(now), Event::Due { who });
         }
