@@ -102,7 +102,7 @@ impl Supervisor {
         let settle = self.policy.settle;
         self.holds = matches!(state, WantedState::Hold { .. } | WantedState::RunOnce { .. });
         self.grant = Some(grant);
-        (self.run, self.next_attempt) = (Run::new(0, 0), 1);
+        (self.run, self.next_attempt) = (Run::default(), 1);
         (self.over, self.fenced) = (None, None);
         self.report = JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now };
         self.backoff = Backoff::default();
