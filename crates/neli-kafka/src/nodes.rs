@@ -14,7 +14,7 @@ use neli_proto::candidate;
 use neli_proto::kafka::Request;
 use neli_proto::many_roles::{self, ManyRoles};
 use neli_proto::node::{Action, Event, Node, Settings};
-use neli_proto::note::Note;
+use neli_proto::note::{Note, Refusal};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
 use neli_proto::time::Time;
@@ -397,7 +397,9 @@ impl<R: HasNode> Nodes<R> {
             match action {
                 many_roles::Action::Hello(hello) => self.session.say_hello(&hello),
                 // Kafka answers, so claims and releases that are under way are awaited.
-                many_roles::Action::Note(Note::Refused(refusal)) => self.tell_all(&Event::Refused(refusal)),
+                many_roles::Action::Refuse(differs) => {
+                    self.tell_all(&Event::Refused(Refusal::Roles(Box::new(differs))));
+                }
                 many_roles::Action::Note(note) => self.notes.push_back(note),
                 many_roles::Action::Tell { role, event } => {
                     let now = clock::now();

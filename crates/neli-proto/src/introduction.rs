@@ -9,7 +9,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;
 
 use crate::mapping::{Differs, Mapping};
-use crate::note::{Note, Refusal};
+use crate::note::Note;
 use crate::precedence::{ANSWERS, HELLO_AFTER_LEAD, HELLO_HOLDS, HELLO_INTERVAL};
 use crate::process_hello::ProcessHello;
 use crate::record::{MemberId, Offset};
@@ -25,6 +25,26 @@ const HELLO_AFTER_LEAVING: Duration = Duration::from_millis(100);
 
 /// At most this many other lists of roles are reported.
 const MOST_REPORTED: usize = 16;
+
+/// The actions.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Action {
+    /// Send a hello.
+    Hello {
+        /// The time of the hello.
+        now: Time,
+        /// The offset of the first own hello, once it was read back.
+        joined: Option<Offset>,
+        /// The candidate that shall answer it with a hello.
+        asks: Option<MemberId>,
+    },
+    /// Exit: another candidate maps a role to another partition.
+    Refuse(Differs),
+    /// Allow claims from now on. Given once.
+    Stand,
+    /// Tell users.
+    Note(Note),
+}
 
 /// The writer of a hello.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -73,9 +93,7 @@ pub(crate) struct Introduction {
     /// The lists of roles, as typed, that were reported because they share no role with this process.
     reported: BTreeSet<Option<Box<str>>>,
     stage: Stage,
-    /// The hellos to send: the time of each, and the candidate that shall answer it with a hello.
-    hellos: VecDeque<(Time, Option<MemberId>)>,
-    notes: VecDeque<Note>,
+    actions: VecDeque<Action>,
 }
 
 impl Introduction {
@@ -95,27 +113,14 @@ impl Introduction {
             dead_until: None,
             reported: BTreeSet::new(),
             stage: Stage::Begun,
-            hellos: VecDeque::new(),
-            notes: VecDeque::new(),
+            actions: VecDeque::new(),
         }
     }
 
-    /// The next hello to send: its time, and the candidate that shall answer it with a hello.
+    /// The next action.
     #[must_use]
-    pub(crate) fn poll_hello(&mut self) -> Option<(Time, Option<MemberId>)> {
-        self.hellos.pop_front()
-    }
-
-    /// The next note for users. After a refusal the process exits.
-    #[must_use]
-    pub(crate) fn poll_note(&mut self) -> Option<Note> {
-        self.notes.pop_front()
-    }
-
-    /// Whether vacancies may be claimed.
-    #[must_use]
-    pub(crate) fn stands(&self) -> bool {
-        self.stage == Stage::Stands
+    pub(crate) fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
@@ -147,10 +152,11 @@ impl Introduction {
         if let Some((why, until)) = self.doubted.values().next().zip(self.doubts_end()) {
             if self.stage == Stage::Begun {
                 self.stage = Stage::Waits;
-                self.notes.push_back(Note::MappingInDoubt { why: Box::new(why.clone()), until });
+                self.actions.push_back(Action::Note(Note::MappingInDoubt { why: Box::new(why.clone()), until }));
             }
         } else {
             self.stage = Stage::Stands;
+            self.actions.push_back(Action::Stand);
             // From this hello on, the other processes count this one among the candidates.
             self.say_hello(now);
         }
@@ -275,7 +281,7 @@ impl Introduction {
             self.doubted.insert(hello.member.clone(), refusal);
         } else if self.stage != Stage::Refused {
             self.stage = Stage::Refused;
-            self.notes.push_back(Note::Refused(Refusal::Roles(Box::new(refusal))));
+            self.actions.push_back(Action::Refuse(refusal));
         }
     }
 
@@ -286,7 +292,7 @@ impl Introduction {
             self.say_hello(now);
         }
         if self.reported.len() < MOST_REPORTED && self.reported.insert(hello.roles.clone()) {
-            self.notes.push_back(Note::SharesNoRole(Box::new(warning)));
+            self.actions.push_back(Action::Note(Note::SharesNoRole(Box::new(warning))));
         }
     }
 
@@ -321,7 +327,7 @@ impl Introduction {
     /// Sends a hello that asks a candidate for one.
     pub(crate) fn ask(&mut self, now: Time, asks: Option<MemberId>) {
         self.next_hello = Some(now + if self.joined.is_some() { HELLO_INTERVAL } else { SAID_AGAIN });
-        self.hellos.push_back((now, asks));
+        self.actions.push_back(Action::Hello { now, joined: self.joined, asks });
     }
 }
 

@@ -7,8 +7,8 @@
 use alloc::boxed::Box;
 
 use crate::candidate::{self, Elector};
-use crate::introduction::{Introduction, Whose};
-use crate::mapping::Mapping;
+use crate::introduction::{self, Introduction, Whose};
+use crate::mapping::{Differs, Mapping};
 use crate::node::{Event, Node};
 use crate::note::Note;
 use crate::precedence::Assignment;
@@ -38,7 +38,9 @@ pub struct Settings {
 pub enum Action {
     /// Send one hello for all roles.
     Hello(Box<ProcessHello>),
-    /// Tell users, of all roles at once. After a refusal the process exits.
+    /// Exit: another candidate maps a role to another partition.
+    Refuse(Differs),
+    /// Tell users, of all roles at once.
     Note(Note),
     /// Pass this event to a role's node.
     Tell { role: usize, event: Event },
@@ -82,6 +84,8 @@ struct Known {
     uses_group: bool,
     /// The offset of the last hello that was read.
     last_hello: Option<Offset>,
+    /// Whether vacancies may be claimed.
+    stands: bool,
     /// When the spread asks to be called again.
     spread_due: Option<Time>,
 }
@@ -96,14 +100,17 @@ impl ManyRoles {
     /// The next action. The caller must ask until there is none, since a node's reaction to one event may change the input of another node.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
+        while let Some(action) = self.known.as_mut()?.introduction.poll_action() {
+            match action {
+                introduction::Action::Hello { now, joined, asks } => {
+                    return Some(Action::Hello(Box::new(ProcessHello { asks, ..self.hello(now, joined) })));
+                }
+                introduction::Action::Refuse(differs) => return Some(Action::Refuse(differs)),
+                introduction::Action::Stand => self.known.as_mut()?.stands = true,
+                introduction::Action::Note(note) => return Some(Action::Note(note)),
+            }
+        }
         let known = self.known.as_mut()?;
-        if let Some(note) = known.introduction.poll_note() {
-            return Some(Action::Note(note));
-        }
-        if let Some((now, asks)) = known.introduction.poll_hello() {
-            let joined = known.introduction.joined();
-            return Some(Action::Hello(Box::new(ProcessHello { asks, ..self.hello(now, joined) })));
-        }
         let (role, event) = match known.poll_spread()? {
             spread::Action::Ask { now, member } => {
                 known.introduction.ask(now, Some(member));
@@ -144,7 +151,7 @@ impl ManyRoles {
     /// Whether the process may claim vacancies: its first hello was read back, and no other candidate has objected in time.
     #[must_use]
     pub fn stands(&self) -> bool {
-        self.known.as_ref().is_some_and(|known| known.introduction.stands())
+        self.known.as_ref().is_some_and(|known| known.stands)
     }
 
     /// The last hello, if the process has sent any: it reports that the process leads no role and will lead none.
@@ -328,7 +335,8 @@ impl ManyRoles {
         }
         let mut spread = Spread::new(now, settings);
         spread.note_priority(now, &member, hello.priority);
-        self.known = Some(Known { introduction, spread, uses_group, last_hello: None, spread_due: None });
+        self.known =
+            Some(Known { introduction, spread, uses_group, last_hello: None, stands: false, spread_due: None });
     }
 
     /// Notes whether the group takes this process, and says so to the others, who only display it.
@@ -366,7 +374,7 @@ impl Known {
 
     /// The spread's next action. No role is claimed before this process may stand.
     fn poll_spread(&mut self) -> Option<spread::Action> {
-        if !self.introduction.stands() || !self.spread.has_news() {
+        if !self.stands || !self.spread.has_news() {
             return None;
         }
         let action = self.spread.poll_action();

@@ -41,26 +41,12 @@ fn introduction() -> Introduction {
     introduction
 }
 
-/// What an introduction wants: a hello, with the offset of the first one; or to tell users.
-#[derive(Debug, PartialEq)]
-enum Wanted {
-    Hello { now: Time, joined: Option<Offset>, asks: Option<MemberId> },
-    Note(Note),
+fn hello_at(now: Time, joined: Option<Offset>) -> Action {
+    Action::Hello { now, joined, asks: None }
 }
 
-fn hello_at(now: Time, joined: Option<Offset>) -> Wanted {
-    Wanted::Hello { now, joined, asks: None }
-}
-
-fn refused(differs: Differs) -> Wanted {
-    Wanted::Note(Note::Refused(Refusal::Roles(Box::new(differs))))
-}
-
-fn actions(introduction: &mut Introduction) -> Vec<Wanted> {
-    let joined = introduction.joined();
-    let notes: Vec<_> = core::iter::from_fn(|| introduction.poll_note()).map(Wanted::Note).collect();
-    let hellos = core::iter::from_fn(|| introduction.poll_hello());
-    notes.into_iter().chain(hellos.map(|(now, asks)| Wanted::Hello { now, joined, asks })).collect()
+fn actions(introduction: &mut Introduction) -> Vec<Action> {
+    core::iter::from_fn(|| introduction.poll_action()).collect()
 }
 
 fn refusal(name: &str, typed: &str, partitions: u32) -> Differs {
@@ -79,8 +65,7 @@ fn nothing_is_claimed_before_the_others_could_answer() {
     assert_eq!(introduction.received(now, 9, &hello("other", "9", 3)), Whose::AnotherBefore);
     assert_eq!(introduction.poll_timeout(), Some(now + ANSWERS));
     introduction.handle_timeout(now + ANSWERS);
-    assert_eq!(actions(&mut introduction), [hello_at(now + ANSWERS, Some(12))]);
-    assert!(introduction.stands());
+    assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(now + ANSWERS, Some(12))]);
     introduction.handle_timeout(now + ANSWERS + HELLO_INTERVAL);
     assert_eq!(actions(&mut introduction), [hello_at(now + ANSWERS + HELLO_INTERVAL, Some(12))]);
 }
@@ -95,7 +80,7 @@ fn of_two_processes_that_differ_the_one_with_the_later_first_hello_exits() {
             introduction.received(START, 12, &hello("me", "4", 3));
         }
         introduction.received(START, offset, &ProcessHello { joined, ..hello("other", "4", 4) });
-        assert_eq!(actions(&mut introduction), [refused(refusal("other", "4", 4))], "{offset}");
+        assert_eq!(actions(&mut introduction), [Action::Refuse(refusal("other", "4", 4))], "{offset}");
         introduction.handle_timeout(START + HELLO_HOLDS);
         assert_eq!(actions(&mut introduction), [], "it does not stand");
         assert_eq!(introduction.poll_timeout(), None);
@@ -118,36 +103,35 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
     let until = START + HELLO_HOLDS;
     assert_eq!(
         actions(&mut introduction),
-        [Wanted::Note(Note::MappingInDoubt { why: Box::new(refusal("other", "4", 4)), until })]
+        [Action::Note(Note::MappingInDoubt { why: Box::new(refusal("other", "4", 4)), until })]
     );
     assert_eq!(introduction.poll_timeout(), Some(START + HELLO_INTERVAL));
     // The other process is alive.
     let mut there = introduction.clone();
     there.received(START, 14, &ProcessHello { joined: Some(4), ..hello("other", "4", 4) });
-    assert_eq!(actions(&mut there), [refused(refusal("other", "4", 4))]);
+    assert_eq!(actions(&mut there), [Action::Refuse(refusal("other", "4", 4))]);
     // The other process is dead: a hello was written for it. One of its guards may still have to end a job.
     let mut dead = introduction.clone();
     let left = RoleSet::of_first(4);
     dead.received(START + ANSWERS, 14, &ProcessHello { joined: Some(4), left, ..hello("other", "4", 4) });
     let gone = START + ANSWERS + HELLO_HOLDS;
     dead.handle_timeout(gone - Duration::from_millis(1));
-    assert!(!actions(&mut dead).iter().any(|wanted| matches!(wanted, Wanted::Note(_))) && !dead.stands());
+    assert!(!actions(&mut dead).iter().any(|action| matches!(action, Action::Refuse { .. } | Action::Stand)));
     dead.handle_timeout(gone);
-    assert!(!actions(&mut dead).is_empty() && dead.stands());
+    assert!(actions(&mut dead).contains(&Action::Stand));
     // The other process's last hello reports that it leaves.
     let mut gone = introduction.clone();
     gone.received(START + ANSWERS, 14, &ProcessHello { leaves: true, ..hello("other", "4", 4) });
-    assert_eq!(actions(&mut gone), [hello_at(START + ANSWERS, Some(12))]);
-    assert!(gone.stands());
+    assert_eq!(actions(&mut gone), [Action::Stand, hello_at(START + ANSWERS, Some(12))]);
     // The other process has gone without a last hello.
     introduction.handle_timeout(until);
-    assert!(!actions(&mut introduction).is_empty() && introduction.stands());
+    assert!(actions(&mut introduction).contains(&Action::Stand));
 }
 
 #[test]
 fn a_candidate_without_roles_and_a_process_with_roles_do_not_stand_side_by_side() {
     let lone = |name: &str, joined| ProcessHello { roles: None, partitions: None, joined, ..hello(name, "", 0) };
-    let refused = || refused(Mapping::new("4", 3).refusal(&Mapping::of_one_role(), "lone").unwrap());
+    let refused = || Action::Refuse(Mapping::new("4", 3).refusal(&Mapping::of_one_role(), "lone").unwrap());
     let introduced = || {
         let mut introduction = introduction();
         introduction.received(START, 9, &lone("gone", None));
@@ -156,7 +140,7 @@ fn a_candidate_without_roles_and_a_process_with_roles_do_not_stand_side_by_side(
     };
     let mut alone = introduced();
     alone.handle_timeout(START + ANSWERS);
-    assert!(!actions(&mut alone).is_empty() && alone.stands(), "one that is not heard again is not waited for");
+    assert!(actions(&mut alone).contains(&Action::Stand), "one that is not heard again is not waited for");
     let later = START + HELLO_INTERVAL;
     for (name, offset, joined, is_refused) in [
         ("lone", 13, None, false),
@@ -180,7 +164,7 @@ fn a_candidate_without_roles_and_a_process_with_roles_do_not_stand_side_by_side(
 fn a_candidate_without_a_shared_role_is_reported_once_and_answered_if_it_is_new() {
     let warning = |name: &str| {
         let warning = Mapping::new("4", 3).warning_if_no_role_is_shared(&Mapping::new("a,b", 3), name).unwrap();
-        Wanted::Note(Note::SharesNoRole(Box::new(warning)))
+        Action::Note(Note::SharesNoRole(Box::new(warning)))
     };
     let mut introduction = introduction();
     introduction.received(START, 9, &hello("before", "a,b", 3));
@@ -198,7 +182,7 @@ fn a_candidate_without_a_shared_role_is_reported_once_and_answered_if_it_is_new(
     }
     assert_eq!(actions(&mut introduction).len(), MOST_REPORTED - 1);
     introduction.handle_timeout(START + ANSWERS);
-    assert!(!actions(&mut introduction).is_empty() && introduction.stands(), "it stands all the same");
+    assert!(actions(&mut introduction).contains(&Action::Stand), "it stands all the same");
 }
 
 #[test]
@@ -206,8 +190,7 @@ fn after_a_cut_it_is_introduced_again() {
     let mut introduction = introduction();
     introduction.received(START, 12, &hello("me", "4", 3));
     introduction.handle_timeout(START + ANSWERS);
-    assert_eq!(actions(&mut introduction), [hello_at(START + ANSWERS, Some(12))]);
-    assert!(introduction.stands());
+    assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(START + ANSWERS, Some(12))]);
     introduction.history_cut();
     introduction.listens(START, 0);
     assert_eq!(actions(&mut introduction), []);
@@ -239,10 +222,9 @@ fn a_process_that_does_not_stand_yet_waits_for_answers_again_after_a_cut() {
         introduction.handle_timeout(answered);
         if is_in_doubt {
             let (why, until) = (refusal("old", "4", 4), now + HELLO_HOLDS);
-            assert_eq!(actions(&mut introduction), [Wanted::Note(Note::MappingInDoubt { why: Box::new(why), until })]);
+            assert_eq!(actions(&mut introduction), [Action::Note(Note::MappingInDoubt { why: Box::new(why), until })]);
         } else {
-            assert_eq!(actions(&mut introduction), [hello_at(answered, Some(0))]);
-            assert!(introduction.stands());
+            assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(answered, Some(0))]);
         }
     }
 }
@@ -257,8 +239,7 @@ fn one_hello_is_sent_for_all_roles_that_change_in_a_moment() {
         let mut introduction = introduction();
         introduction.received(START, 12, &hello("me", "4", 3));
         introduction.handle_timeout(START + ANSWERS);
-        assert_eq!(actions(&mut introduction), [hello_at(START + ANSWERS, Some(12))]);
-        assert!(introduction.stands());
+        assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(START + ANSWERS, Some(12))]);
         let now = START + Duration::from_secs(5);
         tell(&mut introduction, now);
         introduction.handle_timeout(now);
@@ -275,8 +256,7 @@ fn a_hello_is_sent_again_soon_after_a_release() {
     let mut introduction = introduction();
     introduction.received(START, 12, &hello("me", "4", 3));
     introduction.handle_timeout(START + ANSWERS);
-    assert_eq!(actions(&mut introduction), [hello_at(START + ANSWERS, Some(12))]);
-    assert!(introduction.stands());
+    assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(START + ANSWERS, Some(12))]);
     let now = START + Duration::from_secs(5);
     introduction.lead_ended(now);
     introduction.handle_timeout(now);

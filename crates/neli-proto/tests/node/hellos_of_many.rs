@@ -147,8 +147,7 @@ fn a_hello_after_death_says_that_the_process_stands_for_nothing_but_not_that_it_
     elsewhere.handle_timeout(now + Duration::from_secs(74));
     let actions = wanted(&mut elsewhere);
     assert!(
-        !actions.iter().any(is_claimed)
-            && !actions.iter().any(|action| matches!(action, Action::Note(Note::Refused(_)))),
+        !actions.iter().any(is_claimed) && !actions.iter().any(|action| matches!(action, Action::Refuse { .. })),
         "{actions:?}"
     );
     elsewhere.handle_timeout(now + Duration::from_secs(75));

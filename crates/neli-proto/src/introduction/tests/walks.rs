@@ -142,19 +142,18 @@ impl Walk {
     fn perform(&mut self, now: Time, who: usize) {
         for action in actions(&mut self.processes[who].introduction) {
             match action {
-                Wanted::Hello { joined, .. } => {
+                Action::Hello { joined, .. } => {
                     let due = (now + self.random.up_to(self.slowest)).max(self.processes[who].sends_after);
                     self.processes[who].sends_after = due;
                     self.at(due, Event::Append { who, joined });
                 }
-                Wanted::Note(Note::Refused(_)) => {
+                Action::Refuse { .. } => {
                     (self.processes[who].is_alive, self.processes[who].stands) = (false, false);
                 }
-                Wanted::Note(_) => {}
+                Action::Stand => self.processes[who].stands = true,
+                Action::Note(_) => {}
             }
         }
-        let process = &mut self.processes[who];
-        process.stands = process.is_alive && process.introduction.stands();
         if let Some(due) = self.processes[who].introduction.poll_timeout() {
             self.at(due.max(now), Event::Due { who });
         }
