@@ -209,9 +209,9 @@ impl Candidate {
     fn perform_what_is_due(&mut self, now: Time) {
         let election = &mut self.election;
         match &mut self.state {
-            State::AwaitingJudgement(awaiting) => {
+            State::AwaitingJudgement { sent, .. } => {
                 // The judgement would come too late for this claim.
-                if now >= election.claim_expires_at(awaiting.sent) {
+                if now >= election.claim_expires_at(*sent) {
                     self.release_unjudged(now, Why::ClaimExpired);
                 }
             }

@@ -16,7 +16,7 @@ impl Candidate {
     #[must_use]
     pub fn position(&self) -> Position {
         match &self.state {
-            State::AwaitingJudgement(awaiting) => Position::AwaitingJudgement { term: awaiting.claim.term() },
+            State::AwaitingJudgement { claim, .. } => Position::AwaitingJudgement { term: claim.term() },
             State::Claiming(_) => Position::Claiming,
             State::Departed(_) => Position::Departed,
             State::Fenced(fenced) => Position::Fenced { term: fenced.wanted.grant.term },
@@ -87,7 +87,7 @@ impl Candidate {
     pub(crate) fn awaits(&self) -> Option<Awaits> {
         let election = &self.election;
         let (what, until) = match &self.state {
-            State::AwaitingJudgement(_) => (Awaited::Judgement, self.state.due(election)),
+            State::AwaitingJudgement { .. } => (Awaited::Judgement, self.state.due(election)),
             State::Claiming(_) => (Awaited::Claim, self.state.due(election)),
             State::Departed(_) | State::Fenced(_) | State::Leading(_) | State::Overlapped(_) => return None,
             State::Releasing(releasing) => (Awaited::Delivery, Some(releasing.gives_up_at)),

@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::lease::Leading;
 use super::overlapping::Overlapped;
 use super::release::{End, NothingRuns, OwnClaim, Releasing};
-use super::state::{AwaitingJudgement, Claiming, Fenced, State};
+use super::state::{Claiming, Fenced, State};
 use super::{Action, Candidate, Election, Judgement};
 use crate::guard::SeenEnd;
 use crate::note::Note;
@@ -54,16 +54,16 @@ impl Candidate {
 
     /// Holds the term of a claim that was sent at `sent`, until the topic is judged.
     pub(super) fn become_awaiting(&mut self, claim: OwnClaim, sent: Time) {
-        self.state = State::AwaitingJudgement(AwaitingJudgement { claim, sent });
+        self.state = State::AwaitingJudgement { claim, sent };
     }
 
     /// Takes the claim that is not judged out of the state, so that its term is taken up, released or left to its lease once.
-    pub(super) fn take_unjudged(&mut self, now: Time) -> Option<AwaitingJudgement> {
-        if !matches!(self.state, State::AwaitingJudgement(_)) {
+    pub(super) fn take_unjudged(&mut self, now: Time) -> Option<(OwnClaim, Time)> {
+        if !matches!(self.state, State::AwaitingJudgement { .. }) {
             return None;
         }
         let state = mem::replace(&mut self.state, State::StandingBy { not_before: now });
-        if let State::AwaitingJudgement(awaiting) = state { Some(awaiting) } else { None }
+        if let State::AwaitingJudgement { claim, sent } = state { Some((claim, sent)) } else { None }
     }
 
     /// Takes up the term of a claim that was sent at `sent`: from then on its lease runs (R3).
