@@ -122,8 +122,11 @@ impl MainLoop {
             Left::Stuck { pids, with_guard } => {
                 self.keep_orphans(role, orphans);
                 let pids = pids.into_iter().filter_map(number_of).collect();
-                let guard = |are_all| Event::GuardStuck { pids, are_all };
-                self.job_event(role, with_guard.map_or_else(|| Event::OrphansStuck { pids }, guard));
+                let event = match with_guard {
+                    Some(are_all) => Event::GuardStuck { pids, are_all },
+                    None => Event::OrphansStuck { pids },
+                };
+                self.job_event(role, event);
             }
         }
     }
