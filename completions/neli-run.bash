@@ -963,7 +963,7 @@ _neli__run() {
             return 0
             ;;
         neli__run__subcmd__resign)
-            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --all-roles --force --reason --json --timeout --help"
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --all-roles --to --force --reason --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1017,6 +1017,10 @@ _neli__run() {
                     return 0
                     ;;
                 --role)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -158,6 +158,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s t -l topic 
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l properties -d 'Read properties, such as passwords, from a file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l role -d 'Role (name or number); needed if there are several' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l to -d 'The standby that is to lead next' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l reason -d 'Reason, for the candidates\' logs' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l timeout -d 'Limit for each wait [default: 30s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d 'Look at a trial on this machine, without Kafka'

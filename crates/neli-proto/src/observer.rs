@@ -268,9 +268,11 @@ impl Observer {
                 self.has_released(member, why, received);
                 self.failed_runs.released(member, why, *exit, |known| self.candidates.contains_key(known));
             }
-            Body::Request { what, by, reason, .. } => {
+            Body::Request { what, by, reason, successor, .. } => {
                 let by = by.clone().or_else(|| record.name.clone());
-                changes.push(Change::Requested { what: *what, by, reason: reason.clone() });
+                let named = |id| self.candidates.get(id).map_or(MemberId::as_str(id), KnownCandidate::shown).into();
+                let successor = successor.as_ref().map(named);
+                changes.push(Change::Requested { what: *what, by, reason: reason.clone(), successor });
             }
             Body::Claim { .. } | Body::Hello { .. } => {}
         }

@@ -81,6 +81,6 @@ impl Election {
         let seq = self.next_seq();
         // The record contains this candidate's name already; a long name would not fit twice.
         let reason = Some(format!("its priority is {own}, and the leader's {priority} (--preempt)").into());
-        self.send(seq, Body::Request { what: What::Resign, term: Some(term), by: None, reason });
+        self.send(seq, Body::Request { what: What::Resign, term: Some(term), by: None, reason, successor: None });
     }
 }
