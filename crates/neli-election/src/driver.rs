@@ -310,8 +310,9 @@ impl LastCall {
         call: impl Future<Output = Option<()>> + Send + 'static,
     ) -> Self {
         let waiting = Waiting { task: Arc::new(Mutex::new(Some(task))), commands };
-        let mut begun = Begun { waiting: waiting.clone(), task: None, is_finished: false };
+        let begun = Begun { waiting: waiting.clone(), task: None, is_finished: false };
         let call = runtime.spawn(async move {
+            let mut begun = begun;
             begun.task = begun.waiting.end();
             // There is none if the call has come too late.
             begun.is_finished = begun.task.is_none() || call.await.is_some();
