@@ -119,15 +119,14 @@ impl MainLoop {
                 self.job_event(role, Event::OrphansGone(end));
             }
             Left::Something => self.keep_orphans(role, orphans),
-            Left::Stuck(pids) => {
+            Left::Stuck { pids, with_guard } => {
                 self.keep_orphans(role, orphans);
                 let pids = pids.into_iter().filter_map(number_of).collect();
-                self.job_event(role, Event::OrphansStuck { pids });
-            }
-            Left::WithGuard { pids, are_all } => {
-                self.keep_orphans(role, orphans);
-                let pids = pids.into_iter().filter_map(number_of).collect();
-                self.job_event(role, Event::GuardStuck { pids, are_all });
+                let event = match with_guard {
+                    Some(are_all) => Event::GuardStuck { pids, are_all },
+                    None => Event::OrphansStuck { pids },
+                };
+                self.job_event(role, event);
             }
         }
     }

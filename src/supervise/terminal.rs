@@ -7,7 +7,7 @@ use neli_kafka::{Host, clock};
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 use neli_proto::time::Time;
-use nix::libc::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU};
+use nix::libc::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU};
 use nix::unistd::{self, Pid};
 
 use crate::guard::Answer;
@@ -111,7 +111,8 @@ impl MainLoop {
         self.logger.flush();
         // The shell may have ended meanwhile.
         if !terminal::is_continuable() || terminal::stop_group().is_err() {
-            self.nodes.tell_all(&node::Event::Continued);
+            // It goes on as after a SIGCONT.
+            self.nodes.tell_all(&node::Event::Signal { signal: SIGCONT });
             self.perform();
         }
     }

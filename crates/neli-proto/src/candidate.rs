@@ -21,9 +21,9 @@ use state::State;
 pub use crate::action::Action;
 pub use crate::kafka::{Event, Request};
 pub use crate::note::{StandbyReason, Waiting};
+pub use crate::status::Position;
 pub use crate::supervisor::{Departure, JobEnd, JobReport, Loss};
 pub use crate::timings::{Durations, Elector, Patience, Timings};
-pub use position::Position;
 
 mod claims;
 mod election;
@@ -209,9 +209,9 @@ impl Candidate {
     fn perform_what_is_due(&mut self, now: Time) {
         let election = &mut self.election;
         match &mut self.state {
-            State::AwaitingJudgement(awaiting) => {
+            State::AwaitingJudgement { sent, .. } => {
                 // The judgement would come too late for this claim.
-                if now >= election.claim_expires_at(awaiting.sent) {
+                if now >= election.claim_expires_at(*sent) {
                     self.release_unjudged(now, Why::ClaimExpired);
                 }
             }

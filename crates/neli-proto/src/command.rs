@@ -33,15 +33,7 @@ impl CommandEnd {
     /// Whether this end of a hook is a failure.
     #[must_use]
     pub(crate) const fn is_failure(&self) -> bool {
-        match self {
-            Self::Abandoned | Self::Exited(0) => false,
-            Self::Exited(_)
-            | Self::NoTime
-            | Self::NotStarted(_)
-            | Self::Signaled(_)
-            | Self::TimedOut
-            | Self::Unanswered => true,
-        }
+        !matches!(self, Self::Abandoned | Self::Exited(0))
     }
 }
 

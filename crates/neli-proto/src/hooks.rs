@@ -21,7 +21,7 @@ pub use crate::command::Hook;
 pub const LIMIT: Duration = Duration::from_secs(10);
 
 /// The hooks of one candidate.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub(crate) struct Hooks {
     /// The configured hooks.
     given: Vec<Hook>,
@@ -37,9 +37,10 @@ pub(crate) struct Hooks {
 }
 
 /// The last event for which hooks were run.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 enum Phase {
     /// None yet.
+    #[default]
     Begun,
     /// The lead, and why it ended, if it has.
     Led(&'static str),
@@ -50,16 +51,8 @@ enum Phase {
 impl Hooks {
     /// The hooks of a candidate that starts.
     #[must_use]
-    pub(crate) const fn new(given: Vec<Hook>) -> Self {
-        Self {
-            given,
-            phase: Phase::Begun,
-            term: None,
-            last_id: 0,
-            running: Vec::new(),
-            awaited_of_lead: None,
-            actions: VecDeque::new(),
-        }
+    pub(crate) fn new(given: Vec<Hook>) -> Self {
+        Self { given, ..Self::default() }
     }
 
     /// The next action.

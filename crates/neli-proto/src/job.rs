@@ -1,5 +1,8 @@
 //! The end of a job's process, and the terminal that it shares with `neli-run`: for the modules that run the job, judge its runs, or count them.
 
+use crate::record::JobState;
+use crate::time::Time;
+
 /// The end of a process.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum JobStatus {
@@ -29,4 +32,17 @@ pub enum Foreground {
     Job,
     /// That of `neli-run`'s own process group.
     NeliRun,
+}
+
+/// The job's state for the beats.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct JobReport {
+    /// Its state.
+    pub state: JobState,
+    /// The main process.
+    pub pid: Option<u32>,
+    /// 1, and 1 more for each failed run before it: of its key or window, else since the last success in this term.
+    pub attempt: u32,
+    /// When the job entered this state.
+    pub since: Time,
 }

@@ -24,11 +24,9 @@ use crate::time::Time;
 use crate::window::Window;
 
 pub use crate::action::{Action, HookRun};
-pub use crate::status::{Awaited, Awaits, Counts, OtherCandidate};
-pub use status::Status;
+pub use crate::status::{Awaited, Awaits, Counts, OtherCandidate, Status};
 
 mod exchange;
-mod status;
 
 /// The parts of a node's configuration.
 #[derive(Clone, Debug)]
@@ -140,7 +138,6 @@ impl Node {
     /// Handles an event.
     pub fn handle(&mut self, now: Time, event: Event) {
         match event {
-            Event::Continued => self.supervisor.go_on(),
             Event::Election(event) => self.election(now, event),
             Event::Exiting => {
                 self.is_exiting = true;
@@ -268,17 +265,7 @@ impl Node {
     /// The node's state, and the data that it knows.
     #[must_use]
     pub fn status(&self, now: Time) -> Status {
-        Status {
-            last_term: self.candidate.last_term(),
-            term_state: self.candidate.term_state(),
-            position: self.candidate.position(),
-            lease_end: self.lease_end(),
-            awaits: self.awaits(),
-            departs_at: self.candidate.departs_at(),
-            standbys: self.candidate.standbys(now),
-            counts: self.candidate.counts(),
-            is_leaving: self.candidate.is_leaving(),
-        }
+        Status { awaits: self.awaits(), ..self.candidate.status(now) }
     }
 }
 
@@ -288,8 +275,6 @@ impl Node {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Event {
-    /// The process continues without a SIGCONT, since it could not be suspended.
-    Continued,
     /// An event of the election: Kafka's answers about the journal, the topic and the group.
     Election(candidate::Event),
     /// The process exits: nothing is started any more except the hook that runs at the exit.

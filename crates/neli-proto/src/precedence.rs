@@ -43,13 +43,14 @@ const PRIORITY_STEP: Duration = Duration::from_millis(500);
 const MOST_PRIORITY_STEPS: u32 = 10;
 
 /// The consumer group's assignment, as this member knows it.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Assignment {
     /// The role's partition is assigned to it.
     Own,
     /// The role's partition is assigned to another member.
     Elsewhere,
     /// No assignment is known: the member is joining, it was lost, or the coordinator can't be reached.
+    #[default]
     Unknown,
 }
 

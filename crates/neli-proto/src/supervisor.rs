@@ -23,10 +23,10 @@ use wanted::Over;
 use watch::Watch;
 
 pub use crate::action::{Action, Ending, Lost};
-pub use crate::job::{Foreground, JobStatus};
+pub use crate::job::{Foreground, JobReport, JobStatus};
 pub use crate::note::Loss;
 pub use running::RunEnd;
-pub use wanted::{JobEnd, JobIs, JobReport, Local, NothingLeft, Wanted, WantedState};
+pub use wanted::{JobEnd, JobIs, Local, NothingLeft, Wanted, WantedState};
 
 mod running;
 mod terminal;
@@ -97,7 +97,7 @@ pub enum Job {
 }
 
 /// The present or the last run.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 struct Run {
     /// Its number in this term, from 1 on.
     number: u32,
@@ -115,8 +115,9 @@ struct Run {
 }
 
 /// Whether SIGKILL was needed, and the last reason for it.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 enum Killed {
+    #[default]
     No,
     /// The stop timeout was over, or there was a second stop signal.
     InBarrier,
@@ -125,18 +126,6 @@ enum Killed {
 }
 
 impl Run {
-    const fn new(number: u32, attempt: u32) -> Self {
-        Self {
-            number,
-            attempt,
-            started: false,
-            status: None,
-            ran: Duration::ZERO,
-            by_itself: false,
-            killed: Killed::No,
-        }
-    }
-
     fn note_kill(&mut self, killed: Killed) {
         self.killed = self.killed.max(killed);
     }
@@ -203,7 +192,7 @@ impl Supervisor {
             grant: None,
             watch: None,
             next_guard: NextGuard::default(),
-            run: Run::new(0, 0),
+            run: Run::default(),
             next_attempt: 1,
             backoff: Backoff::default(),
             failed_runs: FailedRuns::default(),
@@ -215,7 +204,7 @@ impl Supervisor {
             stop: None,
             is_suspended: false,
             gives_up: false,
-            terminal: Terminal::new(),
+            terminal: Terminal::default(),
             actions: VecDeque::new(),
         }
     }
@@ -237,8 +226,8 @@ impl Supervisor {
         let due_times = [
             self.ask_rest_due(),
             self.failed_runs_forgotten_at(),
-            self.guard_due(),
-            self.health_due(),
+            self.watch.and_then(|watch| watch.due(self.kill_margin)),
+            self.health.as_ref().and_then(Health::poll_timeout),
             self.look_due(),
             self.next_guard_due(),
             self.setup_hangs_at(),
@@ -333,10 +322,6 @@ impl Supervisor {
             Job::Stopping { kill_at, .. } => (Awaited::JobEnd, kill_at),
         };
         Some(Awaits { what, until })
-    }
-
-    fn guard_due(&self) -> Option<Time> {
-        self.watch?.due(self.kill_margin)
     }
 
     // ---- actions ------------------------------------------------------------------------------------------------

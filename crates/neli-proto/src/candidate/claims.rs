@@ -105,7 +105,7 @@ impl Election {
             View::Led(term) if term.member.as_ref() == Some(&self.identity.member) => return,
             View::Led(_) => Waiting::Led,
             _ if self.cooling_off.is_some() => Waiting::CoolingOff,
-            View::Undecided(_) if self.listener.was_cut() => Waiting::Cut,
+            View::Undecided(_) if self.listener.history_cut => Waiting::Cut,
             View::Undecided(_) => Waiting::Undecided,
             View::NeverLed | View::Released { .. } if self.next_claim.lacks_guard => Waiting::NoGuard,
             View::NeverLed | View::Released { .. } => {

@@ -82,7 +82,7 @@ impl Election {
             timings,
             random,
             listener: Listener::asking(now, first_span).with_overlap(overlaps),
-            topic: KnownTopic::unknown(),
+            topic: KnownTopic::default(),
             seq: 0,
             judgement: Judgement::awaited(),
             highest_term: -1,

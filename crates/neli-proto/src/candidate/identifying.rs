@@ -23,7 +23,7 @@ const ASK_FOR_MISSING: Duration = Duration::from_secs(1);
 const CLAIM_IS_SLOW: u32 = 30;
 
 /// The topic's identity, as far as it is known.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct KnownTopic {
     /// The topic from which the journal is read.
     name: TopicName,
@@ -40,29 +40,18 @@ pub(super) struct KnownTopic {
 }
 
 /// The means by which a topic can be distinguished from another one of the same name.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 enum TopicName {
     /// This id.
     Id(TopicId),
     /// It is not known yet.
+    #[default]
     Unknown,
     /// There is none: the broker has no ids for topics.
     Unnamed,
 }
 
 impl KnownTopic {
-    /// The state before the first answer.
-    pub(super) const fn unknown() -> Self {
-        Self {
-            name: TopicName::Unknown,
-            confirmed: None,
-            asked: None,
-            open: false,
-            valid_from: Time::ZERO,
-            before: None,
-        }
-    }
-
     /// The state after a cut of the history: earlier answers may be about another topic.
     pub(super) fn after_cut(&self, now: Time) -> Self {
         let (name, before) = match self.name {
@@ -70,7 +59,7 @@ impl KnownTopic {
             // A broker without ids has none for the new topic either.
             TopicName::Unknown | TopicName::Unnamed => (self.name, self.before),
         };
-        Self { name, before, valid_from: now, ..Self::unknown() }
+        Self { name, before, valid_from: now, ..Self::default() }
     }
 
     /// Whether the topic was confirmed to be the same at `time` or later, as far as the broker has ids.
@@ -148,21 +137,17 @@ impl Election {
             return not_before(ASK_FOR_MISSING);
         }
         let again = not_before(lease / 3)?;
-        match state {
+        if let State::Claiming(claiming) = state {
             // For the first beat.
-            State::Claiming(claiming) => Some(again.max(claiming.sent + lease / CLAIM_IS_SLOW)),
-            State::Leading(_) => Some(again),
-            State::StandingBy { .. } => {
-                let claim_window = self.listener.claim_window()?;
-                let from = claim_window.confirmed_from.filter(|from| !topic.is_confirmed_since(*from))?;
-                Some(if topic.confirmed < topic.asked { from.max(again) } else { from })
-            }
-            State::AwaitingJudgement(_)
-            | State::Departed(_)
-            | State::Fenced(_)
-            | State::Overlapped(_)
-            | State::Releasing(_)
-            | State::Suspended => None,
+            Some(again.max(claiming.sent + lease / CLAIM_IS_SLOW))
+        } else if let State::Leading(_) = state {
+            Some(again)
+        } else if let State::StandingBy { .. } = state {
+            let claim_window = self.listener.claim_window()?;
+            let from = claim_window.confirmed_from.filter(|from| !topic.is_confirmed_since(*from))?;
+            Some(if topic.confirmed < topic.asked { from.max(again) } else { from })
+        } else {
+            None
         }
     }
 

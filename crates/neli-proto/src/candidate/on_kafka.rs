@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use super::release::OwnClaim;
-use super::state::{AwaitingJudgement, Claiming, State};
+use super::state::{Claiming, State};
 use super::{Action, Candidate, Judgement};
 use crate::journal::Verdict;
 use crate::kafka::Request;
@@ -35,7 +35,7 @@ impl Candidate {
     /// and every candidate begins again at R1, with a new producer too.
     pub(super) fn history_cut(&mut self, now: Time) {
         match &mut self.state {
-            State::AwaitingJudgement(_) | State::Claiming(_) => self.become_standby(now),
+            State::AwaitingJudgement { .. } | State::Claiming(_) => self.become_standby(now),
             State::Fenced(fenced) => fenced.loss = Loss::HistoryCut,
             State::Leading(_) | State::Overlapped(_) => self.become_fenced(Why::Fenced, Loss::HistoryCut),
             // If the release arrived after a cut, the term's number might belong to another candidate.
@@ -49,11 +49,11 @@ impl Candidate {
     pub(super) fn topic_judged(&mut self, now: Time, cut_is_harmless: bool, gaps_are_markers: bool) {
         self.election.judgement = Judgement::Fit;
         let is_misread = self.election.listener.topic_judged(now, cut_is_harmless, gaps_are_markers);
-        if let State::AwaitingJudgement(awaiting) = &self.state
-            && now >= self.election.claim_expires_at(awaiting.sent)
+        if let State::AwaitingJudgement { sent, .. } = &self.state
+            && now >= self.election.claim_expires_at(*sent)
         {
             self.release_unjudged(now, Why::ClaimExpired);
-        } else if let Some(AwaitingJudgement { claim, sent }) = self.take_unjudged(now) {
+        } else if let Some((claim, sent)) = self.take_unjudged(now) {
             if self.election.is_current(claim.term()) {
                 self.become_leader(now, claim, sent);
             } else {
@@ -67,7 +67,7 @@ impl Candidate {
 
     /// Releases the term of a claim that took effect before the topic was judged, and is not wanted any more. No job has run under it.
     pub(super) fn release_unjudged(&mut self, now: Time, why: Why) {
-        let Some(AwaitingJudgement { claim, sent }) = self.take_unjudged(now) else { return };
+        let Some((claim, sent)) = self.take_unjudged(now) else { return };
         let lease_end = sent + self.election.timings.lease();
         if why.lets_another_lead() {
             self.election.cool_off(now);
@@ -184,8 +184,8 @@ impl Candidate {
     fn view_changed(&mut self, now: Time) {
         let election = &mut self.election;
         election.note_leader();
-        if let State::AwaitingJudgement(awaiting) = &self.state {
-            if election.superseded(awaiting.claim.term()).is_some() {
+        if let State::AwaitingJudgement { claim, .. } = &self.state {
+            if election.superseded(claim.term()).is_some() {
                 self.become_standby(now);
             }
         } else if let State::Leading(leading) = &mut self.state {

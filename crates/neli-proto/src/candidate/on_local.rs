@@ -109,7 +109,7 @@ impl Candidate {
         let election = &mut self.election;
         election.stands_down(why, leaving);
         match &mut self.state {
-            State::AwaitingJudgement(_) => self.release_unjudged(now, why),
+            State::AwaitingJudgement { .. } => self.release_unjudged(now, why),
             // The candidate first waits for the claim, or for the end of the job's processes. Then the cool-off begins, unless it must begin
             // already.
             State::Claiming(Claiming { stood_down, .. }) | State::Fenced(Fenced { stood_down, .. }) => {

@@ -19,7 +19,7 @@ impl Candidate {
     /// The holder of the role, as far as it is known here.
     pub(crate) fn holding(&self) -> Holding {
         match &self.state {
-            State::AwaitingJudgement(_) | State::Claiming(_) => Holding::Claiming,
+            State::AwaitingJudgement { .. } | State::Claiming(_) => Holding::Claiming,
             State::Departed(_) => Holding::Done,
             State::Fenced(_) | State::Overlapped(_) | State::Releasing(_) => Holding::Ending,
             State::Leading(leading) if leading.stands_down_for().is_some() => Holding::Ending,

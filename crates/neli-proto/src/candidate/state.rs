@@ -12,7 +12,7 @@ use crate::time::Time;
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum State {
     /// R0: its claim took effect before the topic was judged. No job runs under the term, and no record but its release is written.
-    AwaitingJudgement(AwaitingJudgement),
+    AwaitingJudgement { claim: OwnClaim, sent: Time },
     /// A claim is in flight (R2).
     Claiming(Claiming),
     /// It has exited, and takes no more events.
@@ -32,13 +32,6 @@ pub(super) enum State {
     },
     /// No term is held, and the process is suspended or about to be: it claims and sends nothing before it continues.
     Suspended,
-}
-
-/// A claim that took effect before the topic was judged.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(super) struct AwaitingJudgement {
-    pub(super) claim: OwnClaim,
-    pub(super) sent: Time,
 }
 
 /// A claim in flight.
@@ -70,23 +63,21 @@ pub(super) struct Fenced {
 impl State {
     /// What it wants of the job of the term that it holds.
     pub(super) fn wants(&self) -> Option<Wanted> {
-        match self {
-            Self::Fenced(fenced) => Some(Wanted { state: WantedState::Kill, ..fenced.wanted }),
-            Self::Leading(leading) => Some(leading.wants()),
-            Self::Overlapped(overlapped) => Some(overlapped.wants()),
-            Self::AwaitingJudgement(_)
-            | Self::Claiming(_)
-            | Self::Departed(_)
-            | Self::Releasing(_)
-            | Self::StandingBy { .. }
-            | Self::Suspended => None,
+        if let Self::Fenced(fenced) = self {
+            Some(Wanted { state: WantedState::Kill, ..fenced.wanted })
+        } else if let Self::Leading(leading) = self {
+            Some(leading.wants())
+        } else if let Self::Overlapped(overlapped) = self {
+            Some(overlapped.wants())
+        } else {
+            None
         }
     }
 
     /// When something is due in this state.
     pub(super) fn due(&self, election: &Election) -> Option<Time> {
         match self {
-            Self::AwaitingJudgement(awaiting) => Some(election.claim_expires_at(awaiting.sent)),
+            Self::AwaitingJudgement { sent, .. } => Some(election.claim_expires_at(*sent)),
             Self::Claiming(claiming) => Some(claiming.sent + election.timings.lease()),
             Self::Departed(_) | Self::Fenced(_) | Self::Suspended => None,
             Self::Leading(leading) => leading.due(election),
@@ -99,7 +90,7 @@ impl State {
     /// The end of its own lease, while it holds one.
     pub(super) fn lease_end(&self, election: &Election) -> Option<Time> {
         match self {
-            Self::AwaitingJudgement(awaiting) => Some(awaiting.sent + election.timings.lease()),
+            Self::AwaitingJudgement { sent, .. } => Some(*sent + election.timings.lease()),
             Self::Fenced(fenced) => Some(fenced.lease_end),
             Self::Leading(leading) => Some(leading.lease_end),
             Self::Overlapped(overlapped) => Some(overlapped.lease_end),
@@ -128,7 +119,7 @@ impl State {
     /// any.
     pub(super) fn resignable(&self, election: &Election) -> Option<(Offset, Option<Why>)> {
         match self {
-            Self::AwaitingJudgement(awaiting) => Some((awaiting.claim.term(), None)),
+            Self::AwaitingJudgement { claim, .. } => Some((claim.term(), None)),
             Self::Fenced(fenced) => Some((fenced.wanted.grant.term, fenced.stood_down)),
             Self::Leading(leading) => Some((leading.term, leading.stands_down_for())),
             Self::Releasing(releasing) => Some((releasing.term, election.cooling_off.map(|_| Why::Resigned))),

@@ -90,7 +90,7 @@ impl Supervisor {
         let has_signal = self.policy.stop.signal.is_some();
         let was_stopped = matches!(self.job, Job::Stopping { kill_at, .. } if has_signal || kill_at.is_none());
         // Ctrl-C in the job's terminal counts as a stop.
-        let by_itself = !was_stopped && !self.terminal.has_interrupted();
+        let by_itself = !was_stopped && self.terminal.interrupted_by.is_none();
         self.note(Note::JobExited { term: self.noted_term(), status, ran: self.run.ran, by_itself });
         match &mut self.job {
             Job::Stopping { main, kill_at, .. } => {
@@ -186,7 +186,8 @@ impl Supervisor {
         }
         let Some(grant) = self.grant else { return };
         self.job = Job::Ordered;
-        self.run = Run::new(self.run.number.saturating_add(1), self.next_attempt);
+        let (number, attempt) = (self.run.number.saturating_add(1), self.next_attempt);
+        self.run = Run { number, attempt, ..Run::default() };
         if let Some(watch) = &mut self.watch {
             watch.ask(now, grant.until);
         }
@@ -390,10 +391,6 @@ fn number_of(pid: i32) -> Option<u32> {
 // ---- the health checks of the job, which run only while its main process runs and is not being stopped -------------
 
 impl Supervisor {
-    pub(super) fn health_due(&self) -> Option<Time> {
-        self.health.as_ref()?.poll_timeout()
-    }
-
     pub(super) fn health_ended(&mut self, now: Time, id: u32, end: CommandEnd, last_line: Box<str>) {
         if let Some(health) = &mut self.health {
             health.command_ended(now, id, end, last_line);

@@ -20,14 +20,14 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 const SIGNALED_END_WITHIN: Duration = Duration::from_millis(100);
 
 /// The supervisor's data about the terminal.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct Terminal {
     /// When to check the foreground next, if the stopped job waits for it.
     look_at: Option<Time>,
     /// How long the processes that the last main process has left have to end by themselves.
     rest_ends_within: Duration,
     /// The signal that ended the job while it had the foreground.
-    interrupted_by: Option<i32>,
+    pub(super) interrupted_by: Option<i32>,
     /// The signal that was typed while `neli-run` had the foreground.
     typed: Option<i32>,
     /// Whether it was logged that a job uses the terminal from the background.
@@ -38,26 +38,6 @@ pub(super) struct Terminal {
     gone: bool,
     /// When to ask the rest of a job to stop whose group got the terminal's signal.
     ask_rest_at: Option<Time>,
-}
-
-impl Terminal {
-    pub(super) const fn new() -> Self {
-        Self {
-            look_at: None,
-            rest_ends_within: Duration::ZERO,
-            interrupted_by: None,
-            typed: None,
-            said_in_background: false,
-            said_continued: false,
-            gone: false,
-            ask_rest_at: None,
-        }
-    }
-
-    /// Whether a typed key ended the job while it had the foreground.
-    pub(super) const fn has_interrupted(&self) -> bool {
-        self.interrupted_by.is_some()
-    }
 }
 
 /// The terminal's signal that this exit status means, in a shell's encoding or directly.
@@ -202,13 +182,9 @@ impl Supervisor {
         self.is_suspended = true;
     }
 
+    /// Handles that the process continues.
     pub(super) fn continued(&mut self) {
         self.pass_signal(SIGCONT, Target::Group);
-        self.go_on();
-    }
-
-    /// Handles that the process continues, also without a SIGCONT, since it could not be suspended.
-    pub(crate) const fn go_on(&mut self) {
         self.is_suspended = false;
     }
 

@@ -4,7 +4,7 @@ use core::mem;
 use core::time::Duration;
 
 use super::watch::Watch;
-use super::{Job, JobStatus, Killed, Run, Supervisor};
+use super::{Job, JobReport, JobStatus, Killed, Run, Supervisor};
 use crate::guard::{Grant, Order, SeenEnd};
 use crate::health::Health;
 use crate::note::Note;
@@ -102,7 +102,7 @@ impl Supervisor {
         let settle = self.policy.settle;
         self.holds = matches!(state, WantedState::Hold { .. } | WantedState::RunOnce { .. });
         self.grant = Some(grant);
-        (self.run, self.next_attempt) = (Run::new(0, 0), 1);
+        (self.run, self.next_attempt) = (Run::default(), 1);
         (self.over, self.fenced) = (None, None);
         self.report = JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now };
         self.backoff = Backoff::default();
@@ -298,19 +298,6 @@ impl NothingLeft {
     pub(crate) const fn into_term(self) -> Offset {
         self.term
     }
-}
-
-/// The job's state for the beats.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct JobReport {
-    /// Its state.
-    pub state: JobState,
-    /// The main process.
-    pub pid: Option<u32>,
-    /// 1, and 1 more for each failed run before it: of its key or window, else since the last success in this term.
-    pub attempt: u32,
-    /// When the job entered this state.
-    pub since: Time,
 }
 
 /// How a term has ended here.
