@@ -21,7 +21,7 @@ pub mod guard;
 pub mod health;
 pub mod hooks;
 mod introduction;
-mod job;
+pub mod job;
 pub mod journal;
 pub mod kafka;
 pub mod last_hello;
