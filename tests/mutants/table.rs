@@ -247,7 +247,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "SilenceWithoutIdentity",
         breaks: "R2: a candidate claims after a silence without a later confirmation that the topic is still the one that was read",
-        edits: &[edit("self.topic.is_confirmed_since(since)", "true")],
+        edits: &[edit("is_some_and(|from| ‹!self.topic.is_confirmed_since(from)›)", "false")],
         noticed_by: &[Model("a_standby_that_missed_a_remake")],
     },
     Mutant {

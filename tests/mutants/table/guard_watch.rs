@@ -66,7 +66,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "LateEndUntold",
         breaks: "A job that outlived its lease is reported as fenced in time",
-        edits: &[edit("let late = ‹end.seen.and_then(|seen| seen.overrun(*lease_end))›;", "None")],
+        edits: &[edit("let late = ‹seen.and_then(|seen| seen.overrun(*lease_end))›;", "None")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -10,9 +10,6 @@ use crate::precedence::Assignment;
 use crate::record::MemberId;
 use crate::time::Time;
 
-/// After a candidate has joined or left, no role is handed over for this long, so that all candidates learn of the change first.
-pub(super) const CANDIDATES_ARE_KNOWN: Duration = Duration::from_secs(1);
-
 /// A process that holds one role more than others, but not more than the largest share, hands it over only if nothing has changed for this
 /// long, because another process may be about to do the same.
 const COUNTS_ARE_KNOWN: Duration = Duration::from_millis(300);

@@ -4,11 +4,13 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::hand_over::CANDIDATES_ARE_KNOWN;
 use super::{Action, DELAY_PER_ROLE, Holding, LastDelay, PATIENCE, ROLES_COUNTED, Role, Spread};
 use crate::precedence::Assignment;
 use crate::record::MemberId;
 use crate::time::Time;
+
+/// After a candidate has joined or left, no role is handed over for this long, so that all candidates learn of the change first.
+const CANDIDATES_ARE_KNOWN: Duration = Duration::from_secs(1);
 
 /// The living candidates in the order of their ids, and the roles of each.
 #[derive(Default)]
