@@ -266,7 +266,7 @@ impl Role {
     /// Sets why Kafka does not answer; `None` if it answers again.
     pub(super) fn set_trouble(&self, trouble: Option<&str>) {
         self.state.send_if_modified(|state| {
-            state.trouble = trouble.map(wording::of_library);
+            state.trouble = trouble.map(str::to_owned);
             false
         });
     }
@@ -294,7 +294,7 @@ impl Role {
     pub(super) fn error_of(&mut self, ending: Ending) -> Error {
         if ending == Ending::Refused {
             let refusal = self.refusal.take();
-            refusal.map_or_else(|| Error::refused(""), |refusal| Error::Refused(wording::refusal(&refusal)))
+            refusal.map_or_else(|| Error::Refused(String::new()), |refusal| Error::Refused(wording::refusal(&refusal)))
         } else if ending == Ending::Stuck {
             Error::Blocked
         } else if self.is_election_over {
