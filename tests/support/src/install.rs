@@ -25,7 +25,7 @@ const SOURCES: &str = env!("CARGO_MANIFEST_DIR");
 const TOOLS: [(&str, &str); 2] = [("java", "default-jdk-headless"), ("mvn", "maven")];
 
 /// The version of Kafka that the tests use, unless [`VERSION`] names another one.
-const NEWEST: &str = "4.1.0";
+const NEWEST: &str = "4.4.0";
 
 /// The variable that names another version, for tests/versions.rs.
 pub const VERSION: &str = "KAFKA_VERSION";
