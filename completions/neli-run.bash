@@ -21,7 +21,7 @@ _neli__run() {
             continue
         fi
         case "${i}" in
-            -g | --group | -b | --brokers | --properties | --lease | --stop-timeout | --restart | --schedule | --window | --once | --listen | --name | --roles | --spread | --max-roles | --elect | --patience | --claim-delay | --priority | --preempt-after | --wait | -t | --topic | -X | --property | --heartbeat-interval | --fence-warning | --settle | --overlap | --stop-signal | --restart-delay | --restart-limit | --timezone | --catch-up | --retries | --done-status | --once-retention | --on-loss | --health-cmd | --health-interval | --health-timeout | --health-failures | --health-start | --on-lead | --on-standby | --on-fence | --log-format | --log-file | -[vq]*[gbtX])
+            -g | --group | -b | --brokers | --properties | --lease | --stop-timeout | --restart | --schedule | --window | --once | --listen | --name | --roles | --spread | --max-roles | --elect | --patience | --claim-delay | --priority | --wait | -t | --topic | -X | --property | --heartbeat-interval | --fence-warning | --settle | --overlap | --stop-signal | --restart-delay | --restart-limit | --timezone | --catch-up | --retries | --done-status | --once-retention | --on-loss | --health-cmd | --health-interval | --health-timeout | --health-failures | --health-start | --on-lead | --on-standby | --on-fence | --log-format | --log-file | --preempt-after | -[vq]*[gbtX])
                 is_value=yes
                 continue
                 ;;
@@ -73,7 +73,7 @@ _neli__run() {
 
     case "${cmd}" in
         neli__run)
-            opts="-g -b -t -X -v -q -h -V --group --brokers --properties --lease --stop-timeout --restart --schedule --window --once --listen --name --roles --spread --max-roles --elect --patience --claim-delay --priority --preempt --preempt-after --wait --embedded --topic --no-create-topic --property --heartbeat-interval --fence-warning --settle --overlap --stop-signal --restart-delay --restart-limit --timezone --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-standby --on-fence --log-format --log-file --verbose --quiet --help --version status list watch history resign end forget assert doctor broker completions man"
+            opts="-g -b -t -X -v -q -h -V --group --brokers --properties --lease --stop-timeout --restart --schedule --window --once --listen --name --roles --spread --max-roles --elect --patience --claim-delay --priority --preempt --wait --embedded --topic --no-create-topic --property --heartbeat-interval --fence-warning --settle --overlap --stop-signal --restart-delay --restart-limit --timezone --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-standby --on-fence --log-format --log-file --verbose --quiet --help --version status list watch history resign end forget assert doctor broker completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -170,7 +170,7 @@ _neli__run() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --preempt-after)
+                --preempt)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -295,6 +295,10 @@ _neli__run() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --preempt-after)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -414,7 +418,7 @@ _neli__run() {
             return 0
             ;;
         neli__run__subcmd__doctor)
-            opts="-b -t -X -v -q -g -h --brokers --properties --lease --stop-timeout --restart --schedule --window --once --listen --name --roles --spread --max-roles --elect --patience --claim-delay --priority --preempt --preempt-after --wait --embedded --topic --no-create-topic --property --heartbeat-interval --fence-warning --settle --overlap --stop-signal --restart-delay --restart-limit --timezone --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-standby --on-fence --log-format --log-file --verbose --quiet --group --print-topic --json --timeout --help"
+            opts="-b -t -X -v -q -g -h --brokers --properties --lease --stop-timeout --restart --schedule --window --once --listen --name --roles --spread --max-roles --elect --patience --claim-delay --priority --preempt --wait --embedded --topic --no-create-topic --property --heartbeat-interval --fence-warning --settle --overlap --stop-signal --restart-delay --restart-limit --timezone --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-standby --on-fence --log-format --log-file --verbose --quiet --group --print-topic --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -503,7 +507,7 @@ _neli__run() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --preempt-after)
+                --preempt)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -628,6 +632,10 @@ _neli__run() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --preempt-after)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --group)
@@ -963,7 +971,7 @@ _neli__run() {
             return 0
             ;;
         neli__run__subcmd__resign)
-            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --all-roles --force --reason --json --timeout --help"
+            opts="-g -b -t -X -h --group --brokers --embedded --topic --property --properties --role --all-roles --to --force --reason --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1017,6 +1025,10 @@ _neli__run() {
                     return 0
                     ;;
                 --role)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_neli_run_global_optspecs
-    string join \n g/group= b/brokers= properties= lease= stop-timeout= restart= schedule= window= once= listen= name= roles= spread= max-roles= elect= patience= claim-delay= priority= preempt preempt-after= wait= embedded t/topic= no-create-topic X/property= heartbeat-interval= fence-warning= settle= overlap= stop-signal= restart-delay= restart-limit= timezone= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-standby= on-fence= log-format= log-file= v/verbose q/quiet h/help V/version
+    string join \n g/group= b/brokers= properties= lease= stop-timeout= restart= schedule= window= once= listen= name= roles= spread= max-roles= elect= patience= claim-delay= priority= preempt= wait= embedded t/topic= no-create-topic X/property= heartbeat-interval= fence-warning= settle= overlap= stop-signal= restart-delay= restart-limit= timezone= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-standby= on-fence= log-format= log-file= v/verbose q/quiet preempt-after= h/help V/version
 end
 
 function __fish_neli_run_needs_command
@@ -46,7 +46,7 @@ log\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l patience -d 'Time for which the group\'s choice alone may claim [default: 500ms]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l claim-delay -d 'Time to wait before each claim; for a last-resort machine [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l priority -d 'Claim before candidates of a lower priority [default: 0]' -r
-complete -c neli-run -n "__fish_neli_run_needs_command" -l preempt-after -d 'Time to stand by before --preempt asks [default: 1m]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l preempt -d 'Ask a leader of a lower priority to stand down' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l wait -d 'Exit with 75 if not leading after this time [default: no limit]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -s t -l topic -d 'Topic of the journal, made if missing [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -85,7 +85,6 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -l on-fence -d 'Shell co
 complete -c neli-run -n "__fish_neli_run_needs_command" -l log-format -d 'Log a sentence a line, or a JSON object a line [default: text]' -r -f -a "text\t''
 json\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l log-file -d 'Append the log to this file, and keep stderr for the job [default: stderr]' -r -F
-complete -c neli-run -n "__fish_neli_run_needs_command" -l preempt -d 'Ask a leader of a lower priority to stand down'
 complete -c neli-run -n "__fish_neli_run_needs_command" -l embedded -d 'Try neli-run on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_needs_command" -l no-create-topic -d 'Exit with 125 if the topic is missing'
 complete -c neli-run -n "__fish_neli_run_needs_command" -s v -l verbose -d 'Log the messages of librdkafka, too'
@@ -158,6 +157,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s t -l topic 
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l properties -d 'Read properties, such as passwords, from a file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l role -d 'Role (name or number); needed if there are several' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l to -d 'The standby that is to lead next' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l reason -d 'Reason, for the candidates\' logs' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l timeout -d 'Limit for each wait [default: 30s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d 'Look at a trial on this machine, without Kafka'
@@ -226,7 +226,7 @@ log\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l patience -d 'Time for which the group\'s choice alone may claim [default: 500ms]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l claim-delay -d 'Time to wait before each claim; for a last-resort machine [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l priority -d 'Claim before candidates of a lower priority [default: 0]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l preempt-after -d 'Time to stand by before --preempt asks [default: 1m]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l preempt -d 'Ask a leader of a lower priority to stand down' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l wait -d 'Exit with 75 if not leading after this time [default: no limit]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s t -l topic -d 'Topic of the journal, made if missing [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -267,7 +267,6 @@ json\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l log-file -d 'Append the log to this file, and keep stderr for the job [default: stderr]' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s g -l group -d 'The election [default: check machine and Kafka]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l preempt -d 'Ask a leader of a lower priority to stand down'
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l embedded -d 'Try neli-run on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l no-create-topic -d 'Exit with 125 if the topic is missing'
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s v -l verbose -d 'Log the messages of librdkafka, too'

@@ -322,6 +322,8 @@ pub struct Resign {
     pub look: Look,
     /// `--all-roles`: the elections of all roles of the group.
     pub all_roles: bool,
+    /// `--to`: the name of the standby that is to lead next.
+    pub to: Option<Box<str>>,
     /// `--force`: even if there is no standby.
     pub force: bool,
     /// `--reason`.

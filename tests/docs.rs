@@ -18,6 +18,8 @@ use neli_run::exit::TABLE;
 mod log_events;
 #[path = "docs/picture.rs"]
 mod picture;
+#[path = "docs/proof.rs"]
+mod proof;
 
 const MEND: &str = "UPDATE=1 cargo test --test docs";
 
@@ -236,14 +238,18 @@ fn with_block(page: &str, name: &str, block: &str) -> String {
 fn option_tables() -> String {
     let mut table = String::new();
     let mut section = "";
-    for option in options() {
+    for option in options().filter(|option| option.is_shown()) {
         if section != option.section.heading() {
             let end = if section.is_empty() { "" } else { "\n" };
             section = option.section.heading();
             writeln!(table, "{end}| {section} | default | meaning |\n|---|---|---|").unwrap();
         }
         let short = option.short.map_or_else(String::new, |short| format!("-{short}, "));
-        let value = option.value_name().map_or_else(String::new, |name| format!(" <{name}>"));
+        let value = match (option.value_name(), option.value_if_missing()) {
+            (None, _) => String::new(),
+            (Some(name), None) => format!(" <{name}>"),
+            (Some(name), Some(_)) => format!(" [<{name}>]"),
+        };
         let default = match option.default {
             Default::Computed(text) if !text.contains('<') => text.to_owned(),
             Default::Computed(text) | Default::Value(text) => code(text),

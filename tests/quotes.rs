@@ -2,15 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use neli_run::cli;
+use neli_run::cli::parsed_args::Environment;
 
 /// The pages that quote messages.
 const QUOTING: [&str; 2] = ["docs/operating.md", "docs/troubleshooting.md"];
 
-/// Calls that log a warning, up to the message.
-const WARNS: [&str; 3] = [".warn(", "warnings.push(", "Event::warning("];
+/// Calls that log a warning or an error, up to the message.
+const WARNS: [&str; 5] =
+    [".warn(", "warnings.push(", "Event::warning(", "Event::error(", "Event::error(if *is_theirs {"];
+/// The sources of the program's texts.
+const SOURCES: [&str; 4] = ["src", "crates/neli-election/src", "crates/neli-kafka/src", "crates/neli-proto/src"];
 /// The file with the risks of a topic, which share one warning.
 const RISKS: &str = "crates/neli-proto/src/topic/risk.rs";
 /// The log builds some sentences from parts, so no source contains them whole. This unit test contains them whole.
@@ -18,27 +23,42 @@ const BUILT_SENTENCES: &str = "src/report/notes/tests.rs";
 
 #[test]
 fn the_quoted_messages_exist_in_the_program() {
-    let texts = texts();
+    let texts = literals_below(&SOURCES.iter().chain([&BUILT_SENTENCES]).map(|path| root(path)).collect::<Vec<_>>());
     for page in QUOTING {
         let text = page_of(page);
         let mut count = 0;
         for quote in quoted(&text) {
-            assert!(occurs(&texts, &fragments(quote)), "{page}: no text of the program matches: {quote}");
+            assert!(texts.iter().any(|text| is_quote_of(quote, text)), "{page}: no text of the program is {quote:?}");
             count += 1;
         }
         assert!(count >= 20, "{page}: {count} quotes");
     }
-    assert!(!occurs(&texts, &fragments("the job … is a teapot")));
 }
 
 #[test]
-fn every_warning_has_a_row_that_says_what_to_do() {
-    let page = page_of("docs/operating.md");
+fn a_quote_is_compared_from_its_first_letter_to_its_last() {
+    let text = "released term …: …; the lease ends in …";
+    for quote in [text, "released term …", "…; the lease ends in …", "released …: …; the lease …"] {
+        assert!(is_quote_of(quote, text), "{quote}");
+    }
+    for quote in ["released term …: …; the lease ends", "term …", "released term …; the lease starts in …", "released"]
+    {
+        assert!(!is_quote_of(quote, text), "{quote}");
+    }
+    let source = r##"// "no text"
+        let lifetime: &'static str = f('"', '\"', "the guard \
+            (pid {pid}) of \"{name}\" died"); g(r#"a "raw" one"#, "")"##;
+    assert_eq!(literals_of(source), ["the guard (pid …) of … died", "a \"raw\" one", ""]);
+}
+
+#[test]
+fn every_warning_and_error_has_a_row_that_says_what_to_do() {
+    let pages = QUOTING.map(page_of);
     let longest = |quote| fragments(quote).into_iter().max_by_key(|part| part.len());
-    let rows: Vec<&str> = quoted(&page).filter_map(longest).collect();
+    let rows: Vec<&str> = pages.iter().flat_map(|page| quoted(page)).filter_map(longest).collect();
     let has_row = |message: &str| {
         let has_one = rows.iter().any(|row| message.contains(row));
-        assert!(has_one, "docs/operating.md has no row for the warning: {message}");
+        assert!(has_one, "no page has a row for: {message}");
     };
     let (texts, risks) = (texts(), text_of(&root(RISKS)));
     let warnings: Vec<&str> = WARNS.iter().flat_map(|call| messages(&texts, call)).collect();
@@ -48,24 +68,90 @@ fn every_warning_has_a_row_that_says_what_to_do() {
     warnings.into_iter().chain(risks).for_each(has_row);
 }
 
+/// Options of other programs that the pages name.
+const FOREIGN: [&str; 5] = ["--keys", "--only", "--path", "--resource-pattern-type", "--ttl"];
+
 #[test]
 fn every_option_named_in_the_docs_exists() {
-    let program = cli::definition();
+    let mut program = cli::definition();
+    program.build();
     let all = program.get_arguments().chain(program.get_subcommands().flat_map(clap::Command::get_arguments));
     let known: Vec<String> = all.filter_map(|option| Some(format!("--{}", option.get_long()?))).collect();
-    for page in ["docs/concepts.md", "docs/cron.md", "docs/operating.md", "docs/troubleshooting.md"] {
-        let text = page_of(page);
+    for (page, text) in pages() {
         for span in text.split('`').skip(1).step_by(2).filter(|span| span.starts_with("--")) {
-            let option = span.split([' ', '=']).next().unwrap_or_default();
-            assert!(known.iter().any(|name| name == option), "{page}: {option} is no option");
+            let option = span.split([' ', '=', ':']).next().unwrap_or_default();
+            let is_known = known.iter().any(|name| name == option) || FOREIGN.contains(&option);
+            assert!(is_known, "{page}: {option} is no option");
         }
     }
 }
 
+#[test]
+fn the_program_accepts_every_command_in_the_pages() {
+    let mut count = 0;
+    for (page, text) in pages() {
+        for command in commands(&text) {
+            let words: Vec<OsString> = words(&command).into_iter().map(OsString::from).collect();
+            if let Err(error) = cli::parse(&words, Environment(Vec::new())) {
+                panic!("{page}: {command}: {error:#}");
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 30, "{count} commands");
+}
+
+#[test]
+fn a_command_is_found_behind_a_prompt_or_a_path_and_ends_at_a_pipe() {
+    let page = "neli-run no\n```sh\n30 2 * * * root /bin/neli-run -g \\\n  'a b' -- x # why\ndb1$ neli-run status | less\n12:00 \
+                neli-run[7] g: so\n```\n";
+    let found = commands(page);
+    assert_eq!(found, ["neli-run -g    'a b' -- x", "neli-run status"]);
+    assert_eq!(words(&found[0]), ["neli-run", "-g", "a b", "--", "x"]);
+}
+
+/// README, the pages in docs, and the manual, by name.
+fn pages() -> impl Iterator<Item = (String, String)> {
+    let docs = std::fs::read_dir(root("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let docs = docs.filter(|page| page.extension().is_some_and(|extension| extension == "md"));
+    let docs = docs.map(|page| format!("docs/{}", page.file_name().unwrap().to_str().unwrap()));
+    let pages = docs.chain(["README.md".to_owned()]).map(|page| (page.clone(), page_of(&page)));
+    let manual = page_of("man/neli-run.1.in").replace("\\-", "-").replace("\\(aq", "'");
+    // The manual's examples stand between these two lines, as a page's between fences.
+    let manual = manual.replace("\n.nf\n", "\n```sh\n").replace("\n.fi\n", "\n```\n");
+    pages.chain([("man/neli-run.1.in".to_owned(), manual)])
+}
+
+/// The lines of `neli-run` in the blocks of a page, without prompts and comments.
+fn commands(page: &str) -> Vec<String> {
+    let blocks = page.split("\n```").skip(1).step_by(2).map(|block| block.replace("\\\n", " "));
+    let lines = blocks.flat_map(|block| block.lines().skip(1).map(str::to_owned).collect::<Vec<_>>());
+    lines
+        .filter_map(|line| {
+            let mut found = line.match_indices("neli-run ").map(|(at, _)| at);
+            let at = found.find(|at| *at == 0 || line[..*at].ends_with(['/', ' ']))?;
+            let end = [" # ", " | "].iter().filter_map(|end| line.find(end)).min().unwrap_or(line.len());
+            Some(line.get(at..end)?.trim_end().to_owned())
+        })
+        .collect()
+}
+
+/// The words of a command, as a shell splits them.
+fn words(command: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (at, part) in command.split('\'').enumerate() {
+        if at % 2 == 1 {
+            words.push(part.to_owned());
+        } else {
+            words.extend(part.split_whitespace().map(str::to_owned));
+        }
+    }
+    words
+}
+
 /// All texts of the program in the sources, with `…` for inserted values.
 fn texts() -> String {
-    let folders = ["src", "crates/neli-election/src", "crates/neli-kafka/src", "crates/neli-proto/src"];
-    let files = folders.iter().flat_map(|folder| sources(&root(folder)));
+    let files = SOURCES.iter().flat_map(|folder| sources(&root(folder)));
     files.chain([root(BUILT_SENTENCES)]).map(|file| text_of(&file)).collect()
 }
 
@@ -127,17 +213,50 @@ fn fragments(quote: &str) -> Vec<&str> {
     quote.split('…').map(str::trim).filter(|part| part.len() >= 3).collect()
 }
 
-/// Whether these fragments occur one after the other in the sources.
-fn occurs(texts: &str, fragments: &[&str]) -> bool {
-    let Some((first, others)) = fragments.split_first() else { return false };
-    texts.match_indices(first).any(|(at, _)| {
-        let mut rest = &texts[at + first.len()..];
-        others.iter().all(|part| {
-            let found = rest.find(part).filter(|distance| *distance < 1_000);
-            rest = found.map_or(rest, |distance| &rest[distance + part.len()..]);
-            found.is_some()
-        })
-    })
+/// The texts in double quotes in these files and folders, with `…` for inserted values.
+fn literals_below(paths: &[PathBuf]) -> Vec<String> {
+    let files = paths.iter().flat_map(|path| sources(path));
+    files.flat_map(|file| literals_of(&std::fs::read_to_string(file).unwrap())).collect()
+}
+
+/// The texts in double quotes in a source, with `…` for inserted values.
+fn literals_of(source: &str) -> Vec<String> {
+    let mut literals = Vec::new();
+    let mut rest = source;
+    while let Some(at) = rest.find(['"', '\'', '/']) {
+        let (before, found) = rest.split_at(at);
+        let length = if found.starts_with("//") {
+            found.find('\n').unwrap_or(found.len())
+        } else if let Some(quote) = ["'\"'", "'\\\"'"].iter().find(|quote| found.starts_with(**quote)) {
+            quote.len()
+        } else if found.starts_with('"') {
+            let name = before.trim_end_matches('#');
+            let end = format!("\"{}", &before[name.len()..]);
+            let is_raw = name.ends_with('r');
+            let is_end = |at: usize| is_raw || !is_escaped(&found[..at]);
+            let close = found.match_indices(&end).map(|(at, _)| at).find(|at| *at > 0 && is_end(*at)).unwrap();
+            literals.push(with_ellipses(&joined(&found[1..close])));
+            close + end.len()
+        } else {
+            1
+        };
+        rest = &found[length..];
+    }
+    literals
+}
+
+/// Whether a backslash at the end of this text escapes what follows.
+fn is_escaped(text: &str) -> bool {
+    (text.len() - text.trim_end_matches('\\').len()) % 2 == 1
+}
+
+/// Whether the quote is this text: `…` in the quote stands for an inserted value, or for words that are left out.
+fn is_quote_of(quote: &str, text: &str) -> bool {
+    let Some((first, others)) = quote.split_once('…') else { return quote == text };
+    let Some(rest) = text.strip_prefix(first) else { return false };
+    let (middle, last) = others.rsplit_once('…').unwrap_or(("", others));
+    let rest = middle.split('…').try_fold(rest, |rest, part| rest.split_once(part).map(|(_, after)| after));
+    rest.is_some_and(|rest| rest.ends_with(last))
 }
 
 /// The text at the beginning of a call. Before it there may only be functions that build the text.

@@ -39,6 +39,8 @@ pub enum Takes {
     Flag,
     /// A value with this name, for which the shells offer these words.
     OneOf(&'static str, &'static [&'static str]),
+    /// A value with this name, or nothing, which counts as this value.
+    Optional(&'static str, &'static str),
     /// The path of a file.
     Path(&'static str),
     /// A value with this name. If the option is repeated, the last value counts.
@@ -65,6 +67,8 @@ pub enum Section {
     Commands,
     /// What most lines use, of whatever kind.
     Common,
+    /// What the last version had, and no help shows.
+    Former,
     /// The job.
     Job,
     /// The connection to Kafka.
@@ -83,6 +87,7 @@ impl Section {
             Self::Commands => "Health and hook options",
             Self::Common => "Common options",
             Self::Election => "Election options",
+            Self::Former => "Former options",
             Self::Job => "Job options",
             Self::Kafka => "Kafka options",
             Self::Log => "Log options",
@@ -128,7 +133,26 @@ impl Opt {
     pub const fn value_name(&self) -> Option<&'static str> {
         match self.takes {
             Takes::Flag => None,
-            Takes::Each(name) | Takes::OneOf(name, _) | Takes::Path(name) | Takes::Value(name) => Some(name),
+            Takes::Each(name)
+            | Takes::OneOf(name, _)
+            | Takes::Optional(name, _)
+            | Takes::Path(name)
+            | Takes::Value(name) => Some(name),
+        }
+    }
+
+    /// Whether the help, the manual, the completions and the tables show it.
+    #[must_use]
+    pub fn is_shown(&self) -> bool {
+        self.section != Section::Former
+    }
+
+    /// The value that counts if the option is given without one.
+    #[must_use]
+    pub const fn value_if_missing(&self) -> Option<&'static str> {
+        match self.takes {
+            Takes::Optional(_, meant) => Some(meant),
+            Takes::Each(_) | Takes::Flag | Takes::OneOf(..) | Takes::Path(_) | Takes::Value(_) => None,
         }
     }
 
@@ -159,6 +183,7 @@ impl Opt {
         let more = in_lines(self.more.split(' '), LONG_WIDTH);
         let long = if more.is_empty() { long } else { format!("{long}\n{more}") };
         let arg = Arg::new(self.long).long(self.long).help(short).long_help(long).help_heading(self.section.heading());
+        let arg = arg.hide(!self.is_shown());
         let arg = match self.short {
             Some(short) => arg.short(short),
             None => arg,
@@ -167,6 +192,7 @@ impl Opt {
             Takes::Each(name) => value(arg, name).action(ArgAction::Append),
             Takes::Flag => arg.action(ArgAction::SetTrue),
             Takes::OneOf(name, words) => value(arg, name).value_parser(Words(words)).hide_possible_values(true),
+            Takes::Optional(name, meant) => value(arg, name).num_args(0..=1).default_missing_value(meant),
             Takes::Value(name) => value(arg, name),
             Takes::Path(name) => value(arg, name).value_hint(ValueHint::FilePath),
         }

@@ -168,13 +168,26 @@ impl ParsedArgs {
         Ok(is_set.then_some(value.source))
     }
 
+    /// The value of an option that may be given without one, if the option is set. Its variable may also have the words of a flag.
+    #[must_use]
+    pub fn value_or_flag(&self, long: &'static str) -> Option<Value> {
+        let value = self.value(long)?;
+        let meant = Opt::find(long).and_then(Opt::value_if_missing);
+        match (&value.source, value.text.to_str()) {
+            (ValueOrigin::Variable(_), Some("0" | "false")) => None,
+            (ValueOrigin::Variable(_), Some("1" | "true")) => meant.map(|text| Value { text: text.into(), ..value }),
+            _ => Some(value),
+        }
+    }
+
     /// The positional arguments of this name.
     #[must_use]
     pub fn words(&self, name: &str) -> Vec<OsString> {
         self.on_command_line_each(name).cloned().collect()
     }
 
-    /// Warnings about input without effect: variables that belong to no option, and all values of `--group` but the last.
+    /// Warnings about input without effect (variables that belong to no option, and all values of `--group` but the last), and about an option
+    /// that the next version does not take.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.environment.warnings();
@@ -184,6 +197,10 @@ impl ParsedArgs {
         {
             let (last, other) = (quoted(last), quoted(other));
             warnings.push(format!("--group is given more than once: it is {last}, and not {other}"));
+        }
+        if let Some(former) = self.value("preempt-after") {
+            let (shown, text) = (former.shown(), quoted(&former.text));
+            warnings.push(format!("{shown}: the next version does not take it; use --preempt {text} instead of both"));
         }
         warnings
     }

@@ -91,6 +91,7 @@ fn resign() -> Command {
     looks_at_one("resign", about, RESIGN, RESIGN_EXIT)
         .arg(role(NEEDED))
         .arg(flag("all-roles", "Ask the leaders of all roles, one after the other"))
+        .arg(value("to", "NAME", "The standby that is to lead next"))
         .arg(flag("force", "Ask even if no candidate stands by"))
         .arg(reason())
         .arg(json("Print the outcome as one JSON object"))
@@ -99,11 +100,14 @@ fn resign() -> Command {
 
 const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) and stands by. It claims nothing for two leases, or until another \
     candidate has led. It is not asked before a standby has answered; --timeout limits that wait, and then the one for the next \
-    leader. Prints the next leader, and for how long nobody led. With several roles --role or --all-roles is required. Needs READ \
-    and WRITE on the topic.";
+    leader. Prints the next leader, and for how long nobody led. With several roles --role or --all-roles is required. With --to \
+    the standby of that name (neli-run status shows them) claims at once, whatever group, --priority or --claim-delay say, and the \
+    others wait for it for 500ms. It is refused if it can't lead: it is not heard, its runs fail, or it leads --max-roles. It may \
+    lose the lead again as any leader may: by --preempt, or with --roles because another leads less than its share. Needs READ and \
+    WRITE on the topic.";
 
-const RESIGN_EXIT: &str = "0 another candidate leads; 1 not in time, but it may still happen; 2 no candidate stands by or answers, and nothing was asked; \
-    3 nobody leads; 4 this can't be determined. With --all-roles the highest of theirs.";
+const RESIGN_EXIT: &str = "0 another candidate leads, or the one of --to; 1 not in time, but it may still happen, or another than that of --to leads; 2 no \
+    candidate stands by or answers, or the one of --to can't lead, and nothing was asked; 3 nobody leads; 4 this can't be determined. With --all-roles the highest of theirs.";
 
 fn end() -> Command {
     let about = "End an election: every candidate stops its job and exits with 0";

@@ -61,7 +61,13 @@ async fn ending(end: &End) -> Result<Vec<Answer>> {
         return Ok(endings);
     }
     for Seen { election, .. } in wanted {
-        let body = Body::Request { what: What::End, term: None, by: Some(operator()), reason: reason.clone() };
+        let body = Body::Request {
+            what: What::End,
+            term: None,
+            by: Some(operator()),
+            reason: reason.clone(),
+            successor: None,
+        };
         endings.push(match append(&access, election, look.timeout, record(election, body)).await? {
             Appended::Yes => {
                 let name = named(election);

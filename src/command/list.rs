@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow, bail};
 use neli_kafka::{Access, Examination, Layer, Unreachable, clock, names, topics};
 use neli_proto::leadership::ReadAt;
 use neli_proto::listener::LogBounds;
-use neli_proto::observer::{FoundElection, Topic};
+use neli_proto::observer::{FoundElection, Place, Topic};
 use neli_proto::record::Offset;
 use neli_proto::time::millis;
 use serde::Serialize;
@@ -58,12 +58,12 @@ pub fn main(list: &List) -> Result<ExitStatus> {
     let (topics, unread) = reading::run(find(list))?;
     let at = read_at();
     let found = || topics.iter().flat_map(|(topic, elections)| elections.elections().map(move |of| (topic, of)));
-    warn_of_clock(found().map(|(_, election)| election.observer));
+    warn_of_clock(found().map(|(_, election)| election.observer()));
     let is_meant =
-        |(_, election): &(_, FoundElection<'_>)| list.group.as_deref().is_none_or(|group| group == election.group);
+        |(_, found): &(_, FoundElection<'_>)| list.group.as_deref().is_none_or(|group| *group == *found.place.group);
     let lines: Vec<Line<'_>> = found().filter(is_meant).map(|(topic, election)| line(topic, election, at)).collect();
     if let (Some(group), true) = (list.group.as_ref().filter(|_| lines.is_empty()), unread.is_empty()) {
-        let groups = found().map(|(_, election)| election.group.to_owned()).collect();
+        let groups = found().map(|(_, election)| election.place.group.to_string()).collect();
         return Err(with_status(VACANT, no_election(group, list.topic.as_deref(), &groups)));
     }
     if list.json {
@@ -118,7 +118,7 @@ async fn read(reading: &mut Reading, partition: i32, timeout: Duration, topic: &
     if let Some(bounds) = reading.bounds(limit).await?.get(&partition) {
         topic.begin(read_at(), partition, *bounds, from(bounds));
     }
-    let read = reading.read_to_end(limit, from, |at, _, record| topic.read(at, partition, &record)).await;
+    let read = reading.read_to_end(limit, from, |at, _, record| drop(topic.read(at, partition, &record))).await;
     if read.is_err() {
         topic.forget(partition);
     }
@@ -138,7 +138,7 @@ fn all_topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>> 
 }
 
 fn line<'a>(topic: &'a str, election: FoundElection<'a>, at: ReadAt) -> Line<'a> {
-    let FoundElection { partition, group, role, observer } = election;
+    let (Place { partition, group, role }, observer) = (election.place, election.observer());
     let current = observer.leadership(at);
     let leader = current.leader();
     Line {
@@ -146,7 +146,7 @@ fn line<'a>(topic: &'a str, election: FoundElection<'a>, at: ReadAt) -> Line<'a>
         group,
         role,
         topic,
-        partition,
+        partition: *partition,
         state: state(current),
         why: (!current.is_led()).then(|| sentence(current).to_string()),
         leader: leader.map(|leader| leader.shown().to_owned()),

@@ -8,25 +8,32 @@ use neli_proto::journal::View;
 use neli_proto::leadership::{Leader, Leadership, Receipt};
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{NoRoom, Standby};
-use neli_proto::record::{Body, What, question};
+use neli_proto::precedence::HELLO_HOLDS;
+use neli_proto::record::{Body, MemberId, What, question};
 use neli_proto::time::{Time, millis};
 
-use crate::command::reading::{self, Input, Observation, Place, Unread, read_at};
+use crate::command::reading::{self, Input, Observation, Place, Seen, Unread, read_at};
 use crate::command::request::{
     Answer, Appended, HandoverPart, KeyedRecord, Outcome, Party, answered, append, operator, record,
 };
-use crate::command::wording::{named, nobody_has_room};
-use crate::config::Resign;
+use crate::command::wording::{counted, named, nobody_has_room};
+use crate::config::{Look, Resign};
 use crate::exit::{ExitStatus, line_of};
 use crate::report::election::{sentence, span};
 use crate::report::log::spoken;
 
-/// Another candidate leads.
+/// Another candidate leads, or with `--to` the named one.
 const RESIGNED: Outcome = Outcome::done("resigned");
+/// The candidate of `--to` leads without this.
+const LEADS_ALREADY: Outcome = Outcome::done("leads-already");
+/// Another candidate leads than the one of `--to`.
+const ANOTHER_LEADS: Outcome = Outcome::not_done("another-leads", 1);
 /// No other candidate leads in time, or Kafka accepted no request.
 const TIMED_OUT: Outcome = Outcome::not_done("timed-out", 1);
 /// There is no standby, so nobody would lead.
 const NOBODY_STANDS_BY: Outcome = Outcome::not_done("nobody-stands-by", 2);
+/// The candidate of `--to` can't lead.
+const CAN_NOT_LEAD: Outcome = Outcome::not_done("can-not-lead", 2);
 /// There is no leader.
 const VACANT: Outcome = Outcome::not_done("vacant", 3);
 /// The leader is unknown.
@@ -92,7 +99,7 @@ async fn hand_over(resign: &Resign) -> Result<Vec<Answer>> {
 }
 
 async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result<Answer> {
-    let Resign { look, force, reason, .. } = resign;
+    let Resign { look, to, force, reason, .. } = resign;
     let election = &place.one("")?.clone();
     let mut observation = match Observation::of_leaders(access, place, look.timeout).await {
         Ok(observation) => observation,
@@ -107,35 +114,58 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
         let sentence = no_record.unwrap_or_else(|| sentence(current).to_string());
         return Ok(not_resigned(election, outcome, None, sentence));
     };
-    if seen.observer().standbys(at).is_empty() && !force {
-        let sentence = format!("{} leads, and nobody stands by; --force asks it to stand down anyway", from.name);
-        return Ok(not_resigned(election, NOBODY_STANDS_BY, Some(from), sentence));
+    let refused = |outcome, whom: &str, why: String| {
+        let sentence = format!("{} leads, and {why}; --force asks {whom} to stand down anyway", from.name);
+        Ok(not_resigned(election, outcome, Some(from.clone()), sentence))
+    };
+    let (mut standbys, of_leader) = (seen.observer().standbys(at), seen.observer().leaders_hello());
+    if let Some(to) = to {
+        match only_one_named(&standbys, to) {
+            Ok(standby) => standbys = vec![standby],
+            Err(_) if *from.name == **to => {
+                let sentence = format!("{to} leads already, term {}", from.term);
+                let handover = Some(HandoverPart { to: Some(from.clone()), ..HandoverPart::default() });
+                return Ok(Answer { why: None, handover, ..not_resigned(election, LEADS_ALREADY, None, sentence) });
+            }
+            // Nobody could be named, with --force either.
+            Err(why) => {
+                let sentence = format!("{} leads, and {why}", from.name);
+                return Ok(not_resigned(election, CAN_NOT_LEAD, Some(from), sentence));
+            }
+        }
     }
-    let (standbys, leader) = (seen.observer().standbys(at), seen.observer().leaders_hello());
-    let roles = observation.place.mapping.as_ref().map_or(1, Mapping::count);
-    let no_room = leader.and_then(|leader| NoRoom::for_successor(&standbys, leader, roles));
-    if let Some(no_room) = no_room.filter(|_| !force) {
-        let why = nobody_has_room(&no_room, roles);
-        let sentence = format!("{} leads, and {why}; --force asks it to stand down anyway", from.name);
-        return Ok(not_resigned(election, NOBODY_STANDS_BY, Some(from), sentence));
-    }
-    let said: Vec<String> = standbys.iter().map(said_hello).collect();
-    if !force && !answers(access, &mut observation, look.timeout).await? {
-        let sentence = format!(
-            "{} leads, and no standby has answered within {}; {}, and may have died; --force asks {0} to stand down anyway",
-            from.name,
-            spoken(look.timeout),
-            said.join(", ")
-        );
-        return Ok(not_resigned(election, NOBODY_STANDS_BY, Some(from), sentence));
+    let successor = to.as_ref().and_then(|_| Some(standbys.first()?.candidate.member.clone()));
+    if !force {
+        let roles = observation.place.mapping.as_ref().map_or(1, Mapping::count);
+        let no_room = of_leader.and_then(|leader| NoRoom::for_successor(&standbys, leader, roles));
+        match (&successor, standbys.first(), no_room) {
+            (None, None, _) => return refused(NOBODY_STANDS_BY, "it", "nobody stands by".to_owned()),
+            (None, _, Some(no_room)) => return refused(NOBODY_STANDS_BY, "it", nobody_has_room(&no_room, roles)),
+            (Some(_), Some(named), _) => {
+                if let Some(why) = can_not_lead(access, look, named).await? {
+                    return refused(CAN_NOT_LEAD, &from.name, why);
+                }
+            }
+            (_, _, None) | (Some(_), None, _) => {}
+        }
+        let said: Vec<String> = standbys.iter().map(said_hello).collect();
+        let (who, outcome) = match to {
+            Some(to) => (format!("{to} has not"), CAN_NOT_LEAD),
+            None => ("no standby has".to_owned(), NOBODY_STANDS_BY),
+        };
+        if !answers(access, &mut observation, successor.as_ref(), look.timeout).await? {
+            let (within, said) = (spoken(look.timeout), said.join(", "));
+            return refused(outcome, &from.name, format!("{who} answered within {within}; {said}, and may have died"));
+        }
     }
     let until = clock::now() + look.timeout;
-    let body =
-        Body::Request { what: What::Resign, term: Some(from.term), by: Some(operator()), reason: reason.clone() };
+    let (term, by, reason) = (Some(from.term), Some(operator()), reason.clone());
+    let body = Body::Request { what: What::Resign, term, by, reason, successor: successor.clone() };
     let sentence = match append(access, election, look.timeout, record(election, body)).await? {
         Appended::Yes => {
-            let asked = Asked { election, from, timeout: look.timeout, until };
-            return successor(&mut observation, asked).await;
+            let named = to.as_deref().zip(successor);
+            let asked = Asked { election, from, named, timeout: look.timeout, until };
+            return next_leader(&mut observation, asked).await;
         }
         Appended::No { why } => format!("{} was not asked: {why}", from.name),
         Appended::Unknown { why } => format!(
@@ -146,9 +176,63 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
     Ok(not_resigned(election, TIMED_OUT, Some(from), sentence))
 }
 
-/// Asks the candidates for a sign of life. Returns whether a standby gives one in time: a standby that has died counts as one for 75 s, and the
+/// The standby that `--to` names, or why there is none.
+fn only_one_named<'a>(standbys: &[Standby<'a>], to: &str) -> Result<Standby<'a>, String> {
+    let mut named = standbys.iter().filter(|standby| standby.candidate.shown() == to);
+    match (named.next(), named.count()) {
+        (Some(standby), 0) => Ok(*standby),
+        (Some(_), others) => Err(format!("{} standbys are named {to}: --name makes each name unique", others + 1)),
+        (None, _) if standbys.is_empty() => Err(format!("{to} does not stand by, and nobody else does")),
+        (None, _) => {
+            let all: Vec<&str> = standbys.iter().map(|standby| standby.candidate.shown()).collect();
+            let holds = spoken(HELLO_HOLDS);
+            Err(format!(
+                "{to} does not stand by: it has left, or was not heard for {holds}; those that do: {}",
+                all.join(", ")
+            ))
+        }
+    }
+}
+
+/// Why this standby would not claim at once, if so.
+async fn can_not_lead(access: &Access, look: &Look, standby: &Standby<'_>) -> Result<Option<String>> {
+    let (name, back_off) = (standby.candidate.shown(), standby.back_off());
+    if !back_off.is_zero() {
+        let (runs, wait) = (counted(standby.failed_runs, "run"), span(back_off));
+        return Ok(Some(format!("the last {runs} of {name} failed, so that it would claim {wait} late")));
+    }
+    let undecided = standby.candidate.undecided_for.saturating_sub(standby.age);
+    if !undecided.is_zero() {
+        return Ok(Some(format!("{name} does not know who leads, and claims nothing for {}", span(undecided))));
+    }
+    let Some(most) = standby.candidate.max_roles else { return Ok(None) };
+    let of_all = ElectionId { role_name: None, ..look.election.clone() };
+    let read = async {
+        let place = Place::find(access, &of_all, look.timeout, |_| {}).await?;
+        Observation::of_leaders(access, place, look.timeout).await
+    };
+    let all = match read.await {
+        Ok(Observation { all, .. }) => all,
+        Err(Unread::Refused(refusal)) => return Err(refusal),
+        Err(Unread::NoAnswer(why)) => return Ok(Some(format!("how many roles {name} leads is unknown: {why}"))),
+    };
+    let leads = |seen: &&Seen| {
+        let leader = seen.observer().leadership(read_at()).may_lead();
+        leader.is_some_and(|leader| leader.member.as_ref() == Some(&standby.candidate.member))
+    };
+    let led = all.iter().filter(leads).count();
+    let is_full = u32::try_from(led).is_ok_and(|led| led >= most);
+    Ok(is_full.then(|| format!("{name} leads {}, its --max-roles", counted(most, "role"))))
+}
+
+/// Asks the candidates for a sign of life. Returns whether a standby, or the named one, gives one in time: a standby that has died counts as one for 75 s, and the
 /// leader's job would be stopped for nobody. A candidate of an earlier version does not answer, but says hello every 30 s.
-async fn answers(access: &Access, observation: &mut Observation, timeout: Duration) -> Result<bool> {
+async fn answers(
+    access: &Access,
+    observation: &mut Observation,
+    named: Option<&MemberId>,
+    timeout: Duration,
+) -> Result<bool> {
     let asked = clock::now();
     let of_hellos = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..observation.first()?.election.clone() };
     let record = KeyedRecord { key: of_hellos.hello_key(), value: Some(question(&operator())) };
@@ -157,7 +241,8 @@ async fn answers(access: &Access, observation: &mut Observation, timeout: Durati
     let until = asked + timeout;
     loop {
         let mut standbys = observation.first()?.observer().standbys(read_at()).into_iter();
-        if standbys.any(|standby| standby.candidate.received.read > asked) {
+        let is_meant = |standby: &Standby<'_>| named.is_none_or(|named| standby.candidate.member == *named);
+        if standbys.any(|standby| standby.candidate.received.read > asked && is_meant(&standby)) {
             return Ok(true);
         }
         if let Input::Timeout = observation.next(Some(until)).await?.input {
@@ -175,6 +260,8 @@ fn said_hello(standby: &Standby<'_>) -> String {
 struct Asked<'a> {
     election: &'a ElectionId,
     from: Party,
+    /// The name of `--to`, and that candidate.
+    named: Option<(&'a str, MemberId)>,
     /// How long to wait for another leader, and until when.
     timeout: Duration,
     until: Time,
@@ -190,8 +277,8 @@ fn gap(released: Receipt, next: &Leader) -> Duration {
 }
 
 /// Waits for another leader, and measures the time without a leader.
-async fn successor(observation: &mut Observation, asked: Asked<'_>) -> Result<Answer> {
-    let Asked { election, from, timeout, until } = asked;
+async fn next_leader(observation: &mut Observation, asked: Asked<'_>) -> Result<Answer> {
+    let Asked { election, from, named, timeout, until } = asked;
     let mut released = None;
     loop {
         let observer = observation.first()?.observer();
@@ -201,17 +288,16 @@ async fn successor(observation: &mut Observation, asked: Asked<'_>) -> Result<An
                 let to = party(leader);
                 let again = if to.name == from.name { " again" } else { "" };
                 let for_so_long = gap.map_or_else(String::new, |gap| format!("; nobody led for {}", span(gap)));
-                let sentence = format!("{} leads{again}, term {}{for_so_long}", to.name, to.term);
+                let another = named.filter(|(_, member)| leader.member.as_ref() != Some(member));
+                let but = another.as_ref().map_or_else(String::new, |(name, _)| format!(", and not {name}"));
+                let sentence = format!("{} leads{again}, term {}{but}{for_so_long}", to.name, to.term);
                 let handover = HandoverPart { from: Some(from), to: Some(to), gap_ms: gap.map(millis) };
-                let election = election.clone();
-                return Ok(Answer {
-                    election,
-                    outcome: RESIGNED,
-                    why: None,
-                    sentence,
-                    key: None,
-                    handover: Some(handover),
-                });
+                let (outcome, why) = match another {
+                    Some(_) => (ANOTHER_LEADS, Some(sentence.clone())),
+                    None => (RESIGNED, None),
+                };
+                let (election, handover) = (election.clone(), Some(handover));
+                return Ok(Answer { election, outcome, why, sentence, key: None, handover });
             }
             (_, _, Leadership::Released { release, .. }) => {
                 released.get_or_insert(release.received);

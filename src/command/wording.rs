@@ -94,12 +94,13 @@ pub(super) fn change(observer: &Observer, change: &Change) -> String {
             )
         }
         Change::Released(release) => format!("term {} was released: {}", release.term, how_released(release)),
-        Change::Requested { what, by, reason } => {
+        Change::Requested { what, by, reason, successor } => {
             let by = by.as_deref().unwrap_or("somebody");
             let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+            let whom = successor.as_ref().map_or_else(String::new, |successor| format!(" for {successor}"));
             match what {
                 What::End => format!("{by} has ended the election{reason}"),
-                What::Resign => format!("{by} has asked {leader} to stand down{reason}"),
+                What::Resign => format!("{by} has asked {leader} to stand down{whom}{reason}"),
             }
         }
         Change::Yields => format!("{leader} is to stop: its job runs on until another has claimed"),

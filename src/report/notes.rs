@@ -177,10 +177,13 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             moment.topic
         )),
         Note::Released { term, why, delivered } => released(*term, *why, *delivered),
-        Note::Resigned { term, by, reason } => {
+        Note::Resigned { term, by, reason, successor } => {
             let (by, reason) = (somebody(by.as_deref()), reason.as_deref().unwrap_or_default());
-            let sentence = format!("asked to stand down by {by}{} (term {term})", with_reason(reason));
-            Event::info("resigned", sentence).with("term", *term).with("by", by).with("reason", reason)
+            let successor = successor.as_deref();
+            let whom = successor.map_or_else(String::new, |successor| format!(" for {successor}"));
+            let sentence = format!("asked to stand down{whom} by {by}{} (term {term})", with_reason(reason));
+            let resigned = Event::info("resigned", sentence).with("term", *term).with("by", by);
+            resigned.with("successor", successor).with("reason", reason)
         }
         Note::Restarting { term, attempt, delay } => {
             let sentence = if *attempt == 1 {

@@ -40,7 +40,7 @@ fn a_duration_has_a_unit_and_bounds() {
         "fence-warning",
         "patience",
         "claim-delay",
-        "preempt-after",
+        "preempt",
         "wait",
         "settle",
         "overlap",
@@ -268,7 +268,7 @@ fn a_priority_is_a_number_and_preempts_only_lower_ones() {
         refused_value("priority", wrong, "must be a whole number, 0 to 1000");
     }
     for wrong in ["0", "999ms", "366days"] {
-        refused_value("preempt-after", wrong, "must be 1s to 365d");
+        refused_value("preempt", wrong, "must be 1s to 365d");
     }
     refused("-g g -b a:1 --preempt-after 5s -- true", "--preempt-after 5s: has no meaning without --preempt");
     refused(

@@ -245,7 +245,7 @@ fn lead_beside_a_standby(election: &TestElection, first: &mut Running) -> (u64, 
 }
 
 /// Ends all candidates: no job is left, and no three ever ran at the same time.
-fn close(election: &TestElection, candidates: impl IntoIterator<Item = Running>) {
+pub(crate) fn close(election: &TestElection, candidates: impl IntoIterator<Item = Running>) {
     for mut candidate in candidates {
         candidate.signal(Signal::SIGTERM);
         candidate.status();

@@ -65,7 +65,7 @@ fn of_priority(election: &TestElection, priority: u16) -> Candidate {
 }
 
 fn preempting(election: &TestElection, priority: u16) -> Candidate {
-    of_priority(election, priority).flag("--preempt").option("--preempt-after", "1s").option("--name", "high")
+    of_priority(election, priority).option("--preempt", "1s").option("--name", "high")
 }
 
 /// Waits until this many candidates have sent a hello.

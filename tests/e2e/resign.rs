@@ -72,6 +72,100 @@ with_both_electors! {
     }
 }
 
+with_both_electors! {
+    /// The named standby claims at once, although another has a higher priority and the named one is the last resort.
+    fn the_named_standby_leads_next(elector) {
+        let election = election(elector);
+        let (mut first, mut second) = pair(&election);
+        let higher = election.candidate().option("--name", "higher").option("--priority", "10").start();
+        let last = election.candidate().option("--name", "last").option("--claim-delay", "1m").start();
+        await_standbys(&election, 3);
+        let (object, status) = resign(&election, &["--to", "last"]);
+        assert_eq!((object["outcome"].as_str(), &object["to"]["name"], status), (Some("resigned"), &"last".into(), 0));
+        let gap = object["gap_ms"].as_u64().expect("a gap");
+        assert!(gap < 500, "it waits for nobody: {object}");
+        assert_eq!(first.await_event("resigned").text("successor"), "last");
+        await_standbys(&election, 3);
+        // Nobody leads for longer than a named one that has it already.
+        let answer = election.ask("resign", &["--to", "last"]);
+        assert_eq!((answer.text, answer.status), (format!("last leads already, term {}\n", object["to"]["term"]), 0));
+        assert_eq!(last.count("resigned"), 0);
+        let answer = election.ask("resign", &["--to", "second"]);
+        let expected = format!("second leads, term {}; nobody led for ", second.await_lead());
+        assert!(answer.text.starts_with(&expected) && answer.status == 0, "{answer:?}");
+        assert_eq!(higher.count("leading"), 0);
+        let changes = election.ask("watch", &["--from", "start", "--until-end"]).text;
+        assert!(changes.contains(" has asked last to stand down for second"), "{changes}");
+        election.close([first, second, higher, last]);
+    }
+
+    /// With `--overlap` the named one claims before the release that names it.
+    fn the_named_standby_overlaps(elector) {
+        let election = election(elector);
+        let start = |name: &str| election.candidate().option("--name", name).option("--overlap", "2s").start();
+        let mut first = start("first");
+        election.await_witness(first.await_lead());
+        let others = ["a", "b", "c"].map(start);
+        await_standbys(&election, 3);
+        let (object, status) = resign(&election, &["--to", "c"]);
+        assert_eq!((object["outcome"].as_str(), &object["to"]["name"], status), (Some("resigned"), &"c".into(), 0));
+        first.await_event("overlapped");
+        crate::overlap::close(&election, others.into_iter().chain([first]));
+    }
+}
+
+/// Each is refused with its reason, and the leader is not asked.
+#[test]
+fn one_that_can_not_lead_is_not_named() {
+    let election = election(Elector::Log);
+    let (first, mut second) = pair(&election);
+    let twins = ["twin", "twin"].map(|name| election.candidate().option("--name", name).start());
+    await_standbys(&election, 3);
+    let refused = |to: &str, within: &str, why: &str| {
+        let answer = election.ask("resign", &["--to", to, "--timeout", within]);
+        assert_eq!((answer.text.as_str(), answer.status), ("", 2), "{to}: {answer:?}");
+        let line = format!("neli-run: first leads, and {why}");
+        assert!(answer.errors.starts_with(&line), "{to}: {answer:?}");
+    };
+    refused(
+        "nobody",
+        "30s",
+        "nobody does not stand by: it has left, or was not heard for 1m 15s; those that do: second, twin, twin\n",
+    );
+    refused("twin", "30s", "2 standbys are named twin: --name makes each name unique\n");
+    machine(&mut second, &[]);
+    // The others answer.
+    refused("second", "3s", "second has not answered within 3s; second said hello ");
+    let (object, status) = resign(&election, &["--to", "second", "--timeout", "3s"]);
+    assert_eq!((object["outcome"].as_str(), status), (Some("can-not-lead"), 2), "{object}");
+    assert_eq!(first.count("resigned"), 0);
+    // The name of one that has died costs 500 ms, and then another leads.
+    let (object, status) = resign(&election, &["--to", "second", "--force"]);
+    assert_eq!((object["outcome"].as_str(), status), (Some("another-leads"), 1), "{object}");
+    assert!(object["why"].as_str().is_some_and(|why| why.contains(", and not second; nobody led for ")), "{object}");
+    election.close(twins.into_iter().chain([first]));
+}
+
+/// One whose run has failed comes late, so it is not named.
+#[test]
+fn one_whose_runs_fail_is_not_named() {
+    let election = election(Elector::Log);
+    let start = |name: &str| {
+        let candidate = election.candidate().option("--name", name).option("--once", "k").option("--retries", "9");
+        candidate.job(["sh", "-c", "[ $NELI_NAME = failing ] && exit 1; exec sleep 100000"]).start()
+    };
+    let mut failing = start("failing");
+    failing.await_event("job_exited");
+    let mut other = start("other");
+    other.await_lead();
+    await_standbys(&election, 1);
+    let answer = election.ask("resign", &["--to", "failing"]);
+    let begin = "neli-run: other leads, and the last ";
+    let says_why = answer.errors.contains(" of failing failed, so that it would claim ");
+    assert!(answer.errors.starts_with(begin) && says_why && answer.status == 2, "{answer:?}");
+    election.close([failing, other]);
+}
+
 /// Each candidate stops its job and exits with 0, and none is left.
 #[test]
 fn an_election_that_is_ended() {

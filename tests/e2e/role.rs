@@ -193,6 +193,36 @@ fn the_leaders_of_all_roles_resign_one_after_the_other() {
     close(&election, candidates, &ROLES.map(str::to_owned));
 }
 
+/// Of two that lead a role each, the named one takes the other's, and then hands over its own: the shares stay fair.
+#[test]
+fn a_role_is_moved_to_the_named_candidate() {
+    let election = election(Elector::Log);
+    let start = |name: &str| {
+        let candidate = election.candidate().option("--roles", "ingest,bill").option("--name", name);
+        candidate.option("--max-roles", if name == "small" { "1" } else { "2" }).job(["sleep", "100000"]).start()
+    };
+    let candidates = ["large", "small"].map(start);
+    let leader = |role: &str| json(&election, "status", role, &[])[0]["leader"]["name"].clone();
+    let of_small = || ["ingest", "bill"].into_iter().find(|role| leader(role) == "small");
+    let led = wait::until("a role of each", || of_small().filter(|role| leader(other(role)) == "large"));
+    let answer = election.ask("resign", &["--role", other(led), "--to", "small"]);
+    let line =
+        "neli-run: large leads, and small leads 1 role, its --max-roles; --force asks large to stand down anyway\n";
+    assert_eq!((answer.errors.as_str(), answer.status), (line, 2));
+    let object = &json(&election, "resign", led, &["--to", "large"])[0];
+    assert_eq!((&object["outcome"], &object["to"]["name"]), (&"resigned".into(), &"large".into()), "{object}");
+    wait::until_true("the other role in exchange", || of_small() == Some(other(led)));
+    let answer = election.ask("resign", &["--all-roles", "--to", "small"]);
+    let line =
+        "neli-run: --to small: can't be combined with --all-roles: it names who is to lead one role, so give --role\n";
+    assert_eq!((answer.errors.as_str(), answer.status), (line, 125));
+    election.close(candidates);
+}
+
+fn other(role: &str) -> &'static str {
+    if role == "bill" { "ingest" } else { "bill" }
+}
+
 #[test]
 fn a_role_is_resigned_and_ended_independently() {
     let election = election(Elector::Group);

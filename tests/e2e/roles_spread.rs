@@ -170,7 +170,7 @@ with_both_electors! {
         let roles = numbers(2);
         let start = |priority: &str| {
             let candidate = candidate(&election, "2").option("--spread", "no").option("--priority", priority);
-            candidate.flag("--preempt").option("--preempt-after", "1s").start()
+            candidate.option("--preempt", "1s").start()
         };
         let first = start("10");
         wait::until_true("both of them led", || led(&first).len() == 2);

@@ -6,14 +6,14 @@ use std::thread;
 
 use rdkafka::error::RDKafkaErrorCode;
 
-/// The partitions that each broker is asked about.
-pub(super) type ByBroker = BTreeMap<i32, BTreeSet<i32>>;
+/// The partitions that each broker is asked about; of one topic by their numbers.
+pub(super) type ByBroker<P = i32> = BTreeMap<i32, BTreeSet<P>>;
 
 /// Calls `ask` for each broker and its partitions, all at the same time. Each result goes to `handle` as soon as it is there.
-pub(super) fn ask_all<T: Send>(
-    questions: &ByBroker,
-    ask: impl Fn(i32, &BTreeSet<i32>) -> Result<T, RDKafkaErrorCode> + Sync,
-    mut handle: impl FnMut(i32, &BTreeSet<i32>, Result<T, RDKafkaErrorCode>),
+pub(super) fn ask_all<P: Sync, T: Send>(
+    questions: &ByBroker<P>,
+    ask: impl Fn(i32, &BTreeSet<P>) -> Result<T, RDKafkaErrorCode> + Sync,
+    mut handle: impl FnMut(i32, &BTreeSet<P>, Result<T, RDKafkaErrorCode>),
 ) {
     // Usually there is one broker, and then no other thread is needed.
     if let (1, Some((broker, partitions))) = (questions.len(), questions.first_key_value()) {

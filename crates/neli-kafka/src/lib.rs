@@ -36,6 +36,7 @@ mod session;
 mod source;
 mod text;
 mod topic;
+mod topics_reader;
 
 pub use access::{Access, HEARTBEAT_INTERVAL, MemberTimings, SESSION_TIMEOUT};
 pub use election::{Brokers, Client, ElectionId, Elections, Properties, is_secret};
@@ -55,3 +56,4 @@ pub use session::{KafkaReaders, Router, Session, SessionSettings};
 pub use source::{IfMissing, Source};
 pub use text::{ClientError, reason, shown_duration, undecodable};
 pub use topic::{TopicExistence, has_topic, topics};
+pub use topics_reader::{TopicsEvent, TopicsReader};

@@ -31,7 +31,7 @@ use rdkafka::types::{
 };
 
 use crate::error_class::{ErrorClass, plain};
-pub(crate) use describe::{GroupDescription, TopicDescription, describe_group, describe_topic};
+pub(crate) use describe::{GroupDescription, TopicDescription, describe_group, describe_topic, describe_topics};
 pub use describe::{Rights, topic_identity};
 pub(crate) use main_queue::{MainQueue, Waker};
 
@@ -272,7 +272,7 @@ fn create(
     }
 }
 
-/// The first part of an answer. Each of our calls asks for one object, so there is no other part.
+/// The first part of an answer to a call that asks for one object, so that there is no other part.
 ///
 /// # Errors
 ///
@@ -286,12 +286,30 @@ unsafe fn first_part<R, T>(
     result_of: unsafe extern "C" fn(*mut RDKafkaEvent) -> *const R,
     parts_of: unsafe extern "C" fn(*const R, *mut usize) -> *mut *const T,
 ) -> Result<&T, RDKafkaErrorCode> {
+    // SAFETY: as the caller promises.
+    let first = unsafe { all_parts(event, result_of, parts_of) }?.first().ok_or(RDKafkaErrorCode::Fail)?;
+    // SAFETY: the part belongs to the result, and the result to the event.
+    unsafe { first.as_ref() }.ok_or(RDKafkaErrorCode::Fail)
+}
+
+/// The parts of an answer, which belong to the event.
+///
+/// # Errors
+///
+/// The answer is of another kind of call.
+///
+/// # Safety
+///
+/// As for [`first_part`].
+unsafe fn all_parts<'a, R: 'a, T>(
+    event: &'a Owned<RDKafkaEvent>,
+    result_of: unsafe extern "C" fn(*mut RDKafkaEvent) -> *const R,
+    parts_of: unsafe extern "C" fn(*const R, *mut usize) -> *mut *const T,
+) -> Result<&'a [*const T], RDKafkaErrorCode> {
     // SAFETY: the event is alive; for an event of another kind this is null.
     let result = unsafe { result_of(event.as_ptr()).as_ref() }.ok_or(RDKafkaErrorCode::Fail)?;
     // SAFETY: as the caller promises.
-    let first = unsafe { parts(result, parts_of) }.first().ok_or(RDKafkaErrorCode::Fail)?;
-    // SAFETY: the part belongs to the result, and the result to the event.
-    unsafe { first.as_ref() }.ok_or(RDKafkaErrorCode::Fail)
+    Ok(unsafe { parts(result, parts_of) })
 }
 
 /// The parts of an object of librdkafka.

@@ -1,13 +1,13 @@
-//! Reads partitions of one topic without a consumer group.
+//! Reads partitions of topics without a consumer group.
 //!
 //! rust-rdkafka reads a partition by `assign` only, and librdkafka needs a group for that: it looks for the group's coordinator, and keeps
 //! a thread and a connection for it. `rd_kafka_consume_start_queue` needs no group.
 #![expect(unsafe_code, reason = "rust-rdkafka has no call for it")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rdkafka::bindings::{
     rd_kafka_consume_start_queue, rd_kafka_consume_stop, rd_kafka_last_error, rd_kafka_queue_destroy,
@@ -20,13 +20,20 @@ use rdkafka::types::RDKafkaTopic;
 
 use crate::librdkafka::Owned;
 
-/// A consumer of partitions of one topic.
+/// A consumer of partitions of topics.
 pub(super) struct PartitionConsumer<C: ConsumerContext> {
-    /// The partitions that are being read.
-    reading: Mutex<BTreeSet<i32>>,
-    // Declared before the client, because it must be destroyed before the client.
-    topic: Owned<RDKafkaTopic>,
+    /// The topics, by name. Declared before the client, because they must be destroyed before the client.
+    topics: Mutex<BTreeMap<String, Topic>>,
+    /// The name of the first topic.
+    first: String,
     consumer: BaseConsumer<C>,
+}
+
+/// A topic of the client.
+struct Topic {
+    handle: Owned<RDKafkaTopic>,
+    /// The partitions that are being read.
+    reading: BTreeSet<i32>,
 }
 
 // SAFETY: librdkafka's topics may be used from any thread, and from several at a time.
@@ -35,20 +42,37 @@ unsafe impl<C: ConsumerContext> Send for PartitionConsumer<C> {}
 unsafe impl<C: ConsumerContext> Sync for PartitionConsumer<C> {}
 
 impl<C: ConsumerContext> PartitionConsumer<C> {
-    /// A consumer with this configuration, which need not contain a group. It reads nothing yet.
+    /// A consumer of this topic with this configuration, which need not contain a group. It reads nothing yet.
     ///
     /// # Errors
     ///
     /// librdkafka does not accept the configuration, or the topic's name.
     pub(super) fn new(config: &ClientConfig, context: C, topic: &str) -> Result<Self, KafkaError> {
+        let mut consumer = Self::of_many(config, context)?;
+        let invalid = |_| KafkaError::ClientCreation(format!("topic \"{topic}\": librdkafka does not take this name"));
+        let handle = consumer.handle(topic).map_err(invalid)?;
+        consumer.topics().insert(topic.to_owned(), handle);
+        topic.clone_into(&mut consumer.first);
+        Ok(consumer)
+    }
+
+    /// A consumer of topics that are named later.
+    ///
+    /// # Errors
+    ///
+    /// librdkafka does not accept the configuration.
+    pub(super) fn of_many(config: &ClientConfig, context: C) -> Result<Self, KafkaError> {
         let consumer = BaseConsumer::from_config_and_context(config, context)?;
-        let invalid = || KafkaError::ClientCreation(format!("topic \"{topic}\": librdkafka does not take this name"));
-        let name = CString::new(topic).map_err(|_| invalid())?;
+        Ok(Self { topics: Mutex::default(), first: String::new(), consumer })
+    }
+
+    fn handle(&self, topic: &str) -> Result<Topic, RDKafkaErrorCode> {
+        let name = CString::new(topic).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
         // SAFETY: the handle is alive as long as the consumer is; the name ends in a zero byte, and librdkafka copies it. A null pointer
         // for the topic's settings means those of the client's configuration.
-        let handle = unsafe { rd_kafka_topic_new(consumer.client().native_ptr(), name.as_ptr(), ptr::null_mut()) };
-        let topic = Owned::new(handle, rd_kafka_topic_destroy).map_err(|_| invalid())?;
-        Ok(Self { reading: Mutex::default(), topic, consumer })
+        let handle = unsafe { rd_kafka_topic_new(self.consumer.client().native_ptr(), name.as_ptr(), ptr::null_mut()) };
+        let handle = Owned::new(handle, rd_kafka_topic_destroy)?;
+        Ok(Topic { handle, reading: BTreeSet::new() })
     }
 
     /// The consumer, for polling and for questions to the brokers.
@@ -56,41 +80,71 @@ impl<C: ConsumerContext> PartitionConsumer<C> {
         &self.consumer
     }
 
-    /// Reads this partition from this offset on. If it was being read already, that reading ends.
+    /// Reads this partition of the first topic from this offset on. If it was being read already, that reading ends.
     ///
     /// # Errors
     ///
     /// librdkafka's code.
     pub(super) fn read_from(&self, partition: i32, offset: i64) -> Result<(), RDKafkaErrorCode> {
-        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        self.stop_one(&mut reading, partition);
+        self.read_topic_from(&self.first, partition, offset)
+    }
+
+    /// The same of any topic.
+    ///
+    /// # Errors
+    ///
+    /// librdkafka's code; or it does not take the topic's name.
+    pub(super) fn read_topic_from(&self, topic: &str, partition: i32, offset: i64) -> Result<(), RDKafkaErrorCode> {
+        let mut topics = self.topics();
+        if !topics.contains_key(topic) {
+            topics.insert(topic.to_owned(), self.handle(topic)?);
+        }
+        let topic = topics.get_mut(topic).ok_or(RDKafkaErrorCode::Fail)?;
+        topic.stop_one(partition);
         // SAFETY: the handle is alive as long as the consumer is.
         let queue = unsafe { rd_kafka_queue_get_main(self.consumer.client().native_ptr()) };
         let queue = Owned::new(queue, rd_kafka_queue_destroy)?;
         // SAFETY: topic and queue are alive; librdkafka keeps its own reference to the queue.
-        let started = unsafe { rd_kafka_consume_start_queue(self.topic.as_ptr(), partition, offset, queue.as_ptr()) };
+        let started = unsafe { rd_kafka_consume_start_queue(topic.handle.as_ptr(), partition, offset, queue.as_ptr()) };
         if started != 0 {
             // SAFETY: the function takes no argument, and returns the error of this thread's last call.
             return Err(unsafe { rd_kafka_last_error() }.into());
         }
-        reading.insert(partition);
+        topic.reading.insert(partition);
         Ok(())
     }
 
     /// Stops reading. Records that were fetched and not polled are dropped. Returns the partitions that were being read.
     pub(super) fn stop(&self) -> BTreeSet<i32> {
-        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        let were_read = reading.clone();
+        self.topics().values_mut().flat_map(Topic::stop).collect()
+    }
+
+    /// Stops reading a topic, and forgets it.
+    pub(super) fn stop_topic(&self, topic: &str) {
+        // It is forgotten, or librdkafka would ask for its leaders for ever.
+        if let Some(mut stopped) = self.topics().remove(topic) {
+            stopped.stop();
+        }
+    }
+
+    fn topics(&self) -> MutexGuard<'_, BTreeMap<String, Topic>> {
+        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Topic {
+    fn stop(&mut self) -> BTreeSet<i32> {
+        let were_read = self.reading.clone();
         for partition in &were_read {
-            self.stop_one(&mut reading, *partition);
+            self.stop_one(*partition);
         }
         were_read
     }
 
-    fn stop_one(&self, reading: &mut BTreeSet<i32>, partition: i32) {
-        if reading.remove(&partition) {
+    fn stop_one(&mut self, partition: i32) {
+        if self.reading.remove(&partition) {
             // SAFETY: the topic is alive, and its partition is being read. The call fails only if it is not.
-            unsafe { rd_kafka_consume_stop(self.topic.as_ptr(), partition) };
+            unsafe { rd_kafka_consume_stop(self.handle.as_ptr(), partition) };
         }
     }
 }

@@ -2,6 +2,8 @@
 //! they arise, and nothing copies them into other types on their way.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use core::ops::Range;
 
 use crate::precedence::Assignment;
 use crate::process_hello::ProcessHello;
@@ -155,3 +157,38 @@ impl Event {
         }
     }
 }
+
+// ---- what a session that shows all elections has to do with Kafka ---------------------------------------------------
+
+/// What the session is to do.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum TopicsAction {
+    /// Reads a partition's log from an offset on.
+    ReadFrom {
+        /// The topic.
+        topic: Box<str>,
+        /// The partition.
+        partition: i32,
+        /// The offset of the first record.
+        offset: Offset,
+        /// The number of the reading, for [`Topics::read`](crate::observer::Topics::read).
+        reading: u32,
+    },
+    /// Stops reading a topic.
+    Stop {
+        /// The topic.
+        topic: Box<str>,
+    },
+}
+
+/// What brokers say of a topic's logs.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LogsAnswer {
+    /// Which topic has the name.
+    pub identity: TopicIdentity,
+    /// Each partition's log; or why the topic can't be read.
+    pub logs: Result<BTreeMap<i32, LogAnswer>, Box<str>>,
+}
+
+/// The first and the next offset of a partition's log, or why they are unknown.
+pub type LogAnswer = Result<Range<Offset>, Box<str>>;

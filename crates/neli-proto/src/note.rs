@@ -65,7 +65,13 @@ pub enum Note {
     /// A term was released. If Kafka has not acknowledged it, the others may not know.
     Released { term: Offset, why: Why, delivered: bool },
     /// An operator asked the leader to resign.
-    Resigned { term: Offset, by: Option<Box<str>>, reason: Option<Box<str>> },
+    Resigned {
+        term: Offset,
+        by: Option<Box<str>>,
+        reason: Option<Box<str>>,
+        /// The name of the candidate that is to lead next, if one was named.
+        successor: Option<Box<str>>,
+    },
     /// Another candidate of this group stands for other roles, as this line says. Said once for each list of roles.
     SharesNoRole(Box<Differs>),
     /// The candidate stands by.

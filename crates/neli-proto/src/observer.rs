@@ -24,7 +24,8 @@ pub use known::{Change, KnownCandidate, Silence, Standby, VoidClaims};
 pub use lost::OverlappedJob;
 pub use progress::Progress;
 pub use roles::{GroupHellos, LastHello, NoRoom};
-pub use topic::{FoundElection, Topic};
+pub use topic::{FoundElection, Place, Topic};
+pub use topics::{ReadTopic, Topics};
 
 mod election;
 mod history;
@@ -33,6 +34,7 @@ mod lost;
 mod progress;
 mod roles;
 mod topic;
+mod topics;
 
 /// After so long without a record an election is dead.
 const DEAD_AFTER: Duration = Duration::from_secs(7 * 24 * 3_600);
@@ -268,9 +270,11 @@ impl Observer {
                 self.has_released(member, why, received);
                 self.failed_runs.released(member, why, *exit, |known| self.candidates.contains_key(known));
             }
-            Body::Request { what, by, reason, .. } => {
+            Body::Request { what, by, reason, successor, .. } => {
                 let by = by.clone().or_else(|| record.name.clone());
-                changes.push(Change::Requested { what: *what, by, reason: reason.clone() });
+                let named = |id| self.candidates.get(id).map_or(MemberId::as_str(id), KnownCandidate::shown).into();
+                let successor = successor.as_ref().map(named);
+                changes.push(Change::Requested { what: *what, by, reason: reason.clone(), successor });
             }
             Body::Claim { .. } | Body::Hello { .. } => {}
         }

@@ -155,14 +155,13 @@ impl Precedence {
         self.successor == Some(NamedSuccessor::Own)
     }
 
-    /// The part that the spread adds to the claim delay: nothing if the last leader named this candidate; at least the patience if it named
-    /// another one, even before the spread has reported it.
+    /// The part that the spread adds to the claim delay: at least the patience if the last leader named another candidate, even before the spread
+    /// has reported it, and also without roles.
     fn spread_delay(&self) -> Option<Duration> {
         let delay = self.spread_delay?;
         Some(match self.successor {
-            None => delay,
+            None | Some(NamedSuccessor::Own) => delay,
             Some(NamedSuccessor::Other) => delay.max(PATIENCE),
-            Some(NamedSuccessor::Own) => Duration::ZERO,
         })
     }
 
@@ -272,6 +271,11 @@ impl Precedence {
         held.map(|(member, received)| (member, received.name.as_deref(), received.at))
     }
 
+    /// The name of another candidate in its last hello, or its id.
+    pub(crate) fn shown<'a>(&'a self, member: &'a MemberId) -> &'a str {
+        self.received.get(member).and_then(|received| received.name.as_deref()).unwrap_or(member.as_str())
+    }
+
     /// This member's `--priority`.
     pub(crate) const fn priority(&self) -> u16 {
         self.priority
@@ -345,10 +349,14 @@ impl Precedence {
     #[must_use]
     pub fn delay(&self, now: Time, predecessor: Predecessor) -> Option<Delay> {
         let spread = self.spread_delay()?;
+        if self.is_named_successor() {
+            // The last leader chose it, so it waits for nobody. If its own job fails it is late all the same.
+            return Some(Delay { fixed: self.back_off, random: Duration::ZERO });
+        }
         let added = self.claim_delay + self.back_off + self.wait_for_higher(now) + spread;
         let foreseen = self.foreseen || (predecessor == Predecessor::Silent && self.is_next_to_leader(now));
-        if self.is_named_successor() || foreseen && self.elector != Elector::Group(Patience::Never) {
-            // Only one candidate is named, or predicts this, so it needs no random delay.
+        if foreseen && self.elector != Elector::Group(Patience::Never) {
+            // Only one candidate predicts this, so it needs no random delay.
             return Some(Delay { fixed: added, random: Duration::ZERO });
         }
         let among_others = if self.is_alone(now) { Duration::ZERO } else { RANDOM_DELAY };

@@ -160,7 +160,7 @@ pub enum Body {
         /// The run that has ended by itself with `exit`: done if 0, failed otherwise.
         #[serde(flatten)]
         once: Option<KeyedRun>,
-        /// The member for which the writer stood down to spread the roles.
+        /// The member for which the writer stood down: to spread the roles, or because an operator asked for it.
         #[serde(skip_serializing_if = "Option::is_none")]
         successor: Option<MemberId>,
     },
@@ -174,6 +174,9 @@ pub enum Body {
         by: Option<Box<str>>,
         /// The operator's reason.
         reason: Option<Box<str>>,
+        /// The member that is to lead next; left out if any may.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        successor: Option<MemberId>,
     },
 }
 
@@ -345,6 +348,7 @@ impl Body {
                 term: fields.offset("term"),
                 by: fields.text("by"),
                 reason: fields.text("reason"),
+                successor: fields.member("successor"),
             },
             _ => return None,
         })

@@ -49,7 +49,7 @@ pub struct Durations {
     pub fence_warning: Duration,
     /// `--claim-delay`: added to every claim delay.
     pub claim_delay: Duration,
-    /// `--preempt-after`: how long a candidate stands by under a leader of lower priority before it asks that leader to resign; `None`
+    /// `--preempt`: how long a candidate stands by under a leader of lower priority before it asks that leader to resign; `None`
     /// without `--preempt`.
     pub preempt_after: Option<Duration>,
     /// `--overlap`: how long the job may run beside its successor's after the successor's claim was read; `None` without it.
@@ -199,7 +199,7 @@ impl Timings {
         self.durations.claim_delay
     }
 
-    /// `--preempt-after`: how long a candidate stands by under a leader of lower priority before it asks that leader to resign; `None`
+    /// `--preempt`: how long a candidate stands by under a leader of lower priority before it asks that leader to resign; `None`
     /// without `--preempt`.
     #[must_use]
     pub const fn preempt_after(&self) -> Option<Duration> {

@@ -4,7 +4,7 @@ use super::{Default, Opt, Section, Takes};
 
 /// Every option.
 pub fn options() -> impl Iterator<Item = &'static Opt> {
-    [COMMON, ELECTION, KAFKA, TIMING, JOB, COMMANDS, LOG].into_iter().flatten()
+    [COMMON, ELECTION, KAFKA, TIMING, JOB, COMMANDS, LOG, FORMER].into_iter().flatten()
 }
 
 /// What a row does not say of itself: a flag of this section.
@@ -73,7 +73,7 @@ const COMMON: &[Opt] = &[
         help: "Run the job at these times, and keep the lead in between",
         more: "A cron expression such as '30 2 * * *' (with seconds if it has six fields; also @daily, \
                @midnight, L, W and #), or 'every 15m', 'every 1d/2h'. A time that comes during a run is skipped. \
-               Not with --once, --window, --roles or --restart. See SCHEDULES in neli-run(1).",
+               Not with --once, --window, --roles or --restart. See docs/cron.md.",
         ..of(Section::Common)
     },
     Opt {
@@ -82,7 +82,7 @@ const COMMON: &[Opt] = &[
         help: "Have the job succeed once per window, on all machines",
         more: "For crontabs: 1d is a day from midnight UTC, 1d/2h a day from 02:00, 7d a week from Monday. Whole \
                seconds, 1s to 365d; from a day on, whole days. Not with --once, --schedule, --roles or \
-               --restart. See WINDOWS in neli-run(1).",
+               --restart. See docs/cron.md.",
         ..of(Section::Common)
     },
     Opt {
@@ -91,7 +91,7 @@ const COMMON: &[Opt] = &[
         help: "Have the job succeed once for this key, on all machines",
         more: "If the key is done, neli-run exits with --done-status. If it runs elsewhere, neli-run stands by, \
                and runs the job from the beginning if that run is stopped, dies, or fails with --retries left. 1 \
-               to 200 bytes, without control characters. Not with --roles or --restart. See ONCE in neli-run(1).",
+               to 200 bytes, without control characters. Not with --roles or --restart. See docs/cron.md.",
         ..of(Section::Common)
     },
     Opt {
@@ -99,8 +99,7 @@ const COMMON: &[Opt] = &[
         takes: Takes::Value("ADDRESS"),
         help: "Serve metrics, probes and a status page over HTTP",
         more: "HOST:PORT, or :PORT for all addresses of the machine; with port 0 the log says which is used. \
-               There is no password: choose an address that only trusted clients reach. See MONITORING in \
-               neli-run(1).",
+               There is no password: choose an address that only trusted clients reach. See docs/http.md.",
         ..of(Section::Common)
     },
 ];
@@ -119,8 +118,8 @@ const ELECTION: &[Opt] = &[
         takes: Takes::Value("N|NAME,.."),
         help: "Stand in N elections, or in one for each name",
         more: "One job runs for each role that this candidate leads; NELI_ROLE contains the role. Give every \
-               candidate the same roles. Not with --wait, --overlap, --once, --window or --schedule. See ROLES \
-               in neli-run(1).",
+               candidate the same roles. Not with --wait, --overlap, --once, --window or --schedule. See \
+               docs/service.md.",
         ..of(Section::Election)
     },
     Opt {
@@ -176,18 +175,11 @@ const ELECTION: &[Opt] = &[
     },
     Opt {
         long: "preempt",
+        takes: Takes::Optional("DURATION", "1m"),
         help: "Ask a leader of a lower priority to stand down",
-        more: "The leader stops its job, and the candidate of the highest priority leads next. Needs a --priority \
-               above 0.",
-        ..of(Section::Election)
-    },
-    Opt {
-        long: "preempt-after",
-        takes: Takes::Value("DURATION"),
-        default: Default::Value("1m"),
-        help: "Time to stand by before --preempt asks",
-        more: "At least 1s; ten times as long if this candidate's last lead was fenced or unhealthy, or its \
-               guard died. Only with --preempt.",
+        more: "It asks once it has stood by for DURATION: 1m if none is given, at least 1s; ten times as long if its last \
+               lead was fenced or unhealthy, or its guard died. The leader stops its job, and the candidate of the \
+               highest priority leads next. Needs a --priority above 0.",
         ..of(Section::Election)
     },
     Opt {
@@ -274,7 +266,7 @@ const JOB: &[Opt] = &[
         more: "A leader that is told to stop, asked to resign or revoked keeps its job until another candidate \
                claims (a lease at most), and ends it within this time after the claim. 10ms to half of --lease; \
                for all candidates, or for none. Not with --roles, --settle, --once, --window or --schedule. See \
-               OVERLAP in neli-run(1).",
+               docs/service.md.",
         ..of(Section::Job)
     },
     Opt {
@@ -451,3 +443,11 @@ const LOG: &[Opt] = &[
     Opt { long: "verbose", short: Some('v'), help: "Log the messages of librdkafka, too", ..of(Section::Log) },
     Opt { long: "quiet", short: Some('q'), help: "Log only warnings and errors", ..of(Section::Log) },
 ];
+
+/// Options of the last version. They still work, with a warning, and no help shows them.
+const FORMER: &[Opt] = &[Opt {
+    long: "preempt-after",
+    takes: Takes::Value("DURATION"),
+    help: "The DURATION of --preempt",
+    ..of(Section::Former)
+}];

@@ -102,7 +102,12 @@ pub fn history(args: &ParsedArgs) -> Result<HistoryOf> {
 pub fn resign(args: &ParsedArgs) -> Result<Resign> {
     let mut look = look_for(args, HANDOVER_TIMEOUT)?;
     let all_roles = all_roles(args, &mut look)?;
-    Ok(Resign { look, all_roles, force: args.flag("force")?.is_some(), reason: reason(args)? })
+    let to = args.value("to");
+    if let Some(to) = to.as_ref().filter(|_| all_roles) {
+        return Err(to.refuse("can't be combined with --all-roles: it names who is to lead one role, so give --role"));
+    }
+    let to = to.map(|to| to.text().map(Into::into)).transpose()?;
+    Ok(Resign { look, all_roles, to, force: args.flag("force")?.is_some(), reason: reason(args)? })
 }
 
 /// The configuration of `end`.

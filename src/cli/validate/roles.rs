@@ -4,6 +4,7 @@
 use anyhow::Result;
 use neli_kafka::names::{LONGEST_ROLE, MOST_ROLES, is_role_name, reads_as_number, validate_roles};
 
+use super::timings;
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::Roles;
 
@@ -41,7 +42,7 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Option<Roles>> {
             return Err(value.refuse(format!("can't be combined with {}: {why}", rival.shown())));
         }
     }
-    if let Some(preempt) = args.flag("preempt")?.filter(|_| max_roles.is_given()) {
+    if let Some((preempt, _)) = timings::preemption(args)?.filter(|_| max_roles.is_given()) {
         let why = "it would ask the leaders of more roles than it may lead";
         return Err(max_roles.refuse(format!("can't be combined with {}: {why}", preempt.shown())));
     }

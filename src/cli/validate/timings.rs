@@ -9,7 +9,7 @@ use neli_proto::timings::{
 };
 
 use super::{LONGEST, duration};
-use crate::cli::parsed_args::ParsedArgs;
+use crate::cli::parsed_args::{ParsedArgs, ValueOrigin};
 use crate::text::shown_duration;
 
 pub(super) fn validate(args: &ParsedArgs) -> Result<Timings> {
@@ -29,7 +29,7 @@ pub(super) fn validate(args: &ParsedArgs) -> Result<Timings> {
         kill_margin: kill_margin(lease),
         fence_warning: fence_warning(args, lease)?,
         claim_delay,
-        preempt_after: preempt_after(args)?,
+        preempt_after: preemption(args)?.map(|(_, after)| after),
         overlap: overlap(args, lease)?,
     };
     Ok(Timings::new(durations, elector(args, claim_delay)?)?)
@@ -115,7 +115,7 @@ pub(super) fn overlap(args: &ParsedArgs, lease: Duration) -> Result<Option<Durat
 /// The highest priority.
 const HIGHEST: u16 = 1_000;
 
-/// The shortest `--preempt-after`: a request is sent again each time it has passed.
+/// The shortest time of `--preempt`: a request is sent again each time it has passed.
 const SHORTEST: Duration = Duration::from_secs(1);
 
 pub(super) fn priority(args: &ParsedArgs, elector: Elector) -> Result<u16> {
@@ -128,22 +128,24 @@ pub(super) fn priority(args: &ParsedArgs, elector: Elector) -> Result<u16> {
         let patience = args.setting("patience").shown();
         return Err(value.refuse(format!("can't be combined with {patience}: none but the group's choice claims")));
     }
-    if let Some(preempt) = args.flag("preempt")?.filter(|_| priority == 0) {
+    if let Some((preempt, _)) = preemption(args)?.filter(|_| priority == 0) {
         let (preempt, priority) = (preempt.shown(), value.shown());
         bail!("{preempt}: has no meaning with {priority}: no leader's is lower");
     }
     Ok(priority)
 }
 
-/// How long a standby waits before it asks a leader of lower priority to stand down; `None` without `--preempt`.
-pub(super) fn preempt_after(args: &ParsedArgs) -> Result<Option<Duration>> {
-    let value = args.setting("preempt-after");
-    let after = value.duration()?;
+/// How long a standby waits before it asks a leader of lower priority to stand down, and which option says that it asks; `None` without
+/// `--preempt`.
+pub(super) fn preemption(args: &ParsedArgs) -> Result<Option<(ValueOrigin, Duration)>> {
+    let former = args.value("preempt-after");
+    let Some(preempt) = args.value_or_flag("preempt") else {
+        return former.map_or(Ok(None), |former| Err(former.refuse("has no meaning without --preempt")));
+    };
+    let given = former.as_ref().unwrap_or(&preempt);
+    let after = given.duration()?;
     if !(SHORTEST..=LONGEST).contains(&after) {
-        return Err(value.refuse("must be 1s to 365d"));
+        return Err(given.refuse("must be 1s to 365d"));
     }
-    if args.flag("preempt")?.is_none() {
-        return if value.is_given() { Err(value.refuse("has no meaning without --preempt")) } else { Ok(None) };
-    }
-    Ok(Some(after))
+    Ok(Some((preempt.source, after)))
 }

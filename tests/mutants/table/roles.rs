@@ -62,10 +62,28 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
-        name: "SuccessorOfAnotherEnd",
-        breaks: "Spread: a release names a successor although the lead did not end with a hand-over",
+        name: "SuccessorOfOverlap",
+        breaks: "resign --to: with --overlap the others do not wait for the named candidate, because no release names it before the claim",
         edits: &[edit(
-            "successor: ‹election.successor.clone().filter(|_| self.why == Why::Spread)›,",
+            "Some(Body::Request { successor: Some(successor), .. }) => ‹Some(successor)›,",
+            "Some(successor).filter(|_| false)",
+        )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "SuccessorOutranked",
+        breaks: "resign --to: the candidate that the release names waits for those of a higher priority",
+        edits: &[edit(
+            "return Some(Delay { ‹fixed: self.back_off›, random: Duration::ZERO });",
+            "fixed: self.back_off + self.wait_for_higher(now)",
+        )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "SuccessorOfAnotherEnd",
+        breaks: "Spread: a release names a successor although the lead did not end for it",
+        edits: &[edit(
+            "successor: ‹election.successor.clone().filter(|_| matches!(self.why, Why::Resigned | Why::Spread))›,",
             "election.successor.clone()",
         )],
         noticed_by: &[Scenarios],

@@ -12,15 +12,15 @@ use rdkafka::bindings::{
     rd_kafka_DescribeConsumerGroups_result_groups, rd_kafka_DescribeTopics, rd_kafka_DescribeTopics_result_topics,
     rd_kafka_TopicCollection_destroy, rd_kafka_TopicCollection_of_topic_names,
     rd_kafka_TopicDescription_authorized_operations, rd_kafka_TopicDescription_error,
-    rd_kafka_TopicDescription_partitions, rd_kafka_TopicDescription_topic_id, rd_kafka_Uuid_least_significant_bits,
-    rd_kafka_Uuid_most_significant_bits, rd_kafka_error_code, rd_kafka_event_DescribeConsumerGroups_result,
-    rd_kafka_event_DescribeTopics_result,
+    rd_kafka_TopicDescription_partitions, rd_kafka_TopicDescription_t, rd_kafka_TopicDescription_topic_id,
+    rd_kafka_Uuid_least_significant_bits, rd_kafka_Uuid_most_significant_bits, rd_kafka_error_code,
+    rd_kafka_event_DescribeConsumerGroups_result, rd_kafka_event_DescribeTopics_result,
 };
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaAdminOp;
 
-use super::{AdminCall, Owned, Variation, ask, first_part, parts, succeeded, text};
+use super::{AdminCall, Owned, Variation, all_parts, ask, first_part, parts, succeeded, text};
 use crate::error_class::ErrorClass;
 
 /// A user's rights to a topic or a group, as a broker with ACLs reports them. Only these operations matter here.
@@ -88,10 +88,27 @@ pub(crate) fn describe_topic(
     timeout: Duration,
     variation: Variation,
 ) -> Result<TopicDescription, RDKafkaErrorCode> {
-    let name = CString::new(topic).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
-    let mut names = [name.as_ptr()];
-    // SAFETY: `names` contains as many strings as its length, and they end in a zero byte; librdkafka copies them.
-    let topics = unsafe { rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len()) };
+    let described = describe_topics(client, &[topic], broker, timeout, variation)?;
+    described.into_iter().next().unwrap_or(Err(RDKafkaErrorCode::Fail))
+}
+
+/// The descriptions of several topics, in their order, by one question.
+///
+/// # Errors
+///
+/// As for [`topic_identity`].
+pub(crate) fn describe_topics(
+    client: &Client<impl ClientContext>,
+    topics: &[&str],
+    broker: Option<i32>,
+    timeout: Duration,
+    variation: Variation,
+) -> Result<Vec<Result<TopicDescription, RDKafkaErrorCode>>, RDKafkaErrorCode> {
+    let names = topics.iter().map(|topic| CString::new(*topic)).collect::<Result<Vec<CString>, _>>();
+    let names = names.map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
+    let mut pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+    // SAFETY: `pointers` contains as many strings as its length, and they end in a zero byte; librdkafka copies them.
+    let topics = unsafe { rd_kafka_TopicCollection_of_topic_names(pointers.as_mut_ptr(), pointers.len()) };
     let topics = Owned::new(topics, rd_kafka_TopicCollection_destroy)?;
     let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
     let call = AdminCall { operation, broker, variation, timeout };
@@ -100,8 +117,15 @@ pub(crate) fn describe_topic(
         unsafe { rd_kafka_DescribeTopics(handle, topics.as_ptr(), options, queue) };
     })?;
     // SAFETY: both functions are for an answer to this call.
-    let description =
-        unsafe { first_part(&event, rd_kafka_event_DescribeTopics_result, rd_kafka_DescribeTopics_result_topics) }?;
+    let descriptions =
+        unsafe { all_parts(&event, rd_kafka_event_DescribeTopics_result, rd_kafka_DescribeTopics_result_topics) }?;
+    // SAFETY: the descriptions belong to the event, which is alive.
+    Ok(descriptions.iter().map(|description| described(unsafe { description.as_ref() })).collect())
+}
+
+/// A broker's description of a topic.
+fn described(description: Option<&rd_kafka_TopicDescription_t>) -> Result<TopicDescription, RDKafkaErrorCode> {
+    let description = description.ok_or(RDKafkaErrorCode::Fail)?;
     // SAFETY: the description is alive; its error and its id are parts of it.
     let (error, id) = unsafe {
         (

@@ -12,7 +12,7 @@ use crate::leadership::Receipt;
 use crate::listener::{HistoryCut, LogBounds};
 use crate::note::Note;
 use crate::precedence::Assignment;
-use crate::record::{Body, Hello, Offset, Record, What, Why};
+use crate::record::{Body, Hello, MemberId, Offset, Record, What, Why};
 use crate::supervisor::Loss;
 use crate::time::Time;
 use crate::topic::TopicIdentity;
@@ -151,11 +151,11 @@ impl Candidate {
         if let Some(record) = record.filter(|_| received.verdict != Verdict::Nonsense) {
             self.election.count(record, received);
             match &record.body {
-                Body::Request { what, term, by, reason } => {
+                Body::Request { what, term, by, reason, successor } => {
                     let by = by.as_ref().or(record.name.as_ref()).cloned();
                     match what {
                         What::End => self.end_requested(now, offset, by, reason.clone()),
-                        What::Resign => self.resign_requested(now, *term, by, reason.clone()),
+                        What::Resign => self.resign_requested(now, *term, (by, reason.clone()), successor.clone()),
                     }
                 }
                 Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } if own => {
@@ -364,9 +364,17 @@ impl Candidate {
         }
     }
 
-    fn resign_requested(&mut self, now: Time, term: Option<Offset>, by: Option<Box<str>>, reason: Option<Box<str>>) {
+    fn resign_requested(
+        &mut self,
+        now: Time,
+        term: Option<Offset>,
+        (by, reason): (Option<Box<str>>, Option<Box<str>>),
+        successor: Option<MemberId>,
+    ) {
         if let Some(term) = term.filter(|term| self.may_resign(*term)) {
-            self.election.actions.push_back(Action::Note(Note::Resigned { term, by, reason }));
+            let named = successor.as_ref().map(|successor| self.election.precedence.shown(successor).into());
+            self.election.actions.push_back(Action::Note(Note::Resigned { term, by, reason, successor: named }));
+            self.election.successor = successor;
             self.stand_down_for(now, Why::Resigned, false);
         }
     }

@@ -32,7 +32,7 @@ impl Election {
         self.preemption.map(|preemption| preemption.asks_at)
     }
 
-    /// Notes a leader of lower priority, and asks it to resign when `--preempt-after` has passed. Asks again after each further such time,
+    /// Notes a leader of lower priority, and asks it to resign when the time of `--preempt` has passed. Asks again after each further such time,
     /// since a request may be lost.
     pub(super) fn preempt_if_due(&mut self, now: Time) {
         let (Some(after), Some(lower)) = (self.preempt_after(), self.lower_leader(now)) else {
@@ -81,7 +81,7 @@ impl Election {
         let seq = self.next_seq();
         // The record contains this candidate's name already; a long name would not fit twice.
         let reason = Some(format!("its priority is {own}, and the leader's {priority} (--preempt)").into());
-        self.send(seq, Body::Request { what: What::Resign, term: Some(term), by: None, reason });
+        self.send(seq, Body::Request { what: What::Resign, term: Some(term), by: None, reason, successor: None });
     }
 }
 

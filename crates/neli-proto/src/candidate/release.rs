@@ -126,7 +126,7 @@ impl Releasing {
             group_member: election.group.left_as.clone(),
             once: self.end.once.clone(),
             // With any other reason, no successor is named.
-            successor: election.successor.clone().filter(|_| self.why == Why::Spread),
+            successor: election.successor.clone().filter(|_| matches!(self.why, Why::Resigned | Why::Spread)),
         };
         election.send(self.seq, release);
     }

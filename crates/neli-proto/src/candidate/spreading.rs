@@ -77,19 +77,21 @@ impl Election {
         is_release && verdict == Verdict::Effective && self.precedence.is_named_successor()
     }
 
-    /// Notes the successor that a release names, until a candidate has claimed.
+    /// Notes the successor that a release names, until a candidate has claimed. A request to resign names it before: with `--overlap` the claim
+    /// comes before the release.
     pub(super) fn note_successor(&mut self, record: Option<&Record>, verdict: Verdict) {
-        match record.map(|record| &record.body).filter(|_| verdict == Verdict::Effective) {
+        let named = match record.map(|record| &record.body).filter(|_| verdict == Verdict::Effective) {
             Some(Body::Release { term, successor, .. }) => {
                 self.released_for = successor.clone().map(|successor| (*term, successor));
-                let is_own = |named: &MemberId| *named == self.identity.member;
-                let named = successor.as_ref();
-                let successor = named.map(|id| if is_own(id) { NamedSuccessor::Own } else { NamedSuccessor::Other });
-                self.precedence.set_successor(successor);
+                successor.as_ref()
             }
-            Some(Body::Claim { .. }) => self.precedence.set_successor(None),
-            Some(Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. }) | None => {}
-        }
+            Some(Body::Request { successor: Some(successor), .. }) => Some(successor),
+            Some(Body::Claim { .. }) => None,
+            Some(Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. }) | None => return,
+        };
+        let is_own = |named: &MemberId| *named == self.identity.member;
+        let successor = named.map(|id| if is_own(id) { NamedSuccessor::Own } else { NamedSuccessor::Other });
+        self.precedence.set_successor(successor);
     }
 }
 

@@ -233,7 +233,7 @@ fn a_cut_head_is_empty_until_a_record_of_the_election_is_read() {
 
 #[test]
 fn a_resign_binds_the_term_that_it_names_and_no_other() {
-    let resign = |term| record(Body::Request { what: What::Resign, term, by: None, reason: None });
+    let resign = |term| record(Body::Request { what: What::Resign, term, by: None, reason: None, successor: None });
     Reading::of(0, Origin::Beginning)
         .says(0, &resign(None), Verdict::Nonsense)
         .says(1, &resign(Some(0)), Verdict::Void)

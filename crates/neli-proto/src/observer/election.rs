@@ -182,6 +182,16 @@ impl Election {
         self.history.caught_up();
     }
 
+    /// Handles all records of its partition before `offset` that were not passed on; they are not of this election.
+    pub fn read_others_up_to(&mut self, now: Time, offset: Offset) {
+        self.history.read_others_up_to(now, offset);
+    }
+
+    /// Notes the latest time that a broker's clock is known to have shown, in milliseconds since 1970.
+    pub fn stamped(&mut self, latest_ms: u64) {
+        self.history.stamped(latest_ms);
+    }
+
     /// Handles a record of the topic. Returns what the law says of it if it is the election's own.
     pub fn read(&mut self, at: ReadAt, partition: i32, record: &LogRecord) -> Option<Judged> {
         let LogRecord { offset, value, written_ms, is_brokers_time, .. } = record;
@@ -219,16 +229,29 @@ impl Election {
     fn read_hello(&mut self, at: ReadAt, record: &LogRecord) {
         let Some(value) = record.value.as_deref() else { return };
         let Some(hello) = ProcessHello::parse(value) else { return };
-        let mapping = hello.mapping();
-        // A writer that looks for the role in another partition does not stand for it here.
-        let is_here = |number: &u32| i64::from(number % mapping.partitions()) == i64::from(self.partition);
-        let Some(number) = mapping.number(&self.role).filter(is_here) else { return };
-        self.is_known = true;
         if hello.roles.is_some() {
-            self.history.process_hello_received(at, hello.about(number), record.written_ms);
-        } else if let Some(hello) = Record::parse(value) {
+            self.process_hello_received(at, &hello, record.written_ms);
+        } else if self.number_by(&hello).is_some()
+            && let Some(hello) = Record::parse(value)
+        {
+            self.is_known = true;
             self.history.hello_received(at, hello, record.written_ms);
         }
+    }
+
+    /// Notes whether the process with many roles that said this hello stands for the role.
+    pub fn process_hello_received(&mut self, at: ReadAt, hello: &ProcessHello, written_ms: Option<u64>) {
+        if let Some(number) = self.number_by(hello) {
+            self.is_known = true;
+            self.history.process_hello_received(at, hello.clone().about(number), written_ms);
+        }
+    }
+
+    /// The role's number in the list of this hello's writer. A writer that looks for the role in another partition does not stand for it here.
+    fn number_by(&self, hello: &ProcessHello) -> Option<u32> {
+        let mapping = hello.mapping();
+        let is_here = |number: &u32| i64::from(number % mapping.partitions()) == i64::from(self.partition);
+        mapping.number(&self.role).filter(is_here)
     }
 
     /// The changes without a silence, or its end, of which users were told already, or were never told.

@@ -214,6 +214,11 @@ impl History {
         self.observer.read_other(now, offset);
     }
 
+    /// Handles all records before `offset` that were not passed on; they are not of this election.
+    pub fn read_others_up_to(&mut self, now: Time, offset: Offset) {
+        self.observer.read_others_up_to(now, offset);
+    }
+
     /// Handles a hello from any partition.
     pub fn hello_received(&mut self, at: ReadAt, hello: Record, written_ms: Option<u64>) {
         self.observer.hello_received(at, hello, written_ms);

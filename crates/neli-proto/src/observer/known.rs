@@ -135,6 +135,8 @@ pub enum Change {
         by: Option<Box<str>>,
         /// The reason that the operator gave.
         reason: Option<Box<str>>,
+        /// The name of the candidate that is to lead next, if one was named.
+        successor: Option<Box<str>>,
     },
     /// `--overlap`: the leader must stop; its job continues until another candidate has claimed.
     Yields,

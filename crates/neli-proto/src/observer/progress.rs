@@ -65,6 +65,12 @@ impl Progress {
         self.by_partition.iter().map(|(partition, read)| Some((*partition, read.bounds?))).collect()
     }
 
+    /// The end that a partition's log had when the reading began, once it is known.
+    #[must_use]
+    pub fn end(&self, partition: i32) -> Option<Offset> {
+        self.by_partition.get(&partition)?.bounds.map(|bounds| bounds.end)
+    }
+
     /// Whether all partitions were read up to the ends that they had when the reading began.
     #[must_use]
     pub fn is_complete(&self) -> bool {

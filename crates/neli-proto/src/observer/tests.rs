@@ -257,8 +257,12 @@ fn a_request_to_resign_belongs_to_the_term() {
     let mut observer = observer();
     read(&mut observer, 0, 0, &claim("m", -1));
     let request = r#"{"v":1,"kind":"request","member":null,"name":"ann@db1","seq":null,"what":"resign","term":0,"by":null,"reason":"patching"}"#;
-    let requested =
-        Change::Requested { what: What::Resign, by: Some("ann@db1".into()), reason: Some("patching".into()) };
+    let requested = Change::Requested {
+        what: What::Resign,
+        by: Some("ann@db1".into()),
+        reason: Some("patching".into()),
+        successor: None,
+    };
     assert_eq!(read(&mut observer, 1, 10, request), [requested]);
     let resign = observer.leader().and_then(|leader| leader.resign.clone()).expect("asked");
     assert_eq!((resign.by.as_deref(), resign.reason.as_deref()), (Some("ann@db1"), Some("patching")));

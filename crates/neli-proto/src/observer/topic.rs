@@ -5,12 +5,12 @@ use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use super::{GroupHellos, LastHello, Observer};
+use super::{Election, GroupHellos, Judged, LastHello, Observer};
 use crate::leadership::ReadAt;
 use crate::listener::LogBounds;
 use crate::mapping::Mapping;
 use crate::process_hello::ProcessHello;
-use crate::record::{ElectionKey, LogRecord, Offset, Record};
+use crate::record::{ElectionKey, LogRecord, Offset};
 
 /// The elections of a topic, as far as its partitions were read.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,8 @@ pub struct Topic {
     /// The hellos of each group.
     hellos: BTreeMap<Box<str>, GroupHellos>,
     latest_ms: Option<u64>,
+    /// Of a topic that is read on: of a list of roles at most so many are looked at. `None` until the reading has reached the ends of the logs.
+    live: Option<u32>,
 }
 
 /// The start of a partition's reading.
@@ -33,16 +35,19 @@ struct Begin {
 
 /// What identifies an election in a topic. Elections are shown in this order.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-struct Place {
-    partition: i32,
-    group: Box<str>,
-    role: Box<str>,
+pub struct Place {
+    /// Its partition.
+    pub partition: i32,
+    /// Its group.
+    pub group: Box<str>,
+    /// The role's name or number.
+    pub role: Box<str>,
 }
 
 /// What was read under an election's keys.
 #[derive(Clone, Debug)]
 struct Found {
-    observer: Observer,
+    election: Election,
     /// Whether a record of the election was read, or the role is one of the group's.
     is_election: bool,
 }
@@ -50,14 +55,18 @@ struct Found {
 /// An election that was found.
 #[derive(Clone, Copy, Debug)]
 pub struct FoundElection<'a> {
-    /// Its partition.
-    pub partition: i32,
-    /// Its group.
-    pub group: &'a str,
-    /// The role's name or number.
-    pub role: &'a str,
+    /// Where it is.
+    pub place: &'a Place,
+    /// What was read of it.
+    pub election: &'a Election,
+}
+
+impl<'a> FoundElection<'a> {
     /// Its leader and its candidates.
-    pub observer: &'a Observer,
+    #[must_use]
+    pub const fn observer(&self) -> &'a Observer {
+        self.election.observer()
+    }
 }
 
 impl Topic {
@@ -72,36 +81,61 @@ impl Topic {
         self.elections.retain(|place, _| place.partition != partition);
     }
 
-    /// Handles a record of a partition whose reading has begun.
-    pub fn read(&mut self, at: ReadAt, partition: i32, record: &LogRecord) {
+    /// Handles a record of a partition whose reading has begun. Returns what the law says of it, if it is an election's.
+    pub fn read(&mut self, at: ReadAt, partition: i32, record: &LogRecord) -> Option<(Place, Judged)> {
         let LogRecord { offset, key, value, written_ms, is_brokers_time } = record;
         self.latest_ms = self.latest_ms.max(written_ms.filter(|_| *is_brokers_time));
-        let Some(ElectionKey { group, role, is_hello }) = key.as_deref().and_then(ElectionKey::parse) else { return };
+        let ElectionKey { group, role, is_hello } = key.as_deref().and_then(ElectionKey::parse)?;
         if is_hello && let Some(hello) = value.as_deref().and_then(ProcessHello::parse) {
             let is_of_many = hello.roles.is_some();
+            if is_of_many && let Some(most) = self.live {
+                self.hear(group, &hello, most, |election| election.process_hello_received(at, &hello, *written_ms));
+            }
             self.hellos.entry(group.into()).or_default().read(at, *offset, hello, *written_ms);
             if is_of_many {
-                return;
+                return None;
             }
         }
-        let Some(Found { observer, is_election }) = self.found(partition, group, role) else { return };
+        let is_live = self.live.is_some();
+        let Found { election, is_election } = self.found(partition, group, role)?;
         // The records in between belong to other elections.
-        observer.read_others_up_to(at.now, *offset);
-        let parsed = value.as_deref().and_then(Record::parse);
-        if is_hello {
-            observer.read_hello(at, *offset, parsed, *written_ms);
-        } else if *offset >= observer.journal().next() {
-            *is_election = true;
-            observer.read(at, *offset, parsed.as_ref(), *written_ms);
-        }
+        election.read_others_up_to(at.now, *offset);
+        let judged = election.read(at, partition, record);
+        *is_election |= judged.is_some() || (is_live && election.is_known());
+        judged.map(|judged| (Place { partition, group: group.into(), role: role.into() }, judged))
     }
 
     /// What is known of an election; `None` if its partition is not read.
     fn found(&mut self, partition: i32, group: &str, role: &str) -> Option<&mut Found> {
         let Begin { at, bounds, from } = self.partitions.get(&partition)?;
-        let observer = || Observer::new(bounds.journal_from(at.now, *from));
         let place = Place { partition, group: group.into(), role: role.into() };
-        Some(self.elections.entry(place).or_insert_with(|| Found { observer: observer(), is_election: false }))
+        let found = || {
+            let mut election = Election::new((group, role), partition, *at, bounds, *from);
+            if self.live.is_some() {
+                // Its candidates may have said hello before its first record.
+                for LastHello { hello, at, written_ms, .. } in
+                    self.hellos.get(group).into_iter().flat_map(GroupHellos::all)
+                {
+                    if hello.roles.is_some() {
+                        election.process_hello_received(*at, hello, *written_ms);
+                    }
+                }
+                election.caught_up();
+            }
+            Found { election, is_election: false }
+        };
+        Some(self.elections.entry(place).or_insert_with(found))
+    }
+
+    /// Has each election hear the hello of a process with many roles of its group; those of the process's own roles are elections.
+    fn hear(&mut self, group: &str, hello: &ProcessHello, most: u32, hears: impl Fn(&mut Election)) {
+        for (_, role, partition) in places(&hello.mapping(), most) {
+            let takes_roles = hello.takes_roles();
+            if let Some(found) = self.found(partition, group, &role) {
+                found.is_election |= takes_roles;
+                hears(&mut found.election);
+            }
+        }
     }
 
     /// Counts the candidates by their hellos, once all partitions were read. A candidate with many roles stands by for each of them. Of a role
@@ -122,14 +156,22 @@ impl Topic {
                 }
             }
             for LastHello { hello, at, written_ms, .. } in hellos.all().filter(|last| last.hello.roles.is_some()) {
-                for (number, role, partition) in places(&hello.mapping(), most) {
+                for (_, role, partition) in places(&hello.mapping(), most) {
                     let place = Place { partition, group: group.clone(), role: role.into() };
                     if let Some(found) = self.elections.get_mut(&place) {
-                        found.observer.process_hello_received(*at, hello.clone().about(number), *written_ms);
+                        found.election.process_hello_received(*at, hello, *written_ms);
                     }
                 }
             }
         }
+    }
+
+    /// The logs were read up to the ends that they had when the reading began, and are read on: counts the candidates, and a record that comes
+    /// now is as old as its reading.
+    pub fn caught_up(&mut self, most: u32) {
+        self.count_candidates(most);
+        self.live = Some(most);
+        self.elections.values_mut().for_each(|found| found.election.caught_up());
     }
 
     /// The latest timestamp in the topic that came from a broker, in milliseconds since 1970.
@@ -140,18 +182,27 @@ impl Topic {
 
     /// Tells each election the latest time that a broker's clock is known to have shown.
     pub fn stamped(&mut self, latest_ms: u64) {
-        self.elections.values_mut().for_each(|found| found.observer.stamped(latest_ms));
+        self.elections.values_mut().for_each(|found| found.election.stamped(latest_ms));
     }
 
     /// The elections.
     pub fn elections(&self) -> impl Iterator<Item = FoundElection<'_>> {
         let elections = self.elections.iter().filter(|(_, found)| found.is_election);
-        elections.map(|(Place { partition, group, role }, Found { observer, .. })| FoundElection {
-            partition: *partition,
-            group,
-            role,
-            observer,
-        })
+        elections.map(|(place, Found { election, .. })| FoundElection { place, election })
+    }
+
+    /// An election.
+    #[must_use]
+    pub fn election(&self, place: &Place) -> Option<&Election> {
+        self.elections.get(place).map(|found| &found.election)
+    }
+
+    /// The elections, to note what no record says of them.
+    pub fn elections_mut(&mut self) -> impl Iterator<Item = (&Place, &mut Election)> {
+        self.elections
+            .iter_mut()
+            .filter(|(_, found)| found.is_election)
+            .map(|(place, found)| (place, &mut found.election))
     }
 }
 
@@ -192,8 +243,9 @@ mod tests {
     /// Each election as `partition group/role: standbys`.
     fn elections(mut topic: Topic) -> Vec<String> {
         topic.count_candidates(1_000);
-        let shown = |FoundElection { partition, group, role, observer }: FoundElection<'_>| {
-            format!("{partition} {group}/{role}: {}", observer.standbys(AT).len())
+        let shown = |found: FoundElection<'_>| {
+            let Place { partition, group, role } = found.place;
+            format!("{partition} {group}/{role}: {}", found.observer().standbys(AT).len())
         };
         topic.elections().map(shown).collect()
     }

@@ -72,7 +72,7 @@ fn the_spread_adds_to_every_delay_or_forbids_the_claim() {
     precedence.set_spread_delay(Some(Duration::from_millis(500)));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::from_millis(507));
     precedence.set_successor(Some(NamedSuccessor::Own));
-    assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::from_millis(7), "it was named");
+    assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::ZERO, "it was named");
     precedence.set_spread_delay(Some(Duration::ZERO));
     precedence.set_successor(Some(NamedSuccessor::Other));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, PATIENCE + Duration::from_millis(7));

@@ -58,7 +58,7 @@ fn bodies() -> Vec<Body> {
             once: Some(KeyedRun { key: "v1.42".into(), is_window: Some(false) }),
             successor: Some(MemberId::from("m2")),
         },
-        Body::Request { what: What::End, term: None, by: Some("ann".into()), reason: None },
+        Body::Request { what: What::End, term: None, by: Some("ann".into()), reason: None, successor: None },
     ]
 }
 
@@ -187,7 +187,7 @@ fn a_record_refers_to_earlier_offsets() {
             successor: None,
         })
     };
-    let resign = |term| record(Body::Request { what: What::Resign, term, by: None, reason: None });
+    let resign = |term| record(Body::Request { what: What::Resign, term, by: None, reason: None, successor: None });
 
     assert!(claim(-1, 300).makes_sense_at(0));
     assert!(claim(9, 60_000).makes_sense_at(10));

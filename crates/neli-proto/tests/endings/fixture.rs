@@ -145,7 +145,8 @@ impl Fixture {
 
     pub(crate) fn happens(&mut self, cause: Cause) {
         match cause {
-            Cause::End => self.append(None, Body::Request { what: What::End, term: None, by: None, reason: None }),
+            Cause::End => self
+                .append(None, Body::Request { what: What::End, term: None, by: None, reason: None, successor: None }),
             // After the warning the beats are read back again.
             Cause::FenceWarning => self.without_kafka(LEASE * 3 / 4),
             Cause::GuardDied => self.guard_dies(),
@@ -156,7 +157,7 @@ impl Fixture {
             }
             Cause::Resigned => {
                 let (term, by, reason) = (self.node.leads(), None, None);
-                self.append(None, Body::Request { what: What::Resign, term, by, reason });
+                self.append(None, Body::Request { what: What::Resign, term, by, reason, successor: None });
             }
             Cause::Revoked => self.pass_event(candidate::Event::Revoked),
             Cause::SecondTerm => {

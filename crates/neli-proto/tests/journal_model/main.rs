@@ -223,6 +223,16 @@ fn a_guard_that_is_late() {
 }
 
 #[test]
+fn a_resign_for_one_that_is_stopped() {
+    look_into(worlds::a_resign_for_one_that_is_stopped, &[]);
+}
+
+#[test]
+fn a_resign_for_the_leader_itself() {
+    look_into(worlds::a_resign_for_the_leader_itself, &[]);
+}
+
+#[test]
 fn a_guard_that_is_started_late() {
     look_into(worlds::a_guard_that_is_started_late, &[]);
 }

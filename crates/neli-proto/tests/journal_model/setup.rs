@@ -65,6 +65,8 @@ pub(crate) struct Setup {
     pub(crate) guard_late: Duration,
     /// The key or window for which the job runs once.
     pub(crate) once: Option<Occasion>,
+    /// The member that each request to resign names, rightly or wrongly.
+    pub(crate) successor: Option<&'static str>,
     /// Whether a new candidate may begin when a machine has died or its candidate has left.
     pub(crate) reborn: bool,
     /// The faults that may happen.
@@ -380,6 +382,7 @@ impl Setup {
             guards_start_late: false,
             guard_late: Duration::ZERO,
             once: None,
+            successor: None,
             reborn: false,
             faults: Faults::none(),
             before: |_| {},

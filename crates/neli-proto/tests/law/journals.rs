@@ -140,10 +140,14 @@ impl Writer {
                 once: None,
                 successor: None,
             },
-            _ if first < 4 => {
-                Body::Request { what: What::Resign, term: Some(self.term(first)), by: None, reason: None }
-            }
-            _ if first < 6 => Body::Request { what: What::End, term: None, by: None, reason: None },
+            _ if first < 4 => Body::Request {
+                what: What::Resign,
+                term: Some(self.term(first)),
+                by: None,
+                reason: None,
+                successor: None,
+            },
+            _ if first < 6 => Body::Request { what: What::End, term: None, by: None, reason: None, successor: None },
             _ => hello(0),
         }
     }

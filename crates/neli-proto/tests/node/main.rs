@@ -136,7 +136,8 @@ fn the_status_names_who_asked_the_leader_to_stand_down_and_why() {
     host.answered_with(0);
     host.actions();
     host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
-    let request = Body::Request { what: What::Resign, term: Some(0), by: None, reason: Some("patching".into()) };
+    let request =
+        Body::Request { what: What::Resign, term: Some(0), by: None, reason: Some("patching".into()), successor: None };
     host.reads(by("ann", request));
     let (why, exit, late_ms, group_member, once, successor) = (Some("resigned".into()), None, None, None, None, None);
     host.reads(by("db1", Body::Release { term: 0, seen: 1, why, exit, late_ms, group_member, once, successor }));

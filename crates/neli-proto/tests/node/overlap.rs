@@ -95,7 +95,10 @@ fn a_node_whose_claim_is_under_way_is_not_refused_beside_a_standby_with_another_
         host.reads(by("db2", hello(None)));
         assert_eq!(exits(&host.actions()), []);
         if is_void {
-            host.reads(by("operator", Body::Request { what: What::Resign, term: None, by: None, reason: None }));
+            host.reads(by(
+                "operator",
+                Body::Request { what: What::Resign, term: None, by: None, reason: None, successor: None },
+            ));
         }
         host.reads(claim);
         assert_eq!(host.node.leads().is_none(), is_void);

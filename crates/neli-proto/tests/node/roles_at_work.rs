@@ -198,7 +198,7 @@ fn wanted_after_release(reason: Why) -> Vec<Action> {
     many.handle_timeout(host.now);
     wanted(&mut many);
     let term = host.status().term();
-    host.reads(by("ann", Body::Request { what: What::Resign, term, by: None, reason: None }));
+    host.reads(by("ann", Body::Request { what: What::Resign, term, by: None, reason: None, successor: None }));
     host.ends(JobStatus::Exited(0));
     host.actions();
     let mut record = host.sent.pop().unwrap();

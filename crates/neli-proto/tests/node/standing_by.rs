@@ -176,7 +176,13 @@ fn the_facts_of_a_key_are_awaited_before_a_claim() {
 #[test]
 fn after_a_resign_another_lead_is_awaited_for_two_leases() {
     let mut host = Host::leading(&[]);
-    let by_ann = Body::Request { what: What::Resign, term: host.node.leads(), by: Some("ann".into()), reason: None };
+    let by_ann = Body::Request {
+        what: What::Resign,
+        term: host.node.leads(),
+        by: Some("ann".into()),
+        reason: None,
+        successor: None,
+    };
     host.reads(by("ann", by_ann));
     host.ends(JobStatus::Exited(0));
     host.actions();

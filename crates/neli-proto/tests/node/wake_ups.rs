@@ -177,7 +177,10 @@ impl World {
             1 => by("ann", hello(10)),
             2 => by("ann", hello(0)),
             3 => by("bob", hello(0)),
-            4 => by("ann", Body::Request { what: What::Resign, term: Some(term), by: None, reason: None }),
+            4 => by(
+                "ann",
+                Body::Request { what: What::Resign, term: Some(term), by: None, reason: None, successor: None },
+            ),
             _ => return,
         };
         self.log.push(record);

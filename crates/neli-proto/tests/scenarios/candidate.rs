@@ -234,7 +234,9 @@ impl Scenario {
                 overlap: overlap(words),
             },
             "claim" => Body::Claim { after: offset("after"), lease_ms: lease_ms(), overlap: overlap(words) },
-            "end" => Body::Request { what: What::End, term: None, by: by.map(Into::into), reason: None },
+            "end" => {
+                Body::Request { what: What::End, term: None, by: by.map(Into::into), reason: None, successor: None }
+            }
             "release" => Body::Release {
                 term: offset("term"),
                 seen: offset("seen"),
@@ -250,6 +252,7 @@ impl Scenario {
                 term: words.number_of("term"),
                 by: by.map(Into::into),
                 reason: None,
+                successor: words.value("for").map(member),
             },
             other => panic!("{other} is no record"),
         };

@@ -66,9 +66,11 @@ const EVENTS: [Happening<Fixture>; 24] = [
     }),
     ("`resign` of its term", |fixture| {
         let term = Some(fixture.grant.term);
-        fixture.read_of("ops", Body::Request { what: What::Resign, term, by: None, reason: None });
+        fixture.read_of("ops", Body::Request { what: What::Resign, term, by: None, reason: None, successor: None });
     }),
-    ("`end`", |fixture| fixture.read_of("ops", Body::Request { what: What::End, term: None, by: None, reason: None })),
+    ("`end`", |fixture| {
+        fixture.read_of("ops", Body::Request { what: What::End, term: None, by: None, reason: None, successor: None });
+    }),
     ("its last record delivered", |fixture| {
         let seq = fixture.last_seq();
         fixture.handle(Event::Delivered { seq });

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use neli_proto::candidate;
 use neli_proto::guard::Grant;
-use neli_proto::record::{Body, Offset, Record, What};
+use neli_proto::record::{Body, MemberId, Offset, Record, What};
 use neli_proto::time::millis_rounded_up;
 use neli_proto::topic::{TopicId, TopicIdentity};
 
@@ -49,7 +49,8 @@ impl World {
     }
 
     pub(super) fn request(&mut self, what: What, term: Option<Offset>) {
-        let body = Body::Request { what, term, by: None, reason: None };
+        let body =
+            Body::Request { what, term, by: None, reason: None, successor: self.setup.successor.map(MemberId::from) };
         self.append_slot(Slot::Record(Sealed::new(Record { member: None, name: None, seq: None, body })));
     }
 

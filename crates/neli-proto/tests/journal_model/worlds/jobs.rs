@@ -131,6 +131,33 @@ pub(crate) fn a_stop_before_the_first_run() -> Setup {
     }
 }
 
+/// R2: the candidate that a leader names when it resigns is stopped, before or after it claims.
+pub(crate) fn a_resign_for_one_that_is_stopped() -> Setup {
+    Setup {
+        successor: Some("b2"),
+        before: |world| {
+            both_begin(world);
+            world.suffer(Step::Resign(A));
+        },
+        faults: Faults { pauses: 1, ..NONE },
+        may: |_, step| step != Step::Pause(A),
+        limit: millis(620),
+        ..Setup::named("a resign for one that is stopped")
+    }
+}
+
+/// R2: a leader that resigns names itself, so that the others wait for nobody. Whether it dies or not, none claims too early.
+pub(crate) fn a_resign_for_the_leader_itself() -> Setup {
+    Setup {
+        successor: Some("a1"),
+        before: both_begin,
+        faults: Faults { crashes: 1, resigns: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Crash(B) | Step::Resign(B)),
+        limit: millis(700),
+        ..Setup::named("a resign for the leader itself")
+    }
+}
+
 /// R4: a guard that starts late does not start a job whose deadline has passed by then. Otherwise it uses the deadline of that time.
 pub(crate) fn a_guard_that_is_started_late() -> Setup {
     Setup {

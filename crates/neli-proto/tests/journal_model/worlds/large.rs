@@ -93,6 +93,7 @@ pub(crate) fn everything(leases: [u64; 3]) -> Setup {
     let lease = |who: Who| CandidateSetup::lease(leases[who]);
     Setup {
         candidates: vec![lease(0), lease(1).restarting(40), lease(2).settling(30).restarting(700).exiting()],
+        successor: Some("b2"),
         judged_late: true,
         topic_ids: true,
         span: 4,

@@ -130,7 +130,10 @@ fn shown_note(note: Note) -> String {
         Note::ReaderStuck { end, silent } => {
             format!("says: nothing was read for {}, although the log goes on to {end}", shown(silent))
         }
-        Note::Resigned { term, by, .. } => format!("says: term {term} is asked to resign by {}", named(by)),
+        Note::Resigned { term, by, successor, .. } => {
+            let successor = successor.map(|successor| format!(", for {successor}")).unwrap_or_default();
+            format!("says: term {term} is asked to resign by {}{successor}", named(by))
+        }
         Note::TopicUnnamed => NO_IDS.to_owned(),
         Note::UnusedPartitions => "says: the topic has more partitions than roles".to_owned(),
         Note::Yielding { term, why, patience } => {

@@ -1,0 +1,455 @@
+//! Reads the logs of many topics with one client, for a process that shows elections and stands in none. It joins no group.
+//!
+//! There are two threads. The *poll thread* waits inside librdkafka and delivers each record as soon as it arrives. The *asker* asks every five
+//! seconds, and soon after an error, which topics there are, which of them this user may read, and where their logs begin and end. So nothing
+//! depends on an error that names no topic.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use neli_proto::kafka::{LogAnswer, LogsAnswer, TopicsAction};
+use neli_proto::record::LogRecord;
+use neli_proto::time::Time;
+use neli_proto::topic::TopicIdentity;
+use rdkafka::consumer::Consumer;
+use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::message::{Message, Timestamp};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use tokio::sync::mpsc::Sender;
+
+use crate::access::Access;
+use crate::answer_limit::AnswerLimit;
+use crate::by_broker::{ByBroker, ask_all};
+use crate::clock;
+use crate::context::{KafkaContext, explain};
+use crate::error_class::{self, ErrorClass, code_of, is_worth_another_login, of_refused_login, plain};
+use crate::librdkafka::{TopicDescription, Variation, describe_topics};
+use crate::partition_consumer::PartitionConsumer;
+use crate::text::reason;
+use crate::topic::{may_not_describe, may_not_read};
+
+/// The time between two questions.
+const ASK_INTERVAL: Duration = Duration::from_secs(5);
+/// The same while there is no answer, or after an error.
+const RETRY: Duration = Duration::from_secs(1);
+/// The time limits of the first question, and of any other at least.
+const FIRST_ANSWER: Duration = Duration::from_secs(2);
+const ANSWER: Duration = Duration::from_secs(2);
+/// The longest time after which a dropped reader's threads notice the drop. The caller does not wait for that.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// What the reader reports.
+#[derive(Debug)]
+pub enum TopicsEvent {
+    /// Brokers have answered which topics there are, to a question of `asked`.
+    Answered {
+        /// When it was asked.
+        asked: Time,
+        /// The topics that are meant.
+        topics: BTreeMap<Box<str>, LogsAnswer>,
+        /// The number of all topics that this user may see.
+        all: usize,
+    },
+    /// No broker answers, for this reason.
+    Down(String),
+    /// A record.
+    Read {
+        /// The number of its reading.
+        reading: u32,
+        /// Its topic.
+        topic: Arc<str>,
+        /// Its partition.
+        partition: i32,
+        /// The record.
+        record: LogRecord,
+    },
+    /// Kafka refuses for good: one line with the cause.
+    Refused(String),
+    /// A warning; the reading goes on.
+    Warning(String),
+}
+
+/// The number and the name of the present reading of each topic.
+type Readings = BTreeMap<Box<str>, (u32, Arc<str>)>;
+
+/// A partition of a topic.
+type Partition = (Box<str>, i32);
+
+/// The reading of all topics. Dropping it never blocks.
+pub struct TopicsReader {
+    orders: mpsc::Sender<Order>,
+    shared: Arc<Shared>,
+}
+
+enum Order {
+    /// Something may have changed.
+    Ask,
+    Perform(TopicsAction),
+}
+
+/// What both threads use.
+struct Shared {
+    access: Access,
+    /// Whether a topic of this name is meant.
+    is_meant: Box<dyn Fn(&str) -> bool + Send + Sync>,
+    context: KafkaContext,
+    consumer: PartitionConsumer<KafkaContext>,
+    readings: Mutex<Readings>,
+    events: Sender<TopicsEvent>,
+    orders: Mutex<mpsc::Sender<Order>>,
+    /// Whether the asker has an order to ask that it has not executed.
+    is_asked_for: AtomicBool,
+    stopped: AtomicBool,
+}
+
+impl TopicsReader {
+    /// Begins to ask for the topics whose names are meant.
+    ///
+    /// # Errors
+    ///
+    /// One line: librdkafka does not accept the configuration, or a thread can't be started.
+    pub fn start(
+        access: &Access,
+        is_meant: impl Fn(&str) -> bool + Send + Sync + 'static,
+        events: Sender<TopicsEvent>,
+    ) -> Result<Self, String> {
+        let context = KafkaContext::new(access);
+        let mut config = access.reader();
+        // The asker compares what was read with the ends of the logs.
+        config.set("enable.partition.eof", "false");
+        let consumer = PartitionConsumer::of_many(&config, context.clone()).map_err(|error| explain(&error))?;
+        let (orders, received) = mpsc::channel();
+        let shared = Arc::new(Shared {
+            access: access.clone(),
+            is_meant: Box::new(is_meant),
+            context,
+            consumer,
+            readings: Mutex::default(),
+            events,
+            orders: Mutex::new(orders.clone()),
+            is_asked_for: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+        });
+        let (polls, asks) = (Arc::clone(&shared), Arc::clone(&shared));
+        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            let started: io::Result<_> = thread::Builder::new().name(name.to_owned()).spawn(run);
+            started.map(drop).map_err(|error| format!("no thread for the reader: {}", reason(&error)))
+        };
+        spawn("neli-reader", Box::new(move || polls.poll()))?;
+        let limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
+        spawn("neli-asker", Box::new(move || Asker { shared: asks, limit }.run(&received)))?;
+        Ok(Self { orders, shared })
+    }
+
+    /// Performs an action.
+    pub fn perform(&self, action: TopicsAction) {
+        // It fails only once the asker has ended, when this is dropped.
+        let _ = self.orders.send(Order::Perform(action));
+    }
+}
+
+impl Drop for TopicsReader {
+    fn drop(&mut self) {
+        self.shared.stopped.store(true, Ordering::Relaxed);
+        let _ = self.orders.send(Order::Ask);
+    }
+}
+
+impl Shared {
+    fn is_over(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.events.is_closed()
+    }
+
+    fn send(&self, event: TopicsEvent) {
+        if !self.is_over() {
+            // It fails when the receiver is gone, which `is_over` shows.
+            let _ = self.events.blocking_send(event);
+        }
+    }
+
+    fn readings(&self) -> MutexGuard<'_, Readings> {
+        self.readings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask_soon(&self) {
+        if !self.is_asked_for.swap(true, Ordering::Relaxed) {
+            let _ = self.orders.lock().unwrap_or_else(PoisonError::into_inner).send(Order::Ask);
+        }
+    }
+
+    fn has_answered(&self) -> bool {
+        self.access.answered.load(Ordering::Relaxed)
+    }
+
+    /// The poll thread.
+    fn poll(&self) {
+        let mut last_warning = String::new();
+        while !self.is_over() {
+            match self.consumer.consumer().poll(LINGER) {
+                Some(Ok(message)) => self.hand_over(&message),
+                Some(Err(error)) => {
+                    let code = code_of(&error);
+                    if let Some(warning) = self.error(code, &self.context.error_text(code))
+                        && warning != last_warning
+                    {
+                        self.send(TopicsEvent::Warning(warning.clone()));
+                        last_warning = warning;
+                    }
+                }
+                None => {}
+            }
+            self.context.rebootstrap().after_poll(self.consumer.consumer().client());
+        }
+    }
+
+    fn hand_over(&self, message: &impl Message) {
+        let found = self.readings().get(message.topic()).cloned();
+        let Some((reading, topic)) = found else { return };
+        let written_ms = message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
+        let is_brokers_time = matches!(message.timestamp(), Timestamp::LogAppendTime(_));
+        let (key, value) = (message.key().map(Box::from), message.payload().map(Box::from));
+        let record = LogRecord { offset: message.offset(), key, value, written_ms, is_brokers_time };
+        self.send(TopicsEvent::Read { reading, topic, partition: message.partition(), record });
+    }
+
+    /// Handles an error of a fetch or of a connection. Returns a warning if nothing else will tell of it.
+    fn error(&self, code: RDKafkaErrorCode, words: &str) -> Option<String> {
+        match code.into() {
+            ErrorClass::Login if !self.has_answered() => {
+                if let Some(no_token) = self.context.no_token(words) {
+                    self.send(if no_token.is_refusal {
+                        TopicsEvent::Refused(no_token.why)
+                    } else {
+                        TopicsEvent::Down(no_token.why)
+                    });
+                } else if !is_worth_another_login(words) {
+                    self.send(TopicsEvent::Refused(of_refused_login(words, self.access.asks_for_tokens())));
+                }
+                None
+            }
+            ErrorClass::Moving => None,
+            ErrorClass::Connection
+            | ErrorClass::Cut
+            | ErrorClass::Login
+            | ErrorClass::NoBroker
+            | ErrorClass::TopicForbidden
+            | ErrorClass::UnknownPartition
+            | ErrorClass::UnknownTopic => {
+                self.ask_soon();
+                None
+            }
+            ErrorClass::GroupForbidden | ErrorClass::Other | ErrorClass::Undecodable => {
+                Some(format!("some records of a topic can't be read: {words}"))
+            }
+        }
+    }
+}
+
+/// The thread that asks the blocking questions.
+struct Asker {
+    shared: Arc<Shared>,
+    /// The time limit of the next question.
+    limit: AnswerLimit,
+}
+
+impl Asker {
+    fn run(mut self, orders: &mpsc::Receiver<Order>) {
+        let mut ask_at = clock::now();
+        while !self.shared.is_over() {
+            match orders.recv_timeout(ask_at.since(clock::now())) {
+                Ok(Order::Ask) => ask_at = ask_at.min(clock::now() + RETRY),
+                Ok(Order::Perform(action)) => self.perform(action),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.shared.is_asked_for.store(false, Ordering::Relaxed);
+                    let is_answered = self.ask();
+                    ask_at = clock::now() + if is_answered { ASK_INTERVAL } else { RETRY };
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn perform(&self, action: TopicsAction) {
+        match action {
+            TopicsAction::ReadFrom { topic, partition, offset, reading } => {
+                self.shared.readings().insert(topic.clone(), (reading, Arc::from(&*topic)));
+                if let Err(code) = self.shared.consumer.read_topic_from(&topic, partition, offset) {
+                    let why = format!("topic \"{topic}\" [{partition}]: it can't be read from offset {offset}: {code}");
+                    self.shared.send(TopicsEvent::Warning(why));
+                }
+            }
+            TopicsAction::Stop { topic } => {
+                self.shared.readings().remove(&topic);
+                self.shared.consumer.stop_topic(&topic);
+            }
+        }
+    }
+
+    /// Asks which topics there are, and reports it. Returns whether there was an answer.
+    fn ask(&mut self) -> bool {
+        let (limit, asked) = (self.limit.ask(), clock::now());
+        let answered = self.topics(limit);
+        let client = self.shared.consumer.consumer().client();
+        match answered {
+            Ok((topics, all)) => {
+                if let Err(refusal) = self.shared.access.admit(client) {
+                    self.shared.send(TopicsEvent::Refused(refusal));
+                    return false;
+                }
+                self.limit.answered(asked);
+                self.shared.access.answered.store(true, Ordering::Relaxed);
+                self.shared.context.rebootstrap().answered();
+                self.shared.context.forget_trouble();
+                self.shared.send(TopicsEvent::Answered { asked, topics, all });
+                true
+            }
+            Err(code) => {
+                let is_first = self.limit.is_first();
+                self.limit.was_too_short();
+                self.shared.context.rebootstrap().unanswered(client);
+                let has_answered = self.shared.has_answered();
+                let trouble =
+                    if has_answered { self.shared.context.trouble() } else { self.shared.context.first_trouble() };
+                let permanent = trouble.as_deref().filter(|_| !has_answered).and_then(error_class::of_certificate);
+                // Of a slow link the second question shows whether it is only slow.
+                if let Some(refusal) = permanent {
+                    self.shared.send(TopicsEvent::Refused(refusal));
+                } else if !is_first || trouble.is_some() {
+                    let plain = || format!("{}: {}", self.shared.access.bootstrap, plain(code));
+                    self.shared.send(TopicsEvent::Down(trouble.unwrap_or_else(plain)));
+                }
+                false
+            }
+        }
+    }
+
+    /// The topics that are meant, with their logs, and the number of all topics.
+    fn topics(&self, limit: Duration) -> Result<(BTreeMap<Box<str>, LogsAnswer>, usize), RDKafkaErrorCode> {
+        let consumer = self.shared.consumer.consumer();
+        let metadata = consumer.fetch_metadata(None, limit).map_err(|error| code_of(&error))?;
+        let all = metadata.topics().len();
+        let meant: Vec<_> = metadata.topics().iter().filter(|topic| (self.shared.is_meant)(topic.name())).collect();
+        let names: Vec<&str> = meant.iter().map(|topic| topic.name()).collect();
+        let descriptions = self.describe(&names, metadata.orig_broker_id(), limit)?;
+        let (mut topics, mut led) = (BTreeMap::new(), ByBroker::<Partition>::new());
+        for (topic, description) in meant.iter().zip(descriptions) {
+            let name: Box<str> = topic.name().into();
+            let error = topic.error().map(RDKafkaErrorCode::from).or(description.err());
+            let class = error.map(ErrorClass::from);
+            let may_read = description.ok().and_then(|description| description.rights).is_none_or(|rights| rights.read);
+            let identity = description.map_or(TopicIdentity::Unnamed, |description| description.identity);
+            let logs = match class {
+                Some(ErrorClass::UnknownTopic) => continue,
+                Some(ErrorClass::TopicForbidden) => Err(may_not_describe(&name).into()),
+                Some(_) | None if !may_read => Err(may_not_read(&name).into()),
+                Some(_) | None => {
+                    let mut logs: BTreeMap<i32, LogAnswer> = BTreeMap::new();
+                    for partition in topic.partitions() {
+                        if partition.leader() < 0 {
+                            let why = format!("topic \"{name}\": partition {} has no leader", partition.id());
+                            logs.insert(partition.id(), Err(why.into()));
+                        } else {
+                            led.entry(partition.leader()).or_default().insert((name.clone(), partition.id()));
+                        }
+                    }
+                    Ok(logs)
+                }
+            };
+            topics.insert(name, LogsAnswer { identity, logs });
+        }
+        let mut is_any_answered = led.is_empty();
+        ask_all(
+            &led,
+            |_, partitions| self.bounds(partitions, limit),
+            |leader, partitions, answered| {
+                is_any_answered |= answered.is_ok();
+                for (topic, partition) in partitions {
+                    let log = match &answered {
+                        Ok(bounds) => bounds.get(&(topic.clone(), *partition)).cloned(),
+                        Err(code) => {
+                            Some(
+                                Err(format!("no answer from broker {leader}, which leads it: {}", plain(*code)).into()),
+                            )
+                        }
+                    };
+                    let logs = topics.get_mut(topic).and_then(|answer| answer.logs.as_mut().ok());
+                    if let (Some(logs), Some(log)) = (logs, log) {
+                        logs.insert(*partition, log);
+                    }
+                }
+            },
+        );
+        if is_any_answered { Ok((topics, all)) } else { Err(RDKafkaErrorCode::BrokerTransportFailure) }
+    }
+
+    /// Each topic's description; of a broker that describes none only that there is a topic.
+    fn describe(
+        &self,
+        names: &[&str],
+        broker: i32,
+        limit: Duration,
+    ) -> Result<Vec<Result<TopicDescription, RDKafkaErrorCode>>, RDKafkaErrorCode> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (client, broker) = (self.shared.consumer.consumer().client(), Some(broker).filter(|broker| *broker >= 0));
+        match describe_topics(client, names, broker, limit, Variation::IncludeRights) {
+            Ok(described) => Ok(described),
+            Err(code) if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker | ErrorClass::Login) => {
+                Err(code)
+            }
+            Err(_) => {
+                let unnamed = TopicDescription { identity: TopicIdentity::Unnamed, partitions: 0, rights: None };
+                Ok(names.iter().map(|_| Ok(unnamed)).collect())
+            }
+        }
+    }
+
+    /// The bounds of these logs, which one broker leads.
+    fn bounds(
+        &self,
+        partitions: &BTreeSet<Partition>,
+        limit: Duration,
+    ) -> Result<BTreeMap<Partition, LogAnswer>, RDKafkaErrorCode> {
+        let (starts, ends) =
+            (self.offsets(partitions, Offset::Beginning, limit)?, self.offsets(partitions, Offset::End, limit)?);
+        let of = |offsets: &BTreeMap<Partition, Result<i64, RDKafkaErrorCode>>, partition: &Partition| {
+            let offset = offsets.get(partition).copied().unwrap_or(Err(RDKafkaErrorCode::Fail));
+            offset.map_err(|code| Box::<str>::from(plain(code)))
+        };
+        let bounds = |partition: &Partition| -> LogAnswer {
+            Ok(Range { start: of(&starts, partition)?, end: of(&ends, partition)? })
+        };
+        Ok(partitions.iter().map(|partition| (partition.clone(), bounds(partition))).collect())
+    }
+
+    fn offsets(
+        &self,
+        partitions: &BTreeSet<Partition>,
+        which: Offset,
+        limit: Duration,
+    ) -> Result<BTreeMap<Partition, Result<i64, RDKafkaErrorCode>>, RDKafkaErrorCode> {
+        let mut wanted = TopicPartitionList::with_capacity(partitions.len());
+        for (topic, partition) in partitions {
+            wanted.add_partition_offset(topic, *partition, which).map_err(|error| code_of(&error))?;
+        }
+        // In Kafka's protocol the first and the next offset are the offsets for two special times.
+        let answered =
+            self.shared.consumer.consumer().offsets_for_times(wanted, limit).map_err(|error| code_of(&error))?;
+        let elements = answered.elements();
+        let offsets = elements.iter().map(|element| {
+            let offset = element.error().map_err(|error| code_of(&error)).and_then(|()| {
+                let offset = element.offset().to_raw().filter(|offset| *offset >= 0);
+                offset.ok_or(RDKafkaErrorCode::UnknownPartition)
+            });
+            ((element.topic().into(), element.partition()), offset)
+        });
+        Ok(offsets.collect())
+    }
+}

@@ -1,0 +1,229 @@
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::*;
+use crate::topic::TopicId;
+
+const START: Time = Time::from_nanos(1_000_000_000_000);
+const WALL_MS: u64 = 1_769_860_800_000;
+const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"m","seq":1,"after":-1,"lease_ms":5000}"#;
+
+fn at(seconds: u64) -> ReadAt {
+    ReadAt { now: START + Duration::from_secs(seconds), wall_ms: WALL_MS + seconds * 1_000 }
+}
+
+/// A topic with this id and the ends of its logs, which begin at 0.
+fn logs(id: i64, ends: &[Offset]) -> LogsAnswer {
+    let logs = (0..).zip(ends).map(|(partition, end)| (partition, Ok(0..*end))).collect();
+    LogsAnswer { identity: TopicIdentity::Id(TopicId { high: 0, low: id }), logs: Ok(logs) }
+}
+
+struct World {
+    topics: Topics,
+    seconds: u64,
+}
+
+impl World {
+    fn new() -> Self {
+        Self { topics: Topics::new(100, 100), seconds: 0 }
+    }
+
+    /// An answer five seconds after the last one. Returns the actions.
+    fn answer(&mut self, answers: &[(&str, LogsAnswer)]) -> Vec<String> {
+        self.seconds += 5;
+        let answers = answers.iter().map(|(name, answer)| ((*name).into(), answer.clone())).collect();
+        self.topics.answered(at(self.seconds), at(self.seconds).now, answers);
+        self.actions()
+    }
+
+    fn actions(&mut self) -> Vec<String> {
+        let shown = |action| match action {
+            TopicsAction::ReadFrom { topic, partition, offset, reading } => {
+                format!("{reading}: read {topic} [{partition}] from {offset}")
+            }
+            TopicsAction::Stop { topic } => format!("stop {topic}"),
+        };
+        core::iter::from_fn(|| self.topics.poll_action()).map(shown).collect()
+    }
+
+    fn read(&mut self, reading: u32, topic: &str, offset: Offset, key: &str, value: &str) -> bool {
+        let (key, value) = (Some(Box::from(key.as_bytes())), Some(Box::from(value.as_bytes())));
+        let written_ms = Some(at(self.seconds).wall_ms);
+        let record = LogRecord { offset, key, value, written_ms, is_brokers_time: true };
+        self.topics.read(at(self.seconds), (reading, topic), 0, &record).is_some()
+    }
+
+    /// Each topic, whether it is read to its end, and its elections with their leaders.
+    fn shown(&self) -> Vec<String> {
+        let leader = |found: super::super::FoundElection<'_>| {
+            let leadership = found.observer().leadership(at(self.seconds));
+            let leader = leadership.leader().filter(|_| leadership.is_led()).map_or("-", |leader| leader.shown());
+            format!(" {}/{}={leader}", found.place.group, found.place.role)
+        };
+        let elections = |read: &ReadTopic| read.topic().elections().map(leader).collect::<String>();
+        let topic = |(name, read): (&str, &ReadTopic)| {
+            let trouble = read.trouble(Some(0)).map(|why| format!(" ({why})")).unwrap_or_default();
+            format!("{name}{}{trouble}", if read.is_live() { elections(read) } else { " reading".to_string() })
+        };
+        self.topics.topics().map(topic).collect()
+    }
+}
+
+#[test]
+fn a_topic_is_read_from_shortly_before_its_end_and_then_live() {
+    let mut world = World::new();
+    assert!(!world.topics.is_complete(), "it is not known which topics there are");
+    assert_eq!(world.answer(&[("a.neli", logs(1, &[101]))]), ["1: read a.neli [0] from 1"]);
+    assert_eq!(world.shown(), ["a.neli reading"]);
+    let beat = r#"{"v":1,"kind":"beat","member":"m","name":"m","seq":2,"term":0,"seen":99,"lease_ms":5000}"#;
+    assert!(world.read(1, "a.neli", 100, "g/0", beat));
+    assert!(world.topics.is_complete());
+    assert_eq!(world.shown(), ["a.neli g/0=m"]);
+    assert_eq!(world.answer(&[("a.neli", logs(1, &[101]))]), [""; 0], "it is read on");
+    assert_eq!(world.shown(), ["a.neli g/0=-"], "its lease of 5 s is over");
+}
+
+#[test]
+fn topics_appear_and_vanish() {
+    let mut world = World::new();
+    assert_eq!(world.answer(&[]), [""; 0]);
+    assert!(world.topics.is_complete(), "there is none");
+    world.answer(&[("a.neli", logs(1, &[0]))]);
+    assert_eq!(world.answer(&[("a.neli", logs(1, &[0])), ("b.neli", logs(2, &[0]))]), ["2: read b.neli [0] from 0"]);
+    assert_eq!(world.shown(), ["a.neli", "b.neli"]);
+    assert_eq!(world.answer(&[("b.neli", logs(2, &[0]))]), [""; 0], "one broker may not know it yet");
+    assert_eq!(world.answer(&[("a.neli", logs(1, &[0])), ("b.neli", logs(2, &[0]))]), [""; 0]);
+    world.answer(&[("b.neli", logs(2, &[0]))]);
+    assert_eq!(world.answer(&[("b.neli", logs(2, &[0]))]), ["stop a.neli"]);
+    assert_eq!(world.shown(), ["b.neli"]);
+}
+
+#[test]
+fn a_topic_that_was_made_anew_is_read_anew_and_its_old_records_are_dropped() {
+    let mut world = World::new();
+    world.answer(&[("a.neli", logs(1, &[0]))]);
+    world.read(1, "a.neli", 0, "g/0", CLAIM);
+    assert_eq!(world.shown(), ["a.neli g/0=m"]);
+    // It has more records than were read of the earlier one, so the offsets alone would not show it.
+    assert_eq!(world.answer(&[("a.neli", logs(2, &[2]))]), ["stop a.neli", "2: read a.neli [0] from 0"]);
+    assert!(!world.read(1, "a.neli", 1, "g/0", CLAIM), "of the earlier reading");
+    for (offset, key) in [(0, "h/0"), (1, "i/0")] {
+        world.read(2, "a.neli", offset, key, &CLAIM.replace("-1", &(offset - 1).to_string()));
+    }
+    assert_eq!(world.shown(), ["a.neli h/0=m i/0=m"]);
+}
+
+#[test]
+fn without_ids_a_log_that_is_shorter_than_what_was_read_is_read_anew() {
+    let mut world = World::new();
+    let unnamed = |end| LogsAnswer { identity: TopicIdentity::Unnamed, ..logs(1, &[end]) };
+    world.answer(&[("a.neli", unnamed(0))]);
+    for offset in 0..5 {
+        world.read(1, "a.neli", offset, "g/0", CLAIM);
+    }
+    assert_eq!(world.answer(&[("a.neli", unnamed(1))]), [""; 0], "a new leader may not know all of it yet");
+    assert_eq!(world.answer(&[("a.neli", unnamed(1))]), ["stop a.neli", "2: read a.neli [0] from 0"]);
+    assert_eq!(world.shown(), ["a.neli reading"]);
+}
+
+#[test]
+fn a_topic_that_may_not_be_read_hides_no_other_and_is_read_once_it_may_be() {
+    let mut world = World::new();
+    let forbidden = LogsAnswer { logs: Err("no right to READ it".into()), ..logs(1, &[]) };
+    world.answer(&[("a.neli", forbidden.clone()), ("b.neli", logs(2, &[0]))]);
+    assert!(world.topics.is_complete());
+    assert_eq!(world.shown(), ["a.neli (no right to READ it)", "b.neli"]);
+    assert_eq!(
+        world.answer(&[("a.neli", logs(1, &[0])), ("b.neli", logs(2, &[0]))]),
+        ["stop a.neli", "3: read a.neli [0] from 0"]
+    );
+    assert_eq!(world.shown(), ["a.neli", "b.neli"]);
+    let forbidden = [("a.neli", forbidden), ("b.neli", logs(2, &[0]))];
+    assert_eq!(world.answer(&forbidden), ["stop a.neli"]);
+    assert_eq!(world.answer(&forbidden), [""; 0], "said once");
+    assert_eq!(world.shown(), ["a.neli (no right to READ it)", "b.neli"]);
+}
+
+#[test]
+fn a_partition_without_a_leader_hides_no_other_partition() {
+    let mut world = World::new();
+    let mut half = logs(1, &[0, 0]);
+    half.logs.as_mut().unwrap().insert(0, Err("no leader".into()));
+    assert_eq!(world.answer(&[("a.neli", half.clone())]), ["1: read a.neli [1] from 0"]);
+    assert_eq!(world.shown(), ["a.neli (no leader)"]);
+    let whole = logs(1, &[0, 0]);
+    let anew = ["stop a.neli", "2: read a.neli [0] from 0", "2: read a.neli [1] from 0"];
+    assert_eq!(
+        world.answer(&[("a.neli", whole)]),
+        anew,
+        "a hello in one partition may be about an election in another"
+    );
+    assert_eq!(world.answer(&[("a.neli", half)]), [""; 0], "it loses its leader later");
+    assert_eq!(world.shown(), ["a.neli (no leader)"]);
+}
+
+#[test]
+fn kafka_away_for_an_hour_loses_nothing() {
+    let mut world = World::new();
+    world.answer(&[("a.neli", logs(1, &[0]))]);
+    world.read(1, "a.neli", 0, "g/0", CLAIM);
+    world.topics.no_answer(at(6).now, "refused");
+    world.topics.no_answer(at(3_600).now, "still refused");
+    assert_eq!(world.topics.outage(), Some((at(6).now, "still refused")));
+    let mut told = world.topics.topics_mut().flat_map(|(_, topic)| topic.elections_mut());
+    assert!(told.all(|(_, election)| election.silence_due(at(7)).is_none()), "nothing is known of a silence meanwhile");
+    drop(told);
+    world.seconds = 3_600;
+    assert_eq!(world.answer(&[("a.neli", logs(1, &[1]))]), [""; 0]);
+    assert_eq!((world.topics.outage(), world.shown()), (None, ["a.neli g/0=-".to_string()].into()));
+    world.read(1, "a.neli", 1, "g/0", &CLAIM.replace("-1", "0"));
+    assert_eq!(world.shown(), ["a.neli g/0=m"]);
+}
+
+#[test]
+fn garbage_and_a_marker_at_the_end_of_a_log_delay_nothing() {
+    let mut world = World::new();
+    world.answer(&[("a.neli", logs(1, &[4]))]);
+    for (offset, key) in [(0, "g/0"), (1, "no key of an election"), (2, "g/0/hello")] {
+        world.read(1, "a.neli", offset, key, "\u{0}garbage");
+    }
+    // No record is handed over for the offset 3.
+    assert_eq!(world.shown(), ["a.neli reading"]);
+    world.answer(&[("a.neli", logs(1, &[4]))]);
+    world.answer(&[("a.neli", logs(1, &[4]))]);
+    assert_eq!(world.shown(), ["a.neli g/0=-"]);
+}
+
+/// A hello of a process with many roles, which is in partition 0, is about elections in all partitions.
+#[test]
+fn roles_are_found_by_hellos_that_come_later() {
+    let mut world = World::new();
+    world.answer(&[("a.neli", logs(1, &[0, 0]))]);
+    let hello = r#"{"v":1,"kind":"hello","member":"p","roles":"x,y","partitions":2,"joined":0}"#;
+    world.read(1, "a.neli", 0, "g/x/hello", hello);
+    assert_eq!(world.shown(), ["a.neli g/x=- g/y=-"]);
+    let standbys = |world: &World| -> Vec<usize> {
+        let elections = world.topics.topics().flat_map(|(_, read)| read.topic().elections());
+        elections.map(|found| found.observer().standbys(at(world.seconds)).len()).collect()
+    };
+    assert_eq!(standbys(&world), [1, 1]);
+    // A role of an earlier list has its first record after the hello.
+    world.read(1, "a.neli", 1, "g/z", CLAIM);
+    assert_eq!(world.shown(), ["a.neli g/x=- g/z=m g/y=-"]);
+    assert_eq!(standbys(&world), [1, 0, 1]);
+}
+
+#[test]
+fn an_election_is_dead_a_week_after_its_last_record() {
+    let mut world = World::new();
+    world.answer(&[("a.neli", logs(1, &[0]))]);
+    world.read(1, "a.neli", 0, "g/0", CLAIM);
+    let dead = |seconds| {
+        let elections = world.topics.topics().flat_map(|(_, read)| read.topic().elections());
+        elections.map(|found| found.observer().is_dead(at(seconds))).collect::<Vec<bool>>()
+    };
+    assert_eq!(dead(5 + 7 * 86_400), [false]);
+    assert_eq!(dead(6 + 7 * 86_400), [true]);
+}
