@@ -7,7 +7,8 @@ mod cron;
 use std::ops::Range;
 use std::time::Duration;
 
-pub use cron::{CronError, Expression};
+use anyhow::{Result, anyhow};
+pub use cron::Expression;
 use jiff::civil::{DateTime, date};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -49,17 +50,6 @@ pub struct Every {
     length: i64,
     /// The offset from midnight in seconds; less than the length.
     offset: i64,
-}
-
-/// Why a schedule is refused, in one line.
-#[derive(Debug, Eq, PartialEq, thiserror::Error)]
-pub enum ScheduleError {
-    /// After `every` there is no length that is possible.
-    #[error("after every: {LENGTH}")]
-    Length,
-    /// The cron expression is refused.
-    #[error("must be a cron expression such as '30 2 * * *', or every DURATION: {0}")]
-    Cron(#[from] CronError),
 }
 
 /// What the length of windows is.
@@ -115,10 +105,13 @@ impl Edges {
     /// # Errors
     ///
     /// It is neither.
-    pub fn of_schedule(text: &str) -> Result<Self, ScheduleError> {
+    pub fn of_schedule(text: &str) -> Result<Self> {
         match text.strip_prefix("every ") {
-            Some(length) => Every::parse(length.trim()).map(Self::Every).ok_or(ScheduleError::Length),
-            None => Ok(Self::of_cron(text)?),
+            Some(length) => {
+                Every::parse(length.trim()).map(Self::Every).ok_or_else(|| anyhow!("after every: {LENGTH}"))
+            }
+            None => Self::of_cron(text)
+                .map_err(|error| anyhow!("must be a cron expression such as '30 2 * * *', or every DURATION: {error}")),
         }
     }
 
@@ -136,7 +129,7 @@ impl Edges {
     /// # Errors
     ///
     /// The expression can't be parsed, or has no future time.
-    pub fn of_cron(expression: &str) -> Result<Self, CronError> {
+    pub fn of_cron(expression: &str) -> Result<Self> {
         Expression::parse(expression).map(|expression| Self::At(Box::new(expression)))
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use neli_kafka::{Client, ElectionId, Elections, FactsSettings, clock};
+use neli_kafka::{Client, ElectionId, Elections, FactsSettings, Words, clock};
 use neli_proto::candidate::Timings;
 use neli_proto::health::HealthPolicy;
 use neli_proto::restart::RestartPolicy;
@@ -65,6 +65,15 @@ pub const VARIABLE_PREFIX: &str = "NELI_RUN_";
 /// Why a candidate does not stand at the address of an embedded broker.
 pub const EMBEDDED_BY_ADDRESS: &str = "a broker of --embedded, which loses its journal when it ends: give --embedded in place of --brokers, by which the \
                                        next broker knows whether a job is left";
+
+/// What messages about Kafka tell a user of this program to do.
+pub const WORDS: Words = Words {
+    choose_another_group: "choose another --group",
+    create_topic: "drop --no-create-topic",
+    members_of_others: "it has members that are no neli-run; choose another --group",
+    own_broker: "if it is neli-run's own, say --embedded",
+    use_log_elector: "use --elect log",
+};
 
 /// The configuration of a candidate.
 #[derive(Clone, Debug)]
@@ -376,22 +385,14 @@ pub struct Assert {
 /// The configuration of `watch`.
 #[derive(Clone, Debug)]
 pub struct Watch {
-    /// The election.
-    pub election: ElectionId,
-    /// The connection to Kafka.
-    pub client: Client,
-    /// `--json`: every record with the law's verdict.
-    pub json: bool,
+    /// The election; with `--json` every record is shown, with the law's verdict.
+    pub look: Look,
     /// `--from`; the default is the end.
     pub from: Option<WatchFrom>,
     /// `--until-end`: whether to exit at the log's end at the start.
     pub until_end: bool,
     /// `--all`: whether to show hellos too.
     pub has_hellos: bool,
-    /// `--timeout`: the limit for Kafka's first answers.
-    pub timeout: Duration,
-    /// Problems that do not prevent the command: one warning each.
-    pub warnings: Vec<String>,
 }
 
 /// `--from`: where `watch` begins.

@@ -12,8 +12,7 @@ use neli_run::exit::{self, ExitStatus};
 use neli_run::guard;
 use neli_run::process::{release_queue::Deliverer, system};
 use neli_run::release;
-use neli_run::report::journald;
-use neli_run::report::level::Level;
+use neli_run::report::log::{Level, is_stderr_the_journal};
 use neli_run::supervise::{self, AtStart};
 use neli_run::text::one_line;
 
@@ -82,8 +81,8 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> anyhow::Result<ExitStat
         }
         Request::Run(args) => supervise::run(validate::config(&args)?, at_start),
         Request::Watch(args) => {
-            let watch = validate::watch(&args)?;
-            warn(&watch.warnings);
+            let watch = look::watch(&args)?;
+            warn(&watch.look.warnings);
             command::watch::main(&watch)
         }
     }
@@ -97,6 +96,6 @@ fn warn(warnings: &[String]) {
 
 /// Prints one line on stderr. If stderr is closed, the line is lost.
 fn say(level: Level, line: &str) {
-    let priority = if journald::is_stderr() { journald::priority(level) } else { "" };
+    let priority = if is_stderr_the_journal() { level.priority() } else { "" };
     let _ = writeln!(std::io::stderr(), "{priority}neli-run: {line}");
 }

@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
-use neli_kafka::{Access, Client, ElectionId, Elections, KafkaEvent, Producer, Properties};
+use anyhow::{Context as _, Result, bail};
+use neli_kafka::{Access, Brokers, Client, ElectionId, Elections, KafkaEvent, Producer, Properties};
 use neli_proto::record::{MemberId, Offset, Record};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{self, Sender};
 
+use crate::config::WORDS;
 use crate::exit::ExitStatus;
 use crate::process::release_queue::Deliverer;
 
@@ -202,7 +203,8 @@ impl Releaser {
             producer
         } else {
             let ReleaseConfig { client, election, lease_ms, .. } = config;
-            let access = Access::try_from(client)?;
+            let Brokers::At(bootstrap) = &client.brokers else { bail!("an embedded broker has no address") };
+            let access = Access { words: &WORDS, ..Access::at(bootstrap, &client.properties) };
             let timeout = Duration::from_millis(*lease_ms);
             Producer::start(&access, &Elections::from(election), timeout, self.events.clone())?
         };

@@ -2,8 +2,6 @@
 
 pub(crate) mod election;
 pub(crate) mod events;
-pub mod journald;
-pub mod level;
 pub mod log;
 pub(crate) mod notes;
 pub mod notify;

@@ -108,7 +108,7 @@ impl MainLoop {
         let stderr = if writes_to_file_alone { logger.on_stderr()? } else { logger.clone() };
         logger.event(&events::started(&config, &job_maker.member));
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
-        for message in config.warnings.iter().cloned().chain(warning.map(|error| error.to_string())) {
+        for message in config.warnings.iter().cloned().chain(warning) {
             logger.warn(message);
         }
         let kafka_session = start::start_session(access, &config, &logger)?;

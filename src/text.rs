@@ -16,6 +16,13 @@ pub fn roles_differ(differs: &Differs) -> String {
     differs.line("--roles", "--group")
 }
 
+/// A count with its noun, whose plural has an s: `1 term`, `2 terms`.
+#[must_use]
+pub fn counted(count: impl Into<u128>, what: &str) -> String {
+    let count = count.into();
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 /// The text with every unseen character escaped, so that it is one line, does not move a terminal's cursor, and is read from
 /// left to right.
 #[must_use]

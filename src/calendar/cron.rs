@@ -1,6 +1,7 @@
 //! Cron expressions, with the rules of Debian's cron. The fields and the days are croner's; what croner does otherwise than cron is here: which
 //! days two day fields select, which expressions are intervals, and what becomes of them when a time zone's clocks are changed.
 
+use anyhow::{Result, anyhow, bail};
 use croner::Cron;
 use croner::parser::CronParser;
 use jiff::civil::DateTime;
@@ -40,59 +41,40 @@ pub struct Expression {
     is_fixed: bool,
 }
 
-/// Why windows can't begin at the times of a cron expression, in one line.
-#[derive(Debug, Eq, PartialEq, thiserror::Error)]
-pub enum CronError {
-    /// It has too few fields or too many.
-    #[error("it needs five fields (six with seconds first, seven with years last), and has {0}")]
-    Fields(usize),
-    /// A field can't be read.
-    #[error("the {} is '{text}'; it takes {}, *, a-b, */n, a-b/n and lists of these", FIELDS[*field].0, FIELDS[*field].1)]
-    Field {
-        /// Its place among seven.
-        field: usize,
-        /// What stands there.
-        text: String,
-    },
-    /// A name with @ that cron does not have.
-    #[error("{0} is none of @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly")]
-    Nickname(String),
-    /// The expression has no future time.
-    #[error("it never comes")]
-    NeverComes,
-}
-
 impl Expression {
-    pub(super) fn parse(expression: &str) -> Result<Self, CronError> {
+    pub(super) fn parse(expression: &str) -> Result<Self> {
         let expression = match expression.trim() {
             "@yearly" | "@annually" => "0 0 1 1 *",
             "@monthly" => "0 0 1 * *",
             "@weekly" => "0 0 * * 0",
             "@daily" | "@midnight" => "0 0 * * *",
             "@hourly" => "0 * * * *",
-            other if other.starts_with('@') => return Err(CronError::Nickname(other.to_owned())),
+            other if other.starts_with('@') => {
+                bail!("{other} is none of @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly")
+            }
             other => other,
         };
         let given: Vec<&str> = expression.split_whitespace().collect();
-        let mut fields = match given.len() {
+        let fields = match given.len() {
             5 => [&["0"], &given[..], &["*"]].concat(),
             6 => [&given[..], &["*"]].concat(),
             7 => given,
-            count => return Err(CronError::Fields(count)),
+            count => bail!("it needs five fields (six with seconds first, seven with years last), and has {count}"),
         };
         let written: Vec<String> = fields.iter().map(|field| without_lone_stars(field)).collect();
         for (field, text) in written.iter().enumerate() {
             let mut alone = ["*"; FIELDS.len()];
             alone[field] = text;
             if !has_its_words(field, text) || CronParser::new().parse(&alone.join(" ")).is_err() {
-                return Err(CronError::Field { field, text: fields.swap_remove(field).to_owned() });
+                let ((name, values), text) = (FIELDS[field], fields[field]);
+                bail!("the {name} is '{text}'; it takes {values}, *, a-b, */n, a-b/n and lists of these");
             }
         }
         let begins_with_star = |field: usize| written[field].starts_with(['*', '?']);
         let needs_both_days = begins_with_star(DAY_OF_MONTH) || begins_with_star(DAY_OF_WEEK);
         let parser = CronParser::builder().dom_and_dow(needs_both_days).build();
-        let cron = parser.parse(&written.join(" ")).map_err(|_| CronError::NeverComes)?;
-        cron.find_next_occurrence(&FIRST_EDGE, true).map_err(|_| CronError::NeverComes)?;
+        let cron = parser.parse(&written.join(" ")).map_err(|_| anyhow!("it never comes"))?;
+        cron.find_next_occurrence(&FIRST_EDGE, true).map_err(|_| anyhow!("it never comes"))?;
         Ok(Self { cron, is_fixed: !begins_with_star(MINUTE) && !begins_with_star(HOUR) })
     }
 

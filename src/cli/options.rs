@@ -115,7 +115,47 @@ pub const ELECTION: [&str; 6] = ["group", "brokers", "embedded", "topic", "prope
 /// Pairs of options for one setting: if one is on the command line, the variable of the other is ignored; both at once are refused.
 pub const RIVALS: [(&str, &str); 2] = [("brokers", "embedded"), ("quiet", "verbose")];
 
+/// These options, as those of this section.
+const fn in_section<const N: usize>(section: Section, mut options: [Opt; N]) -> [Opt; N] {
+    let mut next = 0;
+    while next < N {
+        options[next].section = section;
+        next += 1;
+    }
+    options
+}
+
 impl Opt {
+    /// A flag with this name and meaning.
+    const fn new(long: &'static str, help: &'static str) -> Self {
+        let (takes, default, section) = (Takes::Flag, Default::None, Section::Common);
+        Self { long, short: None, takes, default, section, help, more: "" }
+    }
+
+    const fn short(self, short: char) -> Self {
+        Self { short: Some(short), ..self }
+    }
+
+    const fn takes(self, takes: Takes) -> Self {
+        Self { takes, ..self }
+    }
+
+    const fn value(self, name: &'static str) -> Self {
+        self.takes(Takes::Value(name))
+    }
+
+    const fn default(self, value: &'static str) -> Self {
+        Self { default: Default::Value(value), ..self }
+    }
+
+    const fn computed(self, description: &'static str) -> Self {
+        Self { default: Default::Computed(description), ..self }
+    }
+
+    const fn more(self, more: &'static str) -> Self {
+        Self { more, ..self }
+    }
+
     /// The option with this long name.
     #[must_use]
     pub fn find(long: &str) -> Option<&'static Self> {

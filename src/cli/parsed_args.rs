@@ -2,6 +2,7 @@
 //! that a refusal can name the option or the variable.
 
 use std::ffi::{OsStr, OsString};
+use std::ops::RangeBounds;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -244,6 +245,19 @@ impl Value {
     pub fn duration(&self) -> Result<Duration> {
         humantime::parse_duration(self.text()?)
             .map_err(|_| self.refuse("must be a duration with its unit, such as 500ms, 5s or 2m"))
+    }
+
+    /// The value as a duration in these bounds, which `must_be` names.
+    ///
+    /// # Errors
+    /// It is not a duration, or out of the bounds.
+    pub fn duration_in(
+        &self,
+        bounds: impl RangeBounds<Duration>,
+        must_be: impl FnOnce() -> String,
+    ) -> Result<Duration> {
+        let duration = self.duration()?;
+        if bounds.contains(&duration) { Ok(duration) } else { Err(self.refuse(must_be())) }
     }
 
     /// What the value stands for, which is one of these words.

@@ -220,23 +220,11 @@ const WATCH_EXIT: &str = "0; 4 Kafka does not answer in time at the start.";
 
 fn watch() -> Command {
     let about = "Show an election live, or print a line for each change";
-    Command::new("watch")
-        .about(about)
-        .long_about(long_about(about, WATCH))
-        .after_help(exit_status(WATCH_EXIT))
-        .override_usage("neli-run watch --group <NAME> [OPTIONS]")
-        .args_override_self(true)
-        .args(election())
+    let from = value("from", "WHERE", "start, end, an offset or an age (1h) [default: end]");
+    looks_at_one("watch", about, WATCH, WATCH_EXIT)
         .arg(role(SHOWN))
         .arg(json("Print each record, and whether it counts, as JSON"))
-        .arg(
-            Arg::new("from")
-                .long("from")
-                .value_name("WHERE")
-                .value_parser(Words(&["start", "end"]))
-                .hide_possible_values(true)
-                .help("start, end, an offset or an age (1h) [default: end]"),
-        )
+        .arg(from.value_parser(Words(&["start", "end"])).hide_possible_values(true))
         .arg(flag("all", "Also print the hellos of the candidates"))
         .arg(flag("until-end", "Exit where the topic ended when watch started"))
         .arg(value("timeout", "DURATION", "Limit for Kafka's first answers [default: 30s]"))

@@ -1,4 +1,4 @@
-//! Checks the parsed command line, and makes a [`Config`] or [`Watch`] of it. Every relation between options is checked here.
+//! Checks the parsed command line, and makes a configuration of it. Every relation between options is checked here.
 //!
 //! A wrong value is refused before the process joins anything, in one line that names the option, the value and the bound.
 
@@ -9,7 +9,7 @@ use neli_kafka::{Brokers, Client, ElectionId, bootstrap, names};
 use neli_proto::supervisor::OnLoss;
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
-use crate::config::{Config, Doctor, Listen, Log, LogFormat, Watch};
+use crate::config::{Config, Doctor, Listen, Log, LogFormat};
 use crate::exit::line_of;
 
 mod executable;
@@ -97,33 +97,12 @@ fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config> {
     Ok(config)
 }
 
-/// The configuration of `watch`.
-///
-/// # Errors
-/// A value is missing or out of its bounds.
-pub fn watch(args: &ParsedArgs) -> Result<Watch> {
-    let mut warnings = args.warnings();
-    Ok(Watch {
-        election: look::election(args)?,
-        client: client(args, &mut warnings)?,
-        json: args.flag("json")?.is_some(),
-        from: look::from(args)?,
-        until_end: args.flag("until-end")?.is_some(),
-        has_hellos: args.flag("all")?.is_some(),
-        timeout: look::timeout(args, WATCH_TIMEOUT)?,
-        warnings,
-    })
-}
-
-/// The default of `--timeout` of `watch`.
-const WATCH_TIMEOUT: Duration = Duration::from_secs(30);
-
 fn election(args: &ParsedArgs) -> Result<ElectionId> {
     let Some(group) = args.value("group") else {
         bail!("--group is required: the election's name, the same on every machine");
     };
     let name = group.text()?.to_owned();
-    names::validate_group(&name).map_err(|error| group.refuse(error.to_string()))?;
+    names::validate_group(&name).map_err(|error| group.refuse(error))?;
     let topic = if let Some(topic) = args.value("topic") {
         let name = topic.text()?.to_owned();
         if !names::is_topic(&name) {
@@ -154,7 +133,7 @@ fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client> {
         (None, Some(_)) => Brokers::Embedded,
         (Some(brokers), None) => {
             let list = bootstrap::validate(brokers.text()?, &properties);
-            Brokers::At(list.map_err(|error| brokers.refuse(error.to_string()))?)
+            Brokers::At(list.map_err(|error| brokers.refuse(error))?)
         }
         (Some(brokers), Some(embedded)) => {
             return Err(brokers.refuse(format!("can't be combined with {}", embedded.shown())));
@@ -166,7 +145,7 @@ fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client> {
 fn name(args: &ParsedArgs) -> Result<String> {
     let Some(value) = args.value("name") else { return Ok(names::of_process()) };
     let name = value.text()?.to_owned();
-    names::validate(&name, names::LONGEST_NAME).map_err(|error| value.refuse(error.to_string()))?;
+    names::validate(&name, names::LONGEST_NAME).map_err(|error| value.refuse(error))?;
     Ok(name)
 }
 
@@ -187,11 +166,7 @@ fn log(args: &ParsedArgs) -> Result<Log> {
 
 /// A duration from 0 to a year.
 fn duration(value: &Value) -> Result<Duration> {
-    let duration = value.duration()?;
-    if duration > LONGEST {
-        return Err(value.refuse("must be 0 to 365d"));
-    }
-    Ok(duration)
+    value.duration_in(..=LONGEST, || "must be 0 to 365d".to_owned())
 }
 
 /// The address for HTTP, if one is given. Binding shows later whether it is available.

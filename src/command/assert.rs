@@ -26,16 +26,10 @@ struct Answer {
     by: &'static str,
     /// The rest of the lease; `None` if it is unknown or zero.
     left: Option<Duration>,
-    verdict: LeadCheck,
-}
-
-/// The answer.
-enum LeadCheck {
-    Leads,
-    /// The caller does not lead, for this reason.
-    LeadsNot(String),
-    /// It is unknown, for this reason.
-    Unknown(String),
+    /// `None` if it is unknown.
+    leads: Option<bool>,
+    /// Why it does not lead, or why that is unknown.
+    why: Option<String>,
 }
 
 /// The answer as JSON: docs/json.md describes it.
@@ -56,19 +50,18 @@ struct Line {
 /// The term is not led (83), or that is unknown (4), with the reason; or a setting for reading the journal is missing
 /// or invalid.
 pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look>) -> Result<ExitStatus> {
-    let answer = match by_descriptor(assert) {
+    let Answer { by, left, leads, why } = match by_descriptor(assert) {
         Some(answer) => answer,
         None => by_journal(assert, &look().map_err(|missing| without_descriptor(assert, missing))?)?,
     };
-    let (status, leads, why) = match answer.verdict {
-        LeadCheck::Leads => (ExitStatus::Success, Some(true), None),
-        LeadCheck::LeadsNot(why) => (ExitStatus::NotLeader, Some(false), Some(why)),
-        LeadCheck::Unknown(why) => (ExitStatus::Answer(4), None, Some(why)),
+    let status = match leads {
+        Some(true) => ExitStatus::Success,
+        Some(false) => ExitStatus::NotLeader,
+        None => ExitStatus::Answer(4),
     };
     if assert.json {
-        let left_ms = answer.left.map(millis);
         let ts = timestamp(clock::wall_ms());
-        let line = Line { ts, term: assert.term, leads, by: answer.by, left_ms, why };
+        let line = Line { ts, term: assert.term, leads, by, left_ms: left.map(millis), why };
         let line = json(&line) + "\n";
         output::print(&line)?;
         return Ok(status);
@@ -83,15 +76,14 @@ pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look>) -> Result<Exit
 impl Answer {
     /// The rest of the lease.
     fn left(assert: &Assert, by: &'static str, left: Duration) -> Self {
-        let verdict = if left.is_zero() {
-            LeadCheck::LeadsNot(format!("the lease of term {} is over", assert.term))
-        } else if left < assert.min_left {
-            let (left, least) = (span(left), spoken(assert.min_left));
-            LeadCheck::LeadsNot(format!("{left} of the lease is left, and --min-left is {least}"))
+        let why = if left.is_zero() {
+            Some(format!("the lease of term {} is over", assert.term))
         } else {
-            LeadCheck::Leads
+            let short =
+                || format!("{} of the lease is left, and --min-left is {}", span(left), spoken(assert.min_left));
+            (left < assert.min_left).then(short)
         };
-        Self { by, left: Some(left), verdict }
+        Self { by, left: Some(left), leads: Some(why.is_none()), why }
     }
 }
 
@@ -134,24 +126,24 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer> {
     let by = "journal";
     let observation = match seen {
         Ok(observation) => observation,
-        Err(Unread::NoAnswer(why)) => return Ok(Answer { by, left: None, verdict: LeadCheck::Unknown(why) }),
+        Err(Unread::NoAnswer(why)) => return Ok(Answer { by, left: None, leads: None, why: Some(why) }),
         Err(Unread::Refused(refusal)) => return Err(refusal),
     };
     let seen = observation.first()?;
     let current = seen.observer().leadership(read_at());
-    let verdict = match current {
+    let (leads, why) = match current {
         Leadership::Led { leader, left, .. } | Leadership::Overdue { leader, left, .. }
             if leader.term == assert.term =>
         {
             return Ok(Answer::left(assert, by, left));
         }
         Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } => {
-            LeadCheck::LeadsNot(format!("{} leads, term {}", leader.shown(), leader.term))
+            (Some(false), format!("{} leads, term {}", leader.shown(), leader.term))
         }
-        Leadership::Unknown(_) => LeadCheck::Unknown(sentence(current).to_string()),
+        Leadership::Unknown(_) => (None, sentence(current).to_string()),
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            LeadCheck::LeadsNot(seen.no_record().unwrap_or_else(|| sentence(current).to_string()))
+            (Some(false), seen.no_record().unwrap_or_else(|| sentence(current).to_string()))
         }
     };
-    Ok(Answer { by, left: None, verdict })
+    Ok(Answer { by, left: None, leads, why: Some(why) })
 }

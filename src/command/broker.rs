@@ -5,6 +5,7 @@
 //! It begins only when no process of an earlier broker is left ([`BrokerDirectory::hold`]). Until then a job may run under a lease of
 //! which its empty journal says nothing.
 
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -13,9 +14,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use neli_kafka::clock;
-use neli_kafka::embedded::directory::{BrokerDirectory, Left};
+use neli_kafka::embedded::directory::BrokerDirectory;
 use neli_kafka::embedded::{BrokerFinder, BrokerInfo, Reply, Request};
 use neli_proto::time::Time;
 use nix::errno::Errno;
@@ -55,9 +56,9 @@ const USAGE: &str = "neli-run: this user's candidates find this broker with --em
 /// Another broker runs already, or a process of an earlier one; the broker can't be started, or stdout can't be written.
 pub fn main(idle_timeout: Option<Duration>) -> Result<ExitStatus> {
     // It may outlive the process that started it, and must keep no pipe or lock of that one open.
-    descriptors::close_all_but(&[0, 1, 2]).map_err(|error| anyhow!("{}", OpenError::from(error)))?;
+    descriptors::close_all_but(&[0, 1, 2]).map_err(not_started)?;
     let directory = BrokerFinder::of_user()?.directory;
-    let broker = EmbeddedBroker::open(directory, idle_timeout).map_err(|error| anyhow!("{error}"))?;
+    let broker = EmbeddedBroker::open(directory, idle_timeout)?;
     output::print(&format!("{}\n", broker.info.bootstrap))?;
     // stderr may be closed; then the hint is lost.
     let _ = writeln!(io::stderr(), "{USAGE}");
@@ -81,27 +82,9 @@ struct EmbeddedBroker {
     empty_since: Option<Time>,
 }
 
-/// Why no broker was started.
-#[derive(Debug, thiserror::Error)]
-enum OpenError {
-    /// Another broker runs in this directory.
-    #[error("an embedded broker is running already; --embedded finds it")]
-    Another,
-    /// A process of an earlier broker may have a job.
-    #[error("{0}")]
-    Left(Left),
-    /// A system call failed.
-    #[error("the embedded broker can't be started: {0}")]
-    Io(#[from] io::Error),
-    /// librdkafka refused.
-    #[error("the embedded broker can't be started: {0}")]
-    Kafka(#[from] KafkaError),
-}
-
-impl From<Errno> for OpenError {
-    fn from(errno: Errno) -> Self {
-        Self::Io(errno.into())
-    }
+/// Why no broker was started: a system call has failed, or librdkafka has refused.
+fn not_started(error: impl Display) -> anyhow::Error {
+    anyhow!("the embedded broker can't be started: {error}")
 }
 
 /// A candidate's connection: it either stays open for the candidate's life or makes one request.
@@ -113,15 +96,24 @@ struct ClientConnection {
 
 impl EmbeddedBroker {
     /// Opens a broker. From then on SIGTERM and SIGINT are received only by [`EmbeddedBroker::serve`].
-    fn open(directory: BrokerDirectory, idle_timeout: Option<Duration>) -> Result<Self, OpenError> {
+    fn open(directory: BrokerDirectory, idle_timeout: Option<Duration>) -> Result<Self> {
         let lock = lock(&directory)?;
         // No other broker accepts candidates now, so none can join those that are left.
-        if let Some(left) = directory.holder()? {
-            return Err(OpenError::Left(left));
+        if let Some(left) = directory.holder().map_err(not_started)? {
+            bail!("{left}");
         }
+        let cluster = MockCluster::new(1).map_err(not_started)?;
+        Self::on(cluster, directory, lock, idle_timeout).map_err(not_started)
+    }
+
+    fn on(
+        cluster: MockCluster<'static, DefaultProducerContext>,
+        directory: BrokerDirectory,
+        lock: Flock<File>,
+        idle_timeout: Option<Duration>,
+    ) -> io::Result<Self> {
         let (signals, sender) = UnixStream::pair()?;
         let signals = SignalDelivery::with_pipe(signals, sender, SignalOnly, [SIGINT, SIGTERM])?;
-        let cluster = MockCluster::new(1)?;
         let info = BrokerInfo { bootstrap: cluster.bootstrap_servers() };
         // The process that held the lock before is dead, so its socket is unused.
         remove(&directory.socket())?;
@@ -193,17 +185,18 @@ fn is_shortage(error: &io::Error) -> bool {
 }
 
 /// Takes the lock after the other broker has exited; fails if that broker still accepts connections.
-fn lock(directory: &BrokerDirectory) -> Result<Flock<File>, OpenError> {
-    let mut file = File::options().create(true).truncate(false).write(true).open(directory.lock())?;
+fn lock(directory: &BrokerDirectory) -> Result<Flock<File>> {
+    let file = File::options().create(true).truncate(false).write(true).open(directory.lock());
+    let mut file = file.map_err(not_started)?;
     let begun = clock::now();
     loop {
         file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => return Ok(lock),
             Err((file, Errno::EWOULDBLOCK)) => file,
-            Err((_, errno)) => return Err(errno.into()),
+            Err((_, errno)) => return Err(not_started(io::Error::from(errno))),
         };
         if UnixStream::connect(directory.socket()).is_ok() || clock::now().since(begun) > LOCK_TIMEOUT {
-            return Err(OpenError::Another);
+            bail!("an embedded broker is running already; --embedded finds it");
         }
         thread::park_timeout(LOCK_INTERVAL);
     }
@@ -238,7 +231,7 @@ impl ClientConnection {
             }
             while let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.received.drain(..=end).collect();
-                if self.send(&Reply { error: answer(&line, cluster).err().map(|error| error.to_string()) }).is_err() {
+                if self.send(&Reply { error: answer(&line, cluster).err() }).is_err() {
                     return false;
                 }
             }
@@ -256,19 +249,15 @@ impl ClientConnection {
     }
 }
 
-/// Why the topic was not created.
-#[derive(Debug, thiserror::Error)]
-enum AnswerError {
-    #[error(transparent)]
-    Kafka(KafkaError),
-    #[error(transparent)]
-    Unreadable(#[from] serde_json::Error),
-}
-
-fn answer(line: &[u8], cluster: &MockCluster<'static, DefaultProducerContext>) -> Result<(), AnswerError> {
-    let Request { create_topic, partitions } = serde_json::from_slice(line)?;
+/// Creates the topic of this request.
+///
+/// # Errors
+///
+/// Why it was not created.
+fn answer(line: &[u8], cluster: &MockCluster<'static, DefaultProducerContext>) -> Result<(), String> {
+    let Request { create_topic, partitions } = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     match cluster.create_topic(&create_topic, partitions, 1) {
         Ok(()) | Err(KafkaError::MockCluster(RDKafkaErrorCode::TopicAlreadyExists)) => Ok(()),
-        Err(error) => Err(AnswerError::Kafka(error)),
+        Err(error) => Err(error.to_string()),
     }
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use anyhow::{Result, bail};
+pub use clap_complete::Shell;
 
 use crate::cli;
 use crate::cli::options::options;
@@ -10,17 +11,6 @@ use crate::cli::parsed_args::ParsedArgs;
 use crate::command::output;
 use crate::exit::ExitStatus;
 use crate::text::quoted;
-
-/// The supported shells.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Shell {
-    /// GNU bash.
-    Bash,
-    /// fish.
-    Fish,
-    /// zsh.
-    Zsh,
-}
 
 /// The argument with which the scripts ask for the names of the time zones.
 const TIMEZONES: &str = "timezones";
@@ -48,6 +38,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
 /// A shell's completions. They are those that clap generates, with one addition that clap does not support: after `--` the job's own
 /// completions apply.
 #[must_use]
+#[expect(clippy::wildcard_enum_match_arm, reason = "zsh, since a user can name no other shell")]
 pub fn script(shell: Shell) -> String {
     let script = generated(shell);
     match shell {
@@ -67,7 +58,7 @@ pub fn script(shell: Shell) -> String {
             });
             lines.collect::<String>() + FISH
         }
-        Shell::Zsh => {
+        _ => {
             let lines = script.lines().map(|line| {
                 let is_timezone = line.starts_with("'--timezone=[");
                 let line = if is_timezone { line.replace(":_default'", ZSH_TIMEZONES) } else { line.to_owned() };
@@ -104,13 +95,8 @@ fn generated(shell: Shell) -> String {
     definition = definition.mut_subcommands(|subcommand| {
         subcommand.mut_args(|arg| if arg.get_id() == "brokers" { arg.value_name("SERVERS") } else { arg })
     });
-    let generator = match shell {
-        Shell::Bash => clap_complete::Shell::Bash,
-        Shell::Fish => clap_complete::Shell::Fish,
-        Shell::Zsh => clap_complete::Shell::Zsh,
-    };
     let mut script = Vec::new();
-    clap_complete::generate(generator, &mut definition, "neli-run", &mut script);
+    clap_complete::generate(shell, &mut definition, "neli-run", &mut script);
     without_former(&String::from_utf8_lossy(&script))
 }
 

@@ -1,15 +1,13 @@
 //! The facts that `--once`, `--window` and `--schedule` record in the topic `<topic>.once`: those of a key, and the last run of an election.
 
-use std::io;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::Result;
 use jiff::tz::TimeZone;
-use neli_kafka::{Access, ClientError, ElectionId, TopicExistence, has_topic};
-use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs, TOPIC_SUFFIX, may_have_facts, record_key};
+use neli_kafka::{Access, ElectionId, FactsTopic};
+use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs, may_have_facts, record_key};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
-use neli_proto::record::{LogRecord, Offset};
+use neli_proto::record::LogRecord;
 use serde::Serialize;
 
 use crate::calendar::{Calendar, Edges};
@@ -17,33 +15,6 @@ use crate::command::reading::{Limit, Reading, Seen, Unread, read_at};
 use crate::command::wording::date;
 use crate::report::election::span;
 use crate::report::log::{spoken, timestamp};
-
-fn topic_of(election: &ElectionId) -> String {
-    format!("{}{TOPIC_SUFFIX}", election.topic)
-}
-
-/// Asks in a thread whether the topic exists, which blocks.
-fn ask_for_topic(
-    access: &Access,
-    topic: &str,
-    timeout: Duration,
-) -> io::Result<JoinHandle<Result<TopicExistence, ClientError>>> {
-    let (access, topic) = (access.clone(), topic.to_owned());
-    thread::Builder::new().spawn(move || has_topic(&access, &topic, timeout))
-}
-
-/// Passes on the topic's records from the offset that `from` chooses up to its present end.
-async fn read_topic(
-    access: &Access,
-    topic: &str,
-    timeout: Duration,
-    from: impl Fn(&LogBounds) -> Offset,
-    mut handle_record: impl FnMut(LogRecord),
-) -> Result<(), Unread> {
-    let mut reading = Reading::of_partition(access, topic, 0, false)?;
-    reading.read_to_end(Limit::of_all(timeout), from, |_, _, record| handle_record(record)).await?;
-    Ok(())
-}
 
 /// The fact about the key that still counts.
 #[derive(Clone, Copy)]
@@ -84,56 +55,29 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// The topic of facts, and the key's place in it.
-pub(super) struct FactsTopic {
-    pub(super) topic: String,
-    /// The key of the election's records in the journal.
-    of: String,
-    key: Option<String>,
+/// Reads the facts in this topic, or returns why they are unknown.
+pub(super) async fn read(topic: &FactsTopic, access: &Access, timeout: Duration) -> Result<Result<Facts, String>> {
+    let mut facts = Facts::default();
+    let handle_record = |_, _: &_, record: LogRecord| {
+        topic.take(&mut facts, record.key.as_deref(), record.value.as_deref());
+    };
+    let mut reading = Reading::of_facts(access, &topic.name)?;
+    match reading.read_to_end(Limit::of_all(timeout), |bounds| bounds.start, handle_record).await {
+        Ok(_) => Ok(Ok(facts)),
+        Err(Unread::Refused(refusal)) => Err(refusal),
+        Err(Unread::NoAnswer(_)) => {
+            let (name, within) = (&topic.name, spoken(timeout));
+            Ok(Err(format!("topic {name:?}: it is not read to its end within {within}; see --timeout")))
+        }
+    }
 }
 
-impl FactsTopic {
-    pub(super) fn of(election: &ElectionId, key: Option<&str>) -> Self {
-        Self { topic: topic_of(election), of: election.key(), key: key.map(str::to_owned) }
-    }
-
-    pub(super) fn key(&self, place: Place) -> String {
-        record_key(&self.of, self.key.as_deref(), place)
-    }
-
-    /// Reads the key's facts, or returns why they are unknown.
-    pub(super) async fn read(&self, access: &Access, timeout: Duration) -> Result<Result<Facts, String>> {
-        let topic = &self.topic;
-        let asked = ask_for_topic(access, topic, timeout).context("no thread to ask for the topic of facts")?;
-        match asked.join() {
-            Ok(Ok(TopicExistence::Exists)) => {}
-            Ok(Ok(TopicExistence::Forbidden(error))) => bail!(error),
-            Ok(Ok(TopicExistence::Missing)) => return Ok(Ok(Facts::default())),
-            _ => return Ok(Err(format!("topic {topic:?}: no answer within {}", spoken(timeout)))),
-        }
-        let keys = Place::ALL.map(|place| (self.key(place), place));
-        let mut facts = Facts::default();
-        let handle_record = |record: LogRecord| {
-            if let Some((_, place)) = keys.iter().find(|(own, _)| record.key.as_deref() == Some(own.as_bytes())) {
-                facts.take(*place, record.value.as_deref());
-            }
-        };
-        match read_topic(access, topic, timeout, |bounds| bounds.start, handle_record).await {
-            Ok(()) => Ok(Ok(facts)),
-            Err(Unread::Refused(refusal)) => Err(refusal),
-            Err(Unread::NoAnswer(_)) => {
-                let within = spoken(timeout);
-                Ok(Err(format!("topic {topic:?}: it is not read to its end within {within}; see --timeout")))
-            }
-        }
-    }
-
-    /// The places of records that keep every candidate from running the job, because they are not facts of this key or of windows.
-    pub(super) fn unreadable(&self, facts: &Facts) -> Vec<Place> {
-        let is_other = |fact: &Fact| self.key.is_none() && fact.window.is_none();
-        let is_unreadable = |place: &Place| facts.is_unreadable_at(*place) || facts.at(*place).is_some_and(is_other);
-        Place::ALL.into_iter().filter(is_unreadable).collect()
-    }
+/// The places of records that keep every candidate from running the job, because they are not facts of this key, or of windows if there is
+/// none.
+pub(super) fn unreadable(facts: &Facts, key: Option<&str>) -> Vec<Place> {
+    let is_other = |fact: &Fact| key.is_none() && fact.window.is_none();
+    let is_unreadable = |place: &Place| facts.is_unreadable_at(*place) || facts.at(*place).is_some_and(is_other);
+    Place::ALL.into_iter().filter(is_unreadable).collect()
 }
 
 /// The time limit for Kafka's answers. It is short, because the rest of the page does not need them.
@@ -142,28 +86,34 @@ const WITHIN: Duration = Duration::from_secs(1);
 /// So many of a schedule's next windows are shown.
 const NEXT: usize = 5;
 
-/// The question whether the topic of facts exists; it runs while the journal is read.
+/// The question for the last run, whose reading begins while the journal is read.
 pub(super) struct Question {
-    access: Access,
-    topic: String,
+    /// If there is no thread for it, the page says nothing of runs.
+    reading: Option<Reading>,
     /// The key of the election's records.
     key: String,
-    is_there: Option<JoinHandle<Result<TopicExistence, ClientError>>>,
 }
 
 impl Question {
+    /// Must be called within a runtime.
     pub(super) fn ask(access: &Access, election: &ElectionId) -> Self {
-        let topic = topic_of(election);
-        // If no thread can be started, the page says nothing of runs.
-        let is_there = ask_for_topic(access, &topic, WITHIN).ok();
-        Self { access: access.clone(), topic, key: election.key(), is_there }
+        let topic = FactsTopic::of(election, None).name;
+        Self { reading: Reading::of_facts(access, &topic).ok(), key: election.key() }
     }
 
     /// The last run, if one is recorded and can be read.
     pub(super) async fn answer(self) -> Option<LastRun> {
-        let Self { access, topic, key, is_there } = self;
-        let Ok(Ok(TopicExistence::Exists)) = is_there?.join() else { return None };
-        last_fact(&access, &topic, &key).await.ok().flatten().map(LastRun::of)
+        let Self { reading, key } = self;
+        let mut last = None;
+        let handle_record = |_, _: &_, record: LogRecord| {
+            let is_own = record.key.is_some_and(|own| is_of(&key, &own));
+            if let Some(value) = record.value.filter(|_| is_own) {
+                last = Fact::parse(&value).ok().or(last.take());
+            }
+        };
+        let last_records = |bounds: &LogBounds| bounds.last(FIRST_SPAN);
+        reading?.read_to_end(Limit::of_all(WITHIN), last_records, handle_record).await.ok()?;
+        last.map(LastRun::of)
     }
 }
 
@@ -217,19 +167,6 @@ impl LastRun {
         }
         rows
     }
-}
-
-/// The last fact about the election with this key.
-async fn last_fact(access: &Access, topic: &str, election: &str) -> Result<Option<Fact>, Unread> {
-    let mut last = None;
-    let handle_record = |record: LogRecord| {
-        let is_own = record.key.is_some_and(|key| is_of(election, &key));
-        if let Some(value) = record.value.filter(|_| is_own) {
-            last = Fact::parse(&value).ok().or(last.take());
-        }
-    };
-    read_topic(access, topic, WITHIN, |bounds| bounds.last(FIRST_SPAN), handle_record).await?;
-    Ok(last)
 }
 
 /// Whether a fact under `key` is one of this election's. A group with `/` in its name has no facts: a record with such a key belongs to
@@ -307,20 +244,12 @@ mod tests {
     fn fact(outcome: Outcome, window: Option<Span>) -> Fact {
         let key = if window.is_some() { "2026-01-31T00:00:00Z" } else { "v1.42" };
         Fact {
-            key: key.into(),
             window,
-            outcome,
-            term: 57,
-            member: None,
             name: Some("db2".into()),
             exit: Some(0),
-            attempt: 1,
             ran_ms: Some(3_200),
             at_ms: Some(1_769_860_800_000),
-            forgets: 0,
-            remakes: 0,
-            seq: 0,
-            account: Account::default(),
+            ..Fact::new(key, outcome, 57)
         }
     }
 

@@ -3,11 +3,11 @@
 use std::io::{self, IsTerminal};
 
 use anyhow::Result;
-use neli_kafka::{ElectionId, clock};
-use neli_proto::fact::{Account, Fact, Facts, Outcome as RunOutcome, Place, UNREADABLE};
+use neli_kafka::{ElectionId, FactsTopic, clock};
+use neli_proto::fact::{Fact, Facts, Outcome as RunOutcome, Place, UNREADABLE};
 use neli_proto::record::Offset;
 
-use crate::command::facts::{self, FactsTopic, Recorded};
+use crate::command::facts::{self, Recorded};
 use crate::command::reading::{self, Seen, Unread};
 use crate::command::request::{
     Answer, Appended, KeyPart, KeyedRecord, Outcome, answered, append, is_answered_yes, operator, see_only,
@@ -27,32 +27,29 @@ const NOTHING_RECORDED: Outcome = Outcome::not_done("nothing-recorded", 3);
 /// The recorded facts could not be read.
 const UNKNOWN: Outcome = Outcome::not_done("unknown", 4);
 
-/// What was done.
-struct Forgetting {
-    election: ElectionId,
-    outcome: Outcome,
-    /// The forgotten key, if it is known.
-    key: Option<String>,
-    sentence: String,
-}
-
 /// Records that a key, or the newest window, must run again.
 ///
 /// # Errors
 ///
 /// Kafka refuses permanently, or stdout can't be written; and every unsuccessful result, with its own status.
 pub fn main(forget: &Forget) -> Result<ExitStatus> {
-    let Forgetting { election, outcome, key, sentence } = reading::run(answer(forget))?;
-    let why = Some(sentence.clone()).filter(|_| outcome != FORGOTTEN);
-    let key = Some(KeyPart { key });
-    answered(&[Answer { election, outcome, why, sentence, key, handover: None }], forget.look.json)
+    let mut answer = reading::run(answer(forget))?;
+    answer.why = (answer.outcome != FORGOTTEN).then(|| answer.sentence.clone());
+    answered(&[answer], forget.look.json)
 }
 
-async fn answer(forget: &Forget) -> Result<Forgetting> {
+/// What was done, without the reason.
+async fn answer(forget: &Forget) -> Result<Answer> {
     let Forget { look, key, force, is_confirmed } = forget;
     let access = reading::access(&look.client)?;
-    let mut answer =
-        Forgetting { election: look.election.clone(), outcome: UNKNOWN, key: key.clone(), sentence: String::new() };
+    let mut answer = Answer {
+        election: look.election.clone(),
+        outcome: UNKNOWN,
+        why: None,
+        sentence: String::new(),
+        key: Some(KeyPart { key: key.clone() }),
+        handover: None,
+    };
     let observation = match see_only(&access, look, "--role says which is meant").await {
         Ok(observation) => observation,
         Err(Unread::Refused(refusal)) => return Err(refusal),
@@ -64,16 +61,16 @@ async fn answer(forget: &Forget) -> Result<Forgetting> {
     let seen = observation.first()?;
     answer.election = seen.election.clone();
     let topic = FactsTopic::of(&answer.election, key.as_deref());
-    let read = match topic.read(&access, look.timeout).await? {
+    let read = match facts::read(&topic, &access, look.timeout).await? {
         Ok(facts) => facts,
         Err(why) => {
             answer.sentence = why;
             return Ok(answer);
         }
     };
-    let unreadable = topic.unreadable(&read);
+    let unreadable = facts::unreadable(&read, key.as_deref());
     if !unreadable.is_empty() && !force {
-        answer.sentence = format!("topic {:?}: {UNREADABLE}", topic.topic);
+        answer.sentence = format!("topic {:?}: {UNREADABLE}", topic.name);
         return Ok(answer);
     }
     let mut facts = read.clone();
@@ -101,15 +98,16 @@ async fn answer(forget: &Forget) -> Result<Forgetting> {
     let fact = fact_of(key.as_deref(), recorded.fact(), &read, seen);
     // If no window could be read, the message can't contain one.
     let is_named = !fact.key.is_empty();
-    answer.key = is_named.then(|| fact.key.to_string());
+    answer.key = Some(KeyPart { key: is_named.then(|| fact.key.to_string()) });
     if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&answer.election, &fact, recorded.fact()) {
         answer.outcome = NOT_CONFIRMED;
         answer.sentence = format!("{} was not forgotten: it was not confirmed", fact.key);
         return Ok(answer);
     }
-    let tombstones = unreadable.iter().map(|place| KeyedRecord { key: topic.key(*place), value: None });
-    let forgotten = is_named.then(|| KeyedRecord { key: topic.key(Place::Forgotten), value: Some(fact.to_bytes()) });
-    let of_facts = ElectionId { topic: topic.topic.clone(), partition: 0, ..answer.election.clone() };
+    let tombstones = unreadable.iter().map(|place| KeyedRecord { key: topic.key_at(*place).to_owned(), value: None });
+    let own = topic.key_at(Place::Forgotten).to_owned();
+    let forgotten = is_named.then(|| KeyedRecord { key: own, value: Some(fact.to_bytes()) });
+    let of_facts = ElectionId { topic: topic.name.clone(), partition: 0, ..answer.election.clone() };
     let what = if is_named { &*fact.key } else { "what can't be read" };
     for record in tombstones.chain(forgotten) {
         answer.sentence = match append(&access, &of_facts, look.timeout, record).await? {
@@ -128,7 +126,7 @@ async fn answer(forget: &Forget) -> Result<Forgetting> {
 }
 
 fn nothing_recorded(topic: &FactsTopic, key: Option<&str>) -> String {
-    let name = &topic.topic;
+    let name = &topic.name;
     match key {
         Some(key) => format!(
             "{key}: nothing is recorded in topic {name:?} that keeps it from running; use --force if a release in \
@@ -165,26 +163,15 @@ fn fact_of(key: Option<&str>, recorded: Option<&Fact>, facts: &Facts, seen: &See
     let journal: Offset = seen.observer().journal().next() - 1;
     // In a journal that was created again, terms are lower.
     let known = [&facts.done, &facts.attempt].into_iter().flatten().map(|fact| fact.term);
+    let term = known.chain([journal]).max().unwrap_or(journal);
+    let forgets =
+        Place::ALL.into_iter().filter_map(|place| facts.at(place)).map(|fact| fact.forgets).max().unwrap_or(0);
+    let key = key.map_or_else(|| recorded.map_or_else(Box::default, |fact| fact.key.clone()), Box::from);
     Fact {
-        key: key.map_or_else(|| recorded.map_or_else(Box::default, |fact| fact.key.clone()), Box::from),
         window: recorded.and_then(|fact| fact.window),
-        outcome: RunOutcome::Forgotten,
-        term: known.chain([journal]).max().unwrap_or(journal),
-        member: None,
         name: Some(operator()),
-        exit: None,
-        attempt: 1,
-        ran_ms: None,
         at_ms: Some(clock::wall_ms()),
-        forgets: [&facts.done, &facts.attempt, &facts.forgotten]
-            .into_iter()
-            .flatten()
-            .map(|fact| fact.forgets)
-            .max()
-            .unwrap_or(0)
-            .saturating_add(1),
-        remakes: 0,
-        seq: 0,
-        account: Account::default(),
+        forgets: forgets.saturating_add(1),
+        ..Fact::new(key, RunOutcome::Forgotten, term)
     }
 }

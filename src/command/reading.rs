@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::io;
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use neli_proto::time::Time;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use crate::config::WORDS;
 use crate::exit::{ExitStatus, with_status};
 use crate::process::ready::Timer;
 use crate::report::log::spoken;
@@ -166,14 +168,15 @@ pub(super) fn read_at() -> ReadAt {
 ///
 /// `--embedded`, and no such broker runs.
 pub(super) fn access(client: &Client) -> Result<Access> {
-    match &client.brokers {
-        Brokers::At(bootstrap) => Ok(Access::at(bootstrap, &client.properties)),
+    let access = match &client.brokers {
+        Brokers::At(bootstrap) => Access::at(bootstrap, &client.properties),
         Brokers::Embedded => {
             let found = embedded::BrokerFinder::of_user().and_then(|finder| finder.find());
             let connection = found.map_err(|error| anyhow!("--embedded: {NO_BROKER} ({})", reason(&error)))?;
-            Ok(Access::embedded(&connection, &client.properties))
+            Access::embedded(&connection, &client.properties)
         }
-    }
+    };
+    Ok(Access { words: &WORDS, ..access })
 }
 
 const NO_BROKER: &str = "no broker runs for this user; a candidate with --embedded starts one";
@@ -191,23 +194,26 @@ impl Reading {
     pub(super) fn start(
         access: &Access,
         elections: &Elections,
-        partitions: impl IntoIterator<Item = i32> + Clone,
+        partitions: impl IntoIterator<Item = i32>,
         counted: Option<i32>,
     ) -> Result<Self> {
-        let (sender, events) = channel(WAITING);
-        let source = Source {
+        Self::of(Source {
             access: access.clone(),
             elections: elections.clone(),
             partitions: counted,
-            only: Some(partitions.clone().into_iter().collect()),
+            only: Some(partitions.into_iter().collect()),
             if_missing: IfMissing::Refuse,
             is_for_display: true,
-        };
+        })
+    }
+
+    fn of(source: Source) -> Result<Self> {
+        let (sender, events) = channel(WAITING);
         let reader = start(&source, 0, &sender)?;
         let timer = timer()?;
         Ok(Self {
+            progress: Progress::new(source.only.iter().flatten().copied()),
             source,
-            progress: Progress::new(partitions),
             trouble: None,
             is_down: false,
             note_outage: |_| {},
@@ -228,8 +234,22 @@ impl Reading {
     pub(super) fn of_partition(access: &Access, topic: &str, partition: i32, counts: bool) -> Result<Self> {
         // Of a single role the reader takes partition 0 without asking how many there are.
         let roles = if counts { 0..2 } else { 0..1 };
-        let elections = Elections { group: String::new(), topic: topic.to_owned(), roles, names: Arc::default() };
-        Self::start(access, &elections, [partition], None)
+        Self::start(access, &nameless(topic, roles), [partition], None)
+    }
+
+    /// Asks for the bounds of the log of a topic of facts. If there is no such topic, it is empty.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub(super) fn of_facts(access: &Access, topic: &str) -> Result<Self> {
+        Self::of(Source {
+            access: access.clone(),
+            elections: nameless(topic, 0..1),
+            partitions: None,
+            only: Some([0].into()),
+            if_missing: IfMissing::CountAsEmpty,
+            is_for_display: true,
+        })
     }
 
     /// The same, with a listener for outages.
@@ -423,6 +443,10 @@ impl Reading {
         // A first answer without an outage before it is not reported.
         Ok((matches!(event, SessionEvent::Up) && mem::take(&mut self.is_down)).then_some(Input::Up))
     }
+}
+
+fn nameless(topic: &str, roles: Range<u32>) -> Elections {
+    Elections { group: String::new(), topic: topic.to_owned(), roles, names: Arc::default() }
 }
 
 /// Partitions of several topics, of which the last records are read one after the other.

@@ -14,7 +14,7 @@ use crate::command::reading::{self, Input, Limit, News, Observation, Place, Unre
 use crate::command::status;
 use crate::command::watch::account::{Account, Position, Shown};
 use crate::command::wording::no_record;
-use crate::config::{Look, Watch, WatchFrom};
+use crate::config::{Watch, WatchFrom};
 use crate::exit::{ExitStatus, with_status};
 use crate::text::one_line;
 
@@ -32,11 +32,9 @@ const RUN_UP: Offset = 10_000;
 /// Kafka refuses permanently, `--from` is behind the end, the history was cut or can't be decoded, or stdout can't be
 /// written.
 pub fn main(watch: &Watch) -> Result<ExitStatus> {
-    let wants_lines = watch.json || watch.has_hellos || watch.until_end || watch.from.is_some();
+    let wants_lines = watch.look.json || watch.has_hellos || watch.until_end || watch.from.is_some();
     if !wants_lines && output::is_drawable() {
-        let Watch { election, client, json, timeout, .. } = watch.clone();
-        let look = Look { election, client, json, timeout, warnings: Vec::new() };
-        return status::live(&look);
+        return status::live(&watch.look);
     }
     match reading::run(show(watch)) {
         Ok(()) => Ok(ExitStatus::Success),
@@ -46,9 +44,9 @@ pub fn main(watch: &Watch) -> Result<ExitStatus> {
 }
 
 async fn show(watch: &Watch) -> Result<(), Unread> {
-    let access = reading::access(&watch.client)?;
-    let limit = Limit::of_all(watch.timeout);
-    let place = Place::find(&access, &watch.election, watch.timeout, say_outage).await?;
+    let access = reading::access(&watch.look.client)?;
+    let limit = Limit::of_all(watch.look.timeout);
+    let place = Place::find(&access, &watch.look.election, watch.look.timeout, say_outage).await?;
     let partitions: BTreeSet<i32> = place.elections.iter().map(|election| election.partition).collect();
     if let (Some(WatchFrom::Offset(offset)), 2..) = (watch.from, partitions.len()) {
         place.one(&format!("--from {offset} is in one partition, and --role says in which"))?;
@@ -120,7 +118,7 @@ impl<'a> Show<'a> {
                 Some(WatchFrom::End | WatchFrom::Offset(_) | WatchFrom::Start) | None => 0,
             };
             let shown = Shown { first: first_shown(watch.from, bounds), since_ms };
-            accounts.push(Account::new(watch.json, election, place.elections.len() > 1, shown));
+            accounts.push(Account::new(watch.look.json, election, place.elections.len() > 1, shown));
         }
         Ok(Self { watch, accounts, is_live: false })
     }

@@ -10,6 +10,7 @@ use neli_proto::record::{JobState, What};
 
 use crate::report::election::{how_released, sentence, span};
 use crate::report::log::{self, spoken};
+pub(super) use crate::text::counted;
 
 /// A time of the day, in UTC, without its milliseconds: `05:40:50Z`.
 pub(super) fn time_of_day(ms: u64) -> String {
@@ -19,12 +20,6 @@ pub(super) fn time_of_day(ms: u64) -> String {
 /// A date and time, in UTC, without its milliseconds: `2026-01-31 05:40:50Z`.
 pub(super) fn date(ms: u64) -> String {
     log::to_the_second(ms).replace('T', " ")
-}
-
-/// A count with its noun, whose plural has an s: `1 term`, `2 terms`.
-pub(super) fn counted(count: impl Into<u128>, what: &str) -> String {
-    let count = count.into();
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// The election's name: its group, and its role if there are several.

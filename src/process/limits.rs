@@ -2,16 +2,15 @@
 //!
 //! librdkafka starts threads later, and waits for ever or aborts if it can't.
 
-use std::ffi::c_int;
 use std::path::Path;
 use std::sync::Mutex;
 use std::{fs, io, thread};
 
+use anyhow::{Result, anyhow, ensure};
 use nix::libc::{self, RLIM_INFINITY};
 use nix::sys::resource::{self, Resource};
 
 use crate::process::cgroup::{self, Hierarchy};
-use crate::process::system;
 
 /// The open files of a candidate with one broker (43 measured), and some more.
 const OPEN_FILES: u64 = 64;
@@ -30,35 +29,6 @@ const ADDRESS_SPACE: u64 = 2 << 30;
 
 /// The threads of a candidate (18 measured with one broker), and some more.
 const THREADS: usize = 24;
-
-/// A limit that is too low. Each is reported in one line.
-#[derive(Debug, thiserror::Error)]
-pub enum LimitError {
-    /// A limit that the kernel shows.
-    #[error("{limit} {what} are too few ({setting}): neli-run needs at least {needed}")]
-    TooLow {
-        /// The limit.
-        limit: u64,
-        /// The limited resource.
-        what: &'static str,
-        /// The setting of the limit.
-        setting: &'static str,
-        /// The required minimum.
-        needed: u64,
-    },
-    /// A limit on threads, found by trying.
-    #[error("{THREADS} threads can't be made ({why}): {0}", THREADS = THREADS, why = blamed(.0))]
-    Threads(io::Error),
-}
-
-/// The number of heaps that glibc's threads share. By default each of the first sixteen threads on two processors would set up its own
-/// heap at its start; these threads allocate little, and rarely at the same time.
-const HEAPS: c_int = 2;
-
-/// Makes the threads of this process share heaps. Must be called before there are threads.
-pub fn share_heaps() {
-    system::share_heaps(HEAPS);
-}
 
 /// Raises the soft limit of open files to the hard one, for the guards of many roles. Returns the soft limit before, which the job must get
 /// back: programs that use `select`, or close every descriptor that is allowed, expect a low one.
@@ -85,7 +55,7 @@ pub fn lower_open_files(soft: u64) -> io::Result<()> {
 /// # Errors
 ///
 /// A limit is too low.
-pub fn validate(more_files: u64) -> Result<(), LimitError> {
+pub fn validate(more_files: u64) -> Result<()> {
     open_files(more_files)?;
     address_space()?;
     threads()
@@ -102,7 +72,7 @@ pub fn open_files_of_inherited(inherited: usize) -> u64 {
 /// # Errors
 ///
 /// There are too few.
-pub fn open_files(more: u64) -> Result<(), LimitError> {
+pub fn open_files(more: u64) -> Result<()> {
     at_least(OPEN_FILES + more, Resource::RLIMIT_NOFILE, "open files", "ulimit -n")
 }
 
@@ -125,7 +95,7 @@ pub fn open_files_of_roles(roles: u32, more: u64) -> u64 {
 /// # Errors
 ///
 /// There is too little.
-pub fn address_space() -> Result<(), LimitError> {
+pub fn address_space() -> Result<()> {
     at_least(ADDRESS_SPACE, Resource::RLIMIT_AS, "bytes of address space", "ulimit -v counts KiB")
 }
 
@@ -134,17 +104,18 @@ pub fn address_space() -> Result<(), LimitError> {
 /// # Errors
 ///
 /// They can't be started.
-pub fn threads() -> Result<(), LimitError> {
+pub fn threads() -> Result<()> {
     if room_is_certain(THREADS as u64) {
         return Ok(());
     }
-    try_threads().map_err(LimitError::Threads)
+    try_threads().map_err(|error| anyhow!("{THREADS} threads can't be made ({}): {error}", blamed(&error)))
 }
 
-fn at_least(needed: u64, resource: Resource, what: &'static str, setting: &'static str) -> Result<(), LimitError> {
+fn at_least(needed: u64, resource: Resource, what: &'static str, setting: &'static str) -> Result<()> {
     let Ok((soft, hard)) = resource::getrlimit(resource) else { return Ok(()) };
     let limit = if resource == Resource::RLIMIT_NOFILE { hard } else { soft };
-    if limit >= needed { Ok(()) } else { Err(LimitError::TooLow { limit, what, setting, needed }) }
+    ensure!(limit >= needed, "{limit} {what} are too few ({setting}): neli-run needs at least {needed}");
+    Ok(())
 }
 
 /// What may keep a thread from being started.

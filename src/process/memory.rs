@@ -8,7 +8,7 @@ use nix::sys::mman::{self, MlockAllFlags};
 use nix::sys::resource::{self, Resource};
 
 use crate::process::cgroup::{self, Hierarchy};
-use crate::process::system;
+pub(crate) use crate::process::system::give_back_libraries;
 
 /// A limit of a control group's memory.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -44,13 +44,6 @@ fn of_group(group: &Path) -> Option<Limit> {
         (bytes < NONE).then_some(Limit { file, bytes, kills_all })
     };
     ["memory.max", "memory.limit_in_bytes"].into_iter().find_map(|name| limit(group.join(name)))
-}
-
-/// Releases the pages of the libraries' files that only the start needed, two megabytes. The loader has read all parts with relocations,
-/// mainly in libcrypto, and the kernel counts the pages around them too. Pages that are used again, as for TLS, are loaded at once. The
-/// program's own pages are kept: a handover needs them, and they are shared with its guard.
-pub(crate) fn give_back_libraries() {
-    system::give_back_libraries();
 }
 
 /// Locks the memory that this process uses, and memory that it will use unless that is limited; returns whether that was allowed.

@@ -7,6 +7,7 @@
 use std::ffi::{c_int, c_ulong};
 use std::{io, thread};
 
+use anyhow::{Result, bail, ensure};
 use nix::libc;
 use nix::sys::prctl;
 use nix::sys::resource::{self, Resource};
@@ -24,23 +25,6 @@ pub struct Priority {
     pub of_job: Option<Scheduling>,
 }
 
-/// Why the guard can't have a higher priority than a real-time job. Each is reported in one line.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum PriorityError {
-    /// No priority is higher than the job's.
-    #[error("{REAL_TIME}: no priority above it is left for the guard; use 1 to 98 (chrt -f 98)", REAL_TIME = REAL_TIME)]
-    NoneAbove,
-    /// There is a higher one, but it is not allowed.
-    #[error(
-        "{REAL_TIME}: priority {priority} is not allowed; it needs ulimit -r {priority} (LimitRTPRIO=), or CAP_SYS_NICE",
-        REAL_TIME = REAL_TIME
-    )]
-    NotAllowed {
-        /// The higher priority.
-        priority: i32,
-    },
-}
-
 /// The beginning of both messages.
 const REAL_TIME: &str = "neli-run was started in real time (chrt), and its guard can't get a higher priority than the job, which could then run on after the lease's end";
 
@@ -50,16 +34,20 @@ const REAL_TIME: &str = "neli-run was started in real time (chrt), and its guard
 /// # Errors
 ///
 /// The job would be real-time, and the guard can't have a higher priority.
-pub fn take() -> Result<Priority, PriorityError> {
+pub fn take() -> Result<Priority> {
     let Ok(own) = Scheduling::current() else { return Ok(Priority { guard_is_real_time: false, of_job: None }) };
     let Some(above) = own.next_higher() else {
-        return Err(PriorityError::NoneAbove);
+        bail!("{REAL_TIME}: no priority above it is left for the guard; use 1 to 98 (chrt -f 98)");
     };
     if !own.is_real_time() {
         let is_allowed = is_running_unlimited() && on_another_thread(|| above.set_for(Pid::from_raw(0)).is_ok());
         return Ok(Priority { guard_is_real_time: is_allowed, of_job: None });
     }
-    above.set_for(Pid::from_raw(0)).map_err(|_| PriorityError::NotAllowed { priority: above.priority })?;
+    let priority = above.priority;
+    ensure!(
+        above.set_for(Pid::from_raw(0)).is_ok(),
+        "{REAL_TIME}: priority {priority} is not allowed; it needs ulimit -r {priority} (LimitRTPRIO=), or CAP_SYS_NICE"
+    );
     Ok(Priority { guard_is_real_time: true, of_job: Some(own) })
 }
 

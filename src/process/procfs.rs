@@ -10,6 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use anyhow::{Result, ensure};
 use neli_proto::guard::Named;
 use nix::dir::{Dir, Entry};
 use nix::errno::Errno;
@@ -28,45 +29,32 @@ thread_local! {
     static DIRECTORY: RefCell<Option<Dir>> = const { RefCell::new(None) };
 }
 
-/// Why the processes of a job could not be found and killed. Each is reported in one line.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum ProcError {
-    /// The children of this process would be in another PID namespace, and no further one can be started after the end of the first.
-    #[error(
-        "the processes that neli-run starts would be in another PID namespace, which ends with the first of them: unshare --pid needs \
-         --fork"
-    )]
-    ChildrenElsewhere,
-    /// `/proc` belongs to another PID namespace, in which the same pids are other processes.
-    #[error(
-        "/proc is not there, or another PID namespace's: the job's processes could not be found and killed; mount it anew \
-         (unshare --mount-proc; mount -t proc proc /proc)"
-    )]
-    NotOurs,
-    /// Neither does the kernel list the children of a process, nor does `/proc` show all users' processes.
-    #[error(
-        "/proc hides processes (hidepid), and this kernel lists no children (CONFIG_PROC_CHILDREN): not all of the job's could \
-         be found and killed; root is shown them all"
-    )]
-    Incomplete,
-}
-
 /// Checks that all descendants of a job can be found: by the lists of children, which not every kernel has, or by a `/proc` that shows all
 /// users' processes (then process 1 is visible).
 ///
 /// # Errors
 ///
 /// The reason why not.
-pub fn validate() -> Result<(), ProcError> {
+pub fn validate() -> Result<()> {
     let own = Pid::this();
-    if fs::read_link("/proc/self").is_ok_and(|shown| shown.to_str() == Some(&own.to_string())) {
-        if has_children_elsewhere() {
-            return Err(ProcError::ChildrenElsewhere);
-        }
-        if Procfs::mounted(own).is_complete() { Ok(()) } else { Err(ProcError::Incomplete) }
-    } else {
-        Err(ProcError::NotOurs)
-    }
+    // In another PID namespace the same pids are other processes.
+    ensure!(
+        fs::read_link("/proc/self").is_ok_and(|shown| shown.to_str() == Some(&own.to_string())),
+        "/proc is not there, or another PID namespace's: the job's processes could not be found and killed; mount it anew \
+         (unshare --mount-proc; mount -t proc proc /proc)"
+    );
+    // No further child can be started there after the end of the first.
+    ensure!(
+        !has_children_elsewhere(),
+        "the processes that neli-run starts would be in another PID namespace, which ends with the first of them: unshare --pid needs \
+         --fork"
+    );
+    ensure!(
+        Procfs::mounted(own).is_complete(),
+        "/proc hides processes (hidepid), and this kernel lists no children (CONFIG_PROC_CHILDREN): not all of the job's could \
+         be found and killed; root is shown them all"
+    );
+    Ok(())
 }
 
 /// Whether the children of this process are in another PID namespace than this process itself.

@@ -9,17 +9,12 @@ use nix::libc::SIGCHLD;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::process::signal_set::{HIGHEST, Set};
+use crate::process::signal_set::HIGHEST;
+pub use crate::process::system::ignored_at_start;
 use crate::process::system::{self, Disposition};
 
 /// The signals of a terminal and of its end. If they were ignored at the start (`nohup`, a shell's `&`), they stay ignored.
 const LEFT_IGNORED: [Signal; 4] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTSTP];
-
-/// The signals that were ignored when this process started, before Rust's runtime ignored SIGPIPE.
-#[must_use]
-pub fn ignored_at_start() -> Set {
-    system::ignored_at_start()
-}
 
 /// Resets SIGCHLD to its default if it was ignored at the start. Otherwise the kernel would discard the status of children.
 ///

@@ -47,24 +47,24 @@ extern "C" fn note_ignored_signals() {
     IGNORED_AT_START.store(ignored.bits(), Ordering::Relaxed);
 }
 
-/// See [`signals::ignored_at_start`](crate::process::signals::ignored_at_start).
-pub(crate) fn ignored_at_start() -> Set {
+/// The signals that were ignored when this process started, before Rust's runtime ignored SIGPIPE.
+pub fn ignored_at_start() -> Set {
     Set::from_bits(IGNORED_AT_START.load(Ordering::Relaxed))
 }
 
-/// Makes glibc's threads share this number of heaps. Otherwise it would give each of the first threads (eight for each processor) a heap of
-/// its own. This suits processes whose threads allocate little: a heap costs time at the start, and memory.
-pub(crate) fn share_heaps(count: c_int) {
+/// Makes glibc's threads share two heaps. Otherwise it would give each of the first threads (eight for each processor) a heap of its own, which
+/// costs time at the start, and memory; these threads allocate little, and rarely at the same time. Must be called before there are threads.
+pub fn share_heaps() {
     // SAFETY: mallopt only sets a number, and is called before there are threads. If it refuses, the old value stays.
     #[cfg(target_env = "gnu")]
     unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, count);
+        libc::mallopt(libc::M_ARENA_MAX, 2);
     }
-    #[cfg(not(target_env = "gnu"))]
-    let _ = count;
 }
 
-/// Releases the pages of the shared libraries' read-only mappings, which are read from the files again when they are used.
+/// Releases the pages of the libraries' files that only the start needed, two megabytes. The loader has read all parts with relocations,
+/// mainly in libcrypto, and the kernel counts the pages around them too. Pages that are used again, as for TLS, are loaded at once. The
+/// program's own pages are kept: a handover needs them, and they are shared with its guard.
 pub(crate) fn give_back_libraries() {
     // Without the list they stay.
     let mappings = fs::read_to_string("/proc/self/smaps").unwrap_or_default();

@@ -9,9 +9,8 @@ use neli_proto::time::millis;
 
 use crate::config::{Config, Occasion};
 use crate::exit::ExitStatus;
-use crate::report::level::Level;
-use crate::report::log::{Event, spoken};
-use crate::text::signal_name;
+use crate::report::log::{Event, Level, spoken};
+use crate::text::{counted, signal_name};
 
 /// The first line.
 pub(crate) fn started(config: &Config, member: &MemberId) -> Event {
@@ -81,16 +80,11 @@ pub(crate) fn topic_created(topic: &str, replicas: usize, brokers: usize) -> Eve
     } else {
         ""
     };
-    let (of_topic, up) = (counted(replicas, "replica", "replicas"), counted(brokers, "broker", "brokers"));
+    let (of_topic, up) = (counted(replicas as u64, "replica"), counted(brokers as u64, "broker"));
     Event::info("topic_created", format!("created the topic {topic:?} with {of_topic} ({up} up){few}"))
         .with("topic", topic)
         .with("replicas", replicas)
         .with("brokers", brokers)
-}
-
-/// A number with its noun.
-fn counted(count: usize, one: &str, several: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { several })
 }
 
 /// Processes that the job's main process has left behind.

@@ -20,8 +20,6 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::config::{Log, LogFormat};
-use crate::report::journald;
-use crate::report::level::Level;
 use crate::report::log::sink::Sink;
 
 mod event;
@@ -29,11 +27,12 @@ mod line;
 mod sentence;
 mod sink;
 
-pub use event::Event;
+pub use event::{Event, Level};
 pub use line::{time_of_day, timestamp, to_the_second};
 pub use sentence::{because, spoken};
+pub use sink::is_stderr_the_journal;
 
-use line::{LineSource, Role};
+use line::{LineSource, role_of};
 
 /// How many lines are kept while the descriptor accepts none.
 const QUEUE_LINES: usize = 1_000;
@@ -77,7 +76,7 @@ impl Logger {
         };
         let group = election.group.clone();
         let source = LineSource { name: name.to_owned(), pid: std::process::id(), group, role: None };
-        let has_priorities = log.file.is_none() && journald::is_stderr();
+        let has_priorities = log.file.is_none() && is_stderr_the_journal();
         let form = Form { format: log.format, has_priorities, least, source };
         Self::start_on(Sink::open(log)?, form)
     }
@@ -86,7 +85,7 @@ impl Logger {
     #[must_use]
     pub fn of_role(&self, election: &ElectionId) -> Self {
         let mut form = self.form.clone();
-        form.source.role = Some(Role::of(election));
+        form.source.role = Some(role_of(election));
         Self { form, queue: Arc::clone(&self.queue) }
     }
 
@@ -96,7 +95,7 @@ impl Logger {
     ///
     /// There is no free descriptor, or no thread can be started.
     pub fn on_stderr(&self) -> Result<Self> {
-        let has_priorities = journald::is_stderr();
+        let has_priorities = is_stderr_the_journal();
         Self::start_on(Sink::stderr()?, Form { has_priorities, ..self.form.clone() })
     }
 
@@ -145,7 +144,7 @@ impl Form {
 
     fn line(&self, event: &Event) -> String {
         let line = line::line(self.format, clock::wall_ms(), &self.source, event);
-        if self.has_priorities { format!("{}{line}", journald::priority(self.level(event))) } else { line }
+        if self.has_priorities { format!("{}{line}", self.level(event).priority()) } else { line }
     }
 
     fn dropped(&self, count: u64) -> Vec<u8> {

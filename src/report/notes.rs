@@ -15,8 +15,7 @@ use neli_proto::supervisor::JobStatus;
 use neli_proto::time::{Time, millis, millis_rounded_up};
 
 use crate::report::events;
-use crate::report::level::Level;
-use crate::report::log::{Event, because, spoken, time_of_day, timestamp, to_the_second};
+use crate::report::log::{Event, Level, because, spoken, time_of_day, timestamp, to_the_second};
 use crate::text::{reason, roles_differ, signal_name};
 
 pub(crate) use service_status::{Trouble, of_next_window, of_roles, of_status, of_trouble};

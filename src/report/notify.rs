@@ -44,25 +44,6 @@ pub struct Notifier {
     again_at: Option<Time>,
 }
 
-/// An error in the service manager's variables. Each is reported in one line.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum NotifyError {
-    /// The address can't be used.
-    #[error("NOTIFY_SOCKET={name}: {reason}; the service manager gets no notifications")]
-    Socket {
-        /// The address as given.
-        name: String,
-        /// The reason.
-        reason: String,
-    },
-    /// The watchdog's interval is not a number.
-    #[error("WATCHDOG_USEC={usec}: must be a number of microseconds; no watchdog notifications are sent")]
-    Watchdog {
-        /// The value as given.
-        usec: String,
-    },
-}
-
 /// A message that is sent once.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum Notice {
@@ -89,13 +70,14 @@ impl Notice {
 impl Notifier {
     /// The connection that `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` describe, and errors in them. `pid` is this process's.
     #[must_use]
-    pub fn of_environment(variable: impl Fn(&str) -> Option<OsString>, pid: u32) -> (Self, Option<NotifyError>) {
+    pub fn of_environment(variable: impl Fn(&str) -> Option<OsString>, pid: u32) -> (Self, Option<String>) {
         let set = |name| variable(name).filter(|value| !value.is_empty());
         let Some(name) = set("NOTIFY_SOCKET") else { return (Self::default(), None) };
         let socket = match open(&name) {
             Ok(socket) => socket,
             Err(error) => {
-                let error = NotifyError::Socket { name: quoted(&name), reason: reason(&error) };
+                let (name, reason) = (quoted(&name), reason(&error));
+                let error = format!("NOTIFY_SOCKET={name}: {reason}; the service manager gets no notifications");
                 return (Self::default(), Some(error));
             }
         };
@@ -199,7 +181,7 @@ fn open(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
 }
 
 /// Half of the watchdog's timeout for the process `pid`; `None` if there is no watchdog.
-fn watchdog(usec: Option<OsString>, for_pid: Option<OsString>, pid: u32) -> Result<Option<Duration>, NotifyError> {
+fn watchdog(usec: Option<OsString>, for_pid: Option<OsString>, pid: u32) -> Result<Option<Duration>, String> {
     // The watchdog is for another process, and this process has inherited its environment.
     if for_pid.is_some_and(|wanted| wanted.to_str() != Some(&pid.to_string())) {
         return Ok(None);
@@ -207,7 +189,10 @@ fn watchdog(usec: Option<OsString>, for_pid: Option<OsString>, pid: u32) -> Resu
     let Some(usec) = usec else { return Ok(None) };
     let micros = usec.to_str().and_then(|text| text.parse().ok()).filter(|micros| *micros > 0);
     let Some(micros) = micros else {
-        return Err(NotifyError::Watchdog { usec: quoted(&usec) });
+        return Err(format!(
+            "WATCHDOG_USEC={}: must be a number of microseconds; no watchdog notifications are sent",
+            quoted(&usec)
+        ));
     };
     Ok(Some((Duration::from_micros(micros) / 2).max(SHORTEST_INTERVAL)))
 }
@@ -238,7 +223,7 @@ mod tests {
         Some(String::from_utf8(bytes[..length].to_vec()).unwrap())
     }
 
-    fn notifier(variables: &[(&str, &str)]) -> (Notifier, Option<NotifyError>) {
+    fn notifier(variables: &[(&str, &str)]) -> (Notifier, Option<String>) {
         let variables: HashMap<&str, &str> = variables.iter().copied().collect();
         Notifier::of_environment(|name| variables.get(name).map(OsString::from), PID)
     }
@@ -290,7 +275,7 @@ mod tests {
         assert_eq!(interval("30000000", None), Ok(Some(Duration::from_secs(15))));
         assert_eq!(interval("1", None), Ok(Some(SHORTEST_INTERVAL)));
         for nonsense in ["0", "-1", "5s", ""] {
-            assert!(interval(nonsense, None).unwrap_err().to_string().starts_with("WATCHDOG_USEC="), "{nonsense}");
+            assert!(interval(nonsense, None).unwrap_err().starts_with("WATCHDOG_USEC="), "{nonsense}");
         }
     }
 
@@ -350,7 +335,7 @@ mod tests {
         for name in ["relative/path", "vsock:2:1234", &long] {
             let (notifier, error) = notifier(&[("NOTIFY_SOCKET", name)]);
             assert!(!notifier.has_receiver());
-            assert!(error.unwrap().to_string().starts_with(&format!("NOTIFY_SOCKET={name}: ")));
+            assert!(error.unwrap().starts_with(&format!("NOTIFY_SOCKET={name}: ")));
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use neli_kafka::{ElectionId, FactsEvent as KafkaFacts, FactsReading, FactsSettings, WantedFacts, clock};
-use neli_proto::fact::{self, Account, Fact, Place, Runs};
+use neli_kafka::{ElectionId, FactsReading, FactsSettings, FactsTopic, WantedFacts, clock};
+use neli_proto::fact::{Account, Fact, Runs};
 use neli_proto::node::{Event, FactsEvent};
 use neli_proto::time::Time;
 use neli_proto::topic::{self, TopicFacts};
@@ -11,7 +11,6 @@ use neli_proto::topic::{self, TopicFacts};
 use crate::calendar::Calendar;
 use crate::config::Once;
 use crate::http::RunsSnapshot;
-use crate::report::events;
 use crate::supervise::MainLoop;
 use crate::supervise::wall_clock::WallClock;
 use crate::text::reason;
@@ -32,12 +31,7 @@ impl MainLoop {
 
     pub(super) fn read_facts(&mut self, role: usize, id: u32) {
         let Some(facts) = &mut self.nodes.roles[role].facts else { return };
-        let wanted = WantedFacts {
-            topic: facts.name.clone(),
-            settings: facts.settings,
-            keys: facts.keys.clone(),
-            judge: !facts.is_judged,
-        };
+        let wanted = WantedFacts { topic: facts.topic.clone(), settings: facts.settings, judge: !facts.is_judged };
         let earlier = facts.begin_reading();
         match self.nodes.session.read_facts(wanted, id, earlier) {
             Ok(reading) => facts.reading = Some((id, reading)),
@@ -61,51 +55,45 @@ impl MainLoop {
     pub(super) fn append_fact(&mut self, role: usize, id: u32, fact: Fact) {
         let Some(facts) = &mut self.nodes.roles[role].facts else { return };
         let fact = facts.runs.written(Fact { at_ms: Some(clock::wall_ms()), ..fact });
-        let key = facts.key_at(fact.place());
-        if let Err(error) = self.nodes.session.append_fact(id, &facts.name, key, &fact.to_bytes()) {
+        let FactsTopic { name, .. } = &facts.topic;
+        let key = facts.topic.key_at(fact.place());
+        if let Err(error) = self.nodes.session.append_fact(id, name, key, &fact.to_bytes()) {
             let error = error.to_string().into();
             self.facts_event(role, clock::now(), FactsEvent::NotAppended { id, error });
         }
     }
 
     /// Handles the result of a reading or of a sent fact. One counter numbers both.
-    pub(super) fn handle_facts(&mut self, role: usize, now: Time, id: u32, event: KafkaFacts) {
-        let reading = self.nodes.roles[role].facts.as_ref().and_then(|facts| facts.reading.as_ref());
-        let is_current = reading.is_some_and(|(number, _)| *number == id);
-        let event = match event {
-            KafkaFacts::Appended => {
-                // If the outcome of a run is recorded, the next window is that of the clock at this moment.
-                self.tell_window(role, now, false);
-                FactsEvent::Appended { id }
-            }
-            KafkaFacts::Created { replicas, brokers } => {
-                let topic = self.nodes.roles[role].facts.as_ref().map(|facts| facts.name.clone()).unwrap_or_default();
-                self.logger.event(&events::topic_created(&topic, replicas, brokers));
-                FactsEvent::Created
-            }
-            KafkaFacts::NotAppended { error } => FactsEvent::NotAppended { id, error: error.into() },
-            KafkaFacts::Read(_) | KafkaFacts::Reading { .. } | KafkaFacts::Topic(_) | KafkaFacts::Unread { .. }
-                if !is_current =>
-            {
-                return;
-            }
-            KafkaFacts::Read(facts) => {
-                self.nodes.roles[role].facts.iter_mut().for_each(|topic| topic.runs.read(&facts));
-                self.tell_window(role, now, true);
-                FactsEvent::Read { id, facts }
-            }
-            KafkaFacts::Reading { progress } => FactsEvent::Reading { progress: progress.into() },
-            KafkaFacts::Topic(facts) => return self.judge_topic_of_facts(role, now, &facts),
-            KafkaFacts::Unread { error } => FactsEvent::Unread { error: error.into() },
-        };
+    pub(super) fn handle_facts(&mut self, role: usize, now: Time, id: u32, event: FactsEvent) {
+        let is_of_reading =
+            matches!(event, FactsEvent::Read { .. } | FactsEvent::Reading { .. } | FactsEvent::Unread { .. });
+        if is_of_reading && !self.is_reading_facts(role, id) {
+            return;
+        }
+        if let FactsEvent::Read { facts, .. } = &event {
+            self.nodes.roles[role].facts.iter_mut().for_each(|known| known.runs.read(facts));
+            self.tell_window(role, now, true);
+        } else if let FactsEvent::Appended { .. } = event {
+            // If the outcome of a run is recorded, the next window is that of the clock at this moment.
+            self.tell_window(role, now, false);
+        }
         self.facts_event(role, now, event);
     }
 
+    /// Whether this is the number of the present reading, or of the last one.
+    fn is_reading_facts(&self, role: usize, id: u32) -> bool {
+        let reading = self.nodes.roles[role].facts.as_ref().and_then(|facts| facts.reading.as_ref());
+        reading.is_some_and(|(number, _)| *number == id)
+    }
+
     /// Judges the topic once; risks are logged as a warning.
-    fn judge_topic_of_facts(&mut self, role: usize, now: Time, facts: &TopicFacts) {
+    pub(super) fn judge_topic_of_facts(&mut self, role: usize, now: Time, id: u32, facts: &TopicFacts) {
+        if !self.is_reading_facts(role, id) {
+            return;
+        }
         let Some(topic) = &mut self.nodes.roles[role].facts else { return };
         topic.is_judged = true;
-        let name = &topic.name;
+        let name = &topic.topic.name;
         let place =
             topic::JudgedPartition { bootstrap: &self.nodes.session.access().bootstrap, topic: name, partition: 0 };
         match topic::judge_topic_of_facts(facts, topic.settings.retention, place) {
@@ -122,11 +110,9 @@ impl MainLoop {
 /// The time after which a reading for which there was no thread is tried again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// The topic with the facts of one election's key.
-pub(super) struct FactsTopic {
-    pub(super) name: String,
-    /// The Kafka keys of the records with the key's facts.
-    pub(super) keys: [(String, Place); 3],
+/// The facts of the election's key.
+pub(super) struct KeyFacts {
+    pub(super) topic: FactsTopic,
     pub(super) settings: FactsSettings,
     /// The runs that were read or recorded here.
     pub(super) runs: Runs,
@@ -139,12 +125,10 @@ pub(super) struct FactsTopic {
     pub(super) is_judged: bool,
 }
 
-impl FactsTopic {
+impl KeyFacts {
     pub(super) fn new(election: &ElectionId, once: &Once) -> Self {
-        let key = |place| (fact::record_key(&election.key(), once.key(), place), place);
         Self {
-            name: format!("{}{}", election.topic, fact::TOPIC_SUFFIX),
-            keys: Place::ALL.map(key),
+            topic: FactsTopic::of(election, once.key()),
             settings: once.topic_settings(),
             runs: Runs { account: account_of(once), last: None },
             wall_clock: WallClock::of(once),
@@ -191,10 +175,6 @@ impl FactsTopic {
     pub(super) fn stop_reading(&mut self) {
         (self.reading, self.unstarted) = (None, None);
     }
-
-    pub(super) fn key_at(&self, wanted: Place) -> &str {
-        self.keys.iter().find(|(_, place)| *place == wanted).map_or("", |(key, _)| key)
-    }
 }
 
 /// What the facts say of the schedule, before any run.
@@ -218,7 +198,7 @@ mod tests {
             done_status: 0,
             retention: Duration::from_secs(3_600),
         };
-        let mut topic = FactsTopic::new(&election, &once);
+        let mut topic = KeyFacts::new(&election, &once);
         let now = Time::ZERO + Duration::from_secs(7);
         topic.reading_not_started(now, 3);
         assert_eq!((topic.reads_again_at(), topic.due_reading(now)), (Some(now + AGAIN_AFTER), None));

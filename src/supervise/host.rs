@@ -120,8 +120,8 @@ impl Host for MainLoop {
         match event {
             SessionEvent::AppendRefused { error } => self.kafka.append_was_refused(now, error),
             SessionEvent::BrokerSession(session) => self.judge_lease(session),
-            SessionEvent::Created { replicas, brokers } => {
-                self.logger.event(&events::topic_created(&self.config.election.topic, replicas, brokers));
+            SessionEvent::Created { topic, replicas, brokers } => {
+                self.logger.event(&events::topic_created(&topic, replicas, brokers));
             }
             SessionEvent::Debug(message) => self.logger.event(&LogEvent::debug(message)),
             SessionEvent::Down { error } => self.kafka.outage.begin(now, error),
@@ -130,6 +130,7 @@ impl Host for MainLoop {
             SessionEvent::Group { refusal: None } => drop(self.kafka.group.end(now)),
             SessionEvent::HelloDelivered => self.kafka.refused_appends.end(),
             SessionEvent::Risks { role, risks } => self.warn_of_risks(role as usize, &risks),
+            SessionEvent::TopicOfFacts { id, facts } => self.judge_topic_of_facts(ROLE_WITH_KEY, now, id, &facts),
             SessionEvent::Up => {
                 if let Some(down) = self.kafka.outage.end(now) {
                     self.logger.event(&events::broker_up(down));

@@ -7,7 +7,7 @@ use neli_kafka::{EVENTS_TOGETHER, Host, SessionEvent, clock};
 use crate::process::ready::{Ready, Timer};
 use crate::process::signals::Signals;
 use crate::supervise::MainLoop;
-use crate::supervise::facts::FactsTopic;
+use crate::supervise::facts::KeyFacts;
 
 /// How long the exit waits for the member to leave the group. Leaving may take half of this; a library that hangs delays the exit no
 /// longer.
@@ -20,7 +20,7 @@ impl MainLoop {
     /// Leaves the group in order, because the group would wait for a whole session for a member that only ends. Also waits for hooks.
     pub(super) async fn leave(&mut self, signals: &Signals, signals_ready: &Ready, timer: &mut Timer) {
         self.nodes.session.stop_reading();
-        self.nodes.roles.iter_mut().filter_map(|role| role.facts.as_mut()).for_each(FactsTopic::stop_reading);
+        self.nodes.roles.iter_mut().filter_map(|role| role.facts.as_mut()).for_each(KeyFacts::stop_reading);
         // Processes that could not be killed may still have the terminal.
         self.shell.terminal.take_back();
         let now = clock::now();

@@ -22,7 +22,7 @@ use crate::exit::ExitStatus;
 use crate::report::log::Logger;
 use crate::supervise::MainLoop;
 use crate::supervise::commands::{self, RunningCommands};
-use crate::supervise::facts::FactsTopic;
+use crate::supervise::facts::KeyFacts;
 use crate::supervise::job::GuardedJob;
 use crate::supervise::orphans::Orphans;
 
@@ -45,7 +45,7 @@ pub(super) struct Role {
     /// The exit status of this role, once it has ended.
     pub(super) ending: Option<ExitStatus>,
     /// `--once`, `--window` or `--schedule`: the topic of facts.
-    pub(super) facts: Option<FactsTopic>,
+    pub(super) facts: Option<KeyFacts>,
 }
 
 impl Role {
@@ -70,7 +70,7 @@ impl Role {
             awaited_guard: None,
             commands: RunningCommands::none(config.commands.clone()),
             ending: None,
-            facts: config.once.as_ref().map(|once| FactsTopic::new(&config.election, once)),
+            facts: config.once.as_ref().map(|once| KeyFacts::new(&config.election, once)),
         })
     }
 
@@ -124,7 +124,7 @@ impl HasNode for Role {
     fn poll_timeout(&self) -> Option<Time> {
         let orphans = self.job.as_ref().and_then(|job| job.orphans.as_ref()).map(Orphans::again_at);
         let (undecodable, orders) = (self.undecodable.poll_timeout(), self.orders_due_at());
-        let facts = self.facts.as_ref().and_then(FactsTopic::reads_again_at);
+        let facts = self.facts.as_ref().and_then(KeyFacts::reads_again_at);
         [self.node.poll_timeout(), undecodable, orphans, orders, facts, self.look_at()].into_iter().flatten().min()
     }
 }

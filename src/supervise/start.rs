@@ -26,7 +26,7 @@ use crate::process::ready::Ready;
 use crate::process::release_queue::ReleaseQueue;
 use crate::process::signals::{self, Signals};
 use crate::process::terminal::{is_there, may_be_handed_on};
-use crate::process::{descriptors, limits, procfs, quota, spin_watch};
+use crate::process::{descriptors, limits, procfs, quota, spin_watch, system};
 use crate::release;
 use crate::report::events;
 use crate::report::log::Logger;
@@ -99,7 +99,7 @@ impl JobMaker {
 impl Prepared {
     /// Prepares the process. `inherited` are the descriptors that this process inherited; the job inherits them too.
     pub(super) fn new(mut config: Config, inherited: Vec<RawFd>) -> Result<Self> {
-        limits::share_heaps();
+        system::share_heaps();
         let open_files_of_http = config.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
         let more_files = open_files_of_http + limits::open_files_of_inherited(inherited.len());
         let open_files = limits::raise_open_files();
@@ -173,7 +173,7 @@ fn reach_kafka(client: &Client) -> Result<(Access, Option<FoundBroker>)> {
     match &client.brokers {
         Brokers::At(brokers) => {
             let access = Access::at(brokers, &client.properties);
-            Ok((Access { refuses_embedded: Some(config::EMBEDDED_BY_ADDRESS), ..access }, None))
+            Ok((Access { refuses_embedded: Some(config::EMBEDDED_BY_ADDRESS), words: &config::WORDS, ..access }, None))
         }
         Brokers::Embedded => {
             let finder = BrokerFinder::of_user().context("--embedded")?;

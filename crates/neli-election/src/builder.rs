@@ -403,7 +403,7 @@ impl Builder {
 
     fn candidates_name(&self) -> Result<String, Error> {
         let Some(name) = &self.name else { return Ok(names::of_process()) };
-        names::validate(name, names::LONGEST_NAME).map_err(|error| Error::option("name", name, error.to_string()))?;
+        names::validate(name, names::LONGEST_NAME).map_err(|error| Error::option("name", name, error))?;
         Ok(name.clone())
     }
 }

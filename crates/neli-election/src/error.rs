@@ -6,8 +6,6 @@ use neli_kafka::ClientError;
 use neli_proto::record::Why;
 use thiserror::Error;
 
-use crate::wording;
-
 /// Why a candidate or a follower can't start or has ended, or why a lead has ended.
 ///
 /// ```
@@ -62,11 +60,6 @@ impl Error {
         if self == Self::Left { Ok(()) } else { Err(self) }
     }
 
-    /// In the words of the library.
-    pub(crate) fn refused(line: &str) -> Self {
-        Self::Refused(wording::of_library(line))
-    }
-
     pub(crate) fn option(option: &'static str, value: impl Into<String>, expected: impl Into<String>) -> Self {
         Self::Option { option, value: value.into(), expected: expected.into() }
     }
@@ -74,7 +67,7 @@ impl Error {
 
 impl From<ClientError> for Error {
     fn from(error: ClientError) -> Self {
-        Self::refused(&error.to_string())
+        Self::Refused(error.to_string())
     }
 }
 

@@ -155,7 +155,7 @@ impl Event {
     }
 
     pub(crate) fn warning(message: &str) -> Self {
-        Self::Warning { message: wording::of_library(message) }
+        Self::Warning { message: message.to_owned() }
     }
 }
 

@@ -13,8 +13,9 @@ use rdkafka::client::ClientContext;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 
 use crate::cluster::Cluster;
-use crate::election::{Brokers, Client, Properties};
+use crate::election::Properties;
 use crate::embedded;
+use crate::text::{NEUTRAL, Words};
 
 /// A Kafka that can be reached: an address, and the user's properties for that.
 #[derive(Clone)]
@@ -34,6 +35,8 @@ pub struct Access {
     /// Why an embedded broker is refused at the address of a real one, if it is. Who reaches it by its address does not hold the lock of its
     /// candidates, and so a later broker would not know of that one's job.
     pub refuses_embedded: Option<&'static str>,
+    /// The words for what a user is to do.
+    pub words: &'static Words,
 }
 
 /// Called with each line that librdkafka logs, on any thread.
@@ -51,6 +54,7 @@ impl Access {
             answered: Arc::default(),
             cluster: Arc::default(),
             refuses_embedded: None,
+            words: &NEUTRAL,
         }
     }
 
@@ -262,22 +266,6 @@ const LONGEST_POLL_INTERVAL: &str = "86400000";
 
 /// librdkafka's.
 const LONGEST_SOCKET_TIMEOUT: Duration = Duration::from_secs(300);
-
-impl TryFrom<&Client> for Access {
-    type Error = NoAddress;
-
-    fn try_from(client: &Client) -> Result<Self, NoAddress> {
-        match &client.brokers {
-            Brokers::At(bootstrap) => Ok(Self::at(bootstrap, &client.properties)),
-            Brokers::Embedded => Err(NoAddress),
-        }
-    }
-}
-
-/// An embedded broker has no address until it is found or started.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("the embedded broker has to be found or started first")]
-pub struct NoAddress;
 
 #[cfg(test)]
 mod tests {

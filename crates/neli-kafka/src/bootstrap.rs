@@ -2,8 +2,6 @@
 
 use std::net::Ipv6Addr;
 
-use thiserror::Error;
-
 use crate::election::Properties;
 
 /// Checks the list, and returns it without spaces.
@@ -14,7 +12,7 @@ use crate::election::Properties;
 /// # Errors
 ///
 /// What would be right.
-pub fn validate(list: &str, properties: &Properties) -> Result<String, ListError> {
+pub fn validate(list: &str, properties: &Properties) -> Result<String, String> {
     let entries: Vec<&str> = list.split(',').map(str::trim).collect();
     let security = properties.find("security.protocol").unwrap_or("plaintext");
     for entry in &entries {
@@ -23,44 +21,11 @@ pub fn validate(list: &str, properties: &Properties) -> Result<String, ListError
     Ok(entries.join(","))
 }
 
-/// What is wrong with the list.
-#[derive(Debug, Eq, Error, PartialEq)]
-pub enum ListError {
-    /// One is empty.
-    #[error("must be HOST:PORT,.. and has an empty entry")]
-    EmptyEntry,
-    /// One has no port.
-    #[error("must be HOST:PORT,.. and '{0}' has no port")]
-    NoPort(String),
-    /// One names no host.
-    #[error("must be HOST:PORT,.. and '{0}' is no host")]
-    Host(String),
-    /// One is an IPv6 address without brackets.
-    #[error("must be HOST:PORT,.. and '{0}' is no host (an IPv6 address stands in brackets: [::1]:9092)")]
-    HostWithColon(String),
-    /// A port is no port.
-    #[error("must be HOST:PORT,.. with a port of 1 to 65535, not '{0}'")]
-    Port(String),
-    /// One begins with no protocol of Kafka's.
-    #[error("must be HOST:PORT,.. and '{0}' begins with none of {all}", all = PROTOCOLS.join(", "))]
-    Protocol(String),
-    /// One begins with another protocol than the properties have.
-    #[error("'{entry}' needs the property security.protocol={protocol}, which is {security}")]
-    SecurityProtocol {
-        /// The entry.
-        entry: String,
-        /// Its protocol.
-        protocol: String,
-        /// That of the properties.
-        security: String,
-    },
-}
-
 const PROTOCOLS: [&str; 4] = ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"];
 
-fn validate_entry(entry: &str, security: &str) -> Result<(), ListError> {
+fn validate_entry(entry: &str, security: &str) -> Result<(), String> {
     if entry.is_empty() {
-        return Err(ListError::EmptyEntry);
+        return Err("must be HOST:PORT,.. and has an empty entry".to_owned());
     }
     let address = match entry.split_once("://") {
         None => entry,
@@ -70,27 +35,27 @@ fn validate_entry(entry: &str, security: &str) -> Result<(), ListError> {
         }
     };
     let Some((host, port)) = address.rsplit_once(':') else {
-        return Err(ListError::NoPort(entry.to_owned()));
+        return Err(format!("must be HOST:PORT,.. and '{entry}' has no port"));
     };
     if !is_host(host) {
-        let wrong = if host.contains(':') { ListError::HostWithColon } else { ListError::Host };
-        return Err(wrong(host.to_owned()));
+        let of_ipv6 = if host.contains(':') { " (an IPv6 address stands in brackets: [::1]:9092)" } else { "" };
+        return Err(format!("must be HOST:PORT,.. and '{host}' is no host{of_ipv6}"));
     }
     let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     if !digits || !port.parse::<u16>().is_ok_and(|port| port > 0) {
-        return Err(ListError::Port(port.to_owned()));
+        return Err(format!("must be HOST:PORT,.. with a port of 1 to 65535, not '{port}'"));
     }
     Ok(())
 }
 
 /// librdkafka ignores an entry whose protocol is not that of `security.protocol`.
-fn validate_protocol(entry: &str, protocol: &str, security: &str) -> Result<(), ListError> {
-    let (entry, protocol) = (entry.to_owned(), protocol.to_ascii_lowercase());
+fn validate_protocol(entry: &str, protocol: &str, security: &str) -> Result<(), String> {
+    let protocol = protocol.to_ascii_lowercase();
     if !PROTOCOLS.contains(&protocol.as_str()) {
-        return Err(ListError::Protocol(entry));
+        return Err(format!("must be HOST:PORT,.. and '{entry}' begins with none of {}", PROTOCOLS.join(", ")));
     }
     if !security.eq_ignore_ascii_case(&protocol) {
-        return Err(ListError::SecurityProtocol { entry, protocol, security: security.to_owned() });
+        return Err(format!("'{entry}' needs the property security.protocol={protocol}, which is {security}"));
     }
     Ok(())
 }

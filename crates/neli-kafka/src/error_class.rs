@@ -30,41 +30,31 @@ pub(super) enum ErrorClass {
 }
 
 impl From<RDKafkaErrorCode> for ErrorClass {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "some two hundred codes have no meaning here")]
     fn from(code: RDKafkaErrorCode) -> Self {
         use RDKafkaErrorCode as Code;
-        let is = |codes: &[Code]| codes.contains(&code);
-        // librdkafka drops a broker and the requests to it when it learns that the broker has another id or does not exist.
-        let connection =
-            [Code::BrokerTransportFailure, Code::DestroyBroker, Code::OperationTimedOut, Code::Resolve, Code::SSL];
-        if is(&connection) {
-            Self::Connection
-        } else if is(&[Code::AutoOffsetReset]) {
-            Self::Cut
-        } else if is(&[Code::GroupAuthorizationFailed]) {
-            Self::GroupForbidden
-        } else if is(&[Code::Authentication, Code::SaslAuthenticationFailed]) {
-            Self::Login
-        } else if is(&[Code::LeaderNotAvailable, Code::NotLeaderForPartition]) {
-            Self::Moving
-        } else if is(&[Code::AllBrokersDown]) {
-            Self::NoBroker
-        } else if is(&[Code::TopicAuthorizationFailed]) {
-            Self::TopicForbidden
-        } else if is(&[
-            Code::BadCompression,
-            Code::BadMessage,
-            Code::InvalidMessage,
-            Code::MessageSizeTooLarge,
-            Code::NotImplemented,
-            Code::UnsupportedCompressionType,
-        ]) {
-            Self::Undecodable
-        } else if is(&[Code::UnknownPartition]) {
-            Self::UnknownPartition
-        } else if is(&[Code::UnknownTopic, Code::UnknownTopicOrPartition]) {
-            Self::UnknownTopic
-        } else {
-            Self::Other
+        match code {
+            // librdkafka drops a broker and the requests to it when it learns that the broker has another id or does not exist.
+            Code::BrokerTransportFailure
+            | Code::DestroyBroker
+            | Code::OperationTimedOut
+            | Code::Resolve
+            | Code::SSL => Self::Connection,
+            Code::AutoOffsetReset => Self::Cut,
+            Code::GroupAuthorizationFailed => Self::GroupForbidden,
+            Code::Authentication | Code::SaslAuthenticationFailed => Self::Login,
+            Code::LeaderNotAvailable | Code::NotLeaderForPartition => Self::Moving,
+            Code::AllBrokersDown => Self::NoBroker,
+            Code::TopicAuthorizationFailed => Self::TopicForbidden,
+            Code::BadCompression
+            | Code::BadMessage
+            | Code::InvalidMessage
+            | Code::MessageSizeTooLarge
+            | Code::NotImplemented
+            | Code::UnsupportedCompressionType => Self::Undecodable,
+            Code::UnknownPartition => Self::UnknownPartition,
+            Code::UnknownTopic | Code::UnknownTopicOrPartition => Self::UnknownTopic,
+            _ => Self::Other,
         }
     }
 }

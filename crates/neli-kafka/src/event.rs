@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use neli_proto::fact::Facts;
+use neli_proto::fact::FactsEvent;
 use neli_proto::kafka::Event;
 use neli_proto::record::LogRecord;
 use neli_proto::time::Time;
@@ -107,8 +107,10 @@ pub enum SessionEvent {
     /// The time without a heartbeat after which the controller takes a broker for dead. Reported if the value could be read and there are
     /// other brokers.
     BrokerSession(Duration),
-    /// The topic was missing, and this process created it.
+    /// A topic was missing, and this process created it.
     Created {
+        /// Its name.
+        topic: String,
         /// Replicas of each partition.
         replicas: usize,
         /// Brokers of the cluster that were up.
@@ -162,6 +164,13 @@ pub enum SessionEvent {
         /// The risks, at least one.
         risks: Vec<Risk>,
     },
+    /// The settings by which the topic of facts is judged, before the first reading of it.
+    TopicOfFacts {
+        /// The number of the reading.
+        id: u32,
+        /// The settings.
+        facts: TopicFacts,
+    },
     /// The topic must not carry a role's election (R0).
     Unfit {
         /// The role.
@@ -185,37 +194,4 @@ pub enum JournalRecord {
     Other,
     /// The event for the candidate of this role.
     Role(u32, Event),
-}
-
-/// The result of a question about a key's facts, or of a fact that was sent.
-#[derive(Debug)]
-pub enum FactsEvent {
-    /// The fact is in the log.
-    Appended,
-    /// The topic was missing, and this process created it.
-    Created {
-        /// The number of its replicas.
-        replicas: usize,
-        /// The number of brokers of the cluster that were up.
-        brokers: usize,
-    },
-    /// The fact was refused, or not acknowledged in time. It may still be in the log.
-    NotAppended {
-        /// The reason.
-        error: String,
-    },
-    /// The topic's facts for the key, up to the end that was asked for.
-    Read(Box<Facts>),
-    /// The topic is being read, and the reading is not complete yet.
-    Reading {
-        /// How far the reading is.
-        progress: String,
-    },
-    /// The settings by which the topic is judged, before it is read.
-    Topic(TopicFacts),
-    /// The topic can't be read now; the reading tries again.
-    Unread {
-        /// The reason.
-        error: String,
-    },
 }

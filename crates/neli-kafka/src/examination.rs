@@ -24,23 +24,8 @@ use crate::librdkafka::{
     AdminError, GroupDescription, NewTopic, Rights, Variation, broker_settings, describe_group, describe_topic,
     topic_settings, try_to_create_topic,
 };
+use crate::text::Words;
 use crate::topic::{self, TopicError};
-
-/// Why a topic could not be created: one line.
-#[derive(Clone, Debug, Eq, thiserror::Error, PartialEq)]
-pub enum NotCreated {
-    /// A reason that may disappear later.
-    #[error("topic \"{topic}\": {reason}")]
-    NotNow {
-        /// The topic's name.
-        topic: String,
-        /// Kafka's reason.
-        reason: String,
-    },
-    /// Kafka refuses for good.
-    #[error("{0}")]
-    Refused(String),
-}
 
 /// A refused connection counts only after this time: a host may have several addresses, which librdkafka tries in turn.
 const OTHER_ADDRESSES: Duration = Duration::from_secs(1);
@@ -57,6 +42,7 @@ pub struct Examination {
     /// The brokers that are up.
     brokers: Vec<i32>,
     timeout: Duration,
+    words: &'static Words,
 }
 
 /// Why Kafka can't be reached: one line, and the step that fails.
@@ -151,7 +137,7 @@ impl Examination {
                     }
                     let admitted = access.admit(consumer.client());
                     admitted.map_err(|why| Unreachable { layer: Layer::Cluster, why })?;
-                    return Ok(Self { consumer, brokers, timeout });
+                    return Ok(Self { consumer, brokers, timeout, words: access.words });
                 }
                 Ok(Err(_)) | Err(mpsc::TryRecvError::Disconnected) => return Err(no_answer(access, &context)),
                 Err(mpsc::TryRecvError::Empty) => {}
@@ -212,12 +198,12 @@ impl Examination {
     ///
     /// # Errors
     ///
-    /// The reason why not, and the topic as it was refused last.
+    /// The reason why not, in one line, and the topic as it was refused last.
     pub fn try_to_create<'a>(
         &self,
         elections: &Elections,
         topic: NewTopic<'a>,
-    ) -> Result<NewTopic<'a>, (NotCreated, NewTopic<'a>)> {
+    ) -> Result<NewTopic<'a>, (String, NewTopic<'a>)> {
         let client = self.consumer.client();
         let create = |topic: &NewTopic<'a>| match try_to_create_topic(client, topic, self.timeout) {
             Err(AdminError { code: RDKafkaErrorCode::TopicAlreadyExists, .. }) => Ok(()),
@@ -225,11 +211,11 @@ impl Examination {
         };
         let accepted = topic::create_as_accepted(client, topic, self.brokers.first().copied(), self.timeout, create);
         accepted.map_err(|(error, topic)| {
-            let not_created = match topic::not_created(error, elections) {
-                TopicError::Refused(error) => NotCreated::Refused(error),
-                TopicError::Transient(error) => NotCreated::NotNow { topic: topic.name.to_owned(), reason: error.text },
+            let reason = match topic::not_created(error, elections, self.words) {
+                TopicError::Refused(error) => error,
+                TopicError::Transient(error) => format!("topic \"{}\": {}", topic.name, error.text),
             };
-            (not_created, topic)
+            (reason, topic)
         })
     }
 

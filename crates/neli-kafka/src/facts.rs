@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{mem, thread};
 
-use neli_proto::fact::{Facts, Place};
+use neli_proto::fact::{Facts, FactsEvent, Place, TOPIC_SUFFIX, record_key};
 use neli_proto::topic::{TopicId, TopicIdentity};
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::Consumer;
@@ -20,9 +20,9 @@ use crate::access::Access;
 use crate::answer_limit::AnswerLimit;
 use crate::clock;
 use crate::context::{KafkaContext, explain};
-use crate::election::Elections;
+use crate::election::{ElectionId, Elections};
 use crate::error_class::{ErrorClass, code_of, plain};
-use crate::event::{FactsEvent, KafkaEvent, SessionEvent};
+use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{NewTopic, topic_identity};
 use crate::partition_consumer::PartitionConsumer;
 use crate::poll_thread::end_offset;
@@ -60,15 +60,44 @@ pub(crate) struct FactsSource {
     pub(crate) wanted: WantedFacts,
 }
 
+/// The topic of an election's facts, whose partition is 0; and where those of one key, or of the election's windows, are in it.
+#[derive(Clone, Debug)]
+pub struct FactsTopic {
+    /// Its name.
+    pub name: String,
+    /// The Kafka keys of the records.
+    keys: [(String, Place); 3],
+}
+
+impl FactsTopic {
+    /// Of this key; `None` for the election's windows.
+    #[must_use]
+    pub fn of(election: &ElectionId, key: Option<&str>) -> Self {
+        let keys = Place::ALL.map(|place| (record_key(&election.key(), key, place), place));
+        Self { name: format!("{}{TOPIC_SUFFIX}", election.topic), keys }
+    }
+
+    /// The Kafka key of the records at this place.
+    #[must_use]
+    pub fn key_at(&self, wanted: Place) -> &str {
+        self.keys.iter().find(|(_, place)| *place == wanted).map_or("", |(key, _)| key)
+    }
+
+    /// Adds the next record of the topic to the facts, if it is one of theirs.
+    pub fn take(&self, facts: &mut Facts, key: Option<&[u8]>, value: Option<&[u8]>) {
+        if let Some((_, place)) = self.keys.iter().find(|(own, _)| key == Some(own.as_bytes())) {
+            facts.take(*place, value);
+        }
+    }
+}
+
 /// A selection of facts.
 #[derive(Clone, Debug)]
 pub struct WantedFacts {
-    /// The topic of facts; its partition is 0.
-    pub topic: String,
+    /// Where they are.
+    pub topic: FactsTopic,
     /// The settings for creating the topic.
     pub settings: FactsSettings,
-    /// The Kafka keys of the records with the key's facts.
-    pub keys: [(String, Place); 3],
     /// Whether the settings by which the topic is judged must be reported first.
     pub judge: bool,
 }
@@ -177,7 +206,7 @@ impl Thread {
             match self.read(connected, &context, &mut limit) {
                 Ok(()) => {
                     if let Some(facts) = self.reached_end(id) {
-                        return self.report(FactsEvent::Read(Box::new(facts)));
+                        return self.report(FactsEvent::Read { id, facts: Box::new(facts) });
                     }
                 }
                 Err(Failure::NothingCame(error)) => {
@@ -212,11 +241,12 @@ impl Thread {
         if let Some(bytes) = lock(&self.state).progress.answer_bytes {
             config.set(ANSWER_BYTES, bytes.to_string());
         }
-        PartitionConsumer::new(&config, context.clone(), &self.source.wanted.topic)
+        PartitionConsumer::new(&config, context.clone(), &self.source.wanted.topic.name)
     }
 
     fn report_trouble(&self, error: &str) {
-        self.report(FactsEvent::Unread { error: format!("topic \"{}\": {error}", self.source.wanted.topic) });
+        let error = format!("topic \"{}\": {error}", self.source.wanted.topic.name).into();
+        self.report(FactsEvent::Unread { error });
     }
 
     fn is_over(&self) -> bool {
@@ -279,7 +309,7 @@ impl Thread {
         consumer: &PartitionConsumer<KafkaContext>,
         limit: &mut AnswerLimit,
     ) -> Result<(i64, i64), RDKafkaErrorCode> {
-        let bounds = consumer.consumer().fetch_watermarks(&self.source.wanted.topic, 0, limit.ask());
+        let bounds = consumer.consumer().fetch_watermarks(&self.source.wanted.topic.name, 0, limit.ask());
         bounds.map_err(|error| code_of(&error))
     }
 
@@ -301,12 +331,9 @@ impl Thread {
                 Some(Ok(message)) => {
                     next = message.offset() + 1;
                     handed_over = clock::now();
-                    let place = self.source.wanted.keys.iter().find(|(key, _)| message.key() == Some(key.as_bytes()));
-                    let mut state = lock(&self.state);
-                    state.progress.next = next;
-                    if let Some((_, place)) = place {
-                        state.progress.facts.take(*place, message.payload());
-                    }
+                    let progress = &mut lock(&self.state).progress;
+                    progress.next = next;
+                    self.source.wanted.topic.take(&mut progress.facts, message.key(), message.payload());
                 }
                 // A transaction's marker may stand after the last record.
                 Some(Err(KafkaError::PartitionEOF(_))) => {
@@ -315,29 +342,20 @@ impl Thread {
                 }
                 Some(Err(error)) => {
                     let code = code_of(&error);
-                    match code.into() {
-                        ErrorClass::Connection | ErrorClass::Moving | ErrorClass::NoBroker => {}
-                        ErrorClass::Cut
-                        | ErrorClass::GroupForbidden
-                        | ErrorClass::Login
-                        | ErrorClass::Other
-                        | ErrorClass::TopicForbidden
-                        | ErrorClass::Undecodable
-                        | ErrorClass::UnknownPartition
-                        | ErrorClass::UnknownTopic => {
-                            consumer.stop();
-                            if ErrorClass::from(code) == ErrorClass::Cut {
-                                lock(&self.state).progress = Progress::default();
-                            }
-                            return Err(self.failure(code, Some(context.error_text(code))));
+                    let class = ErrorClass::from(code);
+                    if !matches!(class, ErrorClass::Connection | ErrorClass::Moving | ErrorClass::NoBroker) {
+                        consumer.stop();
+                        if class == ErrorClass::Cut {
+                            lock(&self.state).progress = Progress::default();
                         }
+                        return Err(self.failure(code, Some(context.error_text(code))));
                     }
                 }
                 None => {}
             }
             if clock::now().since(progress_at) >= PROGRESS {
                 progress_at = clock::now();
-                self.report(FactsEvent::Reading { progress: self.progress(next - start, end - start) });
+                self.report(FactsEvent::Reading { progress: self.progress(next - start, end - start).into() });
             }
             if clock::now().since(handed_over) >= NO_RECORD {
                 consumer.stop();
@@ -354,7 +372,7 @@ impl Thread {
         format!(
             "topic \"{}\": {read} of {all} offsets were read in time; the next lead continues there; a longer --lease gives more \
              time, and segment.ms=3600000 has Kafka compact the topic sooner",
-            self.source.wanted.topic
+            self.source.wanted.topic.name
         )
     }
 
@@ -368,7 +386,7 @@ impl Thread {
     fn failure(&self, code: RDKafkaErrorCode, trouble: Option<String>) -> Failure {
         let class = ErrorClass::from(code);
         if class == ErrorClass::TopicForbidden {
-            return Failure::Refused(topic::may_not_read(&self.source.wanted.topic));
+            return Failure::Refused(topic::may_not_read(&self.source.wanted.topic.name));
         }
         let words = trouble.unwrap_or_else(|| plain(code));
         // The broker that leads the partition of a new topic may learn of it after the others.
@@ -460,7 +478,10 @@ impl Thread {
         let facts = topic::facts(consumer.consumer().client(), &self.place(), limit);
         let facts = facts.map_err(|error| self.of_topic_error(error))?;
         self.source.wanted.judge = false;
-        self.report(FactsEvent::Topic(facts));
+        if !self.is_over() {
+            let id = lock(&self.state).id;
+            self.send(SessionEvent::TopicOfFacts { id, facts });
+        }
         Ok(())
     }
 
@@ -475,7 +496,9 @@ impl Thread {
             let brokers = match presence {
                 Presence::There(found) => {
                     if let Some(brokers) = created_with {
-                        self.report(FactsEvent::Created { replicas: found.replicas(), brokers });
+                        let topic = place.topic;
+                        self.send(SessionEvent::Created { topic, replicas: found.replicas(), brokers });
+                        self.report(FactsEvent::Created);
                     }
                     return Ok(());
                 }
@@ -491,7 +514,7 @@ impl Thread {
                 Presence::Missing { brokers } => brokers,
             };
             if !self.source.create_topic {
-                return Err(Failure::Refused(topic::must_be_created(&self.source.wanted.topic)));
+                return Err(Failure::Refused(topic::must_be_created(&place.topic, self.source.access.words)));
             }
             // The topic gets as many replicas as the journal has.
             let journal = topic::look(client, &self.source.elections, limit.ask());
@@ -517,17 +540,17 @@ impl Thread {
     ) -> Result<bool, Failure> {
         let FactsSource { access, wanted: WantedFacts { topic, settings, .. }, .. } = &self.source;
         if let Some(connection) = &access.embedded {
-            let created = connection.create_topic(topic, 1);
+            let created = connection.create_topic(&topic.name, 1);
             return created.map(|()| false).map_err(|error| Failure::Transient(error.to_string()));
         }
-        let wanted = topic_wanted(topic, *settings, replicas);
-        topic::create_one(consumer.consumer().client(), wanted, brokers, &self.place(), timeout)
+        let wanted = topic_wanted(&topic.name, *settings, replicas);
+        topic::create_one(consumer.consumer().client(), access, wanted, brokers, &self.place(), timeout)
             .map_err(|error| self.of_topic_error(error))
     }
 
     /// The topic of facts, in the form of one election's topic.
     fn place(&self) -> Elections {
-        Elections { topic: self.source.wanted.topic.clone(), roles: 0..1, ..self.source.elections.clone() }
+        Elections { topic: self.source.wanted.topic.name.clone(), roles: 0..1, ..self.source.elections.clone() }
     }
 
     /// The topic's id, from the broker that leads its partition; `None` from a broker without topic ids (before 2.8).
@@ -537,7 +560,7 @@ impl Thread {
         limit: &AnswerLimit,
     ) -> Result<Option<TopicId>, RDKafkaErrorCode> {
         let client = consumer.consumer().client();
-        let name = &self.source.wanted.topic;
+        let name = &self.source.wanted.topic.name;
         let metadata = client.fetch_metadata(Some(name), limit.limit()).map_err(|error| code_of(&error))?;
         let mut leaders = metadata.topics().iter().flat_map(MetadataTopic::partitions).map(MetadataPartition::leader);
         let leader = leaders.find(|leader| *leader >= 0).ok_or(RDKafkaErrorCode::LeaderNotAvailable)?;

@@ -25,7 +25,7 @@ use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::librdkafka;
-use crate::text::ClientError;
+use crate::text::{ClientError, Words};
 
 /// The longest time for leaving. After it the member ends, even if the coordinator has not answered.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -112,6 +112,7 @@ impl Member {
             context: KafkaContext::new(access),
             elections: elections.clone(),
             in_use,
+            words: access.words,
             number,
             reports,
             held: Mutex::default(),
@@ -123,7 +124,7 @@ impl Member {
             unused_partitions: AtomicBool::new(false),
             leads: AtomicBool::new(false),
         };
-        let pace = Pace::of(MemberTimings::of(&access.properties));
+        let timings = MemberTimings::of(&access.properties);
         let consumer = BaseConsumer::from_config_and_context(&access.member(&elections.group), context);
         let consumer: Arc<BaseConsumer<GroupContext>> =
             Arc::new(consumer.map_err(|error| ClientError(explain(&error)))?);
@@ -131,7 +132,7 @@ impl Member {
         let polled = Arc::clone(&consumer);
         thread::Builder::new()
             .name("neli-group".to_owned())
-            .spawn(move || poll(&polled, pace))
+            .spawn(move || poll(&polled, timings))
             .map_err(|error| ClientError(format!("no thread for the group: {error}")))?;
         Ok(Self { consumer })
     }
@@ -170,14 +171,14 @@ impl Drop for Member {
 /// Polls the member, and thereby wakes librdkafka's main thread, which sends a heartbeat that is due only when something wakes it. At a
 /// member without a partition nothing else does so more than twice a second (500 ms between two heartbeats at an interval of 100 ms,
 /// measured).
-fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, pace: Pace) {
+fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, timings: MemberTimings) {
     let context = consumer.context();
     let mut name = None;
     while !context.is_over() {
         // Until the group has answered, a leader's member is polled as often as a standby's, because the other candidates need its id.
         let leads = context.leads.load(Ordering::Relaxed) && context.is_answered.load(Ordering::Relaxed);
-        let pause = pace.pause(!context.held().is_empty(), leads);
-        if let Some(Err(error)) = consumer.poll(pause) {
+        let has_partition = !context.held().is_empty();
+        if let Some(Err(error)) = consumer.poll(pause(timings, leads || has_partition)) {
             context.judge(&error);
         }
         context.context.rebootstrap().after_poll(consumer.client());
@@ -229,6 +230,7 @@ struct GroupContext {
     elections: Elections,
     /// The partitions that have a role.
     in_use: BTreeSet<i32>,
+    words: &'static Words,
     number: u32,
     reports: Sender<GroupReport>,
     /// The partitions in use that are assigned to this member.
@@ -282,37 +284,47 @@ impl GroupContext {
         }
     }
 
+    /// Reports why the group does not take this member. `text` is librdkafka's text about the error.
+    fn refused(&self, code: RDKafkaErrorCode, text: &str) {
+        self.report_unless_leaving(GroupEvent::Refused(refusal(code, text, &self.elections.group, self.words)));
+    }
+
     /// Reports why the group does not take this member, unless the reader gets the same error and reports it.
     fn judge(&self, error: &KafkaError) {
         let code = code_of(error);
         if matches!(ErrorClass::from(code), ErrorClass::GroupForbidden | ErrorClass::Other) {
-            let refusal = refusal(code, &self.context.error_text(code), &self.elections.group);
-            self.report_unless_leaving(GroupEvent::Refused(refusal));
+            self.refused(code, &self.context.error_text(code));
         }
     }
 }
 
 /// Why the group does not take a member. `text` is librdkafka's text about the error.
-fn refusal(code: RDKafkaErrorCode, text: &str, group: &str) -> Refusal {
+#[expect(clippy::wildcard_enum_match_arm, reason = "librdkafka's text explains any other code")]
+fn refusal(code: RDKafkaErrorCode, text: &str, group: &str, words: &Words) -> Refusal {
     use RDKafkaErrorCode as Code;
-    let is = |wanted| code == wanted;
-    let reason = if is(Code::GroupAuthorizationFailed) {
-        // librdkafka first asks for the coordinator, and Kafka answers that to each user with DESCRIBE on the group.
-        let right = if text.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" };
-        &format!("this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or use --elect log")
-    } else if is(Code::GroupMaxSizeReached) {
-        "it is full; raise the broker's group.max.size, stop some of its members, or use --elect log"
-    } else if is(Code::InconsistentGroupProtocol) {
-        "it has members that are no neli-run; choose another --group, which no other program has as its group.id"
-    } else if is(Code::InvalidGroupId) {
-        "the broker does not take this name; choose another --group"
-    } else if is(Code::InvalidSessionTimeout) {
-        "the broker does not take this session.timeout.ms; \
-             keep it between its group.min.session.timeout.ms and group.max.session.timeout.ms"
-    } else if is(Code::UnsupportedVersion) || is(Code::UnsupportedFeature) {
-        "the broker does not know the requests of a group's member; use --elect log"
-    } else {
-        text
+    let Words { use_log_elector, choose_another_group, members_of_others, .. } = words;
+    let reason = match code {
+        Code::GroupAuthorizationFailed => {
+            // librdkafka first asks for the coordinator, and Kafka answers that to each user with DESCRIBE on the group.
+            let right = if text.starts_with("FindCoordinator") { "DESCRIBE" } else { "READ" };
+            format!(
+                "this user has no right to {right} it; allow READ on it (which implies DESCRIBE), or {use_log_elector}"
+            )
+        }
+        Code::GroupMaxSizeReached => {
+            format!("it is full; raise the broker's group.max.size, stop some of its members, or {use_log_elector}")
+        }
+        Code::InconsistentGroupProtocol => {
+            format!("{members_of_others}, which no other program has as its group.id")
+        }
+        Code::InvalidGroupId => format!("the broker does not take this name; {choose_another_group}"),
+        Code::InvalidSessionTimeout => "the broker does not take this session.timeout.ms; keep it between its \
+                                        group.min.session.timeout.ms and group.max.session.timeout.ms"
+            .to_owned(),
+        Code::UnsupportedVersion | Code::UnsupportedFeature => {
+            format!("the broker does not know the requests of a group's member; {use_log_elector}")
+        }
+        _ => text.to_owned(),
     };
     Refusal { words: plain(code), line: format!("group \"{group}\": {reason}") }
 }
@@ -341,7 +353,7 @@ impl ConsumerContext for GroupContext {
         };
         if let Err(error) = acknowledged {
             let code = code_of(&error);
-            self.report_unless_leaving(GroupEvent::Refused(refusal(code, &explain(&error), &self.elections.group)));
+            self.refused(code, &explain(&error));
         }
         self.is_answered.store(true, Ordering::Relaxed);
         if assign {
@@ -444,26 +456,12 @@ fn partitions(metadata: &Metadata) -> impl Iterator<Item = i32> {
 
 // ---- how often a member of the group is polled ---------------------------------------------------------------------
 
-/// The longest time between two polls of a member. Polling wakes librdkafka's main thread, which then sends the heartbeat that is due.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Pace {
-    /// For a member that waits for a partition: a heartbeat's answer reports a rebalance, and a successor waits for that.
-    waiting: Duration,
-    /// For a member that holds the partition, or whose process leads. It only has to keep its session, and takes half the processor time.
-    leading_or_holding: Duration,
-}
-
-impl Pace {
-    fn of(member: MemberTimings) -> Self {
-        let waiting = member.heartbeat_interval;
-        Self { waiting, leading_or_holding: Duration::from_millis(500).min(member.session_timeout / 3).max(waiting) }
-    }
-
-    /// The time between two polls, by whether the member holds a partition and whether its process leads. A process may lead without an
-    /// assigned partition; a rebalance changes nothing for it.
-    const fn pause(self, holds: bool, leads: bool) -> Duration {
-        if holds || leads { self.leading_or_holding } else { self.waiting }
-    }
+/// The longest time between two polls of a member, by whether it holds a partition or its process leads. Polling wakes librdkafka's main
+/// thread, which then sends the heartbeat that is due. A heartbeat's answer reports a rebalance, for which a member without a partition waits;
+/// any other only has to keep its session, and takes half the processor time.
+fn pause(member: MemberTimings, leads_or_holds: bool) -> Duration {
+    let waiting = member.heartbeat_interval;
+    if leads_or_holds { Duration::from_millis(500).min(member.session_timeout / 3).max(waiting) } else { waiting }
 }
 
 #[cfg(test)]

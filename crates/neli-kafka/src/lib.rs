@@ -33,7 +33,6 @@ mod reading;
 mod rebootstrap;
 mod same_machine;
 mod session;
-mod source;
 mod text;
 mod topic;
 mod topics_reader;
@@ -41,19 +40,19 @@ mod topics_reader;
 pub use access::{Access, HEARTBEAT_INTERVAL, MemberTimings, SESSION_TIMEOUT};
 pub use election::{Brokers, Client, ElectionId, Elections, Properties, is_secret};
 pub use error_class::Layer;
-pub use event::{FactsEvent, JournalRecord, KafkaEvent, SessionEvent};
+pub use event::{JournalRecord, KafkaEvent, SessionEvent};
 pub use examination::{
     Examination, NotAnswered, PartitionSeen, TopicExamination, TopicSeen, Unreachable, facts_to_create,
     journal_to_create,
 };
-pub use facts::{FactsReading, FactsSettings, WantedFacts};
+pub use facts::{FactsReading, FactsSettings, FactsTopic, WantedFacts};
 pub use librdkafka::{NewTopic, Rights, topic_identity};
 pub use nodes::{EVENTS_TOGETHER, HasNode, Host, Nodes, Timeouts, new_node};
 pub use producer::Producer;
 pub use reader::Reader;
+pub use reading::{IfMissing, Source};
 pub use same_machine::runs_on_this_machine;
 pub use session::{KafkaReaders, Router, Session, SessionSettings};
-pub use source::{IfMissing, Source};
-pub use text::{ClientError, reason, shown_duration, undecodable};
-pub use topic::{TopicExistence, has_topic, topics};
+pub use text::{ClientError, Words, reason, shown_duration, undecodable};
+pub use topic::topics;
 pub use topics_reader::{TopicsEvent, TopicsReader};

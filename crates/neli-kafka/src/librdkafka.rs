@@ -129,8 +129,7 @@ pub(crate) fn topic_settings(
     broker: i32,
     timeout: Duration,
 ) -> Result<Vec<(String, Option<String>)>, AdminError> {
-    let resource = Resource { kind: RDKafkaResourceType::RD_KAFKA_RESOURCE_TOPIC, name: topic };
-    settings(client, &resource, names, broker, timeout)
+    settings(client, (RDKafkaResourceType::RD_KAFKA_RESOURCE_TOPIC, topic), names, broker, timeout)
 }
 
 /// The values of a broker's settings with these names, as that broker reports them (`DescribeConfigs`); otherwise like [`topic_settings`].
@@ -144,26 +143,20 @@ pub(crate) fn broker_settings(
     broker: i32,
     timeout: Duration,
 ) -> Result<Vec<(String, Option<String>)>, AdminError> {
-    let resource = Resource { kind: RDKafkaResourceType::RD_KAFKA_RESOURCE_BROKER, name: &broker.to_string() };
-    settings(client, &resource, names, broker, timeout)
+    settings(client, (RDKafkaResourceType::RD_KAFKA_RESOURCE_BROKER, &broker.to_string()), names, broker, timeout)
 }
 
-/// An object that has settings: a topic or a broker.
-struct Resource<'a> {
-    kind: RDKafkaResourceType,
-    name: &'a str,
-}
-
+/// The settings of a topic or a broker with this name.
 fn settings(
     client: &Client<impl ClientContext>,
-    Resource { kind, name }: &Resource<'_>,
+    (kind, name): (RDKafkaResourceType, &str),
     names: &[&str],
     broker: i32,
     timeout: Duration,
 ) -> Result<Vec<(String, Option<String>)>, AdminError> {
-    let name = CString::new(*name).map_err(|_| RDKafkaErrorCode::InvalidArgument)?;
+    let name = CString::new(name).map_err(|_| RDKafkaErrorCode::InvalidArgument)?;
     // SAFETY: the name ends in a zero byte; librdkafka copies it.
-    let resource = unsafe { rd_kafka_ConfigResource_new(*kind, name.as_ptr()) };
+    let resource = unsafe { rd_kafka_ConfigResource_new(kind, name.as_ptr()) };
     let resource = Owned::new(resource, rd_kafka_ConfigResource_destroy)?;
     for name in names {
         let name = CString::new(*name).map_err(|_| RDKafkaErrorCode::InvalidArgument)?;

@@ -1,7 +1,5 @@
 //! Names of elections, topics and candidates.
 
-use thiserror::Error;
-
 /// The longest name of an election, in bytes: what Kafka lets a topic's name be.
 pub const LONGEST_GROUP: usize = 249;
 /// The longest name of a candidate, in bytes: a record must fit 1 KiB, and JSON may need two bytes for one.
@@ -18,45 +16,6 @@ const LONGEST_ROLE_LIST: usize = 400;
 
 /// The rule for the name of a topic.
 pub const TOPIC: &str = "1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor ..";
-
-/// What would be right instead of the name of an election or of a candidate.
-#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
-pub enum NameError {
-    /// It has no visible character.
-    #[error("must not be blank")]
-    Blank,
-    /// It has characters that would change the look of a line with it.
-    #[error("must have no control characters")]
-    ControlCharacters,
-    /// It has a character that nobody can see: two names that look the same would be two elections.
-    #[error("must have no invisible characters, such as its {}", .0.escape_unicode())]
-    Invisible(char),
-    /// It is longer than is allowed.
-    #[error("must be at most {longest} bytes, and has {length}")]
-    TooLong {
-        /// The limit, in bytes.
-        longest: usize,
-        /// Its length, in bytes.
-        length: usize,
-    },
-}
-
-/// Which of a group's names of roles is wrong, and what would be right.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-pub enum RoleNamesError {
-    /// This is no name for a role.
-    #[error("'{0}' is no name for a role: must be 1 to {longest} of a-z A-Z 0-9 . _ -, and no number", longest = LONGEST_ROLE)]
-    NoName(String),
-    /// All names together are longer than is allowed.
-    #[error("must be at most {longest} bytes, and has {length}; a number is shorter", longest = LONGEST_ROLE_LIST)]
-    TooLong {
-        /// Their length, in bytes, with commas between them.
-        length: usize,
-    },
-    /// Two roles have this name.
-    #[error("'{0}' is named twice")]
-    Twice(String),
-}
 
 /// The name of this machine; none if it can't be read, or is no text.
 #[must_use]
@@ -84,15 +43,15 @@ pub fn is_topic(name: &str) -> bool {
 /// # Errors
 ///
 /// What would be right.
-pub fn validate(name: &str, longest: usize) -> Result<(), NameError> {
+pub fn validate(name: &str, longest: usize) -> Result<(), String> {
     if name.trim().is_empty() {
-        return Err(NameError::Blank);
+        return Err("must not be blank".to_owned());
     }
     if name.len() > longest {
-        return Err(NameError::TooLong { longest, length: name.len() });
+        return Err(format!("must be at most {longest} bytes, and has {}", name.len()));
     }
     if name.contains(char::is_control) {
-        return Err(NameError::ControlCharacters);
+        return Err("must have no control characters".to_owned());
     }
     Ok(())
 }
@@ -102,9 +61,11 @@ pub fn validate(name: &str, longest: usize) -> Result<(), NameError> {
 /// # Errors
 ///
 /// What would be right.
-pub fn validate_group(name: &str) -> Result<(), NameError> {
+pub fn validate_group(name: &str) -> Result<(), String> {
     validate(name, LONGEST_GROUP)?;
-    invisible_in(name).map_or(Ok(()), |character| Err(NameError::Invisible(character)))
+    let refused =
+        |invisible: char| Err(format!("must have no invisible characters, such as its {}", invisible.escape_unicode()));
+    invisible_in(name).map_or(Ok(()), refused)
 }
 
 /// The first [invisible](is_invisible) character.
@@ -155,19 +116,21 @@ pub fn reads_as_number(text: &str) -> bool {
 /// # Errors
 ///
 /// Which is wrong, and what would be right.
-pub fn validate_roles<T: AsRef<str>>(names: &[T]) -> Result<(), RoleNamesError> {
+pub fn validate_roles<T: AsRef<str>>(names: &[T]) -> Result<(), String> {
     for (at, name) in names.iter().enumerate() {
         let name = name.as_ref();
         if !is_role_name(name) || reads_as_number(name) {
-            return Err(RoleNamesError::NoName(name.to_owned()));
+            return Err(format!(
+                "'{name}' is no name for a role: must be 1 to {LONGEST_ROLE} of a-z A-Z 0-9 . _ -, and no number"
+            ));
         }
         if names[..at].iter().any(|known| known.as_ref() == name) {
-            return Err(RoleNamesError::Twice(name.to_owned()));
+            return Err(format!("'{name}' is named twice"));
         }
     }
     let length = names.iter().map(|name| name.as_ref().len() + 1).sum::<usize>().saturating_sub(1);
     if length > LONGEST_ROLE_LIST {
-        return Err(RoleNamesError::TooLong { length });
+        return Err(format!("must be at most {LONGEST_ROLE_LIST} bytes, and has {length}; a number is shorter"));
     }
     Ok(())
 }
@@ -180,7 +143,8 @@ mod tests {
     fn what_reads_as_a_number_is_no_name_of_a_role() {
         for number in ["3", "03", "-1", "1.5", "1e3", "1E-3", "0x4", "0XFF", "0b1", "1_000", "-0", ".5", "5."] {
             assert!(reads_as_number(number), "{number}");
-            assert_eq!(validate_roles(&["a", number]), Err(RoleNamesError::NoName(number.to_owned())));
+            let refusal = validate_roles(&["a", number]).unwrap_err();
+            assert!(refusal.starts_with(&format!("'{number}' is no name for a role")), "{refusal}");
         }
         for name in
             ["ingest", "v1", "1st", "eu-1", "1.2.3", "2024-01", "0xy", "0x", "0b2", "inf", "nan", "e3", "-", "."]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use neli_proto::fact::FactsEvent;
 use rdkafka::ClientContext;
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -20,7 +21,7 @@ use crate::context::{KafkaContext, explain};
 use crate::election::{ElectionId, Elections};
 use crate::embedded;
 use crate::error_class::{ErrorClass, of_refused_append, plain};
-use crate::event::{FactsEvent, KafkaEvent, SessionEvent};
+use crate::event::{KafkaEvent, SessionEvent};
 use crate::identity::Identifier;
 use crate::librdkafka::{MainQueue, Waker, topic_identity};
 use crate::rebootstrap::Rebootstrap;
@@ -338,13 +339,13 @@ impl Deliveries {
 
     fn fact_delivered(&self, result: &DeliveryResult<'_>, id: u32) {
         let event = match result {
-            Ok(_) => FactsEvent::Appended,
+            Ok(_) => FactsEvent::Appended { id },
             Err((error, message)) => {
                 let code = error.rdkafka_error_code();
                 if code.is_some_and(|code| ErrorClass::from(code) == ErrorClass::TopicForbidden) {
                     self.send(SessionEvent::Refused { error: topic::may_not_write(message.topic()) });
                 }
-                FactsEvent::NotAppended { error: reason(error) }
+                FactsEvent::NotAppended { id, error: reason(error).into() }
             }
         };
         self.send(SessionEvent::Facts { id, event });

@@ -30,8 +30,8 @@ use crate::librdkafka::{AdminError, topic_identity};
 use crate::log_bounds::{Answer, Question};
 use crate::partition_consumer::PartitionConsumer;
 use crate::poll_thread::PollThread;
+use crate::reading::{IfMissing, Source};
 use crate::reading::{Order, Reading};
-use crate::source::{IfMissing, Source};
 use crate::text::reason;
 use crate::topic::{self, Leaders, Presence, TopicError};
 
@@ -298,6 +298,9 @@ impl Asker {
             ErrorClass::TopicForbidden => {
                 self.reading.refuse(topic::may_not_describe(&self.reading.source.elections.topic));
             }
+            ErrorClass::UnknownTopic if self.reading.source.if_missing == IfMissing::CountAsEmpty => {
+                return self.answered(0, None, asked, 0..0);
+            }
             ErrorClass::UnknownTopic if self.found => {
                 for partition in partitions {
                     let event = Event::TopicIdentified { asked, identity: TopicIdentity::Missing };
@@ -420,7 +423,8 @@ impl Asker {
             let trouble = match presence {
                 Ok(Presence::There(found)) if found.is_whole || !is_new() => {
                     if let Some(brokers) = created_with {
-                        self.reading.send(SessionEvent::Created { replicas: found.replicas(), brokers });
+                        let (topic, replicas) = (elections.topic.clone(), found.replicas());
+                        self.reading.send(SessionEvent::Created { topic, replicas, brokers });
                     }
                     self.reading.found(found.partitions);
                     self.leaders = Some(found.into_leaders());
@@ -469,7 +473,9 @@ impl Asker {
                     }
                     TopicError::Refused(topic::missing(self.consumer.consumer().client(), elections, limit))
                 }
-                Ok(Presence::Missing { .. }) => TopicError::Refused(topic::must_be_created(&elections.topic)),
+                Ok(Presence::Missing { .. }) => {
+                    TopicError::Refused(topic::must_be_created(&elections.topic, access.words))
+                }
                 Err(trouble) => trouble,
             };
             match trouble {

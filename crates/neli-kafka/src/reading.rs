@@ -1,4 +1,4 @@
-//! The data that the threads of one reading share: its progress, whether a broker answers, and the channel for its events.
+//! What a reader reads, and the data that its threads share: its progress, whether a broker answers, and the channel for its events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,14 +9,46 @@ use neli_proto::kafka::Event;
 use neli_proto::time::Time;
 use tokio::sync::mpsc::Sender;
 
+use crate::access::Access;
 use crate::clock;
 use crate::context::KafkaContext;
+use crate::election::Elections;
 use crate::error_class::{self, ErrorClass};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::AdminError;
 use crate::partition_consumer::PartitionConsumer;
-use crate::source::Source;
 use crate::topic;
+
+/// What to read, and from which cluster.
+#[derive(Clone)]
+pub struct Source {
+    /// The access to Kafka.
+    pub access: Access,
+    /// The elections whose records are read.
+    pub elections: Elections,
+    /// The topic's number of partitions, if an earlier reading has found it: it determines which election a record belongs to.
+    pub partitions: Option<i32>,
+    /// The partitions to read; `None` means all that have a role.
+    pub only: Option<BTreeSet<i32>>,
+    /// What to do if the topic is missing.
+    pub if_missing: IfMissing,
+    /// Whether an observer reads. Then each record of the topic is delivered with its key and value, and the refusal of a missing topic names
+    /// the topics that exist.
+    pub is_for_display: bool,
+}
+
+/// What to do if a topic is missing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum IfMissing {
+    /// Waits for it. Meanwhile the missing topic is reported as the reason why Kafka is down.
+    Await,
+    /// Counts it as an empty one. Only for a reading of partition 0.
+    CountAsEmpty,
+    /// Creates it.
+    Create,
+    /// Refuses.
+    Refuse,
+}
 
 /// A refused connection counts only after this time.
 const OTHER_ADDRESSES: Duration = Duration::from_secs(1);

@@ -4,9 +4,7 @@
 //! A session reports each event to the election that it concerns, or to the process ([`SessionEvent`]). It decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::future::poll_fn;
 use std::io;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use neli_proto::kafka::Event;
@@ -24,15 +22,14 @@ use crate::event::{KafkaEvent, SessionEvent};
 use crate::facts::{FactsReading, FactsSource, WantedFacts};
 use crate::group::{GroupReport, Member, Refusal};
 use crate::producer::Producer;
-use crate::source::{IfMissing, Source};
+use crate::reading::{IfMissing, Source};
 use crate::text::{ClientError, reason};
-use members::Members;
+use group::Members;
 
 pub use readers::KafkaReaders;
 pub use router::Router;
 
 mod group;
-mod members;
 mod readers;
 mod router;
 mod topic;
@@ -55,12 +52,6 @@ pub struct SessionSettings {
     pub timeout: Duration,
 }
 
-/// What one of the threads has sent.
-enum FromThread {
-    Event(KafkaEvent),
-    Report(GroupReport),
-}
-
 /// One producer, one reader and one member of the group for all elections of a process.
 pub struct Session {
     access: Access,
@@ -70,7 +61,8 @@ pub struct Session {
     renewals: u32,
     /// For each role the number of renewals that it knows of.
     known_renewals: BTreeMap<u32, u32>,
-    router: Router<KafkaReaders>,
+    readers: KafkaReaders,
+    router: Router,
     /// The topic that has as many partitions as the readers use, once that is known; and whether partitions were added to it later.
     counted: Option<TopicIdentity>,
     has_grown: bool,
@@ -123,12 +115,13 @@ impl Session {
         let (report_sender, reports) = mpsc::channel(REPORTS_WAITING);
         let producer = Producer::start(&access, &settings.elections, settings.timeout, event_sender.clone())?;
         let readers = KafkaReaders::new(source(&access, &settings), true, event_sender.clone());
-        let router = Router::new(readers, settings.elections.roles.clone());
+        let router = Router::new(settings.elections.roles.clone());
         Ok(Self {
             access,
             producer,
             renewals: 0,
             known_renewals: BTreeMap::new(),
+            readers,
             router,
             counted: None,
             has_grown: false,
@@ -170,9 +163,12 @@ impl Session {
         if !self.outputs.is_empty() {
             return;
         }
-        match poll_fn(|context| self.poll_threads(context)).await {
-            FromThread::Event(event) => self.handle_kafka_event(event),
-            FromThread::Report(report) => self.handle_group_report(report),
+        // The session itself has a sender of each channel, so neither is ever closed.
+        tokio::select! {
+            biased;
+            Some(event) = self.events.recv() => self.handle_kafka_event(event),
+            Some(report) = self.reports.recv() => self.handle_group_report(report),
+            else => {}
         }
     }
 
@@ -289,17 +285,6 @@ impl Session {
 
     // ---- how it works -----------------------------------------------------------------------------------------------
 
-    fn poll_threads(&mut self, context: &mut Context<'_>) -> Poll<FromThread> {
-        // The session itself has a sender of each channel, so neither is ever closed.
-        if let Poll::Ready(Some(event)) = self.events.poll_recv(context) {
-            return Poll::Ready(FromThread::Event(event));
-        }
-        if let Poll::Ready(Some(report)) = self.reports.poll_recv(context) {
-            return Poll::Ready(FromThread::Report(report));
-        }
-        Poll::Pending
-    }
-
     fn tell(&mut self, role: u32, event: Event) {
         self.outputs.push_back(SessionEvent::Election { role, event });
     }
@@ -334,17 +319,13 @@ impl Session {
         }
     }
 
-    /// Reports the events of the router.
+    /// Does what the router wants of the readers, and reports its events.
     fn follow_router(&mut self) {
-        loop {
-            match self.router.poll() {
-                Ok(Some(event)) => self.outputs.push_back(event),
-                Ok(None) => return,
-                Err(error) => self.outputs.push_back(SessionEvent::Refused {
-                    error: format!("the journal can't be read: {}", reason(&error)),
-                }),
-            }
+        if let Err(error) = self.readers.follow(&mut self.router) {
+            let error = format!("the journal can't be read: {}", reason(&error));
+            self.outputs.push_back(SessionEvent::Refused { error });
         }
+        self.outputs.extend(std::iter::from_fn(|| self.router.poll()));
     }
 }
 

@@ -18,6 +18,30 @@ pub fn reason(error: &io::Error) -> String {
 #[error("{0}")]
 pub struct ClientError(pub(crate) String);
 
+/// What a message tells the user to do, in the words of the program or the library that shows it.
+#[derive(Debug)]
+pub struct Words {
+    /// Another name for the group.
+    pub choose_another_group: &'static str,
+    /// Whether a missing topic may be created.
+    pub create_topic: &'static str,
+    /// The group has members that are no candidates, and another name for it.
+    pub members_of_others: &'static str,
+    /// The broker may be an embedded one.
+    pub own_broker: &'static str,
+    /// The elector that needs no group.
+    pub use_log_elector: &'static str,
+}
+
+/// The words of a client about which nothing is known.
+pub(crate) const NEUTRAL: Words = Words {
+    choose_another_group: "choose another",
+    create_topic: "let it be created",
+    members_of_others: "it has members that are no candidates; choose another name",
+    own_broker: "if it is an embedded one, say so",
+    use_log_elector: "use the elector that needs no group",
+};
+
 /// That a batch of the journal can't be decoded (R0), and what follows from that.
 #[must_use]
 pub fn undecodable(topic: &str, offset: i64, error: &str) -> String {

@@ -17,7 +17,7 @@ use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::librdkafka::{AdminError, NewTopic, broker_settings, create_topic, topic_settings};
-use crate::text::ClientError;
+use crate::text::{ClientError, Words};
 
 /// The time limit for the settings is twice the time of the first answer, and this.
 const SETTINGS_ALLOWANCE: Duration = Duration::from_secs(1);
@@ -292,12 +292,13 @@ pub(super) fn create(
             .map(|()| false)
             .map_err(|_| TopicError::Transient(RDKafkaErrorCode::BrokerTransportFailure.into()));
     }
-    create_one(client, wanted(elections, brokers.len()), brokers, elections, timeout)
+    create_one(client, access, wanted(elections, brokers.len()), brokers, elections, timeout)
 }
 
 /// Creates this topic; otherwise like [`create`].
 pub(super) fn create_one(
     client: &Client<impl ClientContext>,
+    access: &Access,
     topic: NewTopic<'_>,
     brokers: &[i32],
     elections: &Elections,
@@ -307,7 +308,7 @@ pub(super) fn create_one(
     match create_as_accepted(client, topic, brokers.first().copied(), timeout, create) {
         Ok(_) => Ok(true),
         Err((AdminError { code: RDKafkaErrorCode::TopicAlreadyExists, .. }, _)) => Ok(false),
-        Err((error, _)) => Err(not_created(error, elections)),
+        Err((error, _)) => Err(not_created(error, elections, access.words)),
     }
 }
 
@@ -367,8 +368,8 @@ pub(super) fn may_not_describe(topic: &str) -> String {
 
 /// The line about a missing topic that this process may not create.
 #[must_use]
-pub(super) fn must_be_created(topic: &str) -> String {
-    format!("topic \"{topic}\": it does not exist; create it, or drop --no-create-topic")
+pub(super) fn must_be_created(topic: &str, words: &Words) -> String {
+    format!("topic \"{topic}\": it does not exist; create it, or {}", words.create_topic)
 }
 
 /// The line about a topic whose number of partitions is another than the one by which roles were assigned to partitions.
@@ -408,7 +409,7 @@ fn read(settings: &[(String, Option<String>)]) -> Option<TopicSettings> {
     })
 }
 
-pub(super) fn not_created(error: AdminError, elections: &Elections) -> TopicError {
+pub(super) fn not_created(error: AdminError, elections: &Elections, words: &Words) -> TopicError {
     use RDKafkaErrorCode::{
         ClusterAuthorizationFailed, InvalidConfig, PolicyViolation, TopicAuthorizationFailed, UnsupportedFeature,
     };
@@ -424,7 +425,8 @@ pub(super) fn not_created(error: AdminError, elections: &Elections) -> TopicErro
         ))
     } else if *code == UnsupportedFeature {
         TopicError::Refused(format!(
-            "topic \"{name}\": it is missing, and this broker creates none; if it is neli-run's own, say --embedded"
+            "topic \"{name}\": it is missing, and this broker creates none; {}",
+            words.own_broker
         ))
     } else {
         trouble(error, elections)
@@ -447,68 +449,30 @@ fn trouble(error: AdminError, elections: &Elections) -> TopicError {
 
 // ---- finds out which topics exist, as far as this user may see them ------------------------------------------------
 
+/// The time limit of a poll for events; a poll with a limit of zero returns none.
+const A_MOMENT: Duration = Duration::from_millis(1);
+
 /// The topics that this user may see, by name, with their partitions. Waits `timeout` for an answer.
 ///
 /// # Errors
 ///
 /// One line: there is no answer, or librdkafka refuses the client's configuration.
 pub fn topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>, ClientError> {
-    described(access, None, timeout, |topic| {
-        (topic.name().to_owned(), i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX))
-    })
-}
-
-/// A broker's answer about a topic's existence.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum TopicExistence {
-    /// It exists.
-    Exists,
-    /// This user may not see whether it exists: one line that explains it.
-    Forbidden(String),
-    /// It does not exist.
-    Missing,
-}
-
-/// Whether this topic exists. Waits `timeout` for an answer.
-///
-/// # Errors
-///
-/// As for [`topics`].
-pub fn has_topic(access: &Access, topic: &str, timeout: Duration) -> Result<TopicExistence, ClientError> {
-    let found = described(access, Some(topic), timeout, |found| {
-        let class = found.error().map(|error| ErrorClass::from(RDKafkaErrorCode::from(error)));
-        match class {
-            Some(ErrorClass::TopicForbidden) => TopicExistence::Forbidden(may_not_describe(topic)),
-            _ if found.partitions().is_empty() => TopicExistence::Missing,
-            _ => TopicExistence::Exists,
-        }
-    })?;
-    Ok(found.into_iter().next().unwrap_or(TopicExistence::Missing))
-}
-
-/// The time limit of a poll for events; a poll with a limit of zero returns none.
-const A_MOMENT: Duration = Duration::from_millis(1);
-
-/// The results of `of` for this topic, or for each topic, in order.
-fn described<T: Ord>(
-    access: &Access,
-    topic: Option<&str>,
-    timeout: Duration,
-    of: impl Fn(&MetadataTopic) -> T,
-) -> Result<Vec<T>, ClientError> {
     let context = KafkaContext::new(access);
     let consumer: BaseConsumer<KafkaContext> = BaseConsumer::from_config_and_context(&access.reader(), context.clone())
         .map_err(|error| ClientError(explain(&error)))?;
-    let metadata = consumer.fetch_metadata(topic, timeout).map_err(|error| {
+    let metadata = consumer.fetch_metadata(None, timeout).map_err(|error| {
         // The reason for a failed connection is in the client's events.
         while consumer.poll(A_MOMENT).is_some() {}
         let plain = || plain(code_of(&error));
         ClientError(context.first_trouble().unwrap_or_else(|| format!("{}: {}", access.bootstrap, plain())))
     })?;
     access.admit(consumer.client()).map_err(ClientError)?;
-    let mut described: Vec<T> = metadata.topics().iter().map(of).collect();
-    described.sort();
-    Ok(described)
+    let partitions = |topic: &MetadataTopic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX);
+    let mut topics: Vec<(String, i32)> =
+        metadata.topics().iter().map(|topic| (topic.name().to_owned(), partitions(topic))).collect();
+    topics.sort();
+    Ok(topics)
 }
 
 #[cfg(test)]

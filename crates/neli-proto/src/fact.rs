@@ -124,7 +124,61 @@ pub struct Facts {
     pub forgotten_is_unreadable: bool,
 }
 
+/// The result of a question about the key's facts, or of recording a fact.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
+pub enum FactsEvent {
+    /// The fact was acknowledged.
+    Appended {
+        /// The number of the action `AppendFact`.
+        id: u32,
+    },
+    /// The topic was missing, and this process created it.
+    Created,
+    /// The fact was refused, or not acknowledged in time. It may be in the topic nevertheless.
+    NotAppended {
+        /// The number of the action `AppendFact`.
+        id: u32,
+        error: Box<str>,
+    },
+    /// The topic was read to the requested end.
+    Read {
+        /// The number of the action `ReadFacts`.
+        id: u32,
+        /// The key's facts.
+        facts: Box<Facts>,
+    },
+    /// The topic is being read, and the reading is not complete yet.
+    Reading {
+        /// The progress of the reading.
+        progress: Box<str>,
+    },
+    /// The facts can't be read yet. The reading is tried again.
+    Unread { error: Box<str> },
+}
+
 impl Fact {
+    /// A fact about the first run of this key, of which nothing more is known.
+    #[must_use]
+    pub fn new(key: impl Into<Box<str>>, outcome: Outcome, term: Offset) -> Self {
+        Self {
+            key: key.into(),
+            window: None,
+            outcome,
+            term,
+            member: None,
+            name: None,
+            exit: None,
+            attempt: 1,
+            ran_ms: None,
+            at_ms: None,
+            forgets: 0,
+            remakes: 0,
+            seq: 0,
+            account: Account::default(),
+        }
+    }
+
     /// The place of this fact.
     #[must_use]
     pub const fn place(&self) -> Place {

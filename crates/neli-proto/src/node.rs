@@ -4,14 +4,13 @@
 //! whole process (signals, the terminal, the guard's process, the exit) are events too, so that several nodes can share one process, one
 //! loop and one session with Kafka.
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::candidate::{self, Candidate, Identity, Timings};
 use crate::command::CommandEnd;
-use crate::fact::{Fact, Facts};
+use crate::fact::Fact;
 use crate::guard::{Answer, CommandKind, Order};
 use crate::hooks::{Hook, Hooks};
 use crate::kafka::Request;
@@ -24,6 +23,7 @@ use crate::supervisor::{self, Ending, Supervisor, WantedState};
 use crate::time::Time;
 use crate::window::Window;
 
+pub use crate::fact::FactsEvent;
 pub use crate::status::{Awaited, Awaits, Counts, OtherCandidate};
 pub use status::Status;
 
@@ -332,39 +332,6 @@ pub enum Event {
     /// `--window` and `--schedule`: the window that the wall clock shows now. It must come before the recorded facts of windows, and with a
     /// schedule whenever the window changes while the node leads.
     Window(Window),
-}
-
-/// The result of a question about the key's facts, or of recording a fact.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
-pub enum FactsEvent {
-    /// The fact was acknowledged.
-    Appended {
-        /// The number of [`Action::AppendFact`].
-        id: u32,
-    },
-    /// The topic was missing, and this process created it.
-    Created,
-    /// The fact was refused, or not acknowledged in time. It may be in the topic nevertheless.
-    NotAppended {
-        /// The number of [`Action::AppendFact`].
-        id: u32,
-        error: Box<str>,
-    },
-    /// The topic was read to the requested end.
-    Read {
-        /// The number of [`Action::ReadFacts`].
-        id: u32,
-        /// The key's facts.
-        facts: Box<Facts>,
-    },
-    /// The topic is being read, and the reading is not complete yet.
-    Reading {
-        /// The progress of the reading.
-        progress: Box<str>,
-    },
-    /// The facts can't be read yet. The reading is tried again.
-    Unread { error: Box<str> },
 }
 
 // ---- the actions of a node -----------------------------------------------------------------------------------------

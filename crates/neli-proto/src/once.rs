@@ -8,7 +8,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use crate::candidate;
-use crate::fact::{self, Account, Fact, Facts, Outcome};
+use crate::fact::{self, Fact, Facts, Outcome};
 use crate::note::Note;
 use crate::record::{Body, KeyedRun, MemberId, Offset, Why};
 use crate::schedule::CatchUp;
@@ -329,20 +329,11 @@ impl Once {
         let is_of_kind = run.is_window.is_none_or(|is_window| is_window == self.policy.runs_in_windows());
         let is_wanted = self.scheduled.is_some() || run.key == self.policy.key;
         (is_anothers && is_of_kind && is_wanted).then(|| Fact {
-            key: run.key.clone(),
             window: self.policy.window,
-            outcome: if *exit == 0 { Outcome::Done } else { Outcome::Failed },
-            term: *term,
             member: record.member.clone(),
             name: record.name.clone(),
             exit: Some(*exit),
-            attempt: 1,
-            ran_ms: None,
-            at_ms: None,
-            forgets: 0,
-            remakes: 0,
-            seq: 0,
-            account: Account::default(),
+            ..Fact::new(run.key.clone(), if *exit == 0 { Outcome::Done } else { Outcome::Failed }, *term)
         })
     }
 
@@ -484,24 +475,26 @@ impl Once {
 
     fn announce(&mut self, now: Time, term: Offset, until: Time) {
         let id = self.next_id();
+        let window = self.policy.window;
         let fact = Fact {
-            key: self.policy.key.clone(),
-            window: self.policy.window,
-            outcome: Outcome::Running,
-            term,
-            member: Some(self.member.clone()),
-            name: Some(self.name.clone()),
-            exit: None,
+            window,
             attempt: self.next_attempt(),
-            ran_ms: None,
-            at_ms: None,
-            forgets: self.forgets(),
-            remakes: self.remakes(term),
-            seq: id,
-            account: Account::default(),
+            ..self.own_fact(id, self.policy.key.clone(), Outcome::Running, term)
         };
         self.actions.push_back(Action::Append { id, fact: fact.clone() });
         self.phase = Phase::Announcing { id, fact, until: until.max(now) };
+    }
+
+    /// A fact of this candidate, with this number.
+    fn own_fact(&self, seq: u32, key: Box<str>, outcome: Outcome, term: Offset) -> Fact {
+        Fact {
+            member: Some(self.member.clone()),
+            name: Some(self.name.clone()),
+            forgets: self.forgets(),
+            remakes: self.remakes(term),
+            seq,
+            ..Fact::new(key, outcome, term)
+        }
     }
 
     /// Sends an outcome that was not acknowledged again, with another number.

@@ -1,6 +1,7 @@
 //! The settings of subcommands that show an election or send it a request.
 
 use std::ffi::OsStr;
+use std::ops::Bound;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -8,13 +9,13 @@ use neli_kafka::ElectionId;
 
 use super::{LONGEST, client, duration, once, roles};
 use crate::cli::parsed_args::{ParsedArgs, ValueOrigin};
-use crate::config::{Assert, End, Forget, HistoryOf, List, Look, Resign, StatusOf, WatchFrom, job_variables};
+use crate::config::{Assert, End, Forget, HistoryOf, List, Look, Resign, StatusOf, Watch, WatchFrom, job_variables};
 use crate::text::quoted;
 
 /// The default limit for Kafka's answers (`--timeout`).
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
-/// How long `resign` waits until another candidate leads.
-const HANDOVER_TIMEOUT: Duration = Duration::from_secs(30);
+/// The default where an answer takes longer: `resign` waits until another candidate leads.
+const LONG_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A record has at most 1 KiB.
 const LONGEST_REASON: usize = 400;
@@ -40,7 +41,7 @@ fn look_for(args: &ParsedArgs, default_timeout: Duration) -> Result<Look> {
 
 /// The election. `--role` is taken as its role's name, even if it is a number, until the hellos show which role it
 /// is. In a job of one of several roles it is the job's role, unless `--role` names another.
-pub(super) fn election(args: &ParsedArgs) -> Result<ElectionId> {
+fn election(args: &ParsedArgs) -> Result<ElectionId> {
     let environment = args.environment();
     let of_job = || {
         let is_one_of_several = args.is_about_election_of_job() && environment.get(job_variables::ROLES).is_some();
@@ -95,12 +96,21 @@ pub fn history(args: &ParsedArgs) -> Result<HistoryOf> {
     })
 }
 
+/// The configuration of `watch`.
+///
+/// # Errors
+/// A value is missing or out of its bounds.
+pub fn watch(args: &ParsedArgs) -> Result<Watch> {
+    let (until_end, has_hellos) = (args.flag("until-end")?.is_some(), args.flag("all")?.is_some());
+    Ok(Watch { look: look_for(args, LONG_TIMEOUT)?, from: from(args)?, until_end, has_hellos })
+}
+
 /// The configuration of `resign`.
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
 pub fn resign(args: &ParsedArgs) -> Result<Resign> {
-    let mut look = look_for(args, HANDOVER_TIMEOUT)?;
+    let mut look = look_for(args, LONG_TIMEOUT)?;
     let all_roles = all_roles(args, &mut look)?;
     let to = args.value("to");
     if let Some(to) = to.as_ref().filter(|_| all_roles) {
@@ -174,11 +184,8 @@ pub fn idle_timeout(args: &ParsedArgs) -> Result<Option<Duration>> {
 
 fn limit(args: &ParsedArgs, long: &'static str) -> Result<Option<Duration>> {
     let Some(value) = args.value(long) else { return Ok(None) };
-    let limit = value.duration()?;
-    if limit.is_zero() || limit > LONGEST {
-        return Err(value.refuse("must be more than 0, and at most 365d"));
-    }
-    Ok(Some(limit))
+    let bounds = (Bound::Excluded(Duration::ZERO), Bound::Included(LONGEST));
+    value.duration_in(bounds, || "must be more than 0, and at most 365d".to_owned()).map(Some)
 }
 
 /// The configuration of `assert`: `--epoch` from outside, or the variables that a job has.
@@ -209,7 +216,7 @@ pub fn assert(args: &ParsedArgs) -> Result<Assert> {
 
 const EXPECTED: &str = "must be start, end, an offset (0 or more), or how long ago, such as 30m or 1h";
 
-pub(super) fn from(args: &ParsedArgs) -> Result<Option<WatchFrom>> {
+fn from(args: &ParsedArgs) -> Result<Option<WatchFrom>> {
     let Some(value) = args.value("from") else { return Ok(None) };
     let from = match value.text()? {
         "end" => WatchFrom::End,

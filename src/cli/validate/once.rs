@@ -126,11 +126,7 @@ fn validate_status(value: &Value) -> Result<u8> {
 }
 
 fn validate_retention(value: &Value) -> Result<Duration> {
-    let retention = value.duration()?;
-    if !(SHORTEST_RETENTION..=LONGEST_RETENTION).contains(&retention) {
-        return Err(value.refuse("must be 1h to 3650d"));
-    }
-    Ok(retention)
+    value.duration_in(SHORTEST_RETENTION..=LONGEST_RETENTION, || "must be 1h to 3650d".to_owned())
 }
 
 /// The windows in which the job succeeds once.

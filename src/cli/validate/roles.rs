@@ -71,7 +71,7 @@ pub(super) fn count_and_names(value: &Value) -> Result<(u32, Vec<String>)> {
         return Ok((count(value)?, Vec::new()));
     }
     let names: Vec<String> = text.split(',').map(str::to_owned).collect();
-    validate_roles(&names).map_err(|error| value.refuse(error.to_string()))?;
+    validate_roles(&names).map_err(|error| value.refuse(error))?;
     Ok((u32::try_from(names.len()).unwrap_or(u32::MAX), names))
 }
 

@@ -10,7 +10,7 @@ use neli_proto::restart::{Limit, Restart, RestartPolicy};
 use super::*;
 use crate::cli::parsed_args::Environment;
 use crate::cli::{self, Request};
-use crate::config::{Commands, WatchFrom};
+use crate::config::{Commands, Watch, WatchFrom};
 
 const PATH: (&str, &str) = ("PATH", "/bin:/usr/bin");
 
@@ -27,7 +27,7 @@ fn parse(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Request> {
 
 fn watch(arguments: &[&str]) -> Watch {
     let Request::Watch(args) = parse(&[], arguments).unwrap() else { panic!("{arguments:?} is no watch") };
-    super::watch(&args).unwrap()
+    look::watch(&args).unwrap()
 }
 
 #[test]
@@ -304,9 +304,9 @@ fn a_secret_is_not_in_what_a_developer_prints() {
 #[test]
 fn watch_begins_where_it_is_asked_to() {
     let parsed = watch(&["watch", "-g", "b", "-b", "k:1", "--json", "--from", "57", "--until-end"]);
-    assert_eq!((parsed.json, parsed.from, parsed.until_end), (true, Some(WatchFrom::Offset(57)), true));
+    assert_eq!((parsed.look.json, parsed.from, parsed.until_end), (true, Some(WatchFrom::Offset(57)), true));
     let parsed = watch(&["watch", "-g", "b", "-b", "k:1"]);
-    assert_eq!((parsed.json, parsed.from, parsed.until_end), (false, None, false));
+    assert_eq!((parsed.look.json, parsed.from, parsed.until_end), (false, None, false));
     assert_eq!(watch(&["watch", "-g", "b", "-b", "k:1", "--from", "start"]).from, Some(WatchFrom::Start));
     let hour_ago = WatchFrom::Since(Duration::from_secs(3_600));
     assert_eq!(watch(&["watch", "-g", "b", "-b", "k:1", "--from", "1h"]).from, Some(hour_ago));

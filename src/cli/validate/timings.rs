@@ -1,5 +1,6 @@
 //! The durations of the protocol, and who claims first.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -14,11 +15,8 @@ use crate::text::shown_duration;
 
 pub(super) fn validate(args: &ParsedArgs) -> Result<Timings> {
     let value = args.setting("lease");
-    let lease = value.duration()?;
-    if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) {
-        let (shortest, longest) = (shown_duration(SHORTEST_LEASE), shown_duration(LONGEST_LEASE));
-        return Err(value.refuse(format!("must be {shortest} to {longest}")));
-    }
+    let must_be = || format!("must be {} to {}", shown_duration(SHORTEST_LEASE), shown_duration(LONGEST_LEASE));
+    let lease = value.duration_in(SHORTEST_LEASE..=LONGEST_LEASE, must_be)?;
     if lease.subsec_nanos() % 1_000_000 != 0 {
         return Err(value.refuse("must be whole milliseconds"));
     }
@@ -39,27 +37,23 @@ fn heartbeat_interval(args: &ParsedArgs, lease: Duration) -> Result<Duration> {
     let Some(value) = args.value("heartbeat-interval") else {
         return Ok(default_heartbeat_interval(lease));
     };
-    let interval = value.duration()?;
     let allowed = heartbeat_intervals(lease);
-    if !allowed.contains(&interval) {
-        let (shortest, longest) = (shown_duration(*allowed.start()), shown_duration(*allowed.end()));
-        let lease = args.setting("lease").shown();
-        return Err(value.refuse(format!("must be {shortest} to {longest}, a third of {lease}")));
-    }
-    Ok(interval)
+    value.duration_in(allowed.clone(), || part_of_lease(args, &allowed, "a third"))
 }
 
 fn fence_warning(args: &ParsedArgs, lease: Duration) -> Result<Duration> {
     let Some(value) = args.value("fence-warning") else {
         return Ok(default_fence_warning(lease));
     };
-    let warning = value.duration()?;
     let longest = longest_fence_warning(lease);
-    if warning > longest {
-        let (longest, lease) = (shown_duration(longest), args.setting("lease").shown());
-        return Err(value.refuse(format!("must be 0 to {longest}, half of {lease}")));
-    }
-    Ok(warning)
+    let must_be = || format!("must be 0 to {}, half of {}", shown_duration(longest), args.setting("lease").shown());
+    value.duration_in(..=longest, must_be)
+}
+
+/// What a duration must be whose longest value is this part of the lease.
+fn part_of_lease(args: &ParsedArgs, allowed: &RangeInclusive<Duration>, part: &str) -> String {
+    let (shortest, longest) = (shown_duration(*allowed.start()), shown_duration(*allowed.end()));
+    format!("must be {shortest} to {longest}, {part} of {}", args.setting("lease").shown())
 }
 
 fn elector(args: &ParsedArgs, claim_delay: Duration) -> Result<Elector> {
@@ -90,12 +84,8 @@ pub(super) fn wait(args: &ParsedArgs, claim_delay: Duration) -> Result<Option<Du
 /// How long a job may run beside its successor's; `None` without `--overlap`.
 pub(super) fn overlap(args: &ParsedArgs, lease: Duration) -> Result<Option<Duration>> {
     let Some(value) = args.value("overlap") else { return Ok(None) };
-    let overlap = value.duration()?;
     let allowed = overlaps(lease);
-    if !allowed.contains(&overlap) {
-        let (shortest, longest) = (shown_duration(*allowed.start()), shown_duration(*allowed.end()));
-        return Err(value.refuse(format!("must be {shortest} to {longest}, half of {}", args.setting("lease").shown())));
-    }
+    let overlap = value.duration_in(allowed.clone(), || part_of_lease(args, &allowed, "half"))?;
     if !overlap.subsec_nanos().is_multiple_of(1_000_000) {
         return Err(value.refuse("must be whole milliseconds"));
     }
@@ -143,9 +133,6 @@ pub(super) fn preemption(args: &ParsedArgs) -> Result<Option<(ValueOrigin, Durat
         return former.map_or(Ok(None), |former| Err(former.refuse("has no meaning without --preempt")));
     };
     let given = former.as_ref().unwrap_or(&preempt);
-    let after = given.duration()?;
-    if !(SHORTEST..=LONGEST).contains(&after) {
-        return Err(given.refuse("must be 1s to 365d"));
-    }
+    let after = given.duration_in(SHORTEST..=LONGEST, || "must be 1s to 365d".to_owned())?;
     Ok(Some((preempt.source, after)))
 }

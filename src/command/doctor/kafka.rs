@@ -8,7 +8,7 @@ use neli_proto::broker_death;
 use neli_proto::candidate::{Elector, Patience, Timings};
 
 use super::findings::{Findings, Fixes, Resource};
-use super::topic::{Subject, TopicKind};
+use super::topic::Subject;
 use super::{candidates, topic, topic_of_facts};
 use crate::command::reading::access;
 use crate::command::wording::counted;
@@ -47,27 +47,21 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
     }
     let fixes = Fixes::of(&config.client, &access.bootstrap);
     if access.embedded.is_none() {
-        let journal = Subject { elections: config.elections(), kind: TopicKind::Journal };
-        let facts =
-            topic_of_facts(config).map(|(elections, wanted)| Subject { elections, kind: TopicKind::Facts(wanted) });
+        let journal = Subject { elections: config.elections(), facts: None };
+        let facts = topic_of_facts(config).map(|(elections, wanted)| Subject { elections, facts: Some(wanted) });
         let look = topic::Look { examination: &examination, fixes: &fixes, config, bootstrap: &access.bootstrap };
         let replicas = look.at(&journal, findings);
         if let Some(facts) = facts {
             look.at(&facts, findings);
         }
         let sessions = Sessions::of(&examination);
-        outlive_broker(
-            Lease { timings: &config.timings, shown: &config.lease_shown },
-            &sessions,
-            replicas,
-            &fixes,
-            findings,
-        );
+        let lease = (&config.timings, config.lease_shown.as_str());
+        outlive_broker(lease, &sessions, replicas, &fixes, findings);
         if matches!(config.timings.elector(), Elector::Group(_)) {
-            let refused = Refused::of(config.timings.elector());
-            group(config, &examination, &fixes, sessions.most_members, refused, findings);
+            let claims_nothing = config.timings.elector() == Elector::Group(Patience::Never);
+            group(config, &examination, &fixes, sessions.most_members, claims_nothing, findings);
             let own = MemberTimings::of(&config.client.properties).session_timeout;
-            group_session(own, &sessions, refused, findings);
+            group_session(own, &sessions, claims_nothing, findings);
         }
     }
     candidates::examine(doctor, &access, findings);
@@ -149,16 +143,15 @@ impl Sessions {
     }
 }
 
-/// The lease that a candidate would have.
-#[derive(Clone, Copy)]
-struct Lease<'a> {
-    timings: &'a Timings,
-    /// The option as a user would type it.
-    shown: &'a str,
-}
-
-/// Checks whether the lease is longer than the time of a broker's death. If the topic has a single replica, no lease is long enough.
-fn outlive_broker(lease: Lease<'_>, sessions: &Sessions, replicas: usize, fixes: &Fixes, findings: &mut Findings) {
+/// Checks whether the lease, which is given with its option as a user would type it, is longer than the time of a broker's death. If the topic
+/// has a single replica, no lease is long enough.
+fn outlive_broker(
+    (timings, shown): (&Timings, &str),
+    sessions: &Sessions,
+    replicas: usize,
+    fixes: &Fixes,
+    findings: &mut Findings,
+) {
     let check = "broker-session";
     match (&sessions.not_answered, sessions.broker) {
         (Some(NotAnswered::Forbidden), _) => {
@@ -171,46 +164,22 @@ fn outlive_broker(lease: Lease<'_>, sessions: &Sessions, replicas: usize, fixes:
             findings.ok(check, "one replica: whatever the lease, nobody leads while its broker is away");
         }
         (None, Some(session)) => {
-            let Some(warning) = broker_death::warning(lease.timings, session) else {
+            let Some(warning) = broker_death::warning(timings, session) else {
                 let session = session.as_millis();
                 return findings.ok(check, format!("the lease outlives a broker's death ({BROKER_SESSION}={session})"));
             };
-            findings.warn(check, format!("{}: {warning}", lease.shown), None);
+            findings.warn(check, format!("{shown}: {warning}"), None);
         }
     }
 }
 
-/// What a candidate does that the group refuses.
-#[derive(Clone, Copy)]
-enum Refused {
-    /// It goes on without precedence.
-    GoesOn,
-    /// `--patience never`: it claims nothing.
-    ClaimsNothing,
-}
-
-impl Refused {
-    const fn of(elector: Elector) -> Self {
-        match elector {
-            Elector::Group(Patience::Never) => Self::ClaimsNothing,
-            Elector::Group(Patience::For(_)) | Elector::Log => Self::GoesOn,
-        }
-    }
-
-    /// Reports why the group would refuse a candidate, and what that means.
-    fn tell(self, check: &'static str, why: &str, fix: Option<String>, findings: &mut Findings) {
-        match self {
-            Self::GoesOn => {
-                findings.warn(
-                    check,
-                    format!("{why}; a candidate here has no precedence, and leads as with --elect log"),
-                    fix,
-                );
-            }
-            Self::ClaimsNothing => {
-                findings.fail(check, format!("{why}; a candidate here claims nothing (--patience never)"), fix);
-            }
-        }
+/// Reports why the group would refuse a candidate, and what that means. With `--patience never` it `claims_nothing`.
+fn refused(claims_nothing: bool, check: &'static str, why: &str, fix: Option<String>, findings: &mut Findings) {
+    if claims_nothing {
+        findings.fail(check, format!("{why}; a candidate here claims nothing (--patience never)"), fix);
+    } else {
+        let text = format!("{why}; a candidate here has no precedence, and leads as with --elect log");
+        findings.warn(check, text, fix);
     }
 }
 
@@ -220,7 +189,7 @@ fn group(
     examination: &Examination,
     fixes: &Fixes,
     most_members: Option<usize>,
-    refused: Refused,
+    claims_nothing: bool,
     findings: &mut Findings,
 ) {
     let name = &config.election.group;
@@ -231,7 +200,7 @@ fn group(
             let why = format!(
                 "group \"{name}\": this user has no right to DESCRIBE it; allow READ, which implies it, or use --elect log"
             );
-            return refused.tell("group", &why, allow(), findings);
+            return refused(claims_nothing, "group", &why, allow(), findings);
         }
         Err(NotAnswered::Other(why)) => {
             return findings.warn("group", format!("group \"{name}\": unknown ({why})"), None);
@@ -239,11 +208,11 @@ fn group(
     };
     if description.rights.is_some_and(|rights| !rights.read) {
         let why = format!("group \"{name}\": this user has no right to READ it; allow READ on it, or use --elect log");
-        return refused.tell("group", &why, allow(), findings);
+        return refused(claims_nothing, "group", &why, allow(), findings);
     }
     match join(description.members, &description.assignor, most_members) {
         Ok(members) => findings.ok("group", format!("group \"{name}\": {members}; this user may join it")),
-        Err(why) => refused.tell("group", &format!("group \"{name}\": {why}"), None, findings),
+        Err(why) => refused(claims_nothing, "group", &format!("group \"{name}\": {why}"), None, findings),
     }
 }
 
@@ -265,17 +234,19 @@ fn join(members: usize, assignor: &str, most_members: Option<usize>) -> Result<S
 }
 
 /// Checks whether the brokers accept the group session that a candidate asks for.
-fn group_session(own: Duration, sessions: &Sessions, refused: Refused, findings: &mut Findings) {
+fn group_session(own: Duration, sessions: &Sessions, claims_nothing: bool, findings: &mut Findings) {
     let ms = |duration: Duration| duration.as_millis();
     let why =
         |setting: &str, bound: Duration| format!("{SESSION_TIMEOUT}={} is refused: {setting}={}", ms(own), ms(bound));
     let fix = |bound: Duration| Some(format!("-X {SESSION_TIMEOUT}={}", ms(bound)));
     match (sessions.shortest, sessions.longest) {
         (Some(shortest), _) if own < shortest => {
-            refused.tell("group-session", &why(SHORTEST_SESSION, shortest), fix(shortest), findings);
+            let why = why(SHORTEST_SESSION, shortest);
+            refused(claims_nothing, "group-session", &why, fix(shortest), findings);
         }
         (_, Some(longest)) if own > longest => {
-            refused.tell("group-session", &why(LONGEST_SESSION, longest), fix(longest), findings);
+            let why = why(LONGEST_SESSION, longest);
+            refused(claims_nothing, "group-session", &why, fix(longest), findings);
         }
         (None, None) => {}
         _ => findings.ok("group-session", format!("{SESSION_TIMEOUT}={} is taken", ms(own))),
@@ -297,16 +268,16 @@ mod tests {
 
     #[test]
     fn a_session_that_the_brokers_refuse_costs_the_precedence() {
-        let of = |ms, refused| {
+        let of = |ms, claims_nothing| {
             let sessions = sessions(9_000, 6_000, 60_000);
-            page_of(|findings| group_session(Duration::from_millis(ms), &sessions, refused, findings))
+            page_of(|findings| group_session(Duration::from_millis(ms), &sessions, claims_nothing, findings))
         };
-        let short = of(3_000, Refused::GoesOn);
+        let short = of(3_000, false);
         assert!(short.starts_with("WARN  group-session  session.timeout.ms=3000 is refused: group.min."), "{short}");
         assert!(short.contains("no precedence"), "{short}");
-        let never = of(70_000, Refused::ClaimsNothing);
+        let never = of(70_000, true);
         assert!(never.starts_with("FAIL  group-session  ") && never.contains("-X session.timeout.ms=60000"), "{never}");
-        let fits = of(6_000, Refused::GoesOn);
+        let fits = of(6_000, false);
         assert!(fits.starts_with("ok    group-session  "), "{fits}");
     }
 
@@ -325,8 +296,7 @@ mod tests {
         };
         let of = |seconds, replicas, sessions: &Sessions| {
             let timings = Timings::new(durations(seconds), Elector::Log).unwrap();
-            let lease = Lease { timings: &timings, shown: "--lease 5" };
-            page_of(|findings| outlive_broker(lease, sessions, replicas, &fixes, findings))
+            page_of(|findings| outlive_broker((&timings, "--lease 5"), sessions, replicas, &fixes, findings))
         };
         let known = sessions(9_000, 6_000, 60_000);
         assert!(of(5, 3, &known).starts_with("WARN  broker-session  --lease 5: "), "{}", of(5, 3, &known));

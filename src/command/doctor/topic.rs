@@ -18,16 +18,8 @@ const LONGEST_RECORD: u64 = 4_096;
 /// The topic that is checked.
 pub(super) struct Subject {
     pub(super) elections: Elections,
-    pub(super) kind: TopicKind,
-}
-
-/// The purpose of a topic.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum TopicKind {
-    /// The facts of `--once` and similar options, and how they must be kept.
-    Facts(FactsSettings),
-    /// The elections.
-    Journal,
+    /// How the facts of `--once` and similar options must be kept, if it is their topic; otherwise it is the journal.
+    pub(super) facts: Option<FactsSettings>,
 }
 
 /// The input of a check of a topic.
@@ -58,11 +50,11 @@ impl Look<'_> {
         replicas
     }
 
-    fn planned<'s>(&self, Subject { elections, kind }: &'s Subject) -> NewTopic<'s> {
+    fn planned<'s>(&self, Subject { elections, facts }: &'s Subject) -> NewTopic<'s> {
         let brokers = self.examination.brokers();
-        match *kind {
-            TopicKind::Facts(wanted) => facts_to_create(&elections.topic, wanted, brokers.clamp(1, 3)),
-            TopicKind::Journal => journal_to_create(elections, brokers),
+        match *facts {
+            Some(wanted) => facts_to_create(&elections.topic, wanted, brokers.clamp(1, 3)),
+            None => journal_to_create(elections, brokers),
         }
     }
 
@@ -82,7 +74,7 @@ impl Look<'_> {
                     format!("topic \"{name}\": whether this user may READ and WRITE it can be checked once it exists");
                 findings.skipped("rights", text);
             }
-            Err((error, _)) => findings.fail("topic", error.to_string(), create),
+            Err((error, _)) => findings.fail("topic", error, create),
         }
     }
 
@@ -94,7 +86,7 @@ impl Look<'_> {
         let used: Vec<&PartitionSeen> =
             seen.partitions.iter().filter(|partition| in_use.contains(&partition.number)).collect();
         leaders(name, &used, partitions, findings);
-        if subject.kind == TopicKind::Journal {
+        if subject.facts.is_none() {
             for_group(self.config, partitions, findings);
         }
         self.rights(name, seen.rights, findings);
@@ -135,12 +127,12 @@ impl Look<'_> {
     fn settings(&self, subject: &Subject, facts: &TopicFacts, findings: &mut Findings) {
         let name = &subject.elections.topic;
         let place = JudgedPartition { bootstrap: self.bootstrap, topic: name, partition: 0 };
-        let (refusals, risks) = match (subject.kind, &facts.settings) {
-            (TopicKind::Journal, settings) => {
-                let refusals = settings.as_ref().map(topic::refusals).unwrap_or_default();
+        let (refusals, risks) = match subject.facts {
+            None => {
+                let refusals = facts.settings.as_ref().map(topic::refusals).unwrap_or_default();
                 (refusals, topic::risks(facts, place))
             }
-            (TopicKind::Facts(wanted), _) => match topic::judge_topic_of_facts(facts, wanted.retention, place) {
+            Some(wanted) => match topic::judge_topic_of_facts(facts, wanted.retention, place) {
                 Ok(risks) => (Vec::new(), risks),
                 Err(refusal) => (vec![refusal], Vec::new()),
             },

@@ -49,13 +49,7 @@ pub(super) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String
         }
     }
     for (name, lane) in &lanes {
-        let y = TOP + ROW * lane + 17;
-        let _ = writeln!(
-            svg,
-            "<text x=\"{}\" y=\"{y}\" text-anchor=\"end\">{}</text>",
-            LEFT - 10,
-            escaped(&shortened(name))
-        );
+        text(&mut svg, (LEFT - 10, TOP + ROW * lane + 17), " text-anchor=\"end\"", &shortened(name));
     }
     for row in rows {
         let lane = lanes.get(row.past.shown()).copied().unwrap_or_default();
@@ -69,15 +63,10 @@ pub(super) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String
         ("gap", "no leader"),
         ("doubt", "silent: dead perhaps"),
     ];
-    for (place, (class, text)) in (0..).zip(legend) {
+    for (place, (class, meaning)) in (0..).zip(legend) {
         let x = LEFT + place * 165;
-        let _ = writeln!(
-            svg,
-            "<rect class=\"{class}\" x=\"{x}\" y=\"{}\" width=\"12\" height=\"12\"/><text x=\"{}\" y=\"{}\">{text}</text>",
-            bottom + 36,
-            x + 18,
-            bottom + 46
-        );
+        rect(&mut svg, class, (x, bottom + 36), (12, 12), "");
+        text(&mut svg, (x + 18, bottom + 46), "", meaning);
     }
     list(&mut svg, rows, bottom + 75, now_ms);
     svg + "</svg>\n"
@@ -102,7 +91,7 @@ fn without_terms(group: &str, time_ms: Range<u64>) -> String {
     let (bottom, span) = (TOP + ROW, if from_ms > 0 { axis.span() } else { format!("up to {}", date(now_ms)) });
     let mut svg = head(bottom + 30, group, "who led");
     let middle = LEFT + (WIDTH - LEFT - RIGHT) / 2;
-    let _ = writeln!(svg, "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">no terms {span}</text>", TOP - 10);
+    text(&mut svg, (middle, TOP - 10), " text-anchor=\"middle\"", &format!("no terms {span}"));
     if from_ms > 0 {
         ticks(&mut svg, &axis, bottom);
     }
@@ -127,12 +116,12 @@ fn list(svg: &mut String, rows: &[Row<'_>], top: u64, now_ms: u64) {
         });
         lines.push((Some(class(row)), format!("{from}  {}{gap}", words(row, now_ms))));
     }
-    for (at, (class, text)) in (0..).zip(lines) {
+    for (at, (class, words)) in (0..).zip(lines) {
         let y = top + LINE * at;
         if let Some(class) = class {
-            let _ = write!(svg, "<rect class=\"{class}\" x=\"10\" y=\"{}\" width=\"10\" height=\"10\"/>", y - 9);
+            rect(svg, class, (10, y - 9), (10, 10), "");
         }
-        let _ = writeln!(svg, "<text x=\"26\" y=\"{y}\">{}</text>", escaped(&one_line(&text)));
+        text(svg, (26, y), "", &one_line(&words));
     }
 }
 
@@ -187,16 +176,12 @@ fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
     };
     let class = class(row);
     let width = to.saturating_sub(from).max(2);
-    let title = escaped(&one_line(&words(row, now_ms)));
-    let _ = writeln!(
-        svg,
-        "<rect class=\"{class}\" x=\"{from}\" y=\"{y}\" width=\"{width}\" height=\"20\"><title>{title}</title></rect>"
-    );
+    rect(svg, class, (from, y), (width, 20), &one_line(&words(row, now_ms)));
     if class == "lost" {
-        let _ = writeln!(svg, "<text x=\"{}\" y=\"{}\" fill=\"#b3402a\">&#10005;</text>", to.max(from + 2), y + 15);
+        text(svg, (to.max(from + 2), y + 15), " fill=\"#b3402a\"", "\u{2715}");
     }
     if width > 40 {
-        let _ = writeln!(svg, "<text x=\"{}\" y=\"{}\" fill=\"#fff\">{}</text>", from + 4, y + 15, row.past.term);
+        text(svg, (from + 4, y + 15), " fill=\"#fff\"", &row.past.term.to_string());
     }
 }
 
@@ -206,13 +191,8 @@ fn gap(svg: &mut String, axis: &Axis, row: &Row<'_>, to_ms: u64, bottom: u64) {
     for (class, from_ms, to_ms) in [("doubt", led_until, over.min(to_ms)), ("gap", over, to_ms)] {
         let (from, to) = (axis.x(from_ms), axis.x(to_ms));
         if from_ms < to_ms {
-            let _ = writeln!(
-                svg,
-                "<rect class=\"{class}\" x=\"{from}\" y=\"{TOP}\" width=\"{}\" height=\"{}\"><title>no leader for {}</title></rect>",
-                to.saturating_sub(from).max(1),
-                bottom - TOP,
-                unled_for(gap)
-            );
+            let size = (to.saturating_sub(from).max(1), bottom - TOP);
+            rect(svg, class, (from, TOP), size, &format!("no leader for {}", unled_for(gap)));
         }
     }
 }
@@ -223,14 +203,24 @@ fn ticks(svg: &mut String, axis: &Axis, bottom: u64) {
     for tick in 0..=steps {
         let ms = axis.begin + (axis.end - axis.begin) / steps.max(1) * tick;
         let x = axis.x(ms);
-        let _ = writeln!(
-            svg,
-            "<line class=\"axis\" x1=\"{x}\" y1=\"{TOP}\" x2=\"{x}\" y2=\"{}\"/><text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-            bottom + 4,
-            bottom + 18,
-            date(ms)
-        );
+        let end = bottom + 4;
+        let _ = writeln!(svg, "<line class=\"axis\" x1=\"{x}\" y1=\"{TOP}\" x2=\"{x}\" y2=\"{end}\"/>");
+        text(svg, (x, bottom + 18), " text-anchor=\"middle\"", &date(ms));
     }
+}
+
+/// A rectangle with a tooltip, unless that is empty.
+fn rect(svg: &mut String, class: &str, (x, y): (u64, u64), (width, height): (u64, u64), title: &str) {
+    let title = if title.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(title)) };
+    let _ = writeln!(
+        svg,
+        "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\">{title}</rect>"
+    );
+}
+
+/// A text with these attributes, which begin with a space.
+fn text(svg: &mut String, (x, y): (u64, u64), attributes: &str, text: &str) {
+    let _ = writeln!(svg, "<text x=\"{x}\" y=\"{y}\"{attributes}>{}</text>", escaped(text));
 }
 
 /// A name shortened to fit beside its row.

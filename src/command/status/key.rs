@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use neli_kafka::clock;
+use neli_kafka::{FactsTopic, clock};
 use neli_proto::fact::{Fact, Outcome, UNREADABLE};
 use serde::Serialize;
 
-use crate::command::facts::{self, FactsTopic, Recorded, RunLine};
+use crate::command::facts::{self, Recorded, RunLine, unreadable};
 use crate::command::output;
 use crate::command::reading::{self, Unread};
 use crate::command::request::see_only;
@@ -56,8 +56,8 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
         };
         let seen = observation.first()?;
         let topic = FactsTopic::of(&seen.election, Some(key));
-        let known = topic.read(&access, look.timeout).await?.and_then(|facts| {
-            if !topic.unreadable(&facts).is_empty() {
+        let known = facts::read(&topic, &access, look.timeout).await?.and_then(|facts| {
+            if !unreadable(&facts, Some(key)).is_empty() {
                 return Err(UNREADABLE.to_owned());
             }
             let recorded = Recorded::of(&facts, seen);

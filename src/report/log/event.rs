@@ -3,7 +3,42 @@
 use serde_json::Value;
 
 use crate::config::LogFormat;
-use crate::report::level::Level;
+
+/// The level of a line in the log.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Level {
+    /// For finding faults of `neli-run`; shown with `-v`.
+    Debug,
+    /// Normal operation.
+    Info,
+    /// A user should know it.
+    Warning,
+    /// A user should act.
+    Error,
+}
+
+impl Level {
+    /// Its name in the log.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Error => "error",
+            Self::Info => "info",
+            Self::Warning => "warning",
+        }
+    }
+    /// The prefix of such a line for systemd's journal, which reads a line's priority from it: syslog's number.
+    #[must_use]
+    pub const fn priority(self) -> &'static str {
+        match self {
+            Self::Debug => "<7>",
+            Self::Error => "<3>",
+            Self::Info => "<6>",
+            Self::Warning => "<4>",
+        }
+    }
+}
 
 /// An event of the log.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,6 @@
 //! The line for an event: JSON or text.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use neli_kafka::ElectionId;
@@ -25,7 +24,7 @@ struct Json<'a> {
     level: &'static str,
     event: &'static str,
     group: &'a str,
-    role: &'a Role,
+    role: &'a Value,
     name: &'a str,
     #[serde(flatten)]
     fields: Fields<'a>,
@@ -73,30 +72,12 @@ pub(super) struct LineSource {
     /// `--group`.
     pub(super) group: String,
     /// The role, if there are several.
-    pub(super) role: Option<Role>,
+    pub(super) role: Option<Value>,
 }
 
-/// The role of a line, if there are several.
-#[derive(Clone, Debug, Serialize)]
-#[serde(untagged)]
-pub(super) enum Role {
-    Name(String),
-    Number(u32),
-}
-
-impl Role {
-    pub(super) fn of(election: &ElectionId) -> Self {
-        election.role_name.clone().map_or(Self::Number(election.role), Self::Name)
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name(name) => f.write_str(name),
-            Self::Number(number) => number.fmt(f),
-        }
-    }
+/// The role of a line, if there are several: its name, or else its number.
+pub(super) fn role_of(election: &ElectionId) -> Value {
+    election.role_name.clone().map_or_else(|| election.role.into(), Value::from)
 }
 
 /// The line, with its newline, of at most [`LONGEST_LINE`] bytes; `wall_ms` is milliseconds since 1970.
@@ -106,7 +87,8 @@ pub(super) fn line(format: LogFormat, wall_ms: u64, source: &LineSource, event: 
     match format {
         LogFormat::Json => {
             let LineSource { name, group, role, .. } = source;
-            let role = role.as_ref().unwrap_or(&Role::Number(0));
+            let (role, first) = (role.as_ref(), Value::from(0));
+            let role = role.unwrap_or(&first);
             let fields = Fields(&event.fields);
             let mut line = json_line(&Json { ts, level, event: event.name, group, role, name, fields });
             line.push('\n');
@@ -115,7 +97,8 @@ pub(super) fn line(format: LogFormat, wall_ms: u64, source: &LineSource, event: 
         LogFormat::Text => {
             let sentence = one_line(&event.sentence);
             let sentence = cut(&sentence, LONGEST_SENTENCE);
-            let role = source.role.as_ref().map_or_else(String::new, |role| format!("/{role}"));
+            let named = |role: &Value| role.as_str().map_or_else(|| format!("/{role}"), |name| format!("/{name}"));
+            let role = source.role.as_ref().map(named).unwrap_or_default();
             format!("{ts} neli-run[{}] {}{role}: {level}: {sentence}\n", source.pid, one_line(&source.group))
         }
     }

@@ -1,5 +1,6 @@
 //! The destination of the lines: stderr, or a file that is appended to and reopened when it is renamed.
 
+use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -89,4 +90,13 @@ impl AsFd for Sink {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
+}
+
+/// Whether stderr is systemd's journal: `$JOURNAL_STREAM` contains its device and inode, which differ if stderr was redirected since.
+#[must_use]
+pub fn is_stderr_the_journal() -> bool {
+    let Some(named) = env::var_os("JOURNAL_STREAM") else { return false };
+    let stderr = io::stderr().as_fd().try_clone_to_owned().map(File::from);
+    let identity = stderr.and_then(|file| file.metadata()).map(|file| format!("{}:{}", file.dev(), file.ino()));
+    identity.is_ok_and(|identity| named == *identity)
 }

@@ -1,7 +1,6 @@
 //! Notes as events.
 
 use neli_proto::candidate::{Durations, Elector};
-use neli_proto::fact::Account;
 use neli_proto::hooks::Hook;
 use neli_proto::mapping::Mapping;
 use neli_proto::window::Span;
@@ -56,22 +55,7 @@ fn stopping(why: Why, timeout: Duration) -> Note {
 }
 
 fn fact(key: &str, outcome: Outcome, term: Offset, exit: u8) -> Fact {
-    Fact {
-        key: key.into(),
-        window: None,
-        outcome,
-        term,
-        member: None,
-        name: Some("db2".into()),
-        exit: Some(exit),
-        attempt: 1,
-        ran_ms: None,
-        at_ms: None,
-        forgets: 0,
-        remakes: 0,
-        seq: 0,
-        account: Account::default(),
-    }
+    Fact { name: Some("db2".into()), exit: Some(exit), ..Fact::new(key, outcome, term) }
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl PlaceOptions {
 
     pub(crate) fn validate(&self) -> Result<Place, Error> {
         let group = &self.group;
-        names::validate_group(group).map_err(|error| Error::option("group", group, error.to_string()))?;
+        names::validate_group(group).map_err(|error| Error::option("group", group, error))?;
         let topic = self.topic.clone().unwrap_or_else(|| format!("{group}.neli"));
         if !names::is_topic(&topic) {
             return Err(match &self.topic {
@@ -54,16 +54,21 @@ impl PlaceOptions {
 
     fn access(&self) -> Result<Access, Error> {
         let properties = self.properties()?;
-        match (&self.brokers, &self.embedded) {
-            (None, None) => Err(Error::option("brokers", "", "is required: HOST:PORT,.. of Kafka's bootstrap servers")),
-            (Some(brokers), Some(_)) => Err(Error::option("brokers", brokers, "can't be combined with embedded")),
-            (None, Some(broker)) => Ok(Access::embedded(&broker.connection, &properties)),
+        let access = match (&self.brokers, &self.embedded) {
+            (None, None) => {
+                return Err(Error::option("brokers", "", "is required: HOST:PORT,.. of Kafka's bootstrap servers"));
+            }
+            (Some(brokers), Some(_)) => {
+                return Err(Error::option("brokers", brokers, "can't be combined with embedded"));
+            }
+            (None, Some(broker)) => Access::embedded(&broker.connection, &properties),
             (Some(brokers), None) => {
                 let list = bootstrap::validate(brokers, &properties);
-                let list = list.map_err(|error| Error::option("brokers", brokers, error.to_string()))?;
-                Ok(Access::at(&list, &properties))
+                let list = list.map_err(|error| Error::option("brokers", brokers, error))?;
+                Access::at(&list, &properties)
             }
-        }
+        };
+        Ok(Access { words: &wording::WORDS, ..access })
     }
 
     fn properties(&self) -> Result<Properties, Error> {
@@ -106,7 +111,7 @@ impl RoleNames {
         if !(1..=names::MOST_ROLES).contains(count) {
             return Err(Error::option("roles", count.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
         }
-        names::validate_roles(names).map_err(|error| Error::option("named_roles", names.join(","), error.to_string()))
+        names::validate_roles(names).map_err(|error| Error::option("named_roles", names.join(","), error))
     }
 
     /// The label of each role, in the order of their numbers.

@@ -102,6 +102,7 @@ impl Host for Driver {
             | SessionEvent::Hello { .. }
             | SessionEvent::Refused { .. }
             | SessionEvent::Risks { .. }
+            | SessionEvent::TopicOfFacts { .. }
             | SessionEvent::Unfit { .. } => {}
         }
     }

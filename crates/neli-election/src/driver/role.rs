@@ -266,7 +266,7 @@ impl Role {
     /// Sets why Kafka does not answer; `None` if it answers again.
     pub(super) fn set_trouble(&self, trouble: Option<&str>) {
         self.state.send_if_modified(|state| {
-            state.trouble = trouble.map(wording::of_library);
+            state.trouble = trouble.map(str::to_owned);
             false
         });
     }
@@ -296,7 +296,7 @@ impl Role {
             Ending::Refused => self
                 .refusal
                 .take()
-                .map_or_else(|| Error::refused(""), |refusal| Error::Refused(wording::refusal(&refusal))),
+                .map_or_else(|| Error::Refused(String::new()), |refusal| Error::Refused(wording::refusal(&refusal))),
             Ending::Stuck => Error::Blocked,
             Ending::Ended
             | Ending::Job(_)

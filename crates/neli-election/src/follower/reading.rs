@@ -25,7 +25,6 @@ use crate::event::{Event, Leader};
 use crate::leadership::{self, Leadership};
 use crate::waiter::Waiter;
 use crate::warnings::{OnWarning, to_stderr};
-use crate::wording;
 
 /// A reader that has handed over nothing for this long, although the log has more records, is replaced. Candidates wait as long with the
 /// default lease.
@@ -34,7 +33,8 @@ const STUCK_AFTER: Duration = Duration::from_secs(20);
 /// The journals, as they are read.
 pub(super) struct Reading {
     elections: Elections,
-    router: Router<KafkaReaders>,
+    readers: KafkaReaders,
+    router: Router,
     /// By how many partitions the candidates map roles to partitions; `None` with a single role, which is always in partition 0.
     mapping: Option<FollowedMapping>,
     /// The number in their hellos by which this follower maps roles to partitions; `None` if it uses the number that the readers find.
@@ -78,7 +78,8 @@ impl Reading {
             counted: None,
             elections: elections.clone(),
             // A topic that was created again may have another number of partitions, so each reader finds it by itself.
-            router: Router::new(KafkaReaders::new(source, false, event_sender), roles),
+            readers: KafkaReaders::new(source, false, event_sender),
+            router: Router::new(roles),
             touched: (0..states.len()).collect(),
             timeouts: Timeouts::default(),
             roles: states.into_iter().map(|state| Role::new(now, state)).collect(),
@@ -248,9 +249,9 @@ impl Reading {
     /// Readers alone report no other events.
     fn handle_process_event(&mut self, event: SessionEvent) -> Result<(), Error> {
         if let SessionEvent::Refused { error } = event {
-            return Err(Error::refused(&error));
+            return Err(Error::Refused(error));
         } else if let SessionEvent::Down { error } = event {
-            self.set_trouble(Some(wording::of_library(&error)));
+            self.set_trouble(Some(error));
         } else if let SessionEvent::Warning(message) = event {
             self.warn(&message);
         } else if let SessionEvent::Up = event {
@@ -269,16 +270,16 @@ impl Reading {
     /// Passes the router's events to the roles' listeners.
     fn follow_router(&mut self, now: Time) -> io::Result<()> {
         loop {
-            while let Some(event) = self.router.poll()? {
-                if let SessionEvent::Election { role, event } = event {
-                    self.handle_role_event(now, role, event);
-                } else if let SessionEvent::Hello { offset, value } = event {
-                    self.handle_hello(now, offset, &value);
-                }
-            }
-            // Only now, since no event of the former readings may reach a role that is read in another partition.
-            if !self.follow_mapping(now) {
+            self.readers.follow(&mut self.router)?;
+            let event = self.router.poll();
+            // No event of the former readings may reach a role that is read in another partition.
+            if event.is_none() && !self.follow_mapping(now) {
                 return Ok(());
+            }
+            if let Some(SessionEvent::Election { role, event }) = event {
+                self.handle_role_event(now, role, event);
+            } else if let Some(SessionEvent::Hello { offset, value }) = event {
+                self.handle_hello(now, offset, &value);
             }
         }
     }
@@ -427,7 +428,7 @@ impl Reading {
         }
         let before = self.router.partitions();
         self.counted = counted;
-        self.router.readers.source.partitions = counted;
+        self.readers.source.partitions = counted;
         if let Some(counted) = counted {
             self.router.found(counted);
         }

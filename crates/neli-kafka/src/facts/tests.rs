@@ -13,9 +13,8 @@ fn source(cluster: &MockCluster<'_, DefaultProducerContext>) -> FactsSource {
         elections: Elections { group: "g".into(), topic: "journal".into(), roles: 0..1, names: Arc::new([]) },
         create_topic: false,
         wanted: WantedFacts {
-            topic: "facts".into(),
+            topic: FactsTopic { name: "facts".into(), keys: Place::ALL.map(|place| (format!("{place:?}"), place)) },
             settings: FactsSettings { retention: Duration::from_secs(1), compaction_lag: Duration::ZERO },
-            keys: Place::ALL.map(|place| (format!("{place:?}"), place)),
             judge: false,
         },
     }
@@ -33,7 +32,7 @@ fn a_leader_that_is_not_ready_for_a_moment_is_not_an_error() {
     let _reading = FactsReading::start(source, 7, events, None).unwrap();
     let first = received.blocking_recv().unwrap();
     assert!(
-        matches!(first, KafkaEvent::Process(SessionEvent::Facts { id: 7, event: FactsEvent::Read(_) })),
+        matches!(first, KafkaEvent::Process(SessionEvent::Facts { id: 7, event: FactsEvent::Read { .. } })),
         "{first:?}"
     );
 }
@@ -50,7 +49,7 @@ fn a_reading_that_still_runs_continues_with_a_later_number() {
     }
     loop {
         let event = received.blocking_recv().unwrap();
-        let KafkaEvent::Process(SessionEvent::Facts { id, event: FactsEvent::Read(_) }) = event else {
+        let KafkaEvent::Process(SessionEvent::Facts { id, event: FactsEvent::Read { .. } }) = event else {
             panic!("{event:?}")
         };
         if id == 20 {
@@ -73,9 +72,9 @@ fn a_partition_without_a_leader_is_reported() {
         event
     };
     let FactsEvent::Unread { error } = next() else { panic!("the topic was read") };
-    assert_eq!(error, "topic \"facts\": its partition has no leader; start the brokers that hold it");
+    assert_eq!(&*error, "topic \"facts\": its partition has no leader; start the brokers that hold it");
     cluster.partition_leader("facts", 0, Some(1)).unwrap();
-    while !matches!(next(), FactsEvent::Read(_)) {}
+    while !matches!(next(), FactsEvent::Read { .. }) {}
 }
 
 /// The broker that leads the partition may not know the topic for a moment. It is asked in a loop, not in a recursion without an end.
@@ -95,7 +94,7 @@ fn a_topic_that_its_broker_does_not_know_for_long_is_reported() {
     loop {
         let event = received.blocking_recv().unwrap();
         let KafkaEvent::Process(SessionEvent::Facts { event, .. }) = event else { panic!("{event:?}") };
-        if matches!(event, FactsEvent::Read(_)) {
+        if matches!(event, FactsEvent::Read { .. }) {
             return;
         }
     }

@@ -15,7 +15,7 @@ use crate::access::LogCallback;
 use crate::election::{Elections, Properties};
 use crate::event::JournalRecord;
 use crate::librdkafka::cluster_id;
-use crate::source::IfMissing;
+use crate::reading::IfMissing;
 
 const LONG: Duration = Duration::from_secs(10);
 

@@ -1,14 +1,14 @@
 //! The readers of a process's journals, by the numbers of their readings.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 
 use tokio::sync::mpsc::Sender;
 
-use super::router::Readers;
+use super::router::{ReaderOrder, Router};
 use crate::event::KafkaEvent;
 use crate::reader::Reader;
-use crate::source::Source;
+use crate::reading::Source;
 
 /// Readers of elections whose records share a topic.
 pub struct KafkaReaders {
@@ -22,30 +22,32 @@ pub struct KafkaReaders {
 }
 
 impl KafkaReaders {
-    /// The readers send their events to `event_sender`; they are to be passed to the router.
+    /// The readers send their events to `event_sender`, which are to be passed to the router.
     #[must_use]
     pub const fn new(source: Source, keeps_partitions: bool, event_sender: Sender<KafkaEvent>) -> Self {
         Self { source, keeps_partitions, by_reading: BTreeMap::new(), event_sender }
     }
-}
 
-impl Readers for KafkaReaders {
-    fn start(&mut self, reading: u32, only: Option<BTreeSet<i32>>, found: Option<i32>) -> io::Result<()> {
-        let partitions = found.filter(|_| self.keeps_partitions).or(self.source.partitions);
-        let source = Source { partitions, only, ..self.source.clone() };
-        self.by_reading.insert(reading, Reader::start(source, reading, self.event_sender.clone())?);
+    /// Does what the router wants of the readers.
+    ///
+    /// # Errors
+    ///
+    /// A reader can't be started: the machine has no thread to spare.
+    pub fn follow(&mut self, router: &mut Router) -> io::Result<()> {
+        while let Some((reading, order)) = router.poll_order() {
+            match (order, self.by_reading.get(&reading)) {
+                (ReaderOrder::Close, _) => drop(self.by_reading.remove(&reading)),
+                (ReaderOrder::LookForEnd, Some(reader)) => reader.look_for_end(),
+                (ReaderOrder::ReadFrom { partition, offset }, Some(reader)) => reader.read_from(partition, offset),
+                (ReaderOrder::LookForEnd | ReaderOrder::ReadFrom { .. }, None) => {}
+                (ReaderOrder::Start { only, found }, _) => {
+                    let partitions = found.filter(|_| self.keeps_partitions).or(self.source.partitions);
+                    let source = Source { partitions, only, ..self.source.clone() };
+                    let reader = Reader::start(source, reading, self.event_sender.clone())?;
+                    self.by_reading.insert(reading, reader);
+                }
+            }
+        }
         Ok(())
-    }
-
-    fn close(&mut self, reading: u32) {
-        self.by_reading.remove(&reading);
-    }
-
-    fn look_for_end(&mut self, reading: u32) {
-        self.by_reading.get(&reading).into_iter().for_each(Reader::look_for_end);
-    }
-
-    fn read_from(&mut self, reading: u32, partition: i32, offset: i64) {
-        self.by_reading.get(&reading).into_iter().for_each(|reader| reader.read_from(partition, offset));
     }
 }

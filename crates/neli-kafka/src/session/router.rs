@@ -10,7 +10,6 @@
 //! election shares the next one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -21,26 +20,21 @@ use neli_proto::time::Time;
 use crate::election::Elections;
 use crate::event::{JournalRecord, SessionEvent};
 
-/// The readers, by the numbers of their readings.
-pub trait Readers {
-    /// Begins a reading of these partitions, or of all that are in use. `found`: how many the topic has, if that is known.
-    ///
-    /// # Errors
-    ///
-    /// The machine has no thread to spare.
-    fn start(&mut self, reading: u32, only: Option<BTreeSet<i32>>, found: Option<i32>) -> io::Result<()>;
-    /// Ends a reading.
-    fn close(&mut self, reading: u32);
-    /// Asks soon where the logs end.
-    fn look_for_end(&mut self, reading: u32);
-    /// Reads a partition from this offset on.
-    fn read_from(&mut self, reading: u32, partition: i32, offset: i64);
+/// What is to be done with the reader of a reading.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum ReaderOrder {
+    /// End it.
+    Close,
+    /// Ask soon where the logs end.
+    LookForEnd,
+    /// Read a partition from this offset on.
+    ReadFrom { partition: i32, offset: i64 },
+    /// Begin it, with these partitions, or with all that are in use. `found`: how many the topic has, if that is known.
+    Start { only: Option<BTreeSet<i32>>, found: Option<i32> },
 }
 
 /// The readings, and the elections that follow each.
-pub struct Router<R> {
-    /// The readers.
-    pub readers: R,
+pub struct Router {
     roles: Range<u32>,
     places: Vec<ReadingPlace>,
     /// The number of the topic's partitions, once it is known.
@@ -58,15 +52,14 @@ pub struct Router<R> {
     /// The elections that are not caught up.
     eager: BTreeSet<u32>,
     events: VecDeque<SessionEvent>,
-    /// Why a reader could not be started.
-    not_started: Option<io::Error>,
+    orders: VecDeque<(u32, ReaderOrder)>,
 }
 
-impl<R: Readers> Router<R> {
+impl Router {
     /// A router of these roles' readings, none of which has begun.
-    pub fn new(readers: R, roles: Range<u32>) -> Self {
+    #[must_use]
+    pub fn new(roles: Range<u32>) -> Self {
         Self {
-            readers,
             places: roles.clone().map(|_| ReadingPlace::default()).collect(),
             // A single role 0 is always in partition 0, however many there are.
             partitions: (roles.end == 1).then_some(1),
@@ -79,25 +72,32 @@ impl<R: Readers> Router<R> {
             following: 0,
             eager: BTreeSet::new(),
             events: VecDeque::new(),
-            not_started: None,
+            orders: VecDeque::new(),
         }
     }
 
-    /// The next event, of an election or of the process.
-    ///
-    /// # Errors
-    ///
-    /// A reader could not be started: the machine has no thread to spare.
-    pub fn poll(&mut self) -> io::Result<Option<SessionEvent>> {
-        self.not_started.take().map_or_else(|| Ok(self.events.pop_front()), Err)
+    /// The next event, of an election or of the process. The readers are to [follow](super::KafkaReaders::follow) the router before.
+    pub fn poll(&mut self) -> Option<SessionEvent> {
+        self.events.pop_front()
+    }
+
+    /// The next order to a reader, with the number of its reading.
+    pub(super) fn poll_order(&mut self) -> Option<(u32, ReaderOrder)> {
+        self.orders.pop_front()
+    }
+
+    fn order(&mut self, reading: u32, order: ReaderOrder) {
+        self.orders.push_back((reading, order));
     }
 
     /// Whether this reading is in progress.
+    #[must_use]
     pub fn has(&self, reading: u32) -> bool {
         self.live == Some(reading) || self.extra.contains_key(&reading)
     }
 
     /// The number of the topic's partitions, once it is known.
+    #[must_use]
     pub const fn partitions(&self) -> Option<i32> {
         self.partitions
     }
@@ -108,7 +108,7 @@ impl<R: Readers> Router<R> {
     }
 
     /// The roles on this partition.
-    fn roles_on(&self, partition: i32) -> impl Iterator<Item = u32> + use<R> {
+    fn roles_on(&self, partition: i32) -> impl Iterator<Item = u32> + use<> {
         let partitions = self.partitions.unwrap_or(1);
         self.roles.clone().filter(move |role| Elections::partition_of(*role, partitions) == partition)
     }
@@ -132,7 +132,7 @@ impl<R: Readers> Router<R> {
             None => self.follow(role, live),
             Some(progress) if progress.stage == Stage::Asking => {
                 if progress.is_answered {
-                    self.readers.look_for_end(live);
+                    self.order(live, ReaderOrder::LookForEnd);
                 }
                 self.follow(role, live);
             }
@@ -164,7 +164,7 @@ impl<R: Readers> Router<R> {
             progress.is_answered = true;
             (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, offset, now);
             if !self.waiting.contains(&reading) {
-                self.readers.read_from(reading, partition, offset);
+                self.order(reading, ReaderOrder::ReadFrom { partition, offset });
             }
         }
         let place = self.place_mut(role);
@@ -194,16 +194,14 @@ impl<R: Readers> Router<R> {
     /// Makes the reading that the election follows ask soon where the log ends.
     pub fn look_for_end(&mut self, role: u32) {
         if let Some(reading) = self.place(role).reading {
-            self.readers.look_for_end(reading);
+            self.order(reading, ReaderOrder::LookForEnd);
         }
     }
 
     /// Ends all readings.
     pub fn stop(&mut self) {
         let readings: BTreeSet<u32> = self.progress.keys().map(|(reading, _)| *reading).chain(self.live).collect();
-        for reading in readings {
-            self.readers.close(reading);
-        }
+        self.orders.extend(readings.into_iter().map(|reading| (reading, ReaderOrder::Close)));
         self.places.fill(ReadingPlace::default());
         (self.live, self.following) = (None, 0);
         self.progress.clear();
@@ -303,7 +301,7 @@ impl<R: Readers> Router<R> {
             if progress.stage != Stage::Reading {
                 // The live reading's log was cut: it continues from here.
                 (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, position, now);
-                self.readers.read_from(live, partition, position);
+                self.order(live, ReaderOrder::ReadFrom { partition, offset: position });
             }
             self.join_live(reading, partition);
         }
@@ -465,17 +463,15 @@ const MOST_EXTRA: usize = 4;
 /// An extra reading that takes longer does not count for that limit: its partition may have no leader.
 const EXTRA_TAKES: Duration = Duration::from_secs(10);
 
-impl<R: Readers> Router<R> {
+impl Router {
     fn start(&mut self, reading: u32, only: Option<BTreeSet<i32>>) {
-        if let Err(error) = self.readers.start(reading, only, self.partitions) {
-            self.not_started = Some(error);
-        }
+        self.order(reading, ReaderOrder::Start { only, found: self.partitions });
     }
 
     fn begin_live(&mut self, now: Time, role: u32) {
         if let Some(before) = self.live.take() {
             self.progress.retain(|(reading, _), _| *reading != before);
-            self.readers.close(before);
+            self.order(before, ReaderOrder::Close);
         }
         self.readings += 1;
         self.live = Some(self.readings);
@@ -515,7 +511,7 @@ impl<R: Readers> Router<R> {
             let only: BTreeSet<i32> = partitions.iter().map(|(partition, ..)| *partition).collect();
             self.start(reading, Some(only));
             for (partition, _, offset) in partitions.into_iter().filter(|(_, stage, _)| *stage == Stage::Reading) {
-                self.readers.read_from(reading, partition, offset);
+                self.order(reading, ReaderOrder::ReadFrom { partition, offset });
             }
         }
     }
@@ -526,7 +522,7 @@ impl<R: Readers> Router<R> {
         self.readings += 1;
         let live = self.readings;
         self.live = Some(live);
-        self.readers.close(before);
+        self.order(before, ReaderOrder::Close);
         self.start(live, None);
         let partitions: Vec<i32> =
             self.progress.keys().filter(|(reading, _)| *reading == before).map(|(_, partition)| *partition).collect();
@@ -534,7 +530,7 @@ impl<R: Readers> Router<R> {
             let Some(mut progress) = self.progress.remove(&(before, partition)) else { continue };
             progress.handed_over_at = now;
             if progress.stage == Stage::Reading {
-                self.readers.read_from(live, partition, progress.position);
+                self.order(live, ReaderOrder::ReadFrom { partition, offset: progress.position });
             }
             self.progress.insert((live, partition), progress);
         }
@@ -567,7 +563,7 @@ impl<R: Readers> Router<R> {
             return;
         }
         if self.extra.remove(&reading).is_some() {
-            self.readers.close(reading);
+            self.order(reading, ReaderOrder::Close);
         } else {
             self.waiting.retain(|waiting| *waiting != reading);
         }

@@ -1,22 +1,7 @@
 use super::*;
 
 pub(super) fn fact(outcome: Outcome, term: Offset) -> Fact {
-    Fact {
-        key: "v1.42".into(),
-        window: None,
-        outcome,
-        term,
-        member: Some(MemberId::from("m")),
-        name: Some("db2".into()),
-        exit: None,
-        attempt: 1,
-        ran_ms: None,
-        at_ms: None,
-        forgets: 0,
-        remakes: 0,
-        seq: 0,
-        account: Account::default(),
-    }
+    Fact { member: Some(MemberId::from("m")), name: Some("db2".into()), ..Fact::new("v1.42", outcome, term) }
 }
 
 fn come_to(records: &[(Place, Option<&[u8]>)]) -> Facts {

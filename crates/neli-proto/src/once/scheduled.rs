@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use super::{Action, Once, Phase, RETRY};
-use crate::fact::{Account, Fact, Outcome, Place};
+use crate::fact::{Fact, Outcome, Place};
 use crate::note::Note;
 use crate::record::Offset;
 use crate::schedule::{self, CatchUp, Recorded, Schedule};
@@ -109,23 +109,9 @@ impl Once {
     }
 
     fn record_skip(&mut self, term: Offset, window: Window) {
-        let fact = Fact {
-            key: window.key,
-            window: Some(window.span),
-            outcome: Outcome::Skipped,
-            term,
-            member: Some(self.member.clone()),
-            name: Some(self.name.clone()),
-            exit: None,
-            attempt: 1,
-            ran_ms: None,
-            at_ms: None,
-            forgets: self.forgets(),
-            remakes: self.remakes(term),
-            seq: self.next_id(),
-            account: Account::default(),
-        };
-        self.append_skip(fact);
+        let seq = self.next_id();
+        let fact = self.own_fact(seq, window.key, Outcome::Skipped, term);
+        self.append_skip(Fact { window: Some(window.span), ..fact });
     }
 
     fn append_skip(&mut self, fact: Fact) {

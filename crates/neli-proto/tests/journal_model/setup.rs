@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::candidate::{Durations, Elector, Timings};
-use neli_proto::fact::{Account, Fact, Outcome};
+use neli_proto::fact::{Fact, Outcome};
 use neli_proto::health::HealthPolicy;
 use neli_proto::hooks::Hook;
 use neli_proto::once::Policy;
@@ -110,22 +110,7 @@ impl Occasion {
     pub(crate) fn recorded(self) -> Option<Fact> {
         let Self::Schedule(number, _) = self else { return None };
         let Window { key, span } = window(number - 1);
-        Some(Fact {
-            key,
-            window: Some(span),
-            outcome: Outcome::Done,
-            term: -1,
-            member: None,
-            name: None,
-            exit: Some(0),
-            attempt: 1,
-            ran_ms: None,
-            at_ms: None,
-            forgets: 0,
-            remakes: 0,
-            seq: 0,
-            account: Account::default(),
-        })
+        Some(Fact { window: Some(span), exit: Some(0), ..Fact::new(key, Outcome::Done, -1) })
     }
 
     /// The policy of a machine's candidate.

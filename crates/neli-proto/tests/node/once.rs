@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::candidate;
-use neli_proto::fact::{Account, Fact, Facts, Outcome};
+use neli_proto::fact::{Fact, Facts, Outcome};
 use neli_proto::guard::{Answer, Order};
 use neli_proto::hooks::Hook;
 use neli_proto::kafka::Request;
@@ -83,22 +83,7 @@ pub(crate) fn read(host: &mut Host, id: u32, facts_of_key: Facts) {
 pub(crate) fn fact(outcome: Outcome, term: Offset, exit: Option<u8>, attempt: u32) -> Fact {
     let (member, name) = (Some(MemberId::from("db2")), Some("db2-name".into()));
     let (ran_ms, at_ms) = (Some(3_200), Some(1_000));
-    Fact {
-        key: KEY.into(),
-        window: None,
-        outcome,
-        term,
-        member,
-        name,
-        exit,
-        attempt,
-        ran_ms,
-        at_ms,
-        forgets: 0,
-        remakes: 0,
-        seq: 0,
-        account: Account::default(),
-    }
+    Fact { member, name, exit, attempt, ran_ms, at_ms, ..Fact::new(KEY, outcome, term) }
 }
 
 pub(crate) fn attempted(fact: Fact) -> Facts {

@@ -1,6 +1,6 @@
 //! `--window`: the newest window of an election is recorded, with clocks that differ.
 
-use neli_proto::fact::{Account, Fact, Facts, Outcome, Place};
+use neli_proto::fact::{Fact, Facts, Outcome, Place};
 use neli_proto::node::{Action, Event, FactsEvent};
 use neli_proto::note::Note;
 use neli_proto::once::Policy;
@@ -28,20 +28,13 @@ fn fact(number: u64, outcome: Outcome, term: Offset, attempt: u32) -> Fact {
         Outcome::Forgotten | Outcome::Running => None,
     };
     Fact {
-        key: window(number).key,
         window: Some(span(number)),
-        outcome,
-        term,
         member: Some(MemberId::from("db2")),
         name: Some("db2-name".into()),
         exit,
         attempt,
-        ran_ms: None,
         at_ms: Some(1_000),
-        forgets: 0,
-        remakes: 0,
-        seq: 0,
-        account: Account::default(),
+        ..Fact::new(window(number).key, outcome, term)
     }
 }
 

@@ -7,41 +7,12 @@ use crate::session::router::READER_RECOVERS;
 
 const NOW: Time = Time::from_nanos(0);
 
-/// What the router wants of its readers, in words.
-#[derive(Default)]
-struct Orders(Vec<String>);
-
-impl Readers for Orders {
-    fn start(&mut self, reading: u32, only: Option<BTreeSet<i32>>, _: Option<i32>) -> io::Result<()> {
-        self.0.push(only.map_or_else(
-            || format!("start {reading}"),
-            |only| {
-                let only: Vec<String> = only.iter().map(i32::to_string).collect();
-                format!("start {reading} of {}", only.join(" "))
-            },
-        ));
-        Ok(())
-    }
-
-    fn close(&mut self, reading: u32) {
-        self.0.push(format!("close {reading}"));
-    }
-
-    fn look_for_end(&mut self, reading: u32) {
-        self.0.push(format!("look for end {reading}"));
-    }
-
-    fn read_from(&mut self, reading: u32, partition: i32, offset: i64) {
-        self.0.push(format!("read {reading} {partition} from {offset}"));
-    }
-}
-
 /// A router and what it has wanted, in words.
-struct Fixture(Router<Orders>);
+struct Fixture(Router);
 
 impl Fixture {
     fn new(roles: u32) -> Self {
-        Self(Router::new(Orders::default(), 0..roles))
+        Self(Router::new(0..roles))
     }
 
     /// Of so many roles in a topic of so many partitions, all of which follow the live reading, number 1, from offset 10 on.
@@ -85,8 +56,21 @@ impl Fixture {
 
     /// The orders to the readers, and then the events.
     fn wanted(&mut self) -> Vec<String> {
-        let orders = std::mem::take(&mut self.0.readers.0);
-        orders.into_iter().chain(self.0.events.drain(..).map(|event| in_words(&event))).collect()
+        let orders = self.0.orders.drain(..).map(|(reading, order)| order_in_words(reading, order));
+        orders.chain(self.0.events.drain(..).map(|event| in_words(&event))).collect()
+    }
+}
+
+fn order_in_words(reading: u32, order: ReaderOrder) -> String {
+    match order {
+        ReaderOrder::Close => format!("close {reading}"),
+        ReaderOrder::LookForEnd => format!("look for end {reading}"),
+        ReaderOrder::ReadFrom { partition, offset } => format!("read {reading} {partition} from {offset}"),
+        ReaderOrder::Start { only: None, .. } => format!("start {reading}"),
+        ReaderOrder::Start { only: Some(only), .. } => {
+            let only: Vec<String> = only.iter().map(i32::to_string).collect();
+            format!("start {reading} of {}", only.join(" "))
+        }
     }
 }
 
