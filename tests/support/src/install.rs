@@ -42,12 +42,12 @@ pub(crate) fn is_since(major: u32, minor: u32) -> bool {
     (numbers.next(), numbers.next()) >= (Some(major), Some(minor))
 }
 
-/// Whether it needs no ZooKeeper: since 3.3 in production.
+/// Whether it needs no `ZooKeeper`: since 3.3 in production.
 pub(crate) fn has_own_controller() -> bool {
     is_since(3, 3)
 }
 
-/// The class that starts a broker with its ZooKeeper, as source.
+/// The class that starts a broker with its `ZooKeeper`, as source.
 pub(crate) fn with_zookeeper() -> PathBuf {
     Path::new(SOURCES).join("WithZooKeeper.java")
 }

@@ -201,7 +201,7 @@ impl Node {
         iter::zip(1.., iter::zip(controllers, doors)).map(node).collect()
     }
 
-    /// The port of its controller, or of its ZooKeeper.
+    /// The port of its controller, or of its `ZooKeeper`.
     pub(crate) fn controller(&self) -> String {
         self.controller.to_string()
     }
@@ -297,7 +297,7 @@ impl Node {
             last = Secure::settings(authority);
         }
         let (part, authorizer) = if install::has_own_controller() {
-            listeners += &format!(",CONTROLLER://127.0.0.1:{controller}");
+            let _ = write!(listeners, ",CONTROLLER://127.0.0.1:{controller}");
             let part = format!(
                 "process.roles=broker,controller\nnode.id={id}\ncontroller.quorum.voters={voters}\n\
                  controller.listener.names=CONTROLLER\n"
