@@ -15,6 +15,7 @@ use neli_proto::guard::GuardStarts;
 use neli_proto::leadership::ReadAt;
 use neli_proto::node::Event;
 use neli_proto::note::Refusal;
+use neli_proto::supervisor::{Ending, Lost};
 use neli_proto::time::Time;
 
 use crate::config::Config;
@@ -53,7 +54,6 @@ mod role;
 mod settling;
 mod start;
 mod terminal;
-mod translate;
 mod wall_clock;
 
 /// Stands for election, and runs the job while it leads.
@@ -86,19 +86,6 @@ fn log_panics(logger: Logger) {
         logger.event(&LogEvent::error(message));
         logger.finish();
     }));
-}
-
-/// The event that woke the loop.
-enum Input {
-    BrokerEnded,
-    Guard(usize),
-    GuardHasRoom(usize),
-    Hangup,
-    HealthOutput(usize),
-    Kafka,
-    Signal,
-    Timeout,
-    Unfinished,
 }
 
 impl MainLoop {
@@ -178,35 +165,27 @@ impl MainLoop {
             timer.set(self.next_timeout());
             let roles = &self.nodes.roles;
             // What comes without end may not keep the rest waiting, so the rest of it comes last.
-            let input = tokio::select! {
+            tokio::select! {
                 biased;
-                input = poll_fn(|context| poll_guards(roles, context)) => input,
-                () = self.shell.hung_up() => Input::Hangup,
-                () = signals_ready.wait() => Input::Signal,
-                () = start::broker_ended(self.broker.as_ref()) => Input::BrokerEnded,
-                () = self.nodes.session.wait() => Input::Kafka,
-                () = timer.due() => Input::Timeout,
-                input = poll_fn(|context| poll_health_output(roles, context)) => input,
-                () = ready(()), if self.is_unfinished => Input::Unfinished,
-            };
-            match input {
-                Input::BrokerEnded => self.end_with_broker(),
-                Input::Guard(role) => {
+                role = poll_fn(|context| poll_answers(roles, context)) => {
                     self.handle_answers(role);
                     // Answers may come faster than they are handled.
                     self.handle_session_events();
                 }
-                Input::GuardHasRoom(role) => self.send_queued_orders(role),
-                Input::Hangup => self.handle_hangup(),
-                Input::HealthOutput(role) => self.nodes.roles[role].commands.pass_on_health_output(&self.stderr),
-                Input::Kafka => self.handle_session_events(),
-                Input::Signal => {
+                role = poll_fn(|context| poll_room(roles, context)) => self.send_queued_orders(role),
+                () = self.shell.hung_up() => self.handle_hangup(),
+                () = signals_ready.wait() => {
                     self.handle_signals(&signals);
                     // Signals may come faster than they are handled.
                     self.handle_session_events();
                 }
-                Input::Timeout => {}
-                Input::Unfinished => {
+                () = start::broker_ended(self.broker.as_ref()) => self.end_with_broker(),
+                () = self.nodes.session.wait() => self.handle_session_events(),
+                () = timer.due() => {}
+                role = poll_fn(|context| poll_health_output(roles, context)) => {
+                    self.nodes.roles[role].commands.pass_on_health_output(&self.stderr);
+                }
+                () = ready(()), if self.is_unfinished => {
                     self.is_unfinished = false;
                     self.handle_pending(&(0..self.nodes.roles.len()).collect());
                     self.handle_signals(&signals);
@@ -287,7 +266,7 @@ impl MainLoop {
         self.nodes.roles[role].ending.get_or_insert(status);
         let endings: Vec<ExitStatus> = self.nodes.roles.iter().filter_map(|role| role.ending).collect();
         if endings.len() == self.nodes.roles.len() {
-            self.ending = translate::status_of_all(endings);
+            self.ending = status_of_all(endings);
         } else {
             self.exit_role(role);
         }
@@ -309,28 +288,29 @@ impl MainLoop {
     }
 }
 
-/// The next event of a role's guard.
-fn poll_guards(roles: &[Role], context: &mut Context<'_>) -> Poll<Input> {
-    for (role, of_role) in roles.iter().enumerate() {
-        let Some(job) = &of_role.job else { continue };
-        if !job.is_silent && job.ready.poll_wait(context).is_ready() {
-            return Poll::Ready(Input::Guard(role));
-        }
-        if job.guard.awaits_room() && job.ready.poll_room(context).is_ready() {
-            return Poll::Ready(Input::GuardHasRoom(role));
-        }
-    }
-    Poll::Pending
+/// The first role whose guard has answered.
+fn poll_answers(roles: &[Role], context: &mut Context<'_>) -> Poll<usize> {
+    poll_first(roles, |role| {
+        let job = role.job.as_ref().filter(|job| !job.is_silent);
+        job.map_or(Poll::Pending, |job| job.ready.poll_wait(context))
+    })
 }
 
-/// The next output of a role's health command.
-fn poll_health_output(roles: &[Role], context: &mut Context<'_>) -> Poll<Input> {
-    let mut outputs =
-        roles.iter().enumerate().map(|(role, of_role)| (role, of_role.commands.poll_health_output(context)));
-    match outputs.find(|(_, output)| output.is_ready()) {
-        Some((role, _)) => Poll::Ready(Input::HealthOutput(role)),
-        None => Poll::Pending,
-    }
+/// The first role whose guard has room for orders that wait.
+fn poll_room(roles: &[Role], context: &mut Context<'_>) -> Poll<usize> {
+    poll_first(roles, |role| {
+        let job = role.job.as_ref().filter(|job| job.guard.awaits_room());
+        job.map_or(Poll::Pending, |job| job.ready.poll_room(context))
+    })
+}
+
+/// The first role with output of a health command.
+fn poll_health_output(roles: &[Role], context: &mut Context<'_>) -> Poll<usize> {
+    poll_first(roles, |role| role.commands.poll_health_output(context))
+}
+
+fn poll_first(roles: &[Role], mut poll: impl FnMut(&Role) -> Poll<()>) -> Poll<usize> {
+    roles.iter().position(|role| poll(role).is_ready()).map_or(Poll::Pending, Poll::Ready)
 }
 
 /// The state that exists once in a process, and the nodes of its elections. Other modules add the methods.
@@ -365,4 +345,39 @@ struct MainLoop {
     is_unfinished: bool,
     /// The exit status, once the process is ending.
     ending: Option<ExitStatus>,
+}
+
+/// The exit status for a node's ending.
+fn status_of(ending: Ending) -> ExitStatus {
+    match ending {
+        Ending::Ended => ExitStatus::Ended,
+        Ending::Job(status) => ExitStatus::Job(status.code()),
+        Ending::Lost(Lost::Fenced) => ExitStatus::Fenced,
+        Ending::Lost(Lost::Killed) => ExitStatus::LostKilled,
+        Ending::Lost(Lost::Stopped) => ExitStatus::LostStopped,
+        Ending::Refused => ExitStatus::Refused,
+        Ending::RestartLimit => ExitStatus::RestartLimit,
+        Ending::Skipped(status) => ExitStatus::Skipped(status),
+        Ending::StoppedBy(signal) => ExitStatus::Stopped(u8::try_from(signal).unwrap_or(u8::MAX)),
+        Ending::Stuck => ExitStatus::Unkillable,
+        Ending::WaitedEnough => ExitStatus::NotElected,
+    }
+}
+
+/// The exit status of a process with several roles: that a job could not be killed, or the highest status.
+fn status_of_all(of_roles: impl IntoIterator<Item = ExitStatus>) -> Option<ExitStatus> {
+    of_roles.into_iter().max_by_key(|status| (*status == ExitStatus::Unkillable, status.code()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_could_not_be_killed_decides_the_status_of_all_roles() {
+        let killed_by_term = ExitStatus::Job(143);
+        assert_eq!(status_of_all([ExitStatus::Job(0), killed_by_term, ExitStatus::Job(3)]), Some(killed_by_term));
+        assert_eq!(status_of_all([ExitStatus::Unkillable, killed_by_term]), Some(ExitStatus::Unkillable));
+        assert_eq!(status_of_all([]), None);
+    }
 }

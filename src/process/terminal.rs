@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-use neli_proto::terminal::Foreground;
+use neli_proto::job::Foreground;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::resource::{self, Resource};

@@ -14,7 +14,6 @@ use crate::supervise::MainLoop;
 use crate::supervise::job::GuardedJob;
 use crate::supervise::orphans::{DESCRIPTORS as ORPHANS_DESCRIPTORS, Left, Orphans};
 use crate::supervise::role::Role;
-use crate::supervise::translate;
 
 /// How often [`reap::MOST_AT_ONCE`] children are waited for before other events are handled.
 const REAPS_TOGETHER: usize = 16;
@@ -120,15 +119,14 @@ impl MainLoop {
                 self.job_event(role, Event::OrphansGone(end));
             }
             Left::Something => self.keep_orphans(role, orphans),
-            Left::Stuck(pids) => {
+            Left::Stuck { pids, with_guard } => {
                 self.keep_orphans(role, orphans);
-                let pids = pids.into_iter().filter_map(translate::number_of).collect();
-                self.job_event(role, Event::OrphansStuck { pids });
-            }
-            Left::WithGuard { pids, are_all } => {
-                self.keep_orphans(role, orphans);
-                let pids = pids.into_iter().filter_map(translate::number_of).collect();
-                self.job_event(role, Event::GuardStuck { pids, are_all });
+                let pids = pids.into_iter().filter_map(number_of).collect();
+                let event = match with_guard {
+                    Some(are_all) => Event::GuardStuck { pids, are_all },
+                    None => Event::OrphansStuck { pids },
+                };
+                self.job_event(role, event);
             }
         }
     }
@@ -163,4 +161,8 @@ impl MainLoop {
         let guards = guards.filter(|guard| !guard.is_dead()).map(GuardHandle::pid);
         brokers.chain(hooks).chain(guards).chain(procfs::children_of_other_threads()).collect()
     }
+}
+
+fn number_of(pid: Pid) -> Option<u32> {
+    u32::try_from(pid.as_raw()).ok()
 }

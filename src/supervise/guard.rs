@@ -28,24 +28,16 @@ pub(super) fn starts_of(config: &Config) -> GuardStarts {
 
 impl MainLoop {
     pub(super) fn order(&mut self, role: usize, order: &Order) {
-        match order {
-            Order::Spawn { .. } => {
-                self.need_guard(role);
-                self.shell.terminal.forget_job();
-                if self.nodes.roles[role].job.as_ref().is_some_and(|job| job.config.foreground) {
-                    self.shell.terminal.about_to_hand_on();
-                }
+        if let Order::Spawn { .. } = order {
+            self.need_guard(role);
+            self.shell.terminal.forget_job();
+            if self.nodes.roles[role].job.as_ref().is_some_and(|job| job.config.foreground) {
+                self.shell.terminal.about_to_hand_on();
             }
-            Order::HandOn => drop(self.shell.terminal.about_to_hand_on()),
-            Order::Command { kind: CommandKind::Health, id, .. } => return self.check_health(role, *id, order),
-            Order::Command { kind: CommandKind::Lead, .. }
-            | Order::Kill
-            | Order::Lease(_)
-            | Order::Over { .. }
-            | Order::Released { .. }
-            | Order::Signal { .. }
-            | Order::Stop { .. }
-            | Order::TakeBack => {}
+        } else if let Order::HandOn = order {
+            self.shell.terminal.about_to_hand_on();
+        } else if let Order::Command { kind: CommandKind::Health, id, .. } = order {
+            return self.check_health(role, *id, order);
         }
         let of_role = &mut self.nodes.roles[role];
         if let Some(awaited) = &mut of_role.awaited_guard {

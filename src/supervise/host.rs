@@ -19,9 +19,8 @@ use crate::process::tail::Tail;
 use crate::report::events;
 use crate::report::log::Event as LogEvent;
 use crate::report::notes::{self, Moment, Trouble};
-use crate::supervise::MainLoop;
 use crate::supervise::role::Role;
-use crate::supervise::translate;
+use crate::supervise::{MainLoop, status_of};
 
 /// The role with a key: `--once` is for one election, the only one of the process.
 const ROLE_WITH_KEY: usize = 0;
@@ -37,7 +36,7 @@ impl Host for MainLoop {
         match action {
             Action::AppendFact { id, fact } => self.append_fact(role, id, fact),
             Action::DieOf { signal, to_group } => self.shell.dies_of = Some((signal, to_group)),
-            Action::Exit(ending) => self.role_ended(role, translate::status(ending)),
+            Action::Exit(ending) => self.role_ended(role, status_of(ending)),
             Action::KillGuard => self.kill_guard(role),
             Action::KillHook { id } => self.nodes.roles[role].commands.kill_hook(id),
             Action::KillOrphans => self.inherit_orphans(role),
@@ -189,33 +188,17 @@ impl MainLoop {
     /// Logs the events that users should know, and keeps the data that the loop itself needs.
     fn note_election_event(&mut self, role: usize, now: Time, event: &Event) {
         let role = &mut self.nodes.roles[role];
-        match event {
-            Event::Answered { .. } => drop(role.undecodable.end(now)),
-            Event::Delivered { .. } => self.kafka.refused_appends.end(),
-            Event::Revoked => role.logger.event(&events::revoked(false)),
-            Event::AssignmentChanged(Assignment::Own) => {
-                let leads = role.node.leads().is_some();
-                role.logger.event(&events::assigned(role.election.partition, leads));
-            }
-            Event::AssignmentChanged(Assignment::Unknown) => role.logger.event(&events::revoked(true)),
-            Event::Undecodable { offset, error } => {
-                role.undecodable.begin(now, undecodable(&self.config.election.topic, *offset, error));
-            }
-            Event::GroupRefuses { .. }
-            | Event::HelloAsked { .. }
-            | Event::HelloReceived(_)
-            | Event::HistoryCut
-            | Event::Named { .. }
-            | Event::Passed { .. }
-            | Event::ReachedEnd { .. }
-            | Event::Read { .. }
-            | Event::ReadOther { .. }
-            | Event::ReadProcessHello { .. }
-            | Event::AssignmentChanged(Assignment::Elsewhere)
-            | Event::TopicIdentified { .. }
-            | Event::TopicJudged { .. }
-            | Event::Undelivered { .. }
-            | Event::UnusedPartitions => {}
+        if let Event::Answered { .. } = event {
+            role.undecodable.end(now);
+        } else if let Event::Delivered { .. } = event {
+            self.kafka.refused_appends.end();
+        } else if let Event::AssignmentChanged(Assignment::Own) = event {
+            let leads = role.node.leads().is_some();
+            role.logger.event(&events::assigned(role.election.partition, leads));
+        } else if let Event::Undecodable { offset, error } = event {
+            role.undecodable.begin(now, undecodable(&self.config.election.topic, *offset, error));
+        } else if let Event::Revoked | Event::AssignmentChanged(Assignment::Unknown) = event {
+            role.logger.event(&events::revoked(*event != Event::Revoked));
         }
     }
 

@@ -40,13 +40,11 @@ pub(crate) enum Left {
     /// Some processes are left, and it is too early to report them as stuck.
     Something,
     /// These processes are left a lease after the first SIGKILL. This is reported once.
-    Stuck(Vec<Pid>),
-    /// Their guard and these processes are left a lease after the first SIGKILL. This is reported once.
-    WithGuard {
-        /// Those that can be seen.
+    Stuck {
+        /// Those that can be seen, besides their guard.
         pids: Vec<Pid>,
-        /// Whether all could be looked at.
-        are_all: bool,
+        /// Whether all could be looked at, if their guard is left too.
+        with_guard: Option<bool>,
     },
 }
 
@@ -113,15 +111,12 @@ impl Orphans {
         if self.guard.is_none() && self.tree.is_gone() {
             return Left::Nothing;
         }
-        match (self.killing.is_stuck(now), self.guard) {
-            (false, _) => Left::Something,
-            (true, None) => Left::Stuck(self.tree.members()),
-            (true, Some(guard)) => {
-                let mut pids = self.tree.members();
-                pids.retain(|pid| *pid != guard);
-                Left::WithGuard { pids, are_all: self.tree.has_seen_all() }
-            }
+        if !self.killing.is_stuck(now) {
+            return Left::Something;
         }
+        let mut pids = self.tree.members();
+        pids.retain(|pid| Some(*pid) != self.guard);
+        Left::Stuck { pids, with_guard: self.guard.map(|_| self.tree.has_seen_all()) }
     }
 
     /// Whether the guard is not known to be dead. Then nothing shows yet that no process is left.
@@ -236,7 +231,7 @@ mod tests {
         let [guard, of_job] = [(); 2].map(|()| Pid::from_raw(lines.next().unwrap().unwrap().parse().unwrap()));
         let tree = Tree::below(Pid::from_raw(root.id().cast_signed()));
         let mut orphans = Orphans::in_tree(tree, Some(guard), clock::now(), None, Duration::ZERO);
-        assert_eq!(orphans.left(clock::now()), Left::WithGuard { pids: vec![of_job], are_all: true });
+        assert_eq!(orphans.left(clock::now()), Left::Stuck { pids: vec![of_job], with_guard: Some(true) });
         orphans.kill(clock::now());
         root.wait().unwrap();
     }

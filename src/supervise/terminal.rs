@@ -7,7 +7,7 @@ use neli_kafka::{Host, clock};
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 use neli_proto::time::Time;
-use nix::libc::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU};
+use nix::libc::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU};
 use nix::unistd::{self, Pid};
 
 use crate::guard::Answer;
@@ -89,29 +89,12 @@ impl MainLoop {
 
     /// Handles the effect of a guard's answer on the terminal.
     pub(super) fn note_terminal(&mut self, role: usize, answer: &Answer) {
-        match *answer {
-            Answer::Started { pid } | Answer::StartedUnseen { pid } => {
-                self.shell.terminal.belongs_to_job(Pid::from_raw(pid));
-            }
-            Answer::Stopped { signal } => {
-                let (foreground, continuable) = (self.shell.terminal.foreground(), terminal::is_continuable());
-                let event = Event::JobStopped { signal, foreground, continuable };
-                self.job_event(role, event);
-                self.perform();
-            }
-            Answer::Accepted { .. }
-            | Answer::CommandEnded { .. }
-            | Answer::Exited { .. }
-            | Answer::Extended { .. }
-            | Answer::Fenced { .. }
-            | Answer::Gone
-            | Answer::Killed
-            | Answer::LeftBehind { .. }
-            | Answer::NoRun { .. }
-            | Answer::Ready
-            | Answer::NotStarted { .. }
-            | Answer::StillKilling
-            | Answer::Stuck { .. } => {}
+        if let Answer::Started { pid } | Answer::StartedUnseen { pid } = *answer {
+            self.shell.terminal.belongs_to_job(Pid::from_raw(pid));
+        } else if let Answer::Stopped { signal } = *answer {
+            let (foreground, continuable) = (self.shell.terminal.foreground(), terminal::is_continuable());
+            self.job_event(role, Event::JobStopped { signal, foreground, continuable });
+            self.perform();
         }
     }
 
@@ -128,7 +111,8 @@ impl MainLoop {
         self.logger.flush();
         // The shell may have ended meanwhile.
         if !terminal::is_continuable() || terminal::stop_group().is_err() {
-            self.nodes.tell_all(&node::Event::Continued);
+            // It goes on as after a SIGCONT.
+            self.nodes.tell_all(&node::Event::Signal { signal: SIGCONT });
             self.perform();
         }
     }

@@ -70,9 +70,12 @@ const MUTANTS: &[Mutant] = &[
         name: "EchoByKind",
         breaks: "R3: any record of the same kind by this member counts as the echo, with any `seq`",
         edits: &[
-            edit("State::Claiming(claiming) if ‹claim.seq == Some(claiming.seq)› =>", "true"),
+            edit("= &self.state && ‹claim.seq == Some(claiming.seq)›", "true"),
             edit("= &self.state && ‹seq == Some(claiming.seq)›", "true"),
-            edit("self.in_flight.iter().position(|beat| Some(beat.seq) == seq)", "self.in_flight.len().checked_sub(1)"),
+            edit(
+                "self.in_flight.iter().position(|(sent, _)| Some(*sent) == seq)",
+                "self.in_flight.len().checked_sub(1)",
+            ),
         ],
         noticed_by: &[Model("a_beat_that_is_lost"), Chaos(&["fade", "resign"])],
     },
@@ -87,7 +90,7 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R6: a fence is over for the candidate before the guard has answered that no process is left",
         edits: &[
             edit(
-                "WantedState::Kill if changes => ‹self.lose(now)›,",
+                "if changes && state == WantedState::Kill { ‹self.lose(now);› }",
                 "{
                 self.lose(now);
                 self.handle_answer(now, crate::guard::Answer::Gone);
@@ -165,10 +168,7 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R3: the lease runs from the receipt of the echo",
         edits: &[
             edit_in("claim_took_effect", "self.become_leader(now, claim, ‹sent›)", "now"),
-            edit(
-                "self.in_flight.remove(index)",
-                "self.in_flight.remove(index).map(|beat| SentBeat { at: now, ..beat })",
-            ),
+            edit("self.in_flight.remove(index)", "self.in_flight.remove(index).map(|(seq, _)| (seq, now))"),
         ],
         noticed_by: &[Model("a_beat_that_is_lost"), Chaos(&["fade", "resign"])],
     },
@@ -247,7 +247,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "SilenceWithoutIdentity",
         breaks: "R2: a candidate claims after a silence without a later confirmation that the topic is still the one that was read",
-        edits: &[edit("self.topic.is_confirmed_since(since)", "true")],
+        edits: &[edit("is_some_and(|from| ‹!self.topic.is_confirmed_since(from)›)", "false")],
         noticed_by: &[Model("a_standby_that_missed_a_remake")],
     },
     Mutant {

@@ -118,12 +118,6 @@ struct Driver {
     refused_appends: Reminders,
 }
 
-/// The cause of a wake-up of the loop.
-enum Input {
-    Command(usize, Command),
-    Kafka,
-}
-
 impl Driver {
     fn run(mut self, mut waiter: Waiter) {
         loop {
@@ -134,24 +128,25 @@ impl Driver {
             self.tell_ends();
             let reminders = [self.group.poll_timeout(), self.refused_appends.poll_timeout()];
             let due = reminders.into_iter().chain([self.nodes.poll_timeout()]).flatten().min();
-            match self.wait(&mut waiter, due) {
-                Some(Input::Command(role, command)) => self.handle_command(role, command),
-                Some(Input::Kafka) => self.handle_session_events(),
-                None => {}
+            if let Some((role, command)) = self.wait(&mut waiter, due) {
+                self.handle_command(role, command);
             }
+            self.handle_session_events();
             self.handle_timeouts();
         }
     }
 
-    fn wait(&mut self, waiter: &mut Waiter, due: Option<Time>) -> Option<Input> {
+    /// Waits until something is due, or there are events of Kafka, or a command for a role.
+    fn wait(&mut self, waiter: &mut Waiter, due: Option<Time>) -> Option<(usize, Command)> {
         let (commands, session) = (&mut self.commands, &mut self.nodes.session);
-        waiter.wait(due, async {
+        let wait = waiter.wait(due, async {
             tokio::select! {
                 biased;
-                Some((role, command)) = commands.recv() => Input::Command(role, command),
-                () = session.wait() => Input::Kafka,
+                command @ Some(_) = commands.recv() => command,
+                () = session.wait() => None,
             }
-        })
+        });
+        wait.flatten()
     }
 
     fn handle_timeouts(&mut self) {
@@ -314,13 +309,13 @@ impl LastCall {
         commands: Commands,
         call: impl Future<Output = Option<()>> + Send + 'static,
     ) -> Self {
-        let waiting = Waiting { task: Arc::new(Mutex::new(Some(task))), commands: commands.clone() };
-        let begun = DroppedUnbegun(waiting.clone());
+        let waiting = Waiting { task: Arc::new(Mutex::new(Some(task))), commands };
+        let begun = Begun { waiting: waiting.clone(), task: None, is_finished: false };
         let call = runtime.spawn(async move {
-            // Dropped after the call. There is none if the call has come too late.
-            let Some(_task) = begun.0.end() else { return };
-            let mut report = Report { commands, is_finished: false };
-            report.is_finished = call.await.is_some();
+            let mut begun = begun;
+            begun.task = begun.waiting.end();
+            // There is none if the call has come too late.
+            begun.is_finished = begun.task.is_none() || call.await.is_some();
         });
         Self { call, waiting }
     }
@@ -346,27 +341,22 @@ impl Waiting {
     }
 }
 
-/// Ends the wait of a call that a runtime drops when it shuts down.
-struct DroppedUnbegun(Waiting);
-
-impl Drop for DroppedUnbegun {
-    fn drop(&mut self) {
-        self.0.give_up();
-    }
-}
-
-/// Reports a call that was begun, if it is dropped before its end. It does not hold the sender of the events: these end with the election,
-/// however long a call blocks.
-struct Report {
-    commands: Commands,
+/// Reports a call that is dropped before its end, by the runtime when it shuts down or by the election's thread, and then drops its task. It does
+/// not hold the sender of the events: these end with the election, however long a call blocks.
+struct Begun {
+    waiting: Waiting,
+    /// Present once the runtime has begun it.
+    task: Option<Task>,
     is_finished: bool,
 }
 
-impl Drop for Report {
+impl Drop for Begun {
     fn drop(&mut self) {
-        if !self.is_finished {
+        if self.task.is_none() {
+            self.waiting.give_up();
+        } else if !self.is_finished {
             let why = if thread::panicking() { Unfinished::Panicked } else { Unfinished::Dropped };
-            self.commands.send(Command::CallbackUnfinished(why));
+            self.waiting.commands.send(Command::CallbackUnfinished(why));
         }
     }
 }

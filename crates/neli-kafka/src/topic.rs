@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use neli_proto::topic::{Layout, SettingsUnread, TopicFacts, TopicSettings};
+use neli_proto::topic::{Layout, TopicFacts, TopicSettings};
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -346,7 +346,7 @@ pub(super) fn facts(
         // A broker that does not support the question is treated like one that refuses the answer.
         Err(error) => Err(error.text),
     };
-    Ok(TopicFacts { layout, settings: settings.map_err(SettingsUnread) })
+    Ok(TopicFacts { layout, settings })
 }
 
 /// The time without a heartbeat after which the controller takes a broker for dead (`broker.session.timeout.ms`), according to this

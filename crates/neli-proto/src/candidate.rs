@@ -10,7 +10,6 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use crate::listener::LogBounds;
-use crate::note::{Note, Refusal};
 use crate::random::Random;
 use crate::record::{Body, MemberId, Offset, Why};
 use crate::time::Time;
@@ -19,11 +18,12 @@ use lease::Leading;
 use overlapping::Overlapped;
 use state::State;
 
+pub use crate::action::Action;
 pub use crate::kafka::{Event, Request};
 pub use crate::note::{StandbyReason, Waiting};
+pub use crate::status::Position;
 pub use crate::supervisor::{Departure, JobEnd, JobReport, Loss};
 pub use crate::timings::{Durations, Elector, Patience, Timings};
-pub use position::Position;
 
 mod claims;
 mod election;
@@ -54,10 +54,7 @@ pub struct Identity {
 impl Identity {
     /// `--priority`, from its hello.
     const fn priority(&self) -> u16 {
-        match self.hello {
-            Body::Hello { priority, .. } => priority,
-            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => 0,
-        }
+        if let Body::Hello { priority, .. } = self.hello { priority } else { 0 }
     }
 }
 
@@ -120,7 +117,7 @@ impl Candidate {
     #[must_use]
     pub fn one_of_many(mut self) -> Self {
         self.election.is_one_of_many = true;
-        self.election.precedence.one_of_many();
+        self.election.precedence.is_one_of_many = true;
         self
     }
 
@@ -132,7 +129,7 @@ impl Candidate {
 
     /// Handles an event in Kafka.
     pub fn handle(&mut self, now: Time, event: Event) {
-        if self.state == State::Departed {
+        if self.departed().is_some() {
             return;
         }
         // The end of a lease is handled before the event, because no event can extend a lease that has ended.
@@ -169,25 +166,6 @@ impl Candidate {
     }
 }
 
-// ---- the actions of a candidate ------------------------------------------------------------------------------------
-
-/// An action that the candidate's owner must perform. What it wants of the job is no action but a state: [`Candidate::wants`].
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Action {
-    /// Exit: no term is held, and no claim is in flight.
-    Depart(Departure),
-    /// Do this in Kafka.
-    Kafka(Request),
-    /// Terms start from 0 again: the guard must forget the terms that it held (R5).
-    ForgetTerms,
-    /// Tell users; of some notes also the guard and the hooks.
-    Note(Note),
-    /// Exit for good: the settings of another candidate differ.
-    Refuse(Refusal),
-    /// Stop the process once it has left the group: no term is held, no claim is in flight, and none will be before the process continues.
-    Suspend,
-}
-
 // ---- what a candidate does when time has passed --------------------------------------------------------------------
 
 impl Candidate {
@@ -197,7 +175,7 @@ impl Candidate {
         if !self.state.takes_part() {
             return None;
         }
-        let identity_due = self.election.identity_due(self.state.confirmation());
+        let identity_due = self.election.identity_due(&self.state);
         [self.state.due(&self.election), self.election.next_hello, identity_due].into_iter().flatten().min()
     }
 
@@ -210,7 +188,7 @@ impl Candidate {
         self.election.perform_due_actions(now);
         self.perform_what_is_due(now);
         self.move_on(now);
-        self.election.ask_identity_if_due(now, self.state.confirmation());
+        self.election.ask_identity_if_due(now, &self.state);
     }
 
     /// Ends a lease that is over. That comes before any other event at this time, because none can extend a lease that has ended.
@@ -231,9 +209,9 @@ impl Candidate {
     fn perform_what_is_due(&mut self, now: Time) {
         let election = &mut self.election;
         match &mut self.state {
-            State::AwaitingJudgement(awaiting) => {
+            State::AwaitingJudgement { sent, .. } => {
                 // The judgement would come too late for this claim.
-                if now >= election.claim_expires_at(awaiting.sent) {
+                if now >= election.claim_expires_at(*sent) {
                     self.release_unjudged(now, Why::ClaimExpired);
                 }
             }
@@ -259,26 +237,18 @@ impl Candidate {
                     }
                 }
             }
-            State::Departed | State::Fenced(_) | State::StandingBy { .. } | State::Suspended => {}
+            State::Departed(_) | State::Fenced(_) | State::StandingBy { .. } | State::Suspended => {}
         }
     }
 
     /// Performs what is due for a candidate that holds nothing, when nothing else happens at this time.
     fn move_on(&mut self, now: Time) {
-        match self.state {
-            State::StandingBy { not_before } => self.stand_by(now, not_before),
-            State::Suspended => {
-                if let Some(departure) = self.election.departure() {
-                    self.become_departed(departure);
-                }
-            }
-            State::AwaitingJudgement(_)
-            | State::Claiming(_)
-            | State::Departed
-            | State::Fenced(_)
-            | State::Leading(_)
-            | State::Overlapped(_)
-            | State::Releasing(_) => {}
+        if let State::StandingBy { not_before } = self.state {
+            self.stand_by(now, not_before);
+        } else if self.state == State::Suspended
+            && let Some(departure) = self.election.departure()
+        {
+            self.become_departed(departure);
         }
     }
 

@@ -33,14 +33,29 @@ impl CommandEnd {
     /// Whether this end of a hook is a failure.
     #[must_use]
     pub(crate) const fn is_failure(&self) -> bool {
+        !matches!(self, Self::Abandoned | Self::Exited(0))
+    }
+}
+
+/// The hooks.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Hook {
+    /// `--on-fence`.
+    Fence,
+    /// `--on-lead`.
+    Lead,
+    /// `--on-standby`.
+    Standby,
+}
+
+impl Hook {
+    /// Its event, which is the value of `NELI_EVENT`.
+    #[must_use]
+    pub const fn event(self) -> &'static str {
         match self {
-            Self::Abandoned | Self::Exited(0) => false,
-            Self::Exited(_)
-            | Self::NoTime
-            | Self::NotStarted(_)
-            | Self::Signaled(_)
-            | Self::TimedOut
-            | Self::Unanswered => true,
+            Self::Fence => "fence",
+            Self::Lead => "lead",
+            Self::Standby => "standby",
         }
     }
 }

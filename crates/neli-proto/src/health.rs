@@ -145,17 +145,12 @@ impl Health {
         // This end belongs to an earlier run.
         let Check::Awaited { since, .. } = run.check else { return };
         run.check = Check::At(now + self.policy.interval);
-        match end {
-            CommandEnd::Abandoned | CommandEnd::NoTime => return,
-            CommandEnd::Exited(0) => {
-                (run.failures, run.has_succeeded) = (0, true);
-                return;
-            }
-            CommandEnd::Exited(_)
-            | CommandEnd::NotStarted(_)
-            | CommandEnd::Signaled(_)
-            | CommandEnd::TimedOut
-            | CommandEnd::Unanswered => {}
+        if matches!(end, CommandEnd::Abandoned | CommandEnd::NoTime) {
+            return;
+        }
+        if end == CommandEnd::Exited(0) {
+            (run.failures, run.has_succeeded) = (0, true);
+            return;
         }
         if !run.has_succeeded && since < run.began + self.policy.start {
             return;

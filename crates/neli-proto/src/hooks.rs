@@ -8,66 +8,20 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::action::{Action, HookRun};
 use crate::command::{ANSWER_TAKES, CommandEnd};
+use crate::guard::{CommandKind, Order};
+use crate::note::Note;
 use crate::record::{Offset, Why};
 use crate::time::Time;
+
+pub use crate::command::Hook;
 
 /// A hook that runs for longer is killed.
 pub const LIMIT: Duration = Duration::from_secs(10);
 
-/// The hooks.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Hook {
-    /// `--on-fence`.
-    Fence,
-    /// `--on-lead`.
-    Lead,
-    /// `--on-standby`.
-    Standby,
-}
-
-impl Hook {
-    /// Its event, which is the value of `NELI_EVENT`.
-    #[must_use]
-    pub const fn event(self) -> &'static str {
-        match self {
-            Self::Fence => "fence",
-            Self::Lead => "lead",
-            Self::Standby => "standby",
-        }
-    }
-}
-
-/// The actions.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(crate) enum Action {
-    /// Send SIGKILL to this hook and all of its group.
-    Kill {
-        /// Its number.
-        id: u32,
-    },
-    /// Log the failure of a hook.
-    NoteFailure {
-        hook: Hook,
-        /// How it failed.
-        end: CommandEnd,
-    },
-    /// Run this hook.
-    Run {
-        hook: Hook,
-        /// The hook's number, which the report of its end must contain.
-        id: u32,
-        /// `NELI_WHY`; may be empty.
-        why: &'static str,
-        /// The term of the present or the last lead, if there was one.
-        term: Option<Offset>,
-        /// When the hook must be killed.
-        kill_at: Time,
-    },
-}
-
 /// The hooks of one candidate.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub(crate) struct Hooks {
     /// The configured hooks.
     given: Vec<Hook>,
@@ -83,9 +37,10 @@ pub(crate) struct Hooks {
 }
 
 /// The last event for which hooks were run.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 enum Phase {
     /// None yet.
+    #[default]
     Begun,
     /// The lead, and why it ended, if it has.
     Led(&'static str),
@@ -96,16 +51,8 @@ enum Phase {
 impl Hooks {
     /// The hooks of a candidate that starts.
     #[must_use]
-    pub(crate) const fn new(given: Vec<Hook>) -> Self {
-        Self {
-            given,
-            phase: Phase::Begun,
-            term: None,
-            last_id: 0,
-            running: Vec::new(),
-            awaited_of_lead: None,
-            actions: VecDeque::new(),
-        }
+    pub(crate) fn new(given: Vec<Hook>) -> Self {
+        Self { given, ..Self::default() }
     }
 
     /// The next action.
@@ -124,11 +71,12 @@ impl Hooks {
     /// Performs what is due. Early calls do nothing.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         for (hook, id, _) in self.running.extract_if(.., |(.., kill_at)| now >= *kill_at) {
-            self.actions.push_back(Action::Kill { id });
-            self.actions.push_back(Action::NoteFailure { hook, end: CommandEnd::TimedOut });
+            self.actions.push_back(Action::KillHook { id });
+            self.actions.push_back(Action::Note(Note::HookFailed { hook, end: CommandEnd::TimedOut }));
         }
         if self.awaited_of_lead.take_if(|(_, until)| now >= *until).is_some() {
-            self.actions.push_back(Action::NoteFailure { hook: Hook::Lead, end: CommandEnd::Unanswered });
+            let (hook, end) = (Hook::Lead, CommandEnd::Unanswered);
+            self.actions.push_back(Action::Note(Note::HookFailed { hook, end }));
         }
     }
 
@@ -138,7 +86,7 @@ impl Hooks {
         let is_news = is_leads || self.running.iter().any(|(_, running, _)| *running == id);
         self.running.retain(|(_, running, _)| *running != id);
         if is_news && end.is_failure() {
-            self.actions.push_back(Action::NoteFailure { hook, end });
+            self.actions.push_back(Action::Note(Note::HookFailed { hook, end }));
         }
     }
 
@@ -179,7 +127,7 @@ impl Hooks {
 
     /// Ends the wait for hooks: the running ones are killed.
     pub(crate) fn give_up(&mut self) {
-        let killed = self.running.drain(..).map(|(_, id, _)| Action::Kill { id });
+        let killed = self.running.drain(..).map(|(_, id, _)| Action::KillHook { id });
         self.actions.extend(killed);
     }
 
@@ -209,11 +157,17 @@ impl Hooks {
         }
         self.last_id += 1;
         let (id, kill_at) = (self.last_id, now + LIMIT);
-        match hook {
-            Hook::Fence | Hook::Standby => self.running.push((hook, id, kill_at)),
-            Hook::Lead => self.awaited_of_lead = Some((id, kill_at + ANSWER_TAKES)),
-        }
-        self.actions.push_back(Action::Run { hook, id, why, term: self.term, kill_at });
+        self.actions.push_back(match hook {
+            Hook::Fence | Hook::Standby => {
+                self.running.push((hook, id, kill_at));
+                // The node knows the attempt.
+                Action::RunHook(HookRun { hook, id, why, term: self.term, attempt: 0, kill_at })
+            }
+            Hook::Lead => {
+                self.awaited_of_lead = Some((id, kill_at + ANSWER_TAKES));
+                Action::Order(Order::Command { kind: CommandKind::Lead, id, kill_at })
+            }
+        });
     }
 }
 

@@ -10,18 +10,18 @@
 
 extern crate alloc;
 
+mod action;
 pub mod broker_death;
 pub mod candidate;
 pub mod clock_rate;
 pub mod command;
 pub mod fact;
-mod failed_runs;
 pub mod followed_mapping;
 pub mod guard;
 pub mod health;
 pub mod hooks;
 mod introduction;
-mod job;
+pub mod job;
 pub mod journal;
 pub mod kafka;
 pub mod last_hello;
@@ -45,7 +45,6 @@ pub mod schedule;
 pub mod spread;
 mod status;
 pub mod supervisor;
-pub mod terminal;
 pub mod time;
 pub mod timings;
 pub mod topic;

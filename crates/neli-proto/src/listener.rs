@@ -39,7 +39,7 @@ pub struct Listener {
     /// R0: whether all records that were cut from the log's head are older than every lease in it.
     cut_is_harmless: bool,
     /// Whether the history was cut or the topic was created again. Then an empty log proves nothing.
-    history_cut: bool,
+    pub(crate) history_cut: bool,
     /// `--overlap`.
     overlaps: Overlaps,
 }
@@ -271,12 +271,6 @@ impl Listener {
             self.stage = Stage::CaughtUp;
         }
         self.note_progress(now);
-    }
-
-    /// Whether the history was cut, or the topic created again, since listening began.
-    #[must_use]
-    pub(crate) const fn was_cut(&self) -> bool {
-        self.history_cut
     }
 
     /// The journal.

@@ -13,7 +13,7 @@ use crate::node::{Event, Node};
 use crate::note::Note;
 use crate::precedence::Assignment;
 use crate::process_hello::ProcessHello;
-use crate::record::{Body, Hello, MemberId, Offset, Record, Why, is_question};
+use crate::record::{Body, Hello, Offset, Record, Why, is_question};
 use crate::role_set::RoleSet;
 use crate::spread::{self, Holding, Spread};
 use crate::time::{Time, millis};
@@ -60,26 +60,6 @@ impl OthersHello {
     pub fn event(&self, role: usize) -> Event {
         let leaves = self.hello.leaves || self.without.contains(role);
         Event::Election(candidate::Event::HelloReceived(Hello { leaves, ..self.hello.clone() }))
-    }
-}
-
-/// A release that was read.
-struct ReadRelease {
-    term: Offset,
-    by: MemberId,
-    why: Box<str>,
-    successor: Option<MemberId>,
-}
-
-impl ReadRelease {
-    /// The release in this event, if it is one.
-    fn of(event: &candidate::Event) -> Option<Self> {
-        let candidate::Event::Read { record: Some(record), .. } = event else { return None };
-        let Record { member: Some(by), body: Body::Release { term, why, successor, .. }, .. } = record else {
-            return None;
-        };
-        let why = why.clone().unwrap_or_default();
-        Some(Self { term: *term, by: by.clone(), why, successor: successor.clone() })
     }
 }
 
@@ -285,21 +265,24 @@ impl ManyRoles {
     /// Handles an event of a role's election, and passes it to the role's node.
     pub fn tell(&mut self, now: Time, role: usize, node: &mut Node, event: candidate::Event) {
         self.learn(now, role, &event);
-        let release = ReadRelease::of(&event);
-        if let candidate::Event::Read { record: Some(Record { member: Some(by), body, .. }), .. } = &event
-            && let (true, true, Some(known)) = (body.lease().is_some(), node.is_caught_up(), self.known.as_mut())
-        {
-            known.spread.heard(now, by);
+        let mut release = None;
+        if let candidate::Event::Read { record: Some(Record { member: Some(by), body, .. }), .. } = &event {
+            if let Body::Release { .. } = body {
+                release = Some((by.clone(), body.clone()));
+            } else if let (true, true, Some(known)) = (body.lease().is_some(), node.is_caught_up(), self.known.as_mut())
+            {
+                known.spread.heard(now, by);
+            }
         }
         let cut_at = node.history_cut_at();
         node.handle(now, Event::Election(event));
         if node.history_cut_at() != cut_at {
             self.history_cut(role);
         }
-        if let Some((release, known)) = release.zip(self.known.as_mut())
-            && node.released_term() == Some(release.term)
+        if let Some((by, Body::Release { term, why, successor, .. })) = release
+            && let Some(known) = self.known.as_mut().filter(|_| node.released_term() == Some(term))
         {
-            let ReadRelease { by, why, successor, .. } = release;
+            let why = why.unwrap_or_default();
             // The node may already have claimed the role that became vacant.
             known.spread.observe(now, role, Holding::Vacant { successor });
             known.spread.released(now, role, &by, &why);

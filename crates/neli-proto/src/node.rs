@@ -10,25 +10,22 @@ use core::time::Duration;
 
 use crate::candidate::{self, Candidate, Identity, Timings};
 use crate::command::CommandEnd;
-use crate::fact::Fact;
-use crate::guard::{Answer, CommandKind, Order};
+use crate::guard::{Answer, CommandKind};
 use crate::hooks::{Hook, Hooks};
-use crate::kafka::Request;
-use crate::note::{Note, Refusal};
+use crate::note::Refusal;
 use crate::once::{self, Once};
 use crate::random::Random;
 use crate::record::{MemberId, Offset, Why};
 use crate::spread::Holding;
-use crate::supervisor::{self, Ending, Supervisor, WantedState};
+use crate::supervisor::{self, Supervisor, WantedState};
 use crate::time::Time;
 use crate::window::Window;
 
+pub use crate::action::{Action, HookRun};
 pub use crate::fact::FactsEvent;
-pub use crate::status::{Awaited, Awaits, Counts, OtherCandidate};
-pub use status::Status;
+pub use crate::status::{Awaited, Awaits, Counts, OtherCandidate, Status};
 
 mod exchange;
-mod status;
 
 /// The parts of a node's configuration.
 #[derive(Clone, Debug)]
@@ -140,7 +137,6 @@ impl Node {
     /// Handles an event.
     pub fn handle(&mut self, now: Time, event: Event) {
         match event {
-            Event::Continued => self.supervisor.go_on(),
             Event::Election(event) => self.election(now, event),
             Event::Exiting => {
                 self.is_exiting = true;
@@ -268,17 +264,7 @@ impl Node {
     /// The node's state, and the data that it knows.
     #[must_use]
     pub fn status(&self, now: Time) -> Status {
-        Status {
-            last_term: self.candidate.last_term(),
-            term_state: self.candidate.term_state(),
-            position: self.candidate.position(),
-            lease_end: self.lease_end(),
-            awaits: self.awaits(),
-            departs_at: self.candidate.departs_at(),
-            standbys: self.candidate.standbys(now),
-            counts: self.candidate.counts(),
-            is_leaving: self.candidate.is_leaving(),
-        }
+        Status { awaits: self.awaits(), ..self.candidate.status(now) }
     }
 }
 
@@ -288,8 +274,6 @@ impl Node {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Event {
-    /// The process continues without a SIGCONT, since it could not be suspended.
-    Continued,
     /// An event of the election: Kafka's answers about the journal, the topic and the group.
     Election(candidate::Event),
     /// The process exits: nothing is started any more except the hook that runs at the exit.
@@ -332,77 +316,4 @@ pub enum Event {
     /// `--window` and `--schedule`: the window that the wall clock shows now. It must come before the recorded facts of windows, and with a
     /// schedule whenever the window changes while the node leads.
     Window(Window),
-}
-
-// ---- the actions of a node -----------------------------------------------------------------------------------------
-
-/// An action that the node's owner must perform.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
-pub enum Action {
-    /// Record this fact in the topic of facts, and report [`FactsEvent::Appended`] or
-    /// [`FactsEvent::NotAppended`]. The owner adds the time of writing.
-    AppendFact {
-        /// The number that the report must contain.
-        id: u32,
-        fact: Fact,
-    },
-    /// Exit, and then die of this signal, since it came from the terminal.
-    DieOf {
-        /// SIGINT or SIGQUIT.
-        signal: i32,
-        /// Whether to send it to the whole process group, since so far only the job has received it.
-        to_group: bool,
-    },
-    /// The node has ended, with this status.
-    Exit(Ending),
-    /// Do this in Kafka.
-    Kafka(Request),
-    /// Kill the guard, which does not answer, and all processes of the job that can be found.
-    KillGuard,
-    /// Send SIGKILL to this hook and all of its group.
-    KillHook {
-        /// Its number.
-        id: u32,
-    },
-    /// Kill the processes that the dead guard left, and report [`OrphansGone`](crate::supervisor::Event::OrphansGone) when none is left.
-    KillOrphans,
-    /// Report which group has the terminal's foreground: [`ForegroundSeen`](crate::supervisor::Event::ForegroundSeen).
-    LookAtForeground,
-    /// Tell users.
-    Note(Note),
-    /// Send this order to the guard. A health command is sent with a descriptor for its output.
-    Order(Order),
-    /// Read the key's facts in the topic of facts up to its present end, and report [`FactsEvent::Read`]. An
-    /// earlier reading is dropped.
-    ReadFacts {
-        /// The number that the report must contain.
-        id: u32,
-    },
-    /// Replace the guard, which has the terms of a history that is gone (R5). No job is alive.
-    RenewGuard,
-    /// Run a hook that does not run beside the job.
-    RunHook(HookRun),
-    /// Start a new guard.
-    StartGuard,
-    /// Stop the process once it has left the group: no term is held, no claim is in flight and no hook runs, and that stays so until
-    /// SIGCONT.
-    Suspend,
-}
-
-/// One run of a hook.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct HookRun {
-    /// The hook.
-    pub hook: Hook,
-    /// The run's number, which the report of its end must contain.
-    pub id: u32,
-    /// `NELI_WHY`; may be empty.
-    pub why: &'static str,
-    /// The term of the present or the last lead, if there was one.
-    pub term: Option<Offset>,
-    /// The attempt of the job's present or last run in that term.
-    pub attempt: u32,
-    /// When to kill it.
-    pub kill_at: Time,
 }

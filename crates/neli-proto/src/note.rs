@@ -6,10 +6,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::command::CommandEnd;
+use crate::command::{CommandEnd, Hook};
 use crate::fact::Fact;
 use crate::health::Failure;
-use crate::hooks::Hook;
 use crate::job::JobStatus;
 use crate::mapping::Differs;
 use crate::record::{Offset, Why};

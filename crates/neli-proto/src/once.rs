@@ -7,8 +7,10 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
+use crate::action::Action;
 use crate::candidate;
 use crate::fact::{self, Fact, Facts, Outcome};
+use crate::kafka::Request;
 use crate::note::Note;
 use crate::record::{Body, KeyedRun, MemberId, Offset, Why};
 use crate::schedule::CatchUp;
@@ -52,6 +54,8 @@ pub(crate) struct Once {
     unacknowledged_since: Option<Time>,
     /// How many leads in a row were given up because an answer about facts did not come in time.
     late_answers: u32,
+    /// Why the candidate is to stand down, and whether for good.
+    stands_down: Option<(Why, bool)>,
     actions: VecDeque<Action>,
 }
 
@@ -96,6 +100,7 @@ impl Once {
             trouble: None,
             unacknowledged_since: None,
             late_answers: 0,
+            stands_down: None,
             actions: VecDeque::new(),
         };
         if once.scheduled.is_none() {
@@ -108,41 +113,42 @@ impl Once {
         self.actions.pop_front()
     }
 
+    /// Why the candidate is to stand down, and whether for good: the job must not be run, the facts can't be read or written, or the run's
+    /// outcome is recorded or given up. Returned once.
+    pub(crate) fn take_stand_down(&mut self) -> Option<(Why, bool)> {
+        self.stands_down.take()
+    }
+
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        match self.phase {
-            Phase::Announcing { until, .. } | Phase::Reading { until, .. } => Some(until),
-            Phase::Recording { again_at, stop_by, .. } => [again_at, stop_by].into_iter().flatten().min(),
-            Phase::Asking { .. }
-            | Phase::Leaving
-            | Phase::Recorded { .. }
-            | Phase::Running { .. }
-            | Phase::StandingBy => None,
-            Phase::Waiting { .. } => self.scheduled.as_ref().and_then(Scheduled::poll_timeout),
+        if let Phase::Announcing { until, .. } | Phase::Reading { until, .. } = self.phase {
+            Some(until)
+        } else if let Phase::Recording { again_at, stop_by, .. } = self.phase {
+            [again_at, stop_by].into_iter().flatten().min()
+        } else {
+            self.scheduled.as_ref().filter(|_| self.is_waiting()).and_then(Scheduled::poll_timeout)
         }
     }
 
     /// Performs what is due at `now`. An early call does nothing.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        match &mut self.phase {
-            Phase::Announcing { until, .. } if now >= *until => {
+        if let Phase::Announcing { until, .. } = self.phase {
+            if now >= until {
                 self.late_answers += 1;
                 self.give_up_announcing(now);
             }
-            Phase::Reading { until, .. } if now >= *until => {
+        } else if let Phase::Reading { until, .. } = self.phase {
+            if now >= until {
                 self.late_answers += 1;
                 self.give_up();
             }
-            Phase::Recording { stop_by: Some(by), .. } if now >= *by => self.finish(now),
-            Phase::Waiting { .. } => self.record_skip_again(now),
-            Phase::Recording { again_at: Some(at), .. } if now >= *at => self.append_again(),
-            Phase::Announcing { .. }
-            | Phase::Asking { .. }
-            | Phase::Leaving
-            | Phase::Reading { .. }
-            | Phase::Recorded { .. }
-            | Phase::Recording { .. }
-            | Phase::Running { .. }
-            | Phase::StandingBy => {}
+        } else if let Phase::Recording { again_at, stop_by, .. } = self.phase {
+            if stop_by.is_some_and(|by| now >= by) {
+                self.finish(now);
+            } else if again_at.is_some_and(|at| now >= at) {
+                self.append_again();
+            }
+        } else if self.is_waiting() {
+            self.record_skip_again(now);
         }
     }
 
@@ -164,13 +170,7 @@ impl Once {
             (WantedState::Stop { why, by }, Phase::Recorded { why: instead, .. }) => {
                 WantedState::Stop { why: instead.unwrap_or(why), by }
             }
-            (
-                state @ (WantedState::Kill
-                | WantedState::Hold { .. }
-                | WantedState::RunOnce { .. }
-                | WantedState::Stop { .. }),
-                _,
-            ) => state,
+            (state, _) => state,
         };
         Wanted { state, ..wanted }
     }
@@ -194,36 +194,28 @@ impl Once {
 
     /// Handles the facts, which were read up to the requested end.
     pub(crate) fn facts_read(&mut self, now: Time, id: u32, facts: Facts) {
-        match self.phase {
-            Phase::Asking { read } if read == id => {
-                self.learn(facts);
-                if !self.skip_if_settled() {
-                    self.phase = Phase::StandingBy;
-                }
+        if let Phase::Asking { read } = self.phase
+            && read == id
+        {
+            self.learn(facts);
+            if !self.skip_if_settled() {
+                self.phase = Phase::StandingBy;
             }
-            Phase::Reading { read, term, until } if read == id => {
-                if self.is_unreadable(&facts) {
-                    self.trouble = Some(fact::UNREADABLE.into());
-                    return self.give_up();
-                }
-                self.learn(facts);
-                self.note_disbelieved_facts();
-                if self.scheduled.is_some() {
-                    self.phase = Phase::Waiting { term };
-                    self.begin_schedule(now);
-                } else if !self.skip_if_settled() {
-                    self.announce(now, term, until);
-                }
+        } else if let Phase::Reading { read, term, until } = self.phase
+            && read == id
+        {
+            if self.is_unreadable(&facts) {
+                self.trouble = Some(fact::UNREADABLE.into());
+                return self.give_up();
             }
-            Phase::Announcing { .. }
-            | Phase::Asking { .. }
-            | Phase::Leaving
-            | Phase::Reading { .. }
-            | Phase::Recorded { .. }
-            | Phase::Recording { .. }
-            | Phase::Running { .. }
-            | Phase::StandingBy
-            | Phase::Waiting { .. } => {}
+            self.learn(facts);
+            self.note_disbelieved_facts();
+            if self.scheduled.is_some() {
+                self.phase = Phase::Waiting { term };
+                self.begin_schedule(now);
+            } else if !self.skip_if_settled() {
+                self.announce(now, term, until);
+            }
         }
     }
 
@@ -239,45 +231,35 @@ impl Once {
     /// Handles the broker's acknowledgement of a fact.
     pub(crate) fn fact_appended(&mut self, now: Time, id: u32) {
         self.unacknowledged_since = None;
-        match &self.phase {
-            Phase::Announcing { id: awaited, fact, .. } if *awaited == id => {
+        if let Phase::Announcing { id: awaited, fact, .. } = &self.phase {
+            if *awaited == id {
                 self.late_answers = 0;
                 self.phase = Phase::Running { fact: fact.clone() };
             }
-            Phase::Recording { id: awaited, .. } if *awaited == id => self.finish(now),
-            Phase::Waiting { .. } => self.skip_recorded(id),
-            Phase::Announcing { .. }
-            | Phase::Asking { .. }
-            | Phase::Leaving
-            | Phase::Reading { .. }
-            | Phase::Recorded { .. }
-            | Phase::Recording { .. }
-            | Phase::Running { .. }
-            | Phase::StandingBy => {}
+        } else if let Phase::Recording { id: awaited, .. } = self.phase {
+            if awaited == id {
+                self.finish(now);
+            }
+        } else if self.is_waiting() {
+            self.skip_recorded(id);
         }
     }
 
     /// Handles a fact that was refused or not acknowledged; it may still be in the topic.
     pub(crate) fn fact_not_appended(&mut self, now: Time, id: u32, error: Box<str>) {
-        match &mut self.phase {
-            Phase::Announcing { id: awaited, .. } if *awaited == id => {
+        if let Phase::Announcing { id: awaited, .. } = self.phase {
+            if awaited == id {
                 self.trouble = Some(error);
                 self.give_up_announcing(now);
             }
-            Phase::Recording { id: awaited, again_at, .. } if *awaited == id => {
+        } else if let Phase::Recording { id: awaited, again_at, .. } = &mut self.phase {
+            if *awaited == id {
                 *again_at = Some(now + RETRY);
                 self.look_after_topic(now);
                 self.note_if_not_recorded(now, Note::NotRecorded { error });
             }
-            Phase::Waiting { .. } => self.skip_not_recorded(now, id, error),
-            Phase::Announcing { .. }
-            | Phase::Asking { .. }
-            | Phase::Leaving
-            | Phase::Reading { .. }
-            | Phase::Recorded { .. }
-            | Phase::Recording { .. }
-            | Phase::Running { .. }
-            | Phase::StandingBy => {}
+        } else if self.is_waiting() {
+            self.skip_not_recorded(now, id, error);
         }
     }
 
@@ -299,7 +281,7 @@ impl Once {
                 Facts { attempt: fact_recorded, ..Facts::default() }
             }
         });
-        self.actions.push_back(Action::Append { id, fact: fact.clone() });
+        self.actions.push_back(Action::AppendFact { id, fact: fact.clone() });
         self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None };
     }
 
@@ -373,7 +355,7 @@ impl Once {
     }
 
     fn stand_down(&mut self, why: Why, leaving: bool) {
-        self.actions.push_back(Action::StandDown { why, leaving });
+        self.stands_down = Some((why, leaving));
     }
 
     fn skip_if_settled(&mut self) -> bool {
@@ -394,7 +376,7 @@ impl Once {
     fn read(&mut self) -> u32 {
         let id = self.next_id();
         self.trouble = None;
-        self.actions.push_back(Action::Read { id });
+        self.actions.push_back(Action::ReadFacts { id });
         id
     }
 
@@ -428,34 +410,6 @@ impl Policy {
     }
 }
 
-/// An action for the node.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
-pub enum Action {
-    /// Append this fact, and report the result under this number.
-    Append {
-        /// The number.
-        id: u32,
-        /// The fact; the owner adds its wall clock.
-        fact: Fact,
-    },
-    /// Tell users.
-    Note(Note),
-    /// Read the key's facts up to an end that is asked for from now on; drop facts that were read for an earlier number.
-    Read {
-        /// The number.
-        id: u32,
-    },
-    /// Create a new producer, and drop the previous one: facts were not acknowledged for long.
-    RenewProducer,
-    /// Stand down: the job must not be run, the facts can't be read or written, or the run's outcome is recorded or given up.
-    StandDown {
-        why: Why,
-        /// Whether for good.
-        leaving: bool,
-    },
-}
-
 // ---- the facts of a run: which are appended, and what follows if they are not acknowledged -------------------------
 
 /// A leader waits at least this long for the facts, and for the acknowledgement of a fact: the connections for them may still have to be
@@ -481,7 +435,7 @@ impl Once {
             attempt: self.next_attempt(),
             ..self.own_fact(id, self.policy.key.clone(), Outcome::Running, term)
         };
-        self.actions.push_back(Action::Append { id, fact: fact.clone() });
+        self.actions.push_back(Action::AppendFact { id, fact: fact.clone() });
         self.phase = Phase::Announcing { id, fact, until: until.max(now) };
     }
 
@@ -502,7 +456,7 @@ impl Once {
         let next = self.next_id();
         let Phase::Recording { again_at, fact, id, .. } = &mut self.phase else { return };
         (*again_at, *id) = (None, next);
-        self.actions.push_back(Action::Append { id: next, fact: fact.clone() });
+        self.actions.push_back(Action::AppendFact { id: next, fact: fact.clone() });
     }
 
     fn give_up_announcing(&mut self, now: Time) {
@@ -515,7 +469,7 @@ impl Once {
     fn look_after_topic(&mut self, now: Time) {
         if self.renew_producer_if_stale(now) {
             let id = self.next_id();
-            self.actions.push_back(Action::Read { id });
+            self.actions.push_back(Action::ReadFacts { id });
         }
     }
 
@@ -526,7 +480,7 @@ impl Once {
         let is_stale = now >= since + self.lease * 2;
         if is_stale {
             self.unacknowledged_since = Some(now);
-            self.actions.push_back(Action::RenewProducer);
+            self.actions.push_back(Action::Kafka(Request::RenewProducer));
         }
         is_stale
     }

@@ -43,13 +43,14 @@ const PRIORITY_STEP: Duration = Duration::from_millis(500);
 const MOST_PRIORITY_STEPS: u32 = 10;
 
 /// The consumer group's assignment, as this member knows it.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Assignment {
     /// The role's partition is assigned to it.
     Own,
     /// The role's partition is assigned to another member.
     Elsewhere,
     /// No assignment is known: the member is joining, it was lost, or the coordinator can't be reached.
+    #[default]
     Unknown,
 }
 
@@ -68,19 +69,20 @@ pub struct Precedence {
     elector: Elector,
     /// The part that is added to every claim delay: the configured `--claim-delay`, and the back-off of a candidate whose last runs failed.
     claim_delay: Duration,
-    back_off: Duration,
-    /// The part that the spread of many roles adds; `None` if this candidate must not claim.
-    spread_delay: Option<Duration>,
+    pub(crate) back_off: Duration,
+    /// The part that the spread of many roles adds from now on; `None` if this candidate must not claim.
+    pub(crate) spread_delay: Option<Duration>,
     /// The successor that the last leader named, if any.
     successor: Option<NamedSuccessor>,
     /// `--priority`.
-    priority: u16,
-    assignment: Assignment,
+    pub(crate) priority: u16,
+    /// The last one; [`set_assignment`](Precedence::set_assignment) changes it.
+    pub(crate) assignment: Assignment,
     /// Whether its process stands in other elections too. Then the group assigns the partition to a member that may hold its share of the roles
     /// already, so another candidate claims after a while even with `--patience never`.
-    is_one_of_many: bool,
+    pub(crate) is_one_of_many: bool,
     /// The id of this member for the group's coordinator, if it is a member.
-    group_member: Option<Box<str>>,
+    pub(crate) group_member: Option<Box<str>>,
     /// Whether the partition is free, and the group will assign it to this member.
     foreseen: bool,
     /// The leader, or the last leader if it stopped writing: it does not stand by.
@@ -88,7 +90,7 @@ pub struct Precedence {
     /// The other candidates, by their last hello.
     received: BTreeMap<MemberId, ReceivedHello>,
     /// Whether this candidate's first hello has been read back. A candidate whose first hello is read from now on came later.
-    is_introduced: bool,
+    pub(crate) is_introduced: bool,
 }
 
 /// The content of another candidate's last hello.
@@ -135,16 +137,6 @@ impl Precedence {
         Self { priority, ..self }
     }
 
-    /// Sets the part that the spread of the roles adds to the claim delay from now on; `None` if nothing may be claimed.
-    pub(crate) const fn set_spread_delay(&mut self, delay: Option<Duration>) {
-        self.spread_delay = delay;
-    }
-
-    /// Notes that its process stands in other elections too.
-    pub(crate) const fn one_of_many(&mut self) {
-        self.is_one_of_many = true;
-    }
-
     /// Notes the successor that the last leader named, if any.
     pub(crate) const fn set_successor(&mut self, successor: Option<NamedSuccessor>) {
         self.successor = successor;
@@ -171,26 +163,10 @@ impl Precedence {
         self.foreseen = false;
     }
 
-    /// Adds `delay` to every claim delay from now on.
-    pub(crate) fn set_back_off(&mut self, delay: Duration) {
-        self.back_off = delay;
-    }
-
     /// Whether a back-off is added to the claim delay because the last runs failed.
     #[must_use]
     pub(crate) const fn is_backing_off(&self) -> bool {
         !self.back_off.is_zero()
-    }
-
-    /// Sets the id of this member for the group's coordinator; `None` when it is no member any more.
-    pub(crate) fn set_group_member(&mut self, group_member: Option<Box<str>>) {
-        self.group_member = group_member;
-    }
-
-    /// The id of this member for the group's coordinator.
-    #[must_use]
-    pub(crate) fn group_member(&self) -> Option<&str> {
-        self.group_member.as_deref()
     }
 
     /// Handles that the member that held the partition has left the group or is dead, and there is no leader.
@@ -222,12 +198,6 @@ impl Precedence {
         self.foreseen = false;
     }
 
-    /// The last assignment.
-    #[must_use]
-    pub(crate) const fn assignment(&self) -> Assignment {
-        self.assignment
-    }
-
     /// Handles another candidate's hello.
     pub fn received(&mut self, now: Time, hello: Hello) {
         let Hello { member, group_member, name, priority, overlaps: _, leaves } = hello;
@@ -240,11 +210,6 @@ impl Precedence {
             let came_before = self.received.get(&member).map_or(!self.is_introduced, |received| received.came_before);
             self.received.insert(member, ReceivedHello { at: now, group_member, name, priority, came_before });
         }
-    }
-
-    /// Notes that this candidate's own hello was read back.
-    pub(crate) const fn introduced(&mut self) {
-        self.is_introduced = true;
     }
 
     /// Whether the first hello of another living candidate is before this candidate's own.
@@ -274,11 +239,6 @@ impl Precedence {
     /// The name of another candidate in its last hello, or its id.
     pub(crate) fn shown<'a>(&'a self, member: &'a MemberId) -> &'a str {
         self.received.get(member).and_then(|received| received.name.as_deref()).unwrap_or(member.as_str())
-    }
-
-    /// This member's `--priority`.
-    pub(crate) const fn priority(&self) -> u16 {
-        self.priority
     }
 
     /// The `--priority` of another candidate in its last hello; `None` if that is too old.

@@ -4,10 +4,7 @@ use core::time::Duration;
 
 /// The source of random delays.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Random(Source);
-
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-enum Source {
+pub enum Random {
     /// The state of a splitmix64 generator (Steele, Lea, Flood 2014). That is sufficient to prevent two candidates from acting at the same
     /// pace.
     SplitMix64(u64),
@@ -19,21 +16,21 @@ impl Random {
     /// The sequence for this `seed`.
     #[must_use]
     pub const fn from_seed(seed: u64) -> Self {
-        Self(Source::SplitMix64(seed))
+        Self::SplitMix64(seed)
     }
 
     /// No randomness: always this number of hundredths of the span. A search over all orders of events uses it, so that no two states
     /// differ only in the generator's state.
     #[must_use]
     pub const fn fixed(hundredths: u32) -> Self {
-        Self(Source::Fixed(hundredths))
+        Self::Fixed(hundredths)
     }
 
     /// A duration from zero to `most`.
     pub fn up_to(&mut self, most: Duration) -> Duration {
-        let state = match &mut self.0 {
-            Source::SplitMix64(state) => state,
-            Source::Fixed(hundredths) => return most * *hundredths / 100,
+        let state = match self {
+            Self::SplitMix64(state) => state,
+            Self::Fixed(hundredths) => return most * *hundredths / 100,
         };
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = *state;

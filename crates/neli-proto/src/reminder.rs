@@ -20,6 +20,8 @@ struct Trouble {
     what: String,
     since: Time,
     next: Time,
+    /// Whether it has ended. Of several it is kept, to limit how soon it is reported again.
+    is_over: bool,
 }
 
 impl Reminder {
@@ -27,7 +29,7 @@ impl Reminder {
     pub fn begin(&mut self, now: Time, what: String) {
         match &mut self.trouble {
             Some(trouble) => trouble.what = what,
-            None => self.trouble = Some(Trouble { what, since: now, next: now }),
+            None => self.trouble = Some(Trouble { what, since: now, next: now, is_over: false }),
         }
     }
 
@@ -61,27 +63,20 @@ impl Reminder {
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Reminders {
     /// The problems in the order in which they began; the last one is the latest.
-    kinds: Vec<KnownTrouble>,
-}
-
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-struct KnownTrouble {
-    trouble: Trouble,
-    /// Whether it has ended. It is kept to limit how soon it is reported again.
-    is_over: bool,
+    kinds: Vec<Trouble>,
 }
 
 impl Reminders {
     /// Notes a problem that begins or continues. It is reported now if it is new.
     pub fn begin(&mut self, now: Time, what: String) {
-        self.kinds.retain(|kind| !kind.is_over || now < kind.trouble.next);
-        let next = match self.kinds.iter().position(|kind| kind.trouble.what == what) {
+        self.kinds.retain(|kind| !kind.is_over || now < kind.next);
+        let next = match self.kinds.iter().position(|kind| kind.what == what) {
             Some(at) if !self.kinds[at].is_over => return,
             // It has begun again, so it is the latest now, but is not reported sooner than before.
-            Some(at) => self.kinds.remove(at).trouble.next,
+            Some(at) => self.kinds.remove(at).next,
             None => now,
         };
-        self.kinds.push(KnownTrouble { trouble: Trouble { what, since: now, next }, is_over: false });
+        self.kinds.push(Trouble { what, since: now, next, is_over: false });
     }
 
     /// Notes that all problems have ended.
@@ -97,8 +92,8 @@ impl Reminders {
 
     /// The text to report now, and how long that problem has lasted. Must be called until there is none.
     pub fn poll(&mut self, now: Time) -> Option<(String, Duration)> {
-        let due = |kind: &&mut KnownTrouble| !kind.is_over && now >= kind.trouble.next;
-        let KnownTrouble { trouble, .. } = self.kinds.iter_mut().find(due)?;
+        let due = |kind: &&mut Trouble| !kind.is_over && now >= kind.next;
+        let trouble = self.kinds.iter_mut().find(due)?;
         trouble.next = now + INTERVAL;
         Some((trouble.what.clone(), now.since(trouble.since)))
     }
@@ -110,7 +105,7 @@ impl Reminders {
     }
 
     fn lasting(&self) -> impl Iterator<Item = &Trouble> {
-        self.kinds.iter().filter(|kind| !kind.is_over).map(|kind| &kind.trouble)
+        self.kinds.iter().filter(|kind| !kind.is_over)
     }
 }
 

@@ -55,7 +55,7 @@ pub struct Settings {
 }
 
 /// The holder of a role, according to its journal and to this process's candidate.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Holding {
     /// A claim of this process is in flight.
     Claiming,
@@ -71,6 +71,7 @@ pub enum Holding {
     /// This process leads it.
     Leading,
     /// The records that were read so far don't show it.
+    #[default]
     Unknown,
     /// There is no leader.
     Vacant {
@@ -154,7 +155,7 @@ impl Spread {
     #[must_use]
     pub fn new(now: Time, settings: Settings) -> Self {
         let Settings { member, roles, is_on, max_roles } = settings;
-        let role = Role::new(now);
+        let role = Role { since: now, ..Role::default() };
         Self {
             members: Members::of_one(Member::new(member.clone(), None, max_roles)),
             member,

@@ -6,15 +6,15 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::mem;
 use core::time::Duration;
 
 use crate::command::CommandEnd;
-use crate::failed_runs::FailedRuns;
 use crate::guard::{Grant, Order, SeenEnd};
 use crate::health::{Health, HealthPolicy};
 use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
-use crate::restart::{Backoff, RestartPolicy};
+use crate::restart::{Backoff, FailedRuns, RestartPolicy};
 use crate::status::{Awaited, Awaits};
 use crate::time::Time;
 use crate::window::Span;
@@ -22,11 +22,11 @@ use terminal::{SIGKILL, Terminal};
 use wanted::Over;
 use watch::Watch;
 
-pub use crate::job::JobStatus;
+pub use crate::action::{Action, Ending, Lost};
+pub use crate::job::{Foreground, JobReport, JobStatus};
 pub use crate::note::Loss;
-pub use crate::terminal::Foreground;
 pub use running::RunEnd;
-pub use wanted::{JobEnd, JobIs, JobReport, Local, NothingLeft, Wanted, WantedState};
+pub use wanted::{JobEnd, JobIs, Local, NothingLeft, Wanted, WantedState};
 
 mod running;
 mod terminal;
@@ -67,33 +67,17 @@ pub struct Supervisor {
     stop: Option<Stop>,
     /// Whether `neli-run` must be suspended once it holds nothing.
     is_suspended: bool,
+    /// Whether a claim or a delivery, or a hook, is to be waited for no more.
+    gives_up: bool,
     health: Option<Health>,
     terminal: Terminal,
     actions: VecDeque<Action>,
 }
 
-/// The state of a job as seen from outside.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum JobPhase {
-    /// No process is alive, and the next run of the same term is due later.
-    BetweenRuns,
-    /// No process is alive, and the node decides what follows: a run, or the end of the term.
-    Held,
-    /// No process is alive, and none may be started.
-    NoJob,
-    /// The guard was ordered to start it.
-    Ordered,
-    /// The guard is dead, and the processes that it left are being killed.
-    Orphaned,
-    /// Its main process is alive.
-    Running,
-    /// It was asked to stop, or only processes that it left behind are alive.
-    Stopping,
-}
-
 /// The processes that may be alive.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-enum Job {
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
+pub enum Job {
     /// None, and none may be started.
     None,
     /// A run was ordered. It is not known yet whether it is alive.
@@ -113,7 +97,7 @@ enum Job {
 }
 
 /// The present or the last run.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 struct Run {
     /// Its number in this term, from 1 on.
     number: u32,
@@ -131,8 +115,9 @@ struct Run {
 }
 
 /// Whether SIGKILL was needed, and the last reason for it.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 enum Killed {
+    #[default]
     No,
     /// The stop timeout was over, or there was a second stop signal.
     InBarrier,
@@ -141,18 +126,6 @@ enum Killed {
 }
 
 impl Run {
-    const fn new(number: u32, attempt: u32) -> Self {
-        Self {
-            number,
-            attempt,
-            started: false,
-            status: None,
-            ran: Duration::ZERO,
-            by_itself: false,
-            killed: Killed::No,
-        }
-    }
-
     fn note_kill(&mut self, killed: Killed) {
         self.killed = self.killed.max(killed);
     }
@@ -219,7 +192,7 @@ impl Supervisor {
             grant: None,
             watch: None,
             next_guard: NextGuard::default(),
-            run: Run::new(0, 0),
+            run: Run::default(),
             next_attempt: 1,
             backoff: Backoff::default(),
             failed_runs: FailedRuns::default(),
@@ -230,7 +203,8 @@ impl Supervisor {
             over: None,
             stop: None,
             is_suspended: false,
-            terminal: Terminal::new(),
+            gives_up: false,
+            terminal: Terminal::default(),
             actions: VecDeque::new(),
         }
     }
@@ -241,14 +215,19 @@ impl Supervisor {
         self.actions.pop_front()
     }
 
+    /// Whether a claim, a delivery or a hook is to be waited for no more, since there was a second signal to stop; returned once.
+    pub fn take_give_up(&mut self) -> bool {
+        mem::take(&mut self.gives_up)
+    }
+
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         let due_times = [
             self.ask_rest_due(),
             self.failed_runs_forgotten_at(),
-            self.guard_due(),
-            self.health_due(),
+            self.watch.and_then(|watch| watch.due(self.kill_margin)),
+            self.health.as_ref().and_then(Health::poll_timeout),
             self.look_due(),
             self.next_guard_due(),
             self.setup_hangs_at(),
@@ -313,15 +292,7 @@ impl Supervisor {
     /// The run of a held term that ended by itself, and after which the node decides what follows.
     #[must_use]
     pub const fn run_end(&self) -> Option<RunEnd> {
-        match self.job {
-            Job::Held { ended, .. } => ended,
-            Job::None
-            | Job::Ordered
-            | Job::Orphaned
-            | Job::Restarting { .. }
-            | Job::Running { .. }
-            | Job::Stopping { .. } => None,
-        }
+        if let Job::Held { ended, .. } = self.job { ended } else { None }
     }
 
     /// The attempt of the present or the last run.
@@ -331,16 +302,8 @@ impl Supervisor {
 
     /// The state of the job.
     #[must_use]
-    pub const fn phase(&self) -> JobPhase {
-        match self.job {
-            Job::None => JobPhase::NoJob,
-            Job::Ordered => JobPhase::Ordered,
-            Job::Orphaned => JobPhase::Orphaned,
-            Job::Held { .. } => JobPhase::Held,
-            Job::Restarting { .. } => JobPhase::BetweenRuns,
-            Job::Running { .. } => JobPhase::Running,
-            Job::Stopping { .. } => JobPhase::Stopping,
-        }
+    pub const fn job(&self) -> &Job {
+        &self.job
     }
 
     /// Whether a process of the job is alive, or may be alive soon.
@@ -361,10 +324,6 @@ impl Supervisor {
         Some(Awaits { what, until })
     }
 
-    fn guard_due(&self) -> Option<Time> {
-        self.watch?.due(self.kill_margin)
-    }
-
     // ---- actions ------------------------------------------------------------------------------------------------
 
     fn set_report(&mut self, state: JobState, pid: Option<u32>, since: Time) {
@@ -378,70 +337,6 @@ impl Supervisor {
     fn note(&mut self, note: Note) {
         self.actions.push_back(Action::Note(note));
     }
-}
-
-// ---- the actions of a supervisor -----------------------------------------------------------------------------------
-
-/// An action that the supervisor's owner must perform.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Action {
-    /// Exit, and then die of this signal, since it came from the terminal.
-    DieOf {
-        /// SIGINT or SIGQUIT.
-        signal: i32,
-        /// Whether to send it to the whole process group of `neli-run`, since so far only the job has received it.
-        to_group: bool,
-    },
-    /// Exit with this status.
-    Exit(Ending),
-    /// Stop waiting for a claim or a delivery.
-    GiveUpWaiting,
-    /// Kill the guard, which does not answer, and all processes of the job that can be found.
-    KillGuard,
-    /// Kill the processes that the dead guard left, and report [`Event::OrphansGone`] when none is left.
-    KillOrphans,
-    /// Report which group has the terminal's foreground: [`Event::ForegroundSeen`].
-    LookAtForeground,
-    /// Tell users.
-    Note(Note),
-    /// Send this order to the guard.
-    Order(Order),
-    /// Start a new guard.
-    StartGuard,
-}
-
-/// The cause of the exit, which gives its status.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Ending {
-    /// The election was ended.
-    Ended,
-    /// The job's own status.
-    Job(JobStatus),
-    /// The lead was lost.
-    Lost(Lost),
-    /// The job failed too often.
-    RestartLimit,
-    /// Kafka refuses for good, or the topic may not carry an election.
-    Refused,
-    /// `--once`: the job must not be run; this is the exit status for that.
-    Skipped(u8),
-    /// A process could not be killed.
-    Stuck,
-    /// Stopped by this signal while no job was alive.
-    StoppedBy(i32),
-    /// The candidate did not lead within `--wait`.
-    WaitedEnough,
-}
-
-/// How the job ended when the lead was lost.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Lost {
-    /// It was killed because the lease was over.
-    Fenced,
-    /// It was killed at the stop timeout.
-    Killed,
-    /// It stopped by itself in time, or none was running.
-    Stopped,
 }
 
 // ---- the events of a job, of its guard's process and of `neli-run` -------------------------------------------------

@@ -21,7 +21,7 @@ pub struct TopicFacts {
     /// The brokers of the election's partition.
     pub layout: Layout,
     /// The topic's configuration, or why none of it could be read.
-    pub settings: Result<TopicSettings, SettingsUnread>,
+    pub settings: Result<TopicSettings, String>,
 }
 
 /// The brokers of the election's partition.
@@ -158,8 +158,8 @@ pub fn risks(facts: &TopicFacts, place: JudgedPartition<'_>) -> Vec<Risk> {
 }
 
 /// The risks of a topic whose settings can't be read.
-fn unread(facts: &TopicFacts, reason: &SettingsUnread, place: JudgedPartition<'_>) -> Vec<Risk> {
-    iter::once(Risk::Unread(reason.clone())).chain(replication_risk(&facts.layout, None, place)).collect()
+fn unread(facts: &TopicFacts, reason: &str, place: JudgedPartition<'_>) -> Vec<Risk> {
+    iter::once(Risk::Unread(reason.to_owned())).chain(replication_risk(&facts.layout, None, place)).collect()
 }
 
 /// Judges the topic of facts, which must keep each fact for `retention`. Returns the risks, for one warning.
@@ -249,7 +249,7 @@ fn more_replicas(layout: &Layout, place: JudgedPartition<'_>) -> String {
     )
 }
 
-// ---- Why a topic is refused, and why its settings are unknown ------------------------------------------------------
+// ---- Why a topic is refused ------------------------------------------------------
 
 /// A setting for which a topic is refused, with its value.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -289,18 +289,6 @@ impl fmt::Display for RefusedSetting {
 }
 
 impl Error for RefusedSetting {}
-
-/// Why the topic's settings could not be read.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct SettingsUnread(pub String);
-
-impl fmt::Display for SettingsUnread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for SettingsUnread {}
 
 #[cfg(test)]
 mod tests;

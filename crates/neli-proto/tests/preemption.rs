@@ -29,8 +29,6 @@ struct Member {
     priority: u16,
     /// What it last wanted of its job.
     wanted: Option<Wanted>,
-    /// Whether it was stopped, and is removed when it has left.
-    departed: bool,
 }
 
 struct World {
@@ -74,7 +72,7 @@ impl World {
         let identity = TopicIdentity::Unnamed;
         candidate.handle(self.now, Event::TopicIdentified { asked: self.now, identity });
         candidate.handle(self.now, Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
-        self.members.push(Member { candidate, priority, wanted: None, departed: false });
+        self.members.push(Member { candidate, priority, wanted: None });
         self.settle();
     }
 
@@ -89,7 +87,7 @@ impl World {
             for index in 0..self.members.len() {
                 self.act(index);
             }
-            self.members.retain(|member| !member.departed);
+            self.members.retain(|member| member.candidate.departed().is_none());
             let Some(record) = self.log.get(self.read).cloned() else { break };
             self.now = self.now + WAY;
             let offset = i64::try_from(self.read).unwrap_or(i64::MAX);
@@ -134,20 +132,16 @@ impl World {
         let (now, read) = (self.now, self.read);
         let member = &mut self.members[index];
         while let Some(action) = member.candidate.poll_action() {
-            match action {
-                Action::Kafka(Request::ReadAnew) => {
-                    let end = i64::try_from(read).unwrap_or(i64::MAX);
-                    member.candidate.handle(now, Event::Answered { asked: now, start: 0, end });
+            if action == Action::Kafka(Request::ReadAnew) {
+                let end = i64::try_from(read).unwrap_or(i64::MAX);
+                member.candidate.handle(now, Event::Answered { asked: now, start: 0, end });
+            } else if let Action::Kafka(Request::ReadFrom(from)) = action {
+                let from = usize::try_from(from).unwrap_or_default();
+                for (offset, record) in (0..).zip(&self.log[..read]).skip(from) {
+                    member.candidate.handle(now, read_event(offset, record));
                 }
-                Action::Kafka(Request::ReadFrom(from)) => {
-                    let from = usize::try_from(from).unwrap_or_default();
-                    for (offset, record) in (0..).zip(&self.log[..read]).skip(from) {
-                        member.candidate.handle(now, read_event(offset, record));
-                    }
-                }
-                Action::Depart(_) => member.departed = true,
-                Action::Kafka(Request::Send { record }) => self.log.push(record),
-                Action::ForgetTerms | Action::Kafka(_) | Action::Note(_) | Action::Refuse { .. } | Action::Suspend => {}
+            } else if let Action::Kafka(Request::Send { record }) = action {
+                self.log.push(record);
             }
         }
     }

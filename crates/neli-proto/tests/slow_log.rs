@@ -122,22 +122,15 @@ impl World {
 
     fn act(&mut self, index: usize) {
         while let Some(action) = self.candidates[index].poll_action() {
-            match action {
-                Action::Kafka(Request::ReadAnew) => {
-                    let at = self.now + self.way();
-                    self.put(at, Arrival::Asked(index, self.now));
-                }
-                Action::Kafka(Request::Send { record }) => {
-                    let at = self.now + self.way();
-                    self.put(at, Arrival::Appended(Some(record)));
-                }
-                Action::Depart(_)
-                | Action::ForgetTerms
-                | Action::Kafka(_)
-                | Action::Note(_)
-                | Action::Refuse { .. }
-                | Action::Suspend => {}
-            }
+            let arrival = if action == Action::Kafka(Request::ReadAnew) {
+                Arrival::Asked(index, self.now)
+            } else if let Action::Kafka(Request::Send { record }) = action {
+                Arrival::Appended(Some(record))
+            } else {
+                continue;
+            };
+            let at = self.now + self.way();
+            self.put(at, arrival);
         }
         if self.candidates[index].wants().is_some() {
             self.led.get_or_insert(self.now);

@@ -22,16 +22,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "BackOffWithoutEnd",
         breaks: "Back-off: a run of ten minutes does not end it",
-        edits: &[edit("(self.in_a_row > 0).then(|| since + LONG_RUN)", "None")],
+        edits: &[edit("(self.in_a_row > 0).then(|| since + SOUND_RUN)", "None")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "EqualsPreempted",
         breaks: "--preempt: a candidate asks a leader of the same priority to resign",
-        edits: &[edit(
-            "‹(priority < self.precedence.priority())›.then_some",
-            "(priority <= self.precedence.priority())",
-        )],
+        edits: &[edit("‹(priority < self.precedence.priority)›.then_some", "(priority <= self.precedence.priority)")],
         noticed_by: &[Scenarios],
     },
     Mutant {

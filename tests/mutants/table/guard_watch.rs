@@ -14,10 +14,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AnyAnswerEndsTheWatch",
         breaks: "A guard that has answered one of several orders, and then hangs, is not taken for dead before its deadline",
-        edits: &[edit(
-            "self.question.take_if(|question| ‹question.awaited <= AwaitedAnswer::Deadline(until)›);",
-            "true",
-        )],
+        edits: &[edit("self.question.take_if(|question| ‹question.awaited <= Some(until)›);", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -69,7 +66,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "LateEndUntold",
         breaks: "A job that outlived its lease is reported as fenced in time",
-        edits: &[edit("let late = ‹end.seen.and_then(|seen| seen.overrun(*lease_end))›;", "None")],
+        edits: &[edit("let late = ‹seen.and_then(|seen| seen.overrun(*lease_end))›;", "None")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -106,7 +103,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OldAnswerForTheEnd",
         breaks: "A guard that answers an earlier order, and hangs before it kills, has time until that order's deadline",
-        edits: &[edit("if ‹self.question.is_some_and(|question| question.awaited == AwaitedAnswer::End)› {", "false")],
+        edits: &[edit("if ‹self.question.is_some_and(|question| question.awaited.is_none())› {", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {

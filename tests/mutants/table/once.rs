@@ -29,7 +29,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OldFactsCount",
         breaks: "once: the answer to a query from before the claim took effect is taken for the present facts",
-        edits: &[edit("Phase::Reading { read, term, until } if ‹read == id› => {", "id <= read")],
+        edits: &[edit("let Phase::Reading { read, term, until } = self.phase && ‹read == id› {", "id <= read")],
         noticed_by: &[Node(
             "once::the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginning",
             "that was asked for before the claim",
@@ -88,7 +88,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "KilledRunCounts",
         breaks: "once: with --stop-signal none a run that was killed at the stop timeout counts as one that ended by itself",
-        edits: &[edit("self.policy.stop.signal.is_some() || ‹kill_at.is_none()›,", "false")],
+        edits: &[edit("if has_signal || ‹kill_at.is_none()›", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {

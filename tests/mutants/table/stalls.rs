@@ -79,7 +79,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         edits: &[edit_in(
             "forget_history",
             "‹Action::Kafka(Request::RenewProducer)›, Action::Kafka(Request::ReadAnew)",
-            "Action::ForgetTerms",
+            "Action::RenewGuard",
         )],
         noticed_by: &[Scenarios],
     },
@@ -96,7 +96,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ProducerKeptForFacts",
         breaks: "K3: a producer whose facts are not acknowledged for two leases is never replaced",
-        edits: &[edit_in("renew_producer_if_stale", "self.actions.push_back(Action::RenewProducer);", "")],
+        edits: &[edit_in(
+            "renew_producer_if_stale",
+            "self.actions.push_back(Action::Kafka(Request::RenewProducer));",
+            "",
+        )],
         noticed_by: &[Node(
             "once_answers::a_producer_whose_facts_are_not_acknowledged_for_two_leases_is_replaced",
             "it is never replaced",

@@ -28,34 +28,22 @@ impl Host for Driver {
     }
 
     fn perform_one(&mut self, role: usize, action: Action) {
-        match action {
-            Action::Exit(ending) => {
-                let error = self.nodes.roles[role].error_of(ending);
-                self.end(role, error);
+        // The guard is in this thread and answers each order: it is never taken for dead. There are no hooks and no key, there is no terminal, and
+        // nothing suspends the node.
+        if let Action::Exit(ending) = action {
+            let error = self.nodes.roles[role].error_of(ending);
+            self.end(role, error);
+        } else if let Action::Note(note) = action {
+            self.handle_note(role, note);
+        } else if let Action::Order(order) = action {
+            if let Order::Stop { kill_at, .. } = order {
+                self.begin_stop(role, kill_at);
             }
-            Action::Note(note) => self.handle_note(role, note),
-            Action::Order(order) => {
-                if let Order::Stop { kill_at, .. } = order {
-                    self.begin_stop(role, kill_at);
-                }
-                self.nodes.roles[role].guard.obey(clock::now(), order);
-                self.perform_effects(role);
-            }
+            self.nodes.roles[role].guard.obey(clock::now(), order);
+            self.perform_effects(role);
+        } else if action == Action::RenewGuard {
             // The node asks for it only when no task is alive.
-            Action::RenewGuard => self.nodes.roles[role].guard.renew(),
-            // The guard is in this thread and answers each order: it is never taken for dead. There are no hooks and no key, there is
-            // no terminal, and nothing suspends the node.
-            Action::AppendFact { .. }
-            | Action::DieOf { .. }
-            | Action::Kafka(_)
-            | Action::KillGuard
-            | Action::KillHook { .. }
-            | Action::KillOrphans
-            | Action::LookAtForeground
-            | Action::ReadFacts { .. }
-            | Action::RunHook(_)
-            | Action::StartGuard
-            | Action::Suspend => {}
+            self.nodes.roles[role].guard.renew();
         }
     }
 
@@ -81,29 +69,24 @@ impl Host for Driver {
     }
 
     fn handle_process_event(&mut self, now: Time, event: SessionEvent) {
-        match event {
+        // The library has no keys. With risks the topic is fit nevertheless, and `neli-run doctor` names them.
+        if let SessionEvent::AppendRefused { error } = event {
             // One warning for each kind of refusal, and again every 30 s: librdkafka tries again many times a second.
-            SessionEvent::AppendRefused { error } => self.refused_appends.begin(now, error),
-            SessionEvent::Down { error } => {
-                self.nodes.roles.iter().for_each(|role| role.set_trouble(Some(&error)));
-                self.warn(&format!("Kafka does not answer: {error}"));
+            self.refused_appends.begin(now, error);
+        } else if let SessionEvent::Down { error } = event {
+            self.nodes.roles.iter().for_each(|role| role.set_trouble(Some(&error)));
+            self.warn(&format!("Kafka does not answer: {error}"));
+        } else if let SessionEvent::Up = event {
+            self.nodes.roles.iter().for_each(|role| role.set_trouble(None));
+        } else if let SessionEvent::Group { refusal } = event {
+            match refusal {
+                Some(refusal) => self.group.begin(now, refusal),
+                None => drop(self.group.end(now)),
             }
-            SessionEvent::Group { refusal: Some(refusal) } => self.group.begin(now, refusal),
-            SessionEvent::Group { refusal: None } => drop(self.group.end(now)),
-            SessionEvent::HelloDelivered => self.refused_appends.end(),
-            SessionEvent::Up => self.nodes.roles.iter().for_each(|role| role.set_trouble(None)),
-            SessionEvent::Warning(message) => self.warn(&message),
-            // The library has no keys. With risks the topic is fit nevertheless, and `neli-run doctor` names them.
-            SessionEvent::BrokerSession(_)
-            | SessionEvent::Created { .. }
-            | SessionEvent::Debug(_)
-            | SessionEvent::Election { .. }
-            | SessionEvent::Facts { .. }
-            | SessionEvent::Hello { .. }
-            | SessionEvent::Refused { .. }
-            | SessionEvent::Risks { .. }
-            | SessionEvent::TopicOfFacts { .. }
-            | SessionEvent::Unfit { .. } => {}
+        } else if let SessionEvent::HelloDelivered = event {
+            self.refused_appends.end();
+        } else if let SessionEvent::Warning(message) = event {
+            self.warn(&message);
         }
     }
 }

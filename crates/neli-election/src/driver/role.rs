@@ -292,25 +292,15 @@ impl Role {
 
     /// Why the process no longer stands in the election, now that its node has ended.
     pub(super) fn error_of(&mut self, ending: Ending) -> Error {
-        match ending {
-            Ending::Refused => self
-                .refusal
-                .take()
-                .map_or_else(|| Error::Refused(String::new()), |refusal| Error::Refused(wording::refusal(&refusal))),
-            Ending::Stuck => Error::Blocked,
-            Ending::Ended
-            | Ending::Job(_)
-            | Ending::Lost(_)
-            | Ending::RestartLimit
-            | Ending::Skipped(_)
-            | Ending::StoppedBy(_)
-            | Ending::WaitedEnough => {
-                if self.is_election_over {
-                    Error::Ended
-                } else {
-                    Error::Left
-                }
-            }
+        if ending == Ending::Refused {
+            let refusal = self.refusal.take();
+            refusal.map_or_else(|| Error::Refused(String::new()), |refusal| Error::Refused(wording::refusal(&refusal)))
+        } else if ending == Ending::Stuck {
+            Error::Blocked
+        } else if self.is_election_over {
+            Error::Ended
+        } else {
+            Error::Left
         }
     }
 }

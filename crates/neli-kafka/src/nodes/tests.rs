@@ -140,7 +140,7 @@ async fn what_others_wrote_is_passed_to_a_node_before_whatever_happens_to_it() {
     nodes.tell(clock::now(), 0, Event::StandDown { why: Why::Resigned, leaving: false });
     assert_eq!(nodes.session.take_passed(0), None);
     another_writes(&mut nodes, 4);
-    nodes.tell_all(&Event::Continued);
+    nodes.tell_all(&Event::SpreadBy(None));
     assert_eq!(nodes.session.take_passed(0), None);
 }
 

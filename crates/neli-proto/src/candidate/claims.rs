@@ -82,7 +82,7 @@ impl Election {
             return None;
         }
         let claim_window = self.listener.claim_window()?;
-        if claim_window.confirmed_from.is_some_and(|from| !self.is_topic_confirmed_since(from)) {
+        if claim_window.confirmed_from.is_some_and(|from| !self.topic.is_confirmed_since(from)) {
             return None;
         }
         // A term that is taken over from a leader that yields must be led at once.
@@ -100,31 +100,30 @@ impl Election {
         if !self.listener.is_caught_up() || self.judgement != Judgement::Fit {
             return;
         }
-        let (leader, term, why) = match self.listener.journal().view() {
+        let why = match self.listener.journal().view() {
             // Our own release is in flight, or our own silence is waited for: there is no leader.
             View::Led(term) if term.member.as_ref() == Some(&self.identity.member) => return,
-            View::Led(term) => (term.name.clone(), Some(term.offset), Some(Waiting::Led)),
-            _ if self.cooling_off.is_some() => (None, None, Some(Waiting::CoolingOff)),
-            View::Undecided(_) if self.listener.was_cut() => (None, None, Some(Waiting::Cut)),
-            View::Undecided(_) => (None, None, Some(Waiting::Undecided)),
-            View::NeverLed | View::Released { .. } if self.next_claim.lacks_guard => {
-                (None, None, Some(Waiting::NoGuard))
+            View::Led(_) => Waiting::Led,
+            _ if self.cooling_off.is_some() => Waiting::CoolingOff,
+            View::Undecided(_) if self.listener.history_cut => Waiting::Cut,
+            View::Undecided(_) => Waiting::Undecided,
+            View::NeverLed | View::Released { .. } if self.next_claim.lacks_guard => Waiting::NoGuard,
+            View::NeverLed | View::Released { .. } => {
+                // A claim that is almost due is not worth a log line.
+                if self.claim_due(not_before).is_some_and(|due| due < now + RANDOM_DELAY) {
+                    return;
+                }
+                if self.precedence.is_backing_off() {
+                    Waiting::BackingOff
+                } else if self.beside_roles.awaits_answer(now) {
+                    Waiting::Answer
+                } else {
+                    Waiting::Precedence
+                }
             }
-            // A claim that is almost due is not worth a log line.
-            View::NeverLed | View::Released { .. }
-                if self.claim_due(not_before).is_some_and(|due| due < now + RANDOM_DELAY) =>
-            {
-                return;
-            }
-            View::NeverLed | View::Released { .. } if self.precedence.is_backing_off() => {
-                (None, None, Some(Waiting::BackingOff))
-            }
-            View::NeverLed | View::Released { .. } if self.beside_roles.awaits_answer(now) => {
-                (None, None, Some(Waiting::Answer))
-            }
-            View::NeverLed | View::Released { .. } => (None, None, Some(Waiting::Precedence)),
         };
-        let standby = StandbyReason { leader, term, why };
+        let (leader, term) = self.current_term().map(|term| (term.name.clone(), term.offset)).unzip();
+        let standby = StandbyReason { leader: leader.flatten(), term, why: Some(why) };
         if self.standing_by.as_ref() != Some(&standby) {
             self.standing_by = Some(standby.clone());
             self.actions.push_back(Action::Note(Note::Standby(standby)));

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
 use super::claims::NextClaim;
@@ -18,7 +19,7 @@ use crate::note::StandbyReason;
 use crate::precedence::{Assignment, HELLO_AFTER_LEAD, HELLO_INTERVAL, Precedence};
 use crate::random::Random;
 use crate::record::{Body, MemberId, Offset, Record, Why};
-use crate::status::{Counts, Shown};
+use crate::status::Counts;
 use crate::supervisor::Departure;
 use crate::time::{Time, millis};
 use crate::timings::Timings;
@@ -66,14 +67,8 @@ pub(super) struct Election {
     /// The last report about standing by.
     pub(super) standing_by: Option<StandbyReason>,
     /// What is only displayed.
-    pub(super) shown: Shown<Statistics>,
+    pub(super) shown: Statistics,
     pub(super) actions: VecDeque<Action>,
-}
-
-/// The candidate that superseded our term; `None` if the term is over and no other one has begun.
-pub(super) struct Superseder {
-    pub(super) term: Option<Offset>,
-    pub(super) name: Option<Box<str>>,
 }
 
 impl Election {
@@ -87,7 +82,7 @@ impl Election {
             timings,
             random,
             listener: Listener::asking(now, first_span).with_overlap(overlaps),
-            topic: KnownTopic::unknown(),
+            topic: KnownTopic::default(),
             seq: 0,
             judgement: Judgement::awaited(),
             highest_term: -1,
@@ -106,7 +101,7 @@ impl Election {
             started,
             next_hello: None,
             standing_by: None,
-            shown: Shown::default(),
+            shown: Statistics::default(),
             actions: VecDeque::from([Action::Kafka(Request::ReadAnew)]),
         }
     }
@@ -163,7 +158,7 @@ impl Election {
         if let Body::Hello { group_member, group_refuses, overlap_ms, waits_ms, joined, leaves, .. } = &mut hello {
             group_refuses.clone_from(&self.group.refusal);
             *joined = self.beside_roles.joined();
-            *group_member = self.precedence.group_member().map(Into::into);
+            group_member.clone_from(&self.precedence.group_member);
             *overlap_ms = self.overlap_ms();
             *waits_ms = now.and_then(|now| self.listener.undecided_for(now)).map(millis);
             *leaves = now.is_none();
@@ -188,13 +183,11 @@ impl Election {
         self.listener.journal().term() == Some(term)
     }
 
-    /// R7: our term ends at once if the view is decided and another term is current or ours is released.
-    pub(super) fn superseded(&self, term: Offset) -> Option<Superseder> {
+    /// R7: our term ends at once if the view is decided and another term is current (that term, and its leader's name) or ours is released.
+    pub(super) fn superseded(&self, term: Offset) -> Option<(Option<Offset>, Option<Box<str>>)> {
         match self.listener.journal().view() {
-            View::Led(Term { offset, name, .. }) if *offset != term => {
-                Some(Superseder { term: Some(*offset), name: name.clone() })
-            }
-            View::NeverLed | View::Released { .. } => Some(Superseder { term: None, name: None }),
+            View::Led(Term { offset, name, .. }) if *offset != term => Some((Some(*offset), name.clone())),
+            View::NeverLed | View::Released { .. } => Some((None, None)),
             View::Led(_) | View::Undecided(_) => None,
         }
     }
@@ -219,7 +212,7 @@ impl Election {
                     // A dead leader's release can't contain its group member id. If another member holds the partition, that member was the
                     // leader.
                     let has_died = why.as_deref() == Some(Why::SupervisorDied.as_str())
-                        && self.precedence.assignment() == Assignment::Elsewhere
+                        && self.precedence.assignment == Assignment::Elsewhere
                         && !self.group.unused_partitions;
                     match group_member.as_ref().or(known.as_ref().filter(|_| has_died)) {
                         Some(left) => self.precedence.foresee(now, left),
@@ -250,7 +243,7 @@ impl Election {
     /// Handles a cut of the history: earlier records and judgements don't apply to the present log.
     pub(super) fn forget_history(&mut self, now: Time) {
         self.topic = self.topic.after_cut(now);
-        self.shown.0.last_term = LastTerm::default();
+        self.shown.last_term = LastTerm::default();
         self.precedence.set_leader(None);
         self.listener.history_cut(now);
         // Terms may start from 0 again.
@@ -260,7 +253,7 @@ impl Election {
         self.next_hello = None;
         self.beside_roles = BesideRoles::default();
         self.actions.extend([
-            Action::ForgetTerms,
+            Action::RenewGuard,
             Action::Kafka(Request::RenewProducer),
             Action::Kafka(Request::ReadAnew),
         ]);
@@ -311,7 +304,7 @@ impl Election {
 
 // ---- what a candidate knows of the election only to display it; no decision depends on it --------------------------
 
-/// What is only displayed.
+/// What is only displayed. No rule depends on it, so comparing two states ignores it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Statistics {
     /// The last term, as far as its records were read.
@@ -320,10 +313,22 @@ pub(super) struct Statistics {
     pub(super) counts: Counts,
 }
 
+impl Eq for Statistics {}
+
+impl Hash for Statistics {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+impl PartialEq for Statistics {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
 impl Election {
     /// Counts a record of any candidate for the statistics.
     pub(super) fn count(&mut self, record: &Record, received: Received) {
-        let counts = &mut self.shown.0.counts;
+        let counts = &mut self.shown.counts;
         match (&record.body, received.verdict) {
             _ if !received.fresh => {}
             (Body::Claim { .. }, Verdict::Effective) => (counts.terms, counts.void_in_a_row) = (counts.terms + 1, 0),

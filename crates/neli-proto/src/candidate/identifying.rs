@@ -9,7 +9,9 @@ use core::time::Duration;
 
 use super::Action;
 use super::Election;
+use super::state::State;
 use crate::kafka::Request;
+use crate::listener::HistoryCut;
 use crate::note::Note;
 use crate::time::Time;
 use crate::topic::{TopicId, TopicIdentity};
@@ -21,46 +23,35 @@ const ASK_FOR_MISSING: Duration = Duration::from_secs(1);
 const CLAIM_IS_SLOW: u32 = 30;
 
 /// The topic's identity, as far as it is known.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct KnownTopic {
     /// The topic from which the journal is read.
     name: TopicName,
     /// The time of the last question that was answered with this id.
-    confirmed: Option<Time>,
+    pub(super) confirmed: Option<Time>,
     /// The time of the last question that was requested.
     asked: Option<Time>,
     /// Whether a question has not been answered yet.
     open: bool,
     /// Answers to questions from before this time describe the topic before a cut.
-    valid_from: Time,
+    pub(super) valid_from: Time,
     /// The topic's id before the cut.
     before: Option<TopicId>,
 }
 
 /// The means by which a topic can be distinguished from another one of the same name.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 enum TopicName {
     /// This id.
     Id(TopicId),
     /// It is not known yet.
+    #[default]
     Unknown,
     /// There is none: the broker has no ids for topics.
     Unnamed,
 }
 
 impl KnownTopic {
-    /// The state before the first answer.
-    pub(super) const fn unknown() -> Self {
-        Self {
-            name: TopicName::Unknown,
-            confirmed: None,
-            asked: None,
-            open: false,
-            valid_from: Time::ZERO,
-            before: None,
-        }
-    }
-
     /// The state after a cut of the history: earlier answers may be about another topic.
     pub(super) fn after_cut(&self, now: Time) -> Self {
         let (name, before) = match self.name {
@@ -68,16 +59,11 @@ impl KnownTopic {
             // A broker without ids has none for the new topic either.
             TopicName::Unknown | TopicName::Unnamed => (self.name, self.before),
         };
-        Self { name, before, valid_from: now, ..Self::unknown() }
-    }
-
-    /// The change was reported, so the id before the cut does not matter any more.
-    pub(super) const fn forget_earlier(&mut self) {
-        self.before = None;
+        Self { name, before, valid_from: now, ..Self::default() }
     }
 
     /// Whether the topic was confirmed to be the same at `time` or later, as far as the broker has ids.
-    fn is_confirmed_since(&self, time: Time) -> bool {
+    pub(super) fn is_confirmed_since(&self, time: Time) -> bool {
         match self.name {
             TopicName::Id(_) => self.confirmed.is_some_and(|at| at >= time),
             TopicName::Unknown => false,
@@ -86,45 +72,22 @@ impl KnownTopic {
     }
 }
 
-/// The purpose for which a candidate needs the topic's confirmed identity.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Confirmation {
-    /// A claim after a silence.
-    Claim,
-    /// The extension of the lease by the first beat after a claim that was sent at this time.
-    FirstBeat {
-        /// That time.
-        claimed: Time,
-    },
-    /// The extension of its lease.
-    Lease,
-    /// None, once the id is known.
-    Nothing,
-}
-
-/// The change that an answer about the topic's id shows.
-pub(super) enum TopicChange {
-    /// The topic has been missing for so long that its history is gone.
-    Gone,
-    /// Nothing has changed.
-    None,
-    /// The topic has another id: it was created again.
-    Remade,
-}
-
 impl Election {
     /// Handles an answer to the question that was asked at `asked`.
-    pub(super) fn identified(&mut self, asked: Time, identity: TopicIdentity) -> TopicChange {
+    ///
+    /// # Errors
+    ///
+    /// The topic has been missing for so long that its history is gone, or it was created again.
+    pub(super) fn identified(&mut self, asked: Time, identity: TopicIdentity) -> Result<(), HistoryCut> {
         let topic = &mut self.topic;
         if asked < topic.valid_from {
-            return TopicChange::None;
+            return Ok(());
         }
         topic.open = false;
         // Another role of this process may have asked.
         topic.asked.get_or_insert(asked);
         if identity == TopicIdentity::Missing {
-            let is_gone = self.listener.topic_missing(asked).is_err();
-            return if is_gone { TopicChange::Gone } else { TopicChange::None };
+            return self.listener.topic_missing(asked);
         }
         self.listener.topic_found();
         match (identity, topic.name) {
@@ -132,7 +95,11 @@ impl Election {
                 topic.confirmed = topic.confirmed.max(Some(asked));
             }
             // Records of the old topic don't apply to the new one.
-            (TopicIdentity::Id(_), TopicName::Id(_)) => return TopicChange::Remade,
+            (TopicIdentity::Id(_), TopicName::Id(_)) => {
+                topic.name = TopicName::Unknown;
+                self.actions.push_back(Action::Note(Note::TopicRemade));
+                return Err(HistoryCut);
+            }
             (TopicIdentity::Id(id), TopicName::Unknown | TopicName::Unnamed) => {
                 (topic.name, topic.confirmed) = (TopicName::Id(id), Some(asked));
                 if topic.before.take().is_some_and(|before| before != id) {
@@ -146,7 +113,7 @@ impl Election {
             // If one broker has no ids and others have them, its answer confirms nothing.
             (TopicIdentity::Missing | TopicIdentity::Unnamed, _) => {}
         }
-        TopicChange::None
+        Ok(())
     }
 
     /// Whether a beat that was read back may extend the lease: the topic must be the one in which the term was claimed.
@@ -154,23 +121,8 @@ impl Election {
         self.topic.is_confirmed_since(now - self.timings.lease())
     }
 
-    /// When the history was last cut or the topic made anew, as far as this candidate knows.
-    pub(super) const fn history_cut_at(&self) -> Time {
-        self.topic.valid_from
-    }
-
-    /// The time of the last question that was answered with the topic's id.
-    pub(super) const fn topic_confirmed_at(&self) -> Option<Time> {
-        self.topic.confirmed
-    }
-
-    /// Whether a silence may be claimed for which the topic must have been confirmed at `since` or later.
-    pub(super) fn is_topic_confirmed_since(&self, since: Time) -> bool {
-        self.topic.is_confirmed_since(since)
-    }
-
     /// When to ask for the topic's id; `None` while a question is open, or if the broker has no ids.
-    pub(super) fn identity_due(&self, wanted: Confirmation) -> Option<Time> {
+    pub(super) fn identity_due(&self, state: &State) -> Option<Time> {
         let topic = &self.topic;
         if topic.open || topic.name == TopicName::Unnamed || !self.listener.is_answered() {
             return None;
@@ -185,15 +137,17 @@ impl Election {
             return not_before(ASK_FOR_MISSING);
         }
         let again = not_before(lease / 3)?;
-        match wanted {
-            Confirmation::FirstBeat { claimed } => Some(again.max(claimed + lease / CLAIM_IS_SLOW)),
-            Confirmation::Lease => Some(again),
-            Confirmation::Claim => {
-                let claim_window = self.listener.claim_window()?;
-                let from = claim_window.confirmed_from.filter(|from| !topic.is_confirmed_since(*from))?;
-                Some(if topic.confirmed < topic.asked { from.max(again) } else { from })
-            }
-            Confirmation::Nothing => None,
+        if let State::Claiming(claiming) = state {
+            // For the first beat.
+            Some(again.max(claiming.sent + lease / CLAIM_IS_SLOW))
+        } else if let State::Leading(_) = state {
+            Some(again)
+        } else if let State::StandingBy { .. } = state {
+            let claim_window = self.listener.claim_window()?;
+            let from = claim_window.confirmed_from.filter(|from| !topic.is_confirmed_since(*from))?;
+            Some(if topic.confirmed < topic.asked { from.max(again) } else { from })
+        } else {
+            None
         }
     }
 
@@ -204,8 +158,8 @@ impl Election {
         }
     }
 
-    pub(super) fn ask_identity_if_due(&mut self, now: Time, wanted: Confirmation) {
-        if self.identity_due(wanted).is_some_and(|due| now >= due) {
+    pub(super) fn ask_identity_if_due(&mut self, now: Time, state: &State) {
+        if self.identity_due(state).is_some_and(|due| now >= due) {
             (self.topic.asked, self.topic.open) = (Some(now), true);
             self.actions.push_back(Action::Kafka(Request::Identify));
         }

@@ -37,8 +37,8 @@ pub(super) struct Leading {
     state_is_new: bool,
     /// Before this time no beat is sent only to report a new state.
     state_beats_from: Time,
-    /// Beats that were sent and not read back yet.
-    in_flight: VecDeque<SentBeat>,
+    /// The beats that were not read back yet: their sequence numbers, and when they were sent.
+    in_flight: VecDeque<(u64, Time)>,
     /// Whether the last beat that was read back did not extend the lease, because the topic's id was not confirmed.
     is_unconfirmed: bool,
     /// Whether the guard got a grant since the last beat.
@@ -52,13 +52,6 @@ pub(super) struct Leading {
     /// `--overlap`: it stands down, and the job continues until another candidate has claimed.
     pub(super) yielding: Option<Yielding>,
     pub(super) job: JobReport,
-}
-
-/// A beat that was sent.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-struct SentBeat {
-    seq: u64,
-    at: Time,
 }
 
 impl Leading {
@@ -112,8 +105,8 @@ impl Leading {
 
     /// R3: the beat `seq` was read back and is effective. The lease runs from its sending.
     pub(super) fn extend_by(&mut self, election: &mut Election, now: Time, seq: Option<u64>) {
-        let echo = self.in_flight.iter().position(|beat| Some(beat.seq) == seq);
-        let Some(SentBeat { at: sent, .. }) = echo.and_then(|index| self.in_flight.remove(index)) else { return };
+        let echo = self.in_flight.iter().position(|(sent, _)| Some(*sent) == seq);
+        let Some((_, sent)) = echo.and_then(|index| self.in_flight.remove(index)) else { return };
         self.is_unconfirmed = !election.is_topic_confirmed_for_lease(now);
         if !self.is_unconfirmed && sent > self.last_effective_sent {
             self.last_effective_sent = sent;
@@ -140,7 +133,7 @@ impl Leading {
         }
         let lease = election.timings.lease();
         self.next_beat = election.beat_after(now);
-        self.in_flight.retain(|beat| beat.at + lease > now);
+        self.in_flight.retain(|(_, sent)| *sent + lease > now);
         let was_extended = core::mem::replace(&mut self.extended, false);
         if election.is_current(self.term) {
             self.beat(election, now);
@@ -156,7 +149,7 @@ impl Leading {
             self.state_beats_from = now + STATE_BEAT_INTERVAL;
         }
         let seq = election.next_seq();
-        self.in_flight.push_back(SentBeat { seq, at: now });
+        self.in_flight.push_back((seq, now));
         let JobReport { state, pid, attempt, since } = self.job;
         let beat = Body::Beat {
             term: self.term,
@@ -196,7 +189,7 @@ impl Leading {
 
     /// For how long no broker has confirmed the topic's id, if a beat did not extend the lease for that reason.
     fn unconfirmed_for(&self, election: &Election, now: Time) -> Option<Duration> {
-        let since = election.topic_confirmed_at().unwrap_or(self.last_effective_sent);
+        let since = election.topic.confirmed.unwrap_or(self.last_effective_sent);
         self.is_unconfirmed.then(|| now.since(since))
     }
 

@@ -40,7 +40,7 @@ impl Election {
         if self.judgement != Judgement::Fit {
             return;
         }
-        if self.group.is_member && self.precedence.group_member().is_none() {
+        if self.group.is_member && self.precedence.group_member.is_none() {
             self.next_hello = Some(now + HELLO_AWAITS_NAME);
         } else {
             self.say_hello(now);
@@ -55,7 +55,7 @@ impl Election {
         if !self.group.is_member || id.len() > LONGEST_GROUP_MEMBER || self.is_one_of_many {
             return;
         }
-        self.precedence.set_group_member(Some(id));
+        self.precedence.group_member = Some(id);
         if self.next_hello.is_some() && !self.suspending {
             self.say_hello(now);
         }
@@ -84,9 +84,8 @@ impl Election {
         if self.group.is_member && matches!(self.timings.elector(), Elector::Group(_)) {
             (self.group.is_member, self.group.refusal) = (false, None);
             // If the group also assigns partitions without a role, its next assignment can't be predicted.
-            let held = self.precedence.assignment() == Assignment::Own && !self.group.unused_partitions;
-            self.group.left_as = self.precedence.group_member().filter(|_| held).map(Into::into);
-            self.precedence.set_group_member(None);
+            let held = self.precedence.assignment == Assignment::Own && !self.group.unused_partitions;
+            self.group.left_as = self.precedence.group_member.take().filter(|_| held);
             self.precedence.set_assignment(Assignment::Unknown);
             self.actions.push_back(Action::Kafka(Request::LeaveGroup));
         }
@@ -104,7 +103,7 @@ impl Election {
     /// then chooses another member, and every candidate can predict which one. With `--patience never` only the assigned member claims, so
     /// it stays.
     pub(super) fn back_off(&mut self, delay: Duration) {
-        self.precedence.set_back_off(delay);
+        self.precedence.back_off = delay;
         if self.precedence.is_backing_off() && !self.claims_only_when_assigned() {
             self.leave_group();
         }

@@ -2,9 +2,8 @@
 
 use alloc::boxed::Box;
 
-use super::identifying::TopicChange;
 use super::release::OwnClaim;
-use super::state::{AwaitingJudgement, Claiming, State};
+use super::state::{Claiming, State};
 use super::{Action, Candidate, Judgement};
 use crate::journal::Verdict;
 use crate::kafka::Request;
@@ -36,12 +35,12 @@ impl Candidate {
     /// and every candidate begins again at R1, with a new producer too.
     pub(super) fn history_cut(&mut self, now: Time) {
         match &mut self.state {
-            State::AwaitingJudgement(_) | State::Claiming(_) => self.become_standby(now),
+            State::AwaitingJudgement { .. } | State::Claiming(_) => self.become_standby(now),
             State::Fenced(fenced) => fenced.loss = Loss::HistoryCut,
             State::Leading(_) | State::Overlapped(_) => self.become_fenced(Why::Fenced, Loss::HistoryCut),
             // If the release arrived after a cut, the term's number might belong to another candidate.
             State::Releasing(_) => self.release_is_over(now, false),
-            State::Departed | State::StandingBy { .. } | State::Suspended => {}
+            State::Departed(_) | State::StandingBy { .. } | State::Suspended => {}
         }
         self.election.forget_history(now);
     }
@@ -50,11 +49,11 @@ impl Candidate {
     pub(super) fn topic_judged(&mut self, now: Time, cut_is_harmless: bool, gaps_are_markers: bool) {
         self.election.judgement = Judgement::Fit;
         let is_misread = self.election.listener.topic_judged(now, cut_is_harmless, gaps_are_markers);
-        if let State::AwaitingJudgement(awaiting) = &self.state
-            && now >= self.election.claim_expires_at(awaiting.sent)
+        if let State::AwaitingJudgement { sent, .. } = &self.state
+            && now >= self.election.claim_expires_at(*sent)
         {
             self.release_unjudged(now, Why::ClaimExpired);
-        } else if let Some(AwaitingJudgement { claim, sent }) = self.take_unjudged(now) {
+        } else if let Some((claim, sent)) = self.take_unjudged(now) {
             if self.election.is_current(claim.term()) {
                 self.become_leader(now, claim, sent);
             } else {
@@ -68,7 +67,7 @@ impl Candidate {
 
     /// Releases the term of a claim that took effect before the topic was judged, and is not wanted any more. No job has run under it.
     pub(super) fn release_unjudged(&mut self, now: Time, why: Why) {
-        let Some(AwaitingJudgement { claim, sent }) = self.take_unjudged(now) else { return };
+        let Some((claim, sent)) = self.take_unjudged(now) else { return };
         let lease_end = sent + self.election.timings.lease();
         if why.lets_another_lead() {
             self.election.cool_off(now);
@@ -88,14 +87,8 @@ impl Candidate {
 
     /// Handles an answer about the topic's id to the question that was asked at `asked`.
     pub(super) fn identified(&mut self, now: Time, asked: Time, identity: TopicIdentity) {
-        match self.election.identified(asked, identity) {
-            TopicChange::Gone => self.history_cut(now),
-            TopicChange::None => {}
-            TopicChange::Remade => {
-                self.election.actions.push_back(Action::Note(Note::TopicRemade));
-                self.history_cut(now);
-                self.election.topic.forget_earlier();
-            }
+        if self.election.identified(asked, identity).is_err() {
+            self.history_cut(now);
         }
     }
 
@@ -106,25 +99,19 @@ impl Candidate {
     /// nothing about the leader. One of many roles is kept as well: the number of roles decides which process gives one up.
     pub(super) fn revoked(&mut self, now: Time) {
         let election = &mut self.election;
-        let was_assigned = election.precedence.assignment() == Assignment::Own;
+        let was_assigned = election.precedence.assignment == Assignment::Own;
         if election.group.is_member {
             election.precedence.set_assignment(Assignment::Elsewhere);
         }
         if !was_assigned || election.group.unused_partitions || election.is_one_of_many {
             return;
         }
-        match &mut self.state {
-            State::AwaitingJudgement(_) => self.release_unjudged(now, Why::Revoked),
-            State::Claiming(claiming) => {
-                claiming.stood_down.get_or_insert(Why::Revoked);
-            }
-            State::Leading(leading) => leading.stand_down(election, now, Why::Revoked),
-            State::Departed
-            | State::Fenced(_)
-            | State::Overlapped(_)
-            | State::Releasing(_)
-            | State::StandingBy { .. }
-            | State::Suspended => {}
+        if let State::Claiming(claiming) = &mut self.state {
+            claiming.stood_down.get_or_insert(Why::Revoked);
+        } else if let State::Leading(leading) = &mut self.state {
+            leading.stand_down(election, now, Why::Revoked);
+        } else {
+            self.release_unjudged(now, Why::Revoked);
         }
     }
 }
@@ -142,7 +129,7 @@ impl Candidate {
         let received = self.election.listener.read(now, offset, record, own);
         let receipt = Receipt { read: now, written_ms, is_live };
         let view = self.election.listener.journal().view();
-        self.election.shown.0.last_term.read(view, offset, record, received.verdict, receipt);
+        self.election.shown.last_term.read(view, offset, record, received.verdict, receipt);
         self.election.kafka_answers();
         self.election.note_successor(record, received.verdict);
         if received.fresh && self.election.is_named_by(record, received.verdict) {
@@ -185,7 +172,7 @@ impl Candidate {
                 self.election.precedence.received(now, hello);
             }
             Some(_) => {
-                self.election.precedence.introduced();
+                self.election.precedence.is_introduced = true;
                 self.election.beside_roles.introduced(now, last);
             }
             None => {}
@@ -197,54 +184,37 @@ impl Candidate {
     fn view_changed(&mut self, now: Time) {
         let election = &mut self.election;
         election.note_leader();
-        match &mut self.state {
-            State::AwaitingJudgement(awaiting) => {
-                if election.superseded(awaiting.claim.term()).is_some() {
-                    self.become_standby(now);
-                }
+        if let State::AwaitingJudgement { claim, .. } = &self.state {
+            if election.superseded(claim.term()).is_some() {
+                self.become_standby(now);
             }
-            State::Leading(leading) => {
-                let term = leading.term;
-                if let Some(by_term) = election.overlapping_claim(term) {
-                    self.become_overlapped(now, by_term);
-                } else if let Some(by) = election.superseded(term) {
-                    let (by_term, by) = (by.term, by.name);
-                    election.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
-                    // Another candidate leads, so there is no reason to stand down any more.
-                    (leading.stopping, leading.yielding) = (None, None);
-                    self.become_fenced(Why::Fenced, Loss::Superseded);
-                } else if let Some(yielding) = leading.yielding.filter(|_| !election.may_yield(now)) {
-                    // The last standby has gone, so nobody would claim.
-                    leading.stop(yielding.why);
-                }
+        } else if let State::Leading(leading) = &mut self.state {
+            let term = leading.term;
+            if let Some(by_term) = election.overlapping_claim(term) {
+                self.become_overlapped(now, by_term);
+            } else if let Some((by_term, by)) = election.superseded(term) {
+                election.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
+                // Another candidate leads, so there is no reason to stand down any more.
+                (leading.stopping, leading.yielding) = (None, None);
+                self.become_fenced(Why::Fenced, Loss::Superseded);
+            } else if let Some(yielding) = leading.yielding.filter(|_| !election.may_yield(now)) {
+                // The last standby has gone, so nobody would claim.
+                leading.stop(yielding.why);
             }
-            State::Overlapped(overlapped) => {
-                if overlapped.follow(election) {
-                    self.become_fenced(Why::Fenced, Loss::Superseded);
-                }
-            }
-            State::Claiming(_)
-            | State::Departed
-            | State::Fenced(_)
-            | State::Releasing(_)
-            | State::StandingBy { .. }
-            | State::Suspended => {}
+        } else if let State::Overlapped(overlapped) = &mut self.state
+            && overlapped.follow(election)
+        {
+            self.become_fenced(Why::Fenced, Loss::Superseded);
         }
     }
 
     /// A release that names this candidate as the successor was read for the first time. The other candidates leave the vacancy to it, so it
     /// needs no delay after an earlier void claim (R2).
     fn named_successor(&mut self, now: Time) {
-        match &mut self.state {
-            State::Claiming(claiming) => claiming.is_named = true,
-            State::StandingBy { .. } => self.become_standby(now),
-            State::AwaitingJudgement(_)
-            | State::Departed
-            | State::Fenced(_)
-            | State::Leading(_)
-            | State::Overlapped(_)
-            | State::Releasing(_)
-            | State::Suspended => {}
+        if let State::Claiming(claiming) = &mut self.state {
+            claiming.is_named = true;
+        } else if let State::StandingBy { .. } = self.state {
+            self.become_standby(now);
         }
     }
 
@@ -280,21 +250,14 @@ impl Candidate {
     }
 
     fn own_claim_effective(&mut self, now: Time, claim: OwnClaim) {
-        match &self.state {
-            State::Claiming(claiming) if claim.seq == Some(claiming.seq) => {
-                let claiming = claiming.clone();
-                self.claim_took_effect(now, &claiming, claim);
-            }
+        if let State::Claiming(claiming) = &self.state
+            && claim.seq == Some(claiming.seq)
+        {
+            let claiming = claiming.clone();
+            self.claim_took_effect(now, &claiming, claim);
+        } else if self.state.has_no_term() {
             // A claim that was given up took effect late: its lease is over (R5).
-            State::Claiming(_) | State::StandingBy { .. } | State::Suspended => {
-                self.release_claim(now, claim, Why::ClaimExpired, now);
-            }
-            State::AwaitingJudgement(_)
-            | State::Departed
-            | State::Fenced(_)
-            | State::Leading(_)
-            | State::Overlapped(_)
-            | State::Releasing(_) => {}
+            self.release_claim(now, claim, Why::ClaimExpired, now);
         }
     }
 

@@ -109,7 +109,7 @@ impl Candidate {
         let election = &mut self.election;
         election.stands_down(why, leaving);
         match &mut self.state {
-            State::AwaitingJudgement(_) => self.release_unjudged(now, why),
+            State::AwaitingJudgement { .. } => self.release_unjudged(now, why),
             // The candidate first waits for the claim, or for the end of the job's processes. Then the cool-off begins, unless it must begin
             // already.
             State::Claiming(Claiming { stood_down, .. }) | State::Fenced(Fenced { stood_down, .. }) => {
@@ -128,7 +128,7 @@ impl Candidate {
                     election.cool_off(now);
                 }
             }
-            State::Departed => {}
+            State::Departed(_) => {}
         }
     }
 
@@ -162,7 +162,7 @@ impl Candidate {
 
     /// Handles something on this machine, after the end of a lease that is over.
     pub(super) fn on_local(&mut self, now: Time, happens: impl FnOnce(&mut Self)) {
-        if self.state == State::Departed {
+        if self.departed().is_some() {
             return;
         }
         self.end_lease_if_over(now);

@@ -139,6 +139,6 @@ impl Candidate {
 
     fn refuse_beside(&mut self, name: Option<&str>, overlaps: bool) {
         let name = name.unwrap_or("another candidate").into();
-        self.election.actions.push_back(Action::Refuse(Refusal::Overlap { name, is_theirs: overlaps }));
+        self.election.actions.push_back(Action::Note(Note::Refused(Refusal::Overlap { name, is_theirs: overlaps })));
     }
 }

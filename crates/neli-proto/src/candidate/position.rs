@@ -6,55 +6,19 @@ use super::state::State;
 use super::{Candidate, Judgement};
 use crate::journal::View;
 use crate::leadership::{LastTerm, Receipt, TermState};
-use crate::note::StandbyReason;
-use crate::record::{Offset, Why};
-use crate::status::{Awaited, Awaits, Counts, OtherCandidate};
-use crate::supervisor::JobReport;
+use crate::record::Offset;
+use crate::status::{Awaited, Awaits, OtherCandidate, Position, Status};
+use crate::supervisor::Departure;
 use crate::time::Time;
-
-/// The state of a candidate as seen from outside.
-#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
-pub enum Position {
-    /// R0: its claim took effect before the topic was judged. No job runs under the term.
-    AwaitingJudgement { term: Offset },
-    /// A claim is in flight.
-    Claiming,
-    /// It has exited.
-    Departed,
-    /// The lease is over, but processes of the job may be left.
-    Fenced { term: Offset },
-    /// It leads.
-    Leading {
-        term: Offset,
-        job: JobReport,
-        /// Why the job was asked to stop, if it was.
-        stopping: Option<Why>,
-    },
-    /// It reads the records from before its start (R1).
-    #[default]
-    Listening,
-    /// `--overlap`: another candidate leads, and this job continues beside the other's for a limited time.
-    Overlapped {
-        /// The term that has ended.
-        term: Offset,
-    },
-    /// No process of the job is left, and the release is in flight.
-    Releasing { term: Offset },
-    /// It stands by. The value is the one that was logged last, so that status and log agree.
-    Standby(Option<StandbyReason>),
-    /// It holds nothing. The process is suspended until SIGCONT, or about to be.
-    Suspended,
-}
 
 impl Candidate {
     /// The present state. If it stands by, the value is the one that was logged last, so that status and log agree.
     #[must_use]
     pub fn position(&self) -> Position {
         match &self.state {
-            State::AwaitingJudgement(awaiting) => Position::AwaitingJudgement { term: awaiting.claim.term() },
+            State::AwaitingJudgement { claim, .. } => Position::AwaitingJudgement { term: claim.term() },
             State::Claiming(_) => Position::Claiming,
-            State::Departed => Position::Departed,
+            State::Departed(_) => Position::Departed,
             State::Fenced(fenced) => Position::Fenced { term: fenced.wanted.grant.term },
             State::Leading(leading) => {
                 Position::Leading { term: leading.term, job: leading.job, stopping: leading.stands_down_for() }
@@ -68,8 +32,8 @@ impl Candidate {
     }
 
     /// The last term, as far as its records were read. A record that is older than its listening counts as read when that began.
-    pub(crate) fn last_term(&self) -> LastTerm {
-        let mut last_term = self.election.shown.0.last_term.clone();
+    fn last_term(&self) -> LastTerm {
+        let mut last_term = self.election.shown.last_term.clone();
         if let Some(leader) = &mut last_term.leader {
             leader.is_self = leader.member.as_ref() == Some(&self.election.identity.member);
             let read = self.election.listener.last_effective();
@@ -78,19 +42,29 @@ impl Candidate {
         last_term
     }
 
-    /// What the law says of it.
-    pub(crate) fn term_state(&self) -> TermState {
+    /// What it shows.
+    pub(crate) fn status(&self, now: Time) -> Status {
         let listener = &self.election.listener;
-        if listener.is_caught_up() { TermState::of(listener.journal().view()) } else { TermState::Unread }
-    }
-
-    /// Counts of the records read since listening began.
-    pub(crate) const fn counts(&self) -> Counts {
-        self.election.shown.0.counts
+        Status {
+            last_term: self.last_term(),
+            // What the law says of it.
+            term_state: if listener.is_caught_up() {
+                TermState::of(listener.journal().view())
+            } else {
+                TermState::Unread
+            },
+            position: self.position(),
+            lease_end: self.lease_end(),
+            awaits: self.awaits(),
+            departs_at: self.election.wait_due().filter(|_| matches!(self.state, State::StandingBy { .. })),
+            standbys: self.standbys(now),
+            counts: self.election.shown.counts,
+            is_leaving: self.is_leaving(),
+        }
     }
 
     /// The other candidates known by their hellos, without the leader.
-    pub(crate) fn standbys(&self, now: Time) -> Vec<OtherCandidate> {
+    fn standbys(&self, now: Time) -> Vec<OtherCandidate> {
         let leader = match self.election.listener.journal().view() {
             View::Led(term) => term.member.as_ref(),
             View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
@@ -109,18 +83,13 @@ impl Candidate {
         self.state.lease_end(&self.election)
     }
 
-    /// When it exits because of `--wait`, if it does.
-    pub(crate) fn departs_at(&self) -> Option<Time> {
-        if matches!(self.state, State::StandingBy { .. }) { self.election.wait_due() } else { None }
-    }
-
     /// What it waits for. While it leads or is fenced, the supervisor answers this question.
     pub(crate) fn awaits(&self) -> Option<Awaits> {
         let election = &self.election;
         let (what, until) = match &self.state {
-            State::AwaitingJudgement(_) => (Awaited::Judgement, self.state.due(election)),
+            State::AwaitingJudgement { .. } => (Awaited::Judgement, self.state.due(election)),
             State::Claiming(_) => (Awaited::Claim, self.state.due(election)),
-            State::Departed | State::Fenced(_) | State::Leading(_) | State::Overlapped(_) => return None,
+            State::Departed(_) | State::Fenced(_) | State::Leading(_) | State::Overlapped(_) => return None,
             State::Releasing(releasing) => (Awaited::Delivery, Some(releasing.gives_up_at)),
             State::StandingBy { .. } if !election.listener.is_caught_up() => (Awaited::Records, None),
             State::StandingBy { .. } if election.next_claim.is_held => (Awaited::Facts, None),
@@ -179,9 +148,15 @@ impl Candidate {
         matches!(self.state, State::Suspended)
     }
 
+    /// Why it has exited, if it has.
+    #[must_use]
+    pub const fn departed(&self) -> Option<Departure> {
+        if let State::Departed(departure) = self.state { Some(departure) } else { None }
+    }
+
     /// Whether it holds or releases a term, or a claim is in flight.
     pub(crate) const fn holds_or_awaits(&self) -> bool {
-        !matches!(self.state, State::Departed | State::StandingBy { .. } | State::Suspended)
+        !matches!(self.state, State::Departed(_) | State::StandingBy { .. } | State::Suspended)
     }
 
     /// Whether it exits when it holds nothing.

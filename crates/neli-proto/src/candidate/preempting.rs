@@ -35,17 +35,17 @@ impl Election {
     /// Notes a leader of lower priority, and asks it to resign when the time of `--preempt` has passed. Asks again after each further such time,
     /// since a request may be lost.
     pub(super) fn preempt_if_due(&mut self, now: Time) {
-        let (Some(after), Some(lower)) = (self.preempt_after(), self.lower_leader(now)) else {
+        let (Some(after), Some((term, priority))) = (self.preempt_after(), self.lower_leader(now)) else {
             self.preemption = None;
             return;
         };
-        let is_known = self.preemption.is_some_and(|preemption| preemption.term == lower.term);
+        let is_known = self.preemption.is_some_and(|preemption| preemption.term == term);
         let asks_now = is_known && self.preempts_at().is_some_and(|at| now >= at);
         if asks_now || !is_known {
-            self.preemption = Some(Preemption { term: lower.term, asks_at: now + after });
+            self.preemption = Some(Preemption { term, asks_at: now + after });
         }
         if asks_now {
-            self.ask_to_resign(lower);
+            self.ask_to_resign(term, priority);
         }
     }
 
@@ -54,9 +54,9 @@ impl Election {
         Some(if self.has_lost_lead { after * AFTER_LOSS } else { after })
     }
 
-    /// The leader, if its priority is known and lower, and if this candidate could claim before that leader has cooled off (R7), and before
+    /// The term and the priority of the leader, if its priority is known and lower, and if this candidate could claim before that leader has cooled off (R7), and before
     /// another of a lower priority. Otherwise the leader's job would be stopped in vain, and nobody might lead for that long.
-    fn lower_leader(&self, now: Time) -> Option<LowerLeader> {
+    fn lower_leader(&self, now: Time) -> Option<(Offset, u16)> {
         let claim_delay = self.precedence.delay(now, Predecessor::Gone)?.fixed;
         let is_ready = self.listener.claim_window().is_some()
             && !self.may_not_claim()
@@ -69,25 +69,18 @@ impl Election {
             View::Led(term) if is_ready && claim_delay < term.lease * 2 => {
                 let member = term.member.as_ref().filter(|member| **member != self.identity.member)?;
                 let priority = self.precedence.priority_of(now, member)?;
-                (priority < self.precedence.priority()).then_some(LowerLeader { term: term.offset, priority })
+                (priority < self.precedence.priority).then_some((term.offset, priority))
             }
             View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
         }
     }
 
-    fn ask_to_resign(&mut self, LowerLeader { term, priority }: LowerLeader) {
-        let own = self.precedence.priority();
+    fn ask_to_resign(&mut self, term: Offset, priority: u16) {
+        let own = self.precedence.priority;
         self.actions.push_back(Action::Note(Note::Preempting { term, priority, own }));
         let seq = self.next_seq();
         // The record contains this candidate's name already; a long name would not fit twice.
         let reason = Some(format!("its priority is {own}, and the leader's {priority} (--preempt)").into());
         self.send(seq, Body::Request { what: What::Resign, term: Some(term), by: None, reason, successor: None });
     }
-}
-
-/// A leader whose priority is lower.
-#[derive(Clone, Copy)]
-struct LowerLeader {
-    term: Offset,
-    priority: u16,
 }

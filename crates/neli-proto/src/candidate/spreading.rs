@@ -8,7 +8,7 @@ use super::state::State;
 use super::{Action, Candidate, Election};
 use crate::journal::{Term, Verdict, View};
 use crate::mapping::Mapping;
-use crate::note::Refusal;
+use crate::note::{Note, Refusal};
 use crate::precedence::{ANSWERS, NamedSuccessor};
 use crate::process_hello::ProcessHello;
 use crate::record::{Body, Hello, MemberId, Offset, Record, Why};
@@ -19,8 +19,8 @@ impl Candidate {
     /// The holder of the role, as far as it is known here.
     pub(crate) fn holding(&self) -> Holding {
         match &self.state {
-            State::AwaitingJudgement(_) | State::Claiming(_) => Holding::Claiming,
-            State::Departed => Holding::Done,
+            State::AwaitingJudgement { .. } | State::Claiming(_) => Holding::Claiming,
+            State::Departed(_) => Holding::Done,
             State::Fenced(_) | State::Overlapped(_) | State::Releasing(_) => Holding::Ending,
             State::Leading(leading) if leading.stands_down_for().is_some() => Holding::Ending,
             State::Leading(_) => Holding::Leading,
@@ -35,7 +35,7 @@ impl Candidate {
 
     /// When the history was last cut or the topic made anew, as far as the candidate knows.
     pub(crate) const fn history_cut_at(&self) -> Time {
-        self.election.history_cut_at()
+        self.election.topic.valid_from
     }
 
     /// Stands down in favour of another candidate, if it leads and is not standing down already: another member holds fewer roles than its
@@ -51,7 +51,7 @@ impl Candidate {
 
     /// Adds this time to the claim delay from now on; with `None`, the candidate claims nothing.
     pub fn spread_by(&mut self, now: Time, delay: Option<Duration>) {
-        self.on_local(now, |candidate| candidate.election.precedence.set_spread_delay(delay));
+        self.on_local(now, |candidate| candidate.election.precedence.spread_delay = delay);
     }
 }
 
@@ -169,7 +169,8 @@ impl Candidate {
             Some(_) => {
                 let name = hello.name.as_deref().unwrap_or("a candidate without a name");
                 if let Some(differs) = Mapping::of_one_role().refusal(&hello.mapping(), name) {
-                    self.election.actions.push_back(Action::Refuse(Refusal::Roles(Box::new(differs))));
+                    let refusal = Refusal::Roles(Box::new(differs));
+                    self.election.actions.push_back(Action::Note(Note::Refused(refusal)));
                 }
             }
         }

@@ -1,23 +1,22 @@
 //! The state of a candidate in the election, as plain data. Only the [transitions](super::transitions) replace it.
 
 use super::Election;
-use super::identifying::Confirmation;
 use super::lease::Leading;
 use super::overlapping::Overlapped;
 use super::release::{OwnClaim, Releasing};
 use crate::record::{Offset, Why};
-use crate::supervisor::{Loss, Wanted, WantedState};
+use crate::supervisor::{Departure, Loss, Wanted, WantedState};
 use crate::time::Time;
 
 /// The state of a candidate in the election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum State {
     /// R0: its claim took effect before the topic was judged. No job runs under the term, and no record but its release is written.
-    AwaitingJudgement(AwaitingJudgement),
+    AwaitingJudgement { claim: OwnClaim, sent: Time },
     /// A claim is in flight (R2).
     Claiming(Claiming),
     /// It has exited, and takes no more events.
-    Departed,
+    Departed(Departure),
     /// The lease is over, but processes of the job may be left. No record is written until they are gone.
     Fenced(Fenced),
     /// It leads: a lease is held, and a job may be alive.
@@ -33,13 +32,6 @@ pub(super) enum State {
     },
     /// No term is held, and the process is suspended or about to be: it claims and sends nothing before it continues.
     Suspended,
-}
-
-/// A claim that took effect before the topic was judged.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(super) struct AwaitingJudgement {
-    pub(super) claim: OwnClaim,
-    pub(super) sent: Time,
 }
 
 /// A claim in flight.
@@ -71,25 +63,23 @@ pub(super) struct Fenced {
 impl State {
     /// What it wants of the job of the term that it holds.
     pub(super) fn wants(&self) -> Option<Wanted> {
-        match self {
-            Self::Fenced(fenced) => Some(Wanted { state: WantedState::Kill, ..fenced.wanted }),
-            Self::Leading(leading) => Some(leading.wants()),
-            Self::Overlapped(overlapped) => Some(overlapped.wants()),
-            Self::AwaitingJudgement(_)
-            | Self::Claiming(_)
-            | Self::Departed
-            | Self::Releasing(_)
-            | Self::StandingBy { .. }
-            | Self::Suspended => None,
+        if let Self::Fenced(fenced) = self {
+            Some(Wanted { state: WantedState::Kill, ..fenced.wanted })
+        } else if let Self::Leading(leading) = self {
+            Some(leading.wants())
+        } else if let Self::Overlapped(overlapped) = self {
+            Some(overlapped.wants())
+        } else {
+            None
         }
     }
 
     /// When something is due in this state.
     pub(super) fn due(&self, election: &Election) -> Option<Time> {
         match self {
-            Self::AwaitingJudgement(awaiting) => Some(election.claim_expires_at(awaiting.sent)),
+            Self::AwaitingJudgement { sent, .. } => Some(election.claim_expires_at(*sent)),
             Self::Claiming(claiming) => Some(claiming.sent + election.timings.lease()),
-            Self::Departed | Self::Fenced(_) | Self::Suspended => None,
+            Self::Departed(_) | Self::Fenced(_) | Self::Suspended => None,
             Self::Leading(leading) => leading.due(election),
             Self::Overlapped(overlapped) => overlapped.due(election),
             Self::Releasing(releasing) => Some(releasing.due()),
@@ -100,17 +90,19 @@ impl State {
     /// The end of its own lease, while it holds one.
     pub(super) fn lease_end(&self, election: &Election) -> Option<Time> {
         match self {
-            Self::AwaitingJudgement(awaiting) => Some(awaiting.sent + election.timings.lease()),
+            Self::AwaitingJudgement { sent, .. } => Some(*sent + election.timings.lease()),
             Self::Fenced(fenced) => Some(fenced.lease_end),
             Self::Leading(leading) => Some(leading.lease_end),
             Self::Overlapped(overlapped) => Some(overlapped.lease_end),
-            Self::Claiming(_) | Self::Departed | Self::Releasing(_) | Self::StandingBy { .. } | Self::Suspended => None,
+            Self::Claiming(_) | Self::Departed(_) | Self::Releasing(_) | Self::StandingBy { .. } | Self::Suspended => {
+                None
+            }
         }
     }
 
     /// Whether it takes part in the election, that is, has neither exited nor been suspended.
     pub(super) const fn takes_part(&self) -> bool {
-        !matches!(self, Self::Departed | Self::Suspended)
+        !matches!(self, Self::Departed(_) | Self::Suspended)
     }
 
     /// Whether it holds neither a term nor a job, and has no claim under way, which could take effect without a leader.
@@ -123,30 +115,15 @@ impl State {
         self.holds_nothing() || matches!(self, Self::Claiming(_))
     }
 
-    /// The purpose for which the topic's identity must be confirmed.
-    pub(super) const fn confirmation(&self) -> Confirmation {
-        match self {
-            Self::Claiming(claiming) => Confirmation::FirstBeat { claimed: claiming.sent },
-            Self::Leading(_) => Confirmation::Lease,
-            Self::StandingBy { .. } => Confirmation::Claim,
-            Self::AwaitingJudgement(_)
-            | Self::Departed
-            | Self::Fenced(_)
-            | Self::Overlapped(_)
-            | Self::Releasing(_)
-            | Self::Suspended => Confirmation::Nothing,
-        }
-    }
-
     /// The term that a `resign` may name (held, or not released yet), and the reason for which the candidate is standing down already, if
     /// any.
     pub(super) fn resignable(&self, election: &Election) -> Option<(Offset, Option<Why>)> {
         match self {
-            Self::AwaitingJudgement(awaiting) => Some((awaiting.claim.term(), None)),
+            Self::AwaitingJudgement { claim, .. } => Some((claim.term(), None)),
             Self::Fenced(fenced) => Some((fenced.wanted.grant.term, fenced.stood_down)),
             Self::Leading(leading) => Some((leading.term, leading.stands_down_for())),
             Self::Releasing(releasing) => Some((releasing.term, election.cooling_off.map(|_| Why::Resigned))),
-            Self::Claiming(_) | Self::Departed | Self::Overlapped(_) | Self::StandingBy { .. } | Self::Suspended => {
+            Self::Claiming(_) | Self::Departed(_) | Self::Overlapped(_) | Self::StandingBy { .. } | Self::Suspended => {
                 None
             }
         }

@@ -6,28 +6,14 @@ use core::time::Duration;
 use super::lease::Leading;
 use super::overlapping::Overlapped;
 use super::release::{End, NothingRuns, OwnClaim, Releasing};
-use super::state::{AwaitingJudgement, Claiming, Fenced, State};
+use super::state::{Claiming, Fenced, State};
 use super::{Action, Candidate, Election, Judgement};
+use crate::guard::SeenEnd;
 use crate::note::Note;
 use crate::record::{Body, Offset, Why};
-use crate::supervisor::{Departure, JobEnd, Loss, Wanted};
+use crate::supervisor::{Departure, JobEnd, Loss};
 use crate::time::Time;
 use crate::timings::cool_off;
-
-/// A term whose job has ended.
-struct EndedTerm {
-    why: Why,
-    /// The reason for which it was standing down when the lease ended.
-    stood_down: Option<Why>,
-    /// The lease's end, or when it would have ended.
-    held_until: Time,
-    /// How long after the lease's end a process of the job was still alive.
-    late: Option<Duration>,
-    /// Whether the history was cut: then the term's number may belong to another candidate now.
-    is_cut: bool,
-    /// `--overlap`: the term of the claim that took effect while the job continued.
-    overlapped_by: Option<Offset>,
-}
 
 impl Candidate {
     /// No term is held. The candidate claims nothing before `not_before`.
@@ -44,8 +30,7 @@ impl Candidate {
     /// The candidate exits.
     pub(super) fn become_departed(&mut self, departure: Departure) {
         self.election.leave_for_good();
-        self.election.actions.push_back(Action::Depart(departure));
-        self.state = State::Departed;
+        self.state = State::Departed(departure);
     }
 
     /// Sends a claim (R2).
@@ -69,16 +54,16 @@ impl Candidate {
 
     /// Holds the term of a claim that was sent at `sent`, until the topic is judged.
     pub(super) fn become_awaiting(&mut self, claim: OwnClaim, sent: Time) {
-        self.state = State::AwaitingJudgement(AwaitingJudgement { claim, sent });
+        self.state = State::AwaitingJudgement { claim, sent };
     }
 
     /// Takes the claim that is not judged out of the state, so that its term is taken up, released or left to its lease once.
-    pub(super) fn take_unjudged(&mut self, now: Time) -> Option<AwaitingJudgement> {
-        if !matches!(self.state, State::AwaitingJudgement(_)) {
+    pub(super) fn take_unjudged(&mut self, now: Time) -> Option<(OwnClaim, Time)> {
+        if !matches!(self.state, State::AwaitingJudgement { .. }) {
             return None;
         }
         let state = mem::replace(&mut self.state, State::StandingBy { not_before: now });
-        if let State::AwaitingJudgement(awaiting) = state { Some(awaiting) } else { None }
+        if let State::AwaitingJudgement { claim, sent } = state { Some((claim, sent)) } else { None }
     }
 
     /// Takes up the term of a claim that was sent at `sent`: from then on its lease runs (R3).
@@ -102,18 +87,12 @@ impl Candidate {
 
     /// R5: a lease that has ended is not taken up again.
     pub(super) fn become_fenced(&mut self, why: Why, loss: Loss) {
-        let (wanted, stood_down, lease_end, overlapped_by) = match &self.state {
-            State::Leading(leading) => (leading.wants(), leading.stands_down_for(), leading.lease_end, None),
-            State::Overlapped(Overlapped { wanted, by_term, why, lease_end, .. }) => {
-                (*wanted, Some(*why), *lease_end, Some(*by_term))
-            }
-            State::AwaitingJudgement(_)
-            | State::Claiming(_)
-            | State::Departed
-            | State::Fenced(_)
-            | State::Releasing(_)
-            | State::StandingBy { .. }
-            | State::Suspended => return,
+        let (wanted, stood_down, lease_end, overlapped_by) = if let State::Leading(leading) = &self.state {
+            (leading.wants(), leading.stands_down_for(), leading.lease_end, None)
+        } else if let State::Overlapped(Overlapped { wanted, by_term, why, lease_end, .. }) = &self.state {
+            (*wanted, Some(*why), *lease_end, Some(*by_term))
+        } else {
+            return;
         };
         self.state = State::Fenced(Fenced { wanted, why, stood_down, lease_end, loss, overlapped_by });
     }
@@ -127,10 +106,20 @@ impl Candidate {
 
     /// Handles that no process is left of the job of the term that is held: releases the term, if it is still ours.
     pub(super) fn release_job(&mut self, now: Time, job_end: JobEnd) {
-        let Some(term) = self.ended_term(now, &job_end) else { return };
+        let lease = self.election.timings.lease();
+        let (why, stood_down, held_until, overlapped_by) = if let State::Leading(leading) = &self.state {
+            // R7: the term is held until one lease after the last effective record was sent.
+            (leading.stands_down_for().unwrap_or(job_end.why), None, leading.last_effective_sent + lease, None)
+        } else if let State::Overlapped(Overlapped { why, by_term, lease_end, .. }) = &self.state {
+            (*why, None, *lease_end, Some(*by_term))
+        } else if let State::Fenced(Fenced { why, stood_down, lease_end, overlapped_by, .. }) = &self.state {
+            (*why, *stood_down, *lease_end, *overlapped_by)
+        } else {
+            return;
+        };
+        let (late, is_cut) = self.note_fence(now, job_end.seen);
         let election = &mut self.election;
         let JobEnd { proof, exit, leaving, once, back_off, .. } = job_end;
-        let EndedTerm { why, stood_down, held_until, late, is_cut, overlapped_by } = term;
         if leaving {
             election.leaving.get_or_insert(why);
             election.leave_group();
@@ -139,7 +128,7 @@ impl Candidate {
         election.has_lost_lead = why.is_of_this_machine() || stood_down.is_some_and(Why::is_of_this_machine);
         // A leader that was overlapped has let another candidate lead.
         let reasons = [Some(why), stood_down].into_iter().flatten().filter(|_| overlapped_by.is_none());
-        if let Some(span) = reasons.filter_map(|why| cool_off(why, election.timings.lease())).max() {
+        if let Some(span) = reasons.filter_map(|why| cool_off(why, lease)).max() {
             election.cool_off_for(now, span);
         }
         // R6: a release is written only while the term is current in this candidate's view. After a cut the view is of another history, in
@@ -159,49 +148,16 @@ impl Candidate {
         self.become_standby(now);
     }
 
-    /// The term that is held, and reports its fence.
-    fn ended_term(&mut self, now: Time, end: &JobEnd) -> Option<EndedTerm> {
-        let not_fenced = EndedTerm {
-            why: end.why,
-            stood_down: None,
-            held_until: now,
-            late: None,
-            is_cut: false,
-            overlapped_by: None,
-        };
-        match &self.state {
-            State::Leading(leading) => Some(EndedTerm {
-                why: leading.stands_down_for().unwrap_or(end.why),
-                // R7: the term is held until one lease after the last effective record was sent.
-                held_until: leading.last_effective_sent + self.election.timings.lease(),
-                ..not_fenced
-            }),
-            State::Overlapped(Overlapped { why, by_term, lease_end, .. }) => {
-                Some(EndedTerm { why: *why, held_until: *lease_end, overlapped_by: Some(*by_term), ..not_fenced })
-            }
-            State::Fenced(Fenced { wanted: Wanted { grant, .. }, why, stood_down, lease_end, loss, overlapped_by }) => {
-                let late = end.seen.and_then(|seen| seen.overrun(*lease_end));
-                if *loss != Loss::Superseded {
-                    let (term, left) = (grant.term, lease_end.since(end.seen.map_or(now, |seen| seen.gone_at)));
-                    let fenced = Note::Fenced { term, why: *why, loss: *loss, left, late };
-                    self.election.actions.push_back(Action::Note(fenced));
-                }
-                Some(EndedTerm {
-                    why: *why,
-                    stood_down: *stood_down,
-                    held_until: *lease_end,
-                    late,
-                    is_cut: *loss == Loss::HistoryCut,
-                    overlapped_by: *overlapped_by,
-                })
-            }
-            State::AwaitingJudgement(_)
-            | State::Claiming(_)
-            | State::Departed
-            | State::Releasing(_)
-            | State::StandingBy { .. }
-            | State::Suspended => None,
+    /// Notes the fence of the term, if it was fenced. Returns how long after the lease's end a process of the job was still alive, and whether the
+    /// history was cut: then the term's number may belong to another candidate now.
+    fn note_fence(&mut self, now: Time, seen: Option<SeenEnd>) -> (Option<Duration>, bool) {
+        let State::Fenced(Fenced { wanted, why, lease_end, loss, .. }) = &self.state else { return (None, false) };
+        let late = seen.and_then(|seen| seen.overrun(*lease_end));
+        if *loss != Loss::Superseded {
+            let (term, left) = (wanted.grant.term, lease_end.since(seen.map_or(now, |seen| seen.gone_at)));
+            self.election.actions.push_back(Action::Note(Note::Fenced { term, why: *why, loss: *loss, left, late }));
         }
+        (late, *loss == Loss::HistoryCut)
     }
 
     /// Sends the release of a term under which nothing runs and nothing will (R6). If the candidate exits, it waits for the delivery until

@@ -7,13 +7,17 @@ const ALL: [Hook; 3] = [Hook::Fence, Hook::Lead, Hook::Standby];
 /// The hooks that run, and the reasons.
 fn run(hooks: &mut Hooks, happens: impl FnOnce(&mut Hooks)) -> Vec<(Hook, &'static str)> {
     happens(hooks);
-    actions(hooks)
-        .into_iter()
-        .filter_map(|action| match action {
-            Action::Run { hook, why, .. } => Some((hook, why)),
-            Action::Kill { .. } | Action::NoteFailure { .. } => None,
-        })
-        .collect()
+    let run = |action| {
+        let Action::RunHook(HookRun { hook, why, .. }) = action else {
+            return matches!(action, Action::Order(_)).then_some((Hook::Lead, ""));
+        };
+        Some((hook, why))
+    };
+    actions(hooks).into_iter().filter_map(run).collect()
+}
+
+fn failed(hook: Hook, end: CommandEnd) -> Action {
+    Action::Note(Note::HookFailed { hook, end })
 }
 
 fn actions(hooks: &mut Hooks) -> Vec<Action> {
@@ -71,14 +75,14 @@ fn a_hook_that_is_not_configured_is_neither_run_nor_awaited() {
 fn a_hook_has_ten_seconds() {
     let mut hooks = Hooks::new(ALL.to_vec());
     hooks.stood_by(Time::ZERO);
-    let [Action::Run { id, kill_at, .. }] = actions(&mut hooks)[..] else { panic!() };
+    let [Action::RunHook(HookRun { id, kill_at, .. })] = actions(&mut hooks)[..] else { panic!() };
     assert_eq!(kill_at, Time::ZERO + LIMIT);
     assert_eq!(hooks.poll_timeout(), Some(kill_at));
     hooks.handle_timeout(kill_at - Duration::from_nanos(1));
     assert_eq!(actions(&mut hooks), []);
     hooks.handle_timeout(kill_at);
-    let timed_out = Action::NoteFailure { hook: Hook::Standby, end: CommandEnd::TimedOut };
-    assert_eq!(actions(&mut hooks), [Action::Kill { id }, timed_out]);
+    let timed_out = failed(Hook::Standby, CommandEnd::TimedOut);
+    assert_eq!(actions(&mut hooks), [Action::KillHook { id }, timed_out]);
     assert!(hooks.is_idle(), "whether or not it can be killed");
     hooks.ended(Hook::Standby, id, CommandEnd::Signaled(9));
     assert_eq!(actions(&mut hooks), [], "that was said");
@@ -90,9 +94,9 @@ fn a_failure_is_reported_but_an_end_with_the_job_is_not_a_failure() {
     for (end, is_failure) in [(CommandEnd::Abandoned, false), (CommandEnd::Exited(3), true), (CommandEnd::NoTime, true)]
     {
         hooks.led(Time::ZERO, 5);
-        let [Action::Run { hook, id, .. }] = actions(&mut hooks)[..] else { panic!() };
-        hooks.ended(hook, id, end.clone());
-        let noted = is_failure.then_some(Action::NoteFailure { hook, end });
+        let [Action::Order(Order::Command { id, .. })] = actions(&mut hooks)[..] else { panic!() };
+        hooks.ended(Hook::Lead, id, end.clone());
+        let noted = is_failure.then(|| failed(Hook::Lead, end));
         assert_eq!(actions(&mut hooks), Vec::from_iter(noted));
         assert_eq!(hooks.poll_timeout(), None);
     }
@@ -102,13 +106,13 @@ fn a_failure_is_reported_but_an_end_with_the_job_is_not_a_failure() {
 fn a_hook_of_the_guard_has_failed_if_its_end_is_not_reported_in_time() {
     let mut hooks = Hooks::new(ALL.to_vec());
     hooks.led(Time::ZERO, 5);
-    let [Action::Run { id, kill_at, .. }] = actions(&mut hooks)[..] else { panic!() };
+    let [Action::Order(Order::Command { id, kill_at, .. })] = actions(&mut hooks)[..] else { panic!() };
     let until = kill_at + ANSWER_TAKES;
     assert_eq!(hooks.poll_timeout(), Some(until));
     hooks.handle_timeout(until - Duration::from_nanos(1));
     assert_eq!(actions(&mut hooks), []);
     hooks.handle_timeout(until);
-    let unanswered = Action::NoteFailure { hook: Hook::Lead, end: CommandEnd::Unanswered };
+    let unanswered = failed(Hook::Lead, CommandEnd::Unanswered);
     assert_eq!(actions(&mut hooks), [unanswered]);
     hooks.ended(Hook::Lead, id, CommandEnd::Exited(3));
     assert_eq!(actions(&mut hooks), [], "that was said");
@@ -117,7 +121,11 @@ fn a_hook_of_the_guard_has_failed_if_its_end_is_not_reported_in_time() {
     hooks.fenced(until, Why::GuardDied.as_str());
     actions(&mut hooks);
     hooks.handle_timeout(until + LIMIT + ANSWER_TAKES);
-    assert!(!actions(&mut hooks).iter().any(|action| matches!(action, Action::NoteFailure { hook: Hook::Lead, .. })));
+    assert!(
+        !actions(&mut hooks)
+            .iter()
+            .any(|action| matches!(action, Action::Note(Note::HookFailed { hook: Hook::Lead, .. })))
+    );
 }
 
 #[test]
@@ -126,19 +134,17 @@ fn hooks_that_run_in_parallel_end_independently() {
     hooks.led(Time::ZERO, 5);
     hooks.fenced(Time::ZERO, "superseded");
     hooks.stood_by(Time::ZERO);
-    let [_, Action::Run { hook: Hook::Fence, id: fence, .. }, Action::Run { hook: Hook::Standby, id: standby, .. }] =
-        actions(&mut hooks)[..]
-    else {
-        panic!()
-    };
+    let [_, Action::RunHook(fence), Action::RunHook(standby)] = actions(&mut hooks)[..] else { panic!() };
+    assert_eq!([fence.hook, standby.hook], [Hook::Fence, Hook::Standby]);
+    let (fence, standby) = (fence.id, standby.id);
     let end = CommandEnd::Exited(3);
     hooks.ended(Hook::Fence, fence, end.clone());
-    assert_eq!(actions(&mut hooks), [Action::NoteFailure { hook: Hook::Fence, end: end.clone() }]);
+    assert_eq!(actions(&mut hooks), [failed(Hook::Fence, end.clone())]);
     assert!(!hooks.is_idle());
     hooks.ended(Hook::Fence, fence, end);
     assert_eq!(actions(&mut hooks), [], "that was said");
     hooks.handle_timeout(Time::ZERO + LIMIT);
-    assert_eq!(actions(&mut hooks)[0], Action::Kill { id: standby });
+    assert_eq!(actions(&mut hooks)[0], Action::KillHook { id: standby });
 }
 
 #[test]
@@ -146,7 +152,7 @@ fn the_end_of_an_earlier_leads_hook_is_not_taken_for_that_of_the_current_one() {
     let mut hooks = Hooks::new(ALL.to_vec());
     let mut lead = |term| {
         hooks.led(Time::ZERO, term);
-        let [Action::Run { id, .. }] = actions(&mut hooks)[..] else { panic!() };
+        let [Action::Order(Order::Command { id, .. })] = actions(&mut hooks)[..] else { panic!() };
         id
     };
     let [earlier, current] = [5, 6].map(&mut lead);
@@ -160,8 +166,8 @@ fn the_end_of_an_earlier_leads_hook_is_not_taken_for_that_of_the_current_one() {
 fn giving_up_the_wait_kills_them() {
     let mut hooks = Hooks::new(ALL.to_vec());
     hooks.stood_by(Time::ZERO);
-    let [Action::Run { id, .. }] = actions(&mut hooks)[..] else { panic!() };
+    let [Action::RunHook(HookRun { id, .. })] = actions(&mut hooks)[..] else { panic!() };
     hooks.give_up();
-    assert_eq!(actions(&mut hooks), [Action::Kill { id }]);
+    assert_eq!(actions(&mut hooks), [Action::KillHook { id }]);
     assert!(hooks.is_idle());
 }

@@ -3,21 +3,24 @@
 
 use alloc::vec::Vec;
 
-use super::{Action, Awaited, Awaits, FactsEvent, HookRun, Node};
+use super::{Action, Awaited, Awaits, FactsEvent, Node};
+use crate::action::Ending;
 use crate::candidate;
-use crate::guard::{CommandKind, Order};
-use crate::hooks::{self, Hook};
-use crate::kafka::Request;
+use crate::guard::Order;
 use crate::note::{Note, Refusal};
-use crate::once::{self, Once};
+use crate::once::Once;
 use crate::record::{KeyedRun, Offset, Why};
-use crate::supervisor::{self, Ending, JobIs, JobStatus, Wanted};
+use crate::supervisor::{JobIs, JobStatus, Wanted};
 use crate::time::Time;
 
 impl Node {
     /// Compares the states of candidate and supervisor, and passes on the actions of all objects until there is none left. Orders about the job
     /// come first, so that no hook and no other action delays them.
     pub(super) fn connect(&mut self, now: Time) {
+        if self.supervisor.take_give_up() {
+            self.hooks.give_up();
+            self.candidate.give_up(now);
+        }
         while let Some(action) = self.supervisor.poll_action() {
             self.take_from_supervisor(now, action);
         }
@@ -25,11 +28,18 @@ impl Node {
         loop {
             self.exchange(now, &mut notes);
             if let Some(action) = self.once.as_mut().and_then(Once::poll_action) {
-                self.take_from_once(now, action);
+                // A node that is exiting ignores what is not recorded.
+                if !self.is_exiting || matches!(action, Action::AppendFact { .. }) {
+                    self.actions.push_back(action);
+                }
             } else if self.is_exiting {
                 break;
+            } else if let Some((why, leaving)) = self.once.as_mut().and_then(Once::take_stand_down) {
+                self.candidate.stand_down(now, why, leaving);
             } else if let Some(action) = self.candidate.poll_action() {
                 self.take_from_candidate(now, action);
+            } else if let Some(departure) = self.candidate.departed().filter(|_| !self.has_ended) {
+                self.supervisor.exit(departure);
             } else {
                 break;
             }
@@ -60,8 +70,8 @@ impl Node {
             let wanted = self.wanted(now);
             self.supervisor.set_wanted(now, wanted);
             while let Some(action) = self.supervisor.poll_action() {
-                if let supervisor::Action::Note(note) = action {
-                    notes.push(Action::Note(note));
+                if let Action::Note(_) = action {
+                    notes.push(action);
                 } else {
                     self.take_from_supervisor(now, action);
                 }
@@ -89,59 +99,39 @@ impl Node {
         })
     }
 
-    fn take_from_supervisor(&mut self, now: Time, action: supervisor::Action) {
-        use supervisor::Action as From;
-        let action = match action {
-            From::GiveUpWaiting => {
-                self.hooks.give_up();
-                return self.candidate.give_up(now);
-            }
-            // A node that is exiting waits for its hooks only.
-            _ if self.is_exiting => return,
-            From::DieOf { .. } if self.is_refused => return,
-            From::DieOf { signal, to_group } => Action::DieOf { signal, to_group },
-            From::Exit(ending) if self.is_refused && ending != Ending::Stuck => return self.exit(Ending::Refused),
-            From::Exit(ending) => return self.exit(self.ending(ending)),
-            From::KillGuard => Action::KillGuard,
-            From::KillOrphans => Action::KillOrphans,
-            From::LookAtForeground => Action::LookAtForeground,
-            From::Note(note) => Action::Note(note),
-            From::Order(order) => return self.order(now, order),
-            From::StartGuard => Action::StartGuard,
-        };
-        self.actions.push_back(action);
-    }
-
-    fn take_from_candidate(&mut self, now: Time, action: candidate::Action) {
-        use candidate::Action as From;
-        let action = match action {
-            From::Depart(departure) => return self.supervisor.exit(departure),
-            From::ForgetTerms => {
-                self.guard_is_outdated = true;
-                return;
-            }
-            From::Kafka(request) => Action::Kafka(request),
-            From::Note(note) => return self.take_note(now, note),
-            From::Refuse(why) => return self.refuse(now, why),
-            // A process that is stopped could not end a hook in time.
-            From::Suspend => {
-                self.is_suspending = true;
-                return;
-            }
-        };
-        self.actions.push_back(action);
-    }
-
-    /// Passes on an order of the supervisor; the first run of a term also starts the hook that runs beside the job.
-    fn order(&mut self, now: Time, order: Order) {
-        self.actions.push_back(Action::Order(order));
-        if let Order::Spawn { grant, run: 1, .. } = order {
+    fn take_from_supervisor(&mut self, now: Time, action: Action) {
+        // A node that is exiting waits for its hooks only.
+        if self.is_exiting || self.is_refused && matches!(action, Action::DieOf { .. }) {
+            return;
+        }
+        if let Action::Exit(ending) = action {
+            return self.exit(self.ending(ending));
+        }
+        // The first run of a term also starts the hook that runs beside the job.
+        if let Action::Order(Order::Spawn { grant, run: 1, .. }) = &action {
             self.hooks.led(now, grant.term);
+        }
+        self.actions.push_back(action);
+    }
+
+    fn take_from_candidate(&mut self, now: Time, action: Action) {
+        if let Action::Note(note) = action {
+            self.take_note(now, note);
+        } else if action == Action::RenewGuard {
+            self.guard_is_outdated = true;
+        } else if action == Action::Suspend {
+            // A process that is stopped could not end a hook in time.
+            self.is_suspending = true;
+        } else {
+            self.actions.push_back(action);
         }
     }
 
     /// Passes on a note of the candidate, also to the guard and the hooks.
     fn take_note(&mut self, now: Time, note: Note) {
+        if let Note::Refused(why) = note {
+            return self.refuse(now, why);
+        }
         // For a new leader the `--on-lead` hook starts when the job is started, and for an overlapped one its release reports the end.
         if let Note::Fenced { why, .. } = &note {
             self.hooks.fenced(now, why.as_str());
@@ -190,18 +180,11 @@ impl Node {
     }
 
     fn take_from_hooks(&mut self) {
-        while let Some(action) = self.hooks.poll_action() {
-            self.actions.push_back(match action {
-                hooks::Action::Kill { id } => Action::KillHook { id },
-                hooks::Action::NoteFailure { hook, end } => Action::Note(Note::HookFailed { hook, end }),
-                hooks::Action::Run { hook: Hook::Lead, id, kill_at, .. } => {
-                    Action::Order(Order::Command { kind: CommandKind::Lead, id, kill_at })
-                }
-                hooks::Action::Run { hook, id, why, term, kill_at } => {
-                    let attempt = self.supervisor.attempt();
-                    Action::RunHook(HookRun { hook, id, why, term, attempt, kill_at })
-                }
-            });
+        while let Some(mut action) = self.hooks.poll_action() {
+            if let Action::RunHook(run) = &mut action {
+                run.attempt = self.supervisor.attempt();
+            }
+            self.actions.push_back(action);
         }
     }
 }
@@ -247,19 +230,6 @@ impl Node {
         }
     }
 
-    pub(super) fn take_from_once(&mut self, now: Time, action: once::Action) {
-        use once::Action as From;
-        match action {
-            From::Append { id, fact } => self.actions.push_back(Action::AppendFact { id, fact }),
-            // A node that is exiting ignores all other events.
-            _ if self.is_exiting => {}
-            From::Note(note) => self.actions.push_back(Action::Note(note)),
-            From::Read { id } => self.actions.push_back(Action::ReadFacts { id }),
-            From::RenewProducer => self.actions.push_back(Action::Kafka(Request::RenewProducer)),
-            From::StandDown { why, leaving } => self.candidate.stand_down(now, why, leaving),
-        }
-    }
-
     /// With a schedule: when the next window that may run begins, in milliseconds since 1970, while it waits for one.
     #[must_use]
     pub fn next_window_ms(&self) -> Option<u64> {
@@ -275,6 +245,9 @@ impl Node {
     /// The status with which the node ends. A candidate that leaves because the key needs no run has a special status. A run that was
     /// stopped has not succeeded, so the status is not 0.
     pub(super) fn ending(&self, ending: Ending) -> Ending {
+        if self.is_refused && ending != Ending::Stuck {
+            return Ending::Refused;
+        }
         let Some(once) = &self.once else { return ending };
         match (ending, once.skipped(), self.supervisor.signal_of_stop()) {
             (Ending::Ended | Ending::Job(_) | Ending::Lost(_), Some(status), _) => Ending::Skipped(status),

@@ -200,12 +200,11 @@ impl Election {
             return None;
         }
         let key = record.key.as_deref().and_then(|key| ElectionKey::of_group(key, &self.group));
-        let (is_hello, is_own) =
-            key.map_or((false, false), |key| (key.is_hello, !key.is_hello && *key.role == *self.role));
+        let (is_hello, names_role) = key.map_or((false, false), |key| (key.is_hello, *key.role == *self.role));
         if let Some(stamp_ms) = written_ms.filter(|_| is_here && *is_brokers_time) {
             self.history.stamped(stamp_ms);
         }
-        if is_here && is_own {
+        if is_here && names_role && !is_hello {
             self.is_known = true;
             self.is_brokers_time &= is_brokers_time;
             let parsed = value.as_deref().and_then(Record::parse);
@@ -216,7 +215,7 @@ impl Election {
             self.history.read_other(at.now, *offset);
         }
         if is_hello {
-            self.read_hello(at, record);
+            self.read_hello(at, record, is_here && names_role);
         } else if let Some(other) = record.key.as_deref().and_then(ElectionKey::parse)
             && *other.group != *self.group
         {
@@ -225,13 +224,13 @@ impl Election {
         None
     }
 
-    /// Notes whether the candidate of this hello stands for the role.
-    fn read_hello(&mut self, at: ReadAt, record: &LogRecord) {
+    /// Notes whether the candidate of this hello stands for the role: that of one role may name it in the key alone.
+    fn read_hello(&mut self, at: ReadAt, record: &LogRecord, names_role: bool) {
         let Some(value) = record.value.as_deref() else { return };
         let Some(hello) = ProcessHello::parse(value) else { return };
         if hello.roles.is_some() {
             self.process_hello_received(at, &hello, record.written_ms);
-        } else if self.number_by(&hello).is_some()
+        } else if (names_role || self.number_by(&hello).is_some())
             && let Some(hello) = Record::parse(value)
         {
             self.is_known = true;

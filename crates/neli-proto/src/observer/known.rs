@@ -4,12 +4,12 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::OverlappedJob;
-use crate::failed_runs;
 use crate::late_beat::{DELIVERY, longest_interval};
 use crate::leadership::{Job, Leader, Receipt, Release, shown};
 use crate::listener::silence;
 use crate::process_hello::ProcessHello;
 use crate::record::{MemberId, Offset, What};
+use crate::restart;
 use crate::time::millis;
 use crate::timings::LONGEST_LEASE;
 
@@ -146,7 +146,7 @@ impl Standby<'_> {
     /// The rest of its wait before it claims, because its last runs failed.
     #[must_use]
     pub fn back_off(&self) -> Duration {
-        failed_runs::back_off(self.failed_runs)
+        restart::back_off(self.failed_runs)
     }
 }
 

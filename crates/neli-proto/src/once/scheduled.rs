@@ -116,7 +116,7 @@ impl Once {
 
     fn append_skip(&mut self, fact: Fact) {
         let id = self.next_id();
-        self.actions.push_back(Action::Append { id, fact: fact.clone() });
+        self.actions.push_back(Action::AppendFact { id, fact: fact.clone() });
         if let Some(scheduled) = &mut self.scheduled {
             scheduled.skip = Some(SkipToRecord { id, fact, again_at: None });
         }

@@ -69,14 +69,14 @@ fn a_candidate_alone_has_no_delay() {
 #[test]
 fn the_spread_adds_to_every_delay_or_forbids_the_claim() {
     let mut precedence = Precedence::new(Elector::Log, Duration::from_millis(7));
-    precedence.set_spread_delay(Some(Duration::from_millis(500)));
+    precedence.spread_delay = Some(Duration::from_millis(500));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::from_millis(507));
     precedence.set_successor(Some(NamedSuccessor::Own));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::ZERO, "it was named");
-    precedence.set_spread_delay(Some(Duration::ZERO));
+    precedence.spread_delay = Some(Duration::ZERO);
     precedence.set_successor(Some(NamedSuccessor::Other));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, PATIENCE + Duration::from_millis(7));
-    precedence.set_spread_delay(None);
+    precedence.spread_delay = None;
     assert_eq!(precedence.delay(NOW, Predecessor::Died), None);
 }
 
@@ -87,7 +87,7 @@ fn without_patience_only_the_groups_choice_claims() {
     assert_eq!(delay(never, Assignment::Unknown, Predecessor::Died), None);
     assert_eq!(delay(never, Assignment::Elsewhere, Predecessor::Died), None);
     let mut precedence = Precedence::new(never, Duration::ZERO);
-    precedence.one_of_many();
+    precedence.is_one_of_many = true;
     assert_eq!(precedence.delay(NOW, Predecessor::Gone), None, "it is not known whether the partition is its own");
     precedence.set_assignment(Assignment::Elsewhere);
     let default = Delay { fixed: PATIENCE, random: Duration::ZERO };
@@ -112,7 +112,7 @@ fn a_back_off_is_added_in_every_standing() {
             let mut precedence = Precedence::new(elector, Duration::ZERO);
             precedence.set_assignment(assignment);
             let before = precedence.delay(NOW, Predecessor::Gone).unwrap();
-            precedence.set_back_off(Duration::from_secs(4));
+            precedence.back_off = Duration::from_secs(4);
             let after = precedence.delay(NOW, Predecessor::Gone).unwrap();
             assert_eq!(after, Delay { fixed: before.fixed + Duration::from_secs(4), ..before });
         }
@@ -163,7 +163,7 @@ fn the_member_with_the_least_id_is_predicted() {
     let claims_at_once = |own: Option<&str>, others: &[&str], patience| {
         let mut precedence = Precedence::new(Elector::Group(patience), Duration::ZERO);
         precedence.set_assignment(Assignment::Elsewhere);
-        precedence.set_group_member(own.map(Into::into));
+        precedence.group_member = own.map(Into::into);
         precedence.received(NOW, hello(100));
         for (index, other) in (0..).zip(others) {
             precedence.received(NOW, Hello { group_member: Some((*other).into()), ..hello(index) });
@@ -184,7 +184,7 @@ fn the_member_with_the_least_id_is_predicted() {
 fn a_member_that_has_said_nothing_for_long_is_not_foreseen() {
     let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
     precedence.set_assignment(Assignment::Elsewhere);
-    precedence.set_group_member(Some("b".into()));
+    precedence.group_member = Some("b".into());
     precedence.received(NOW, Hello { group_member: Some("a".into()), ..hello(1) });
     let mut is_foreseen_at = |now| {
         precedence.foresee(now, "left");
@@ -201,23 +201,23 @@ fn after_a_silence_the_least_id_but_the_leaders_is_foreseen() {
         precedence.delay(NOW, predecessor) == Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO })
     };
     precedence.set_assignment(Assignment::Elsewhere);
-    precedence.set_group_member(Some("b".into()));
+    precedence.group_member = Some("b".into());
     precedence.set_leader(Some(&hello(1).member));
     assert!(!claims_at_once(&precedence, Predecessor::Silent), "as whom the leader was in the group is not known");
     precedence.received(NOW, Hello { group_member: Some("a".into()), ..hello(1) });
     precedence.received(NOW, Hello { group_member: Some("c".into()), ..hello(2) });
     assert!(claims_at_once(&precedence, Predecessor::Silent));
     assert!(!claims_at_once(&precedence, Predecessor::Gone));
-    precedence.set_group_member(Some("d".into()));
+    precedence.group_member = Some("d".into());
     assert!(!claims_at_once(&precedence, Predecessor::Silent), "it is another's turn");
-    precedence.set_group_member(None);
+    precedence.group_member = None;
     assert!(!claims_at_once(&precedence, Predecessor::Silent), "no member");
 }
 
 #[test]
 fn an_assignment_replaces_the_prediction() {
     let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
-    precedence.set_group_member(Some("b".into()));
+    precedence.group_member = Some("b".into());
     precedence.foresee(NOW, "left");
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().random, Duration::ZERO);
     precedence.set_assignment(Assignment::Elsewhere);

@@ -10,19 +10,11 @@ use crate::precedence::Assignment;
 use crate::record::MemberId;
 use crate::time::Time;
 
-/// After a candidate has joined or left, no role is handed over for this long, so that all candidates learn of the change first.
-const CANDIDATES_ARE_KNOWN: Duration = Duration::from_secs(1);
-
 /// A process that holds one role more than others, but not more than the largest share, hands it over only if nothing has changed for this
 /// long, because another process may be about to do the same.
 const COUNTS_ARE_KNOWN: Duration = Duration::from_millis(300);
 
 impl Spread {
-    /// Hands over nothing until all other candidates know which candidates are alive.
-    pub(super) fn await_others(&mut self, now: Time) {
-        self.not_before = now + CANDIDATES_ARE_KNOWN;
-    }
-
     /// When a role that may not be handed over yet may become due. Only one role is handed over at a time. If no candidate takes it, it is
     /// treated like any other vacancy.
     pub(super) fn hand_over_due(&self) -> Option<Time> {
@@ -143,7 +135,7 @@ impl Spread {
     fn hand_over_ended(&mut self, now: Time, pending: &HandedOver, taken_by: Option<&MemberId>) {
         if let Some(member) = self.members.by_id(&pending.to) {
             if taken_by == Some(&pending.to) {
-                member.took();
+                member.not_taken = 0;
             } else {
                 member.took_nothing(now);
             }
@@ -157,7 +149,7 @@ impl Spread {
 const MOST_THAT_LEFT: usize = 100;
 
 /// The known state of one role.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Role {
     pub(super) holding: Holding,
     /// Since when `holding` has had this value.
@@ -181,29 +173,14 @@ pub(super) struct Role {
 }
 
 /// The claim delay of the last action for a role.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum LastDelay {
+    #[default]
     Nothing,
     Extra(Option<Duration>),
 }
 
 impl Role {
-    /// A role of which nothing is known yet.
-    pub(super) const fn new(now: Time) -> Self {
-        Self {
-            holding: Holding::Unknown,
-            since: now,
-            unreleased: None,
-            last_other: None,
-            successor: None,
-            given_up_by: None,
-            left_by: Vec::new(),
-            taken: 0,
-            assignment: Assignment::Unknown,
-            last_delay: LastDelay::Nothing,
-        }
-    }
-
     /// Notes that this candidate does not stand for the role, or no longer.
     pub(super) fn note_left(&mut self, by: &MemberId) {
         self.left_by.retain(|known| known != by);
@@ -242,15 +219,7 @@ impl Role {
 
     /// The leader according to the journal, if it is not this process.
     pub(super) const fn leader(&self) -> Option<&MemberId> {
-        match &self.holding {
-            Holding::Held { by } => Some(by),
-            Holding::Claiming
-            | Holding::Done
-            | Holding::Ending
-            | Holding::Leading
-            | Holding::Unknown
-            | Holding::Vacant { .. } => None,
-        }
+        if let Holding::Held { by } = &self.holding { Some(by) } else { None }
     }
 
     /// Whether a candidate is expected to lead the role shortly, if it is vacant. A role that this process has left is

@@ -56,8 +56,8 @@ pub(super) struct Member {
     pub(super) priority: u16,
     /// The most roles that it takes.
     pub(super) max_roles: Option<u32>,
-    /// How often in a row it has not taken a role.
-    not_taken: u32,
+    /// How often in a row it has not taken a role that was handed to it.
+    pub(super) not_taken: u32,
     /// How often in a row its job was unhealthy or failed too often, and when that row ends unless it happens again.
     unfit: u32,
     unfit_until: Time,
@@ -218,11 +218,6 @@ impl Member {
         let bar = SHORTEST_BAR.saturating_mul(1 << failures.min(6)).min(LONGEST_BAR);
         self.barred_until = Some(now + bar);
         bar
-    }
-
-    /// Notes that it took a role that was handed to it.
-    pub(super) const fn took(&mut self) {
-        self.not_taken = 0;
     }
 
     /// The next time at which, without further input, it counts as gone or may get roles again.

@@ -9,7 +9,11 @@ use crate::precedence::Assignment;
 use crate::record::MemberId;
 use crate::time::Time;
 
+/// After a candidate has joined or left, no role is handed over for this long, so that all candidates learn of the change first.
+const CANDIDATES_ARE_KNOWN: Duration = Duration::from_secs(1);
+
 /// The living candidates in the order of their ids, and the roles of each.
+#[derive(Default)]
 pub(super) struct Candidates {
     pub(super) ids: Vec<MemberId>,
     /// The index of this process.
@@ -56,7 +60,8 @@ impl Spread {
         let mut candidates = self.count_candidates(now);
         if candidates.ids != self.candidates {
             self.candidates.clone_from(&candidates.ids);
-            self.await_others(now);
+            // Until all other candidates know which candidates are alive.
+            self.not_before = now + CANDIDATES_ARE_KNOWN;
         }
         self.give_vacancies(&mut candidates, now);
         self.name_successors(&candidates);
@@ -82,8 +87,7 @@ impl Spread {
         let left: Vec<&Role> = self.roles.iter().filter(|role| role.holding == Holding::Done).collect();
         let count_left =
             |by: &dyn Fn(&Role) -> bool| u32::try_from(left.iter().filter(|role| by(role)).count()).unwrap_or(u32::MAX);
-        let mut candidates =
-            Candidates { ids: Vec::new(), own: 0, loads: Loads::default(), total: 0, leaders: Vec::new() };
+        let mut candidates = Candidates::default();
         // Roles are added at the end of a list, so the longest of the others has all of them.
         let mut beyond = 0;
         for (member, &held) in self.members.all().iter().zip(&held) {

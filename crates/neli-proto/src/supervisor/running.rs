@@ -53,20 +53,12 @@ impl Supervisor {
     pub(super) fn started_unseen(&mut self, now: Time, pid: u32) {
         self.started(now, pid);
         self.note(Note::StartedUnseen);
-        match self.job {
-            Job::Running { pid, since } => {
-                self.run.status = Some(JobStatus::Exited(CAN_NOT_BE_STARTED));
-                self.run.by_itself = self.holds;
-                self.job = Job::Stopping { why: Why::Exited, main: Some((pid, since)), kill_at: None };
-                self.order(Order::Kill);
-            }
-            // It is being stopped or killed already.
-            Job::Held { .. }
-            | Job::None
-            | Job::Ordered
-            | Job::Orphaned
-            | Job::Restarting { .. }
-            | Job::Stopping { .. } => {}
+        // Otherwise it is being stopped or killed already.
+        if let Job::Running { pid, since } = self.job {
+            self.run.status = Some(JobStatus::Exited(CAN_NOT_BE_STARTED));
+            self.run.by_itself = self.holds;
+            self.job = Job::Stopping { why: Why::Exited, main: Some((pid, since)), kill_at: None };
+            self.order(Order::Kill);
         }
     }
 
@@ -80,37 +72,25 @@ impl Supervisor {
 
     /// Handles that no process was started, so that none is left.
     pub(super) fn gone_without_start(&mut self, now: Time) {
-        match self.job {
-            Job::Ordered | Job::Running { .. } | Job::Stopping { .. } => self.gone(now, None),
-            Job::Held { .. } | Job::None | Job::Orphaned | Job::Restarting { .. } => {}
+        if matches!(self.job, Job::Ordered | Job::Running { .. } | Job::Stopping { .. }) {
+            self.gone(now, None);
         }
     }
 
     pub(super) fn main_exited(&mut self, now: Time, ended_at: Time, status: JobStatus, left: bool) {
-        let since = match self.job {
-            Job::Running { since, .. } | Job::Stopping { main: Some((_, since)), .. } => since,
-            Job::Held { .. }
-            | Job::None
-            | Job::Ordered
-            | Job::Orphaned
-            | Job::Restarting { .. }
-            | Job::Stopping { main: None, .. } => ended_at,
+        let main = match self.job {
+            Job::Running { since, .. } => Some(since),
+            Job::Stopping { main, .. } => main.map(|(_, since)| since),
+            Job::Held { .. } | Job::None | Job::Ordered | Job::Orphaned | Job::Restarting { .. } => None,
         };
         // A run that failed at its start keeps that status.
         self.run.status.get_or_insert(status);
-        self.run.ran = ended_at.since(since);
-        let was_stopped = match self.job {
-            // Without a stop signal a run that ends before SIGKILL ends by itself.
-            Job::Stopping { kill_at, .. } => self.policy.stop.signal.is_some() || kill_at.is_none(),
-            Job::Held { .. }
-            | Job::None
-            | Job::Ordered
-            | Job::Orphaned
-            | Job::Restarting { .. }
-            | Job::Running { .. } => false,
-        };
+        self.run.ran = ended_at.since(main.unwrap_or(ended_at));
+        // Without a stop signal a run that ends before SIGKILL ends by itself.
+        let has_signal = self.policy.stop.signal.is_some();
+        let was_stopped = matches!(self.job, Job::Stopping { kill_at, .. } if has_signal || kill_at.is_none());
         // Ctrl-C in the job's terminal counts as a stop.
-        let by_itself = !was_stopped && !self.terminal.has_interrupted();
+        let by_itself = !was_stopped && self.terminal.interrupted_by.is_none();
         self.note(Note::JobExited { term: self.noted_term(), status, ran: self.run.ran, by_itself });
         match &mut self.job {
             Job::Stopping { main, kill_at, .. } => {
@@ -189,28 +169,14 @@ impl Supervisor {
 
     /// When a run that continues resets the failures before it.
     pub(super) fn failed_runs_forgotten_at(&self) -> Option<Time> {
-        match self.job {
-            Job::Running { since, .. } => self.failed_runs.forgotten_at(since),
-            Job::Held { .. }
-            | Job::None
-            | Job::Ordered
-            | Job::Orphaned
-            | Job::Restarting { .. }
-            | Job::Stopping { .. } => None,
-        }
+        let Job::Running { since, .. } = self.job else { return None };
+        self.failed_runs.forgotten_at(since)
     }
 
     /// When the next run (or the first of a term) is due; `None` while there is no guard or it is being killed.
     pub(super) fn run_due(&self) -> Option<Time> {
-        match self.job {
-            Job::Restarting { at } => self.watch.map(|_| at),
-            Job::Held { .. }
-            | Job::None
-            | Job::Ordered
-            | Job::Orphaned
-            | Job::Running { .. }
-            | Job::Stopping { .. } => None,
-        }
+        let Job::Restarting { at } = self.job else { return None };
+        self.watch.map(|_| at)
     }
 
     /// Orders the next run of the term (or the first), unless something delays it. The guard checks that there is enough time (R4).
@@ -220,7 +186,8 @@ impl Supervisor {
         }
         let Some(grant) = self.grant else { return };
         self.job = Job::Ordered;
-        self.run = Run::new(self.run.number.saturating_add(1), self.next_attempt);
+        let (number, attempt) = (self.run.number.saturating_add(1), self.next_attempt);
+        self.run = Run { number, attempt, ..Run::default() };
         if let Some(watch) = &mut self.watch {
             watch.ask(now, grant.until);
         }
@@ -424,10 +391,6 @@ fn number_of(pid: i32) -> Option<u32> {
 // ---- the health checks of the job, which run only while its main process runs and is not being stopped -------------
 
 impl Supervisor {
-    pub(super) fn health_due(&self) -> Option<Time> {
-        self.health.as_ref()?.poll_timeout()
-    }
-
     pub(super) fn health_ended(&mut self, now: Time, id: u32, end: CommandEnd, last_line: Box<str>) {
         if let Some(health) = &mut self.health {
             health.command_ended(now, id, end, last_line);
@@ -437,15 +400,7 @@ impl Supervisor {
     /// Begins or ends the checks. Must be called after every event that may have changed the job's state.
     pub(super) fn look_after_health(&mut self, now: Time) {
         let Some(mut health) = self.health.take() else { return };
-        let runs = match self.job {
-            Job::Running { .. } => true,
-            Job::Held { .. }
-            | Job::None
-            | Job::Ordered
-            | Job::Orphaned
-            | Job::Restarting { .. }
-            | Job::Stopping { .. } => false,
-        };
+        let runs = matches!(self.job, Job::Running { .. });
         match (runs, health.has_run()) {
             (true, false) => health.run_began(now),
             (false, true) => health.run_over(),

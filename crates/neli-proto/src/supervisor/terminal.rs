@@ -20,14 +20,14 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 const SIGNALED_END_WITHIN: Duration = Duration::from_millis(100);
 
 /// The supervisor's data about the terminal.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct Terminal {
     /// When to check the foreground next, if the stopped job waits for it.
     look_at: Option<Time>,
     /// How long the processes that the last main process has left have to end by themselves.
     rest_ends_within: Duration,
     /// The signal that ended the job while it had the foreground.
-    interrupted_by: Option<i32>,
+    pub(super) interrupted_by: Option<i32>,
     /// The signal that was typed while `neli-run` had the foreground.
     typed: Option<i32>,
     /// Whether it was logged that a job uses the terminal from the background.
@@ -38,26 +38,6 @@ pub(super) struct Terminal {
     gone: bool,
     /// When to ask the rest of a job to stop whose group got the terminal's signal.
     ask_rest_at: Option<Time>,
-}
-
-impl Terminal {
-    pub(super) const fn new() -> Self {
-        Self {
-            look_at: None,
-            rest_ends_within: Duration::ZERO,
-            interrupted_by: None,
-            typed: None,
-            said_in_background: false,
-            said_continued: false,
-            gone: false,
-            ask_rest_at: None,
-        }
-    }
-
-    /// Whether a typed key ended the job while it had the foreground.
-    pub(super) const fn has_interrupted(&self) -> bool {
-        self.interrupted_by.is_some()
-    }
 }
 
 /// The terminal's signal that this exit status means, in a shell's encoding or directly.
@@ -91,18 +71,13 @@ impl Supervisor {
     pub(super) fn die_of_the_terminals_signal(&mut self, ending: Ending) -> Ending {
         let interrupted_by = self.terminal.interrupted_by;
         let typed = self.terminal.typed.filter(|typed| self.stop.is_some_and(|stop| stop.signal == *typed));
-        let (signal, to_group) = match ending {
-            Ending::Job(status) if interrupted_by.is_some() && interrupted_by == signal_of(status) => {
-                (interrupted_by, true)
-            }
-            Ending::Job(_) | Ending::StoppedBy(_) => (typed, false),
-            Ending::Ended
-            | Ending::Lost(_)
-            | Ending::Refused
-            | Ending::RestartLimit
-            | Ending::Skipped(_)
-            | Ending::Stuck
-            | Ending::WaitedEnough => return ending,
+        let of_job = matches!(ending, Ending::Job(status) if interrupted_by == signal_of(status));
+        let (signal, to_group) = if of_job && interrupted_by.is_some() {
+            (interrupted_by, true)
+        } else if matches!(ending, Ending::Job(_) | Ending::StoppedBy(_)) {
+            (typed, false)
+        } else {
+            return ending;
         };
         let Some(signal) = signal else { return ending };
         self.actions.push_back(Action::DieOf { signal, to_group });
@@ -110,9 +85,11 @@ impl Supervisor {
     }
 
     pub(super) fn job_stopped(&mut self, now: Time, signal: i32, foreground: Foreground, continuable: bool) {
-        match (signal, &self.job) {
-            (SIGTSTP, Job::Ordered | Job::Running { .. }) if continuable => self.suspend(true),
-            (SIGTSTP, Job::Ordered | Job::Running { .. }) => {
+        let runs = matches!(self.job, Job::Ordered | Job::Running { .. });
+        let stops = matches!(self.job, Job::Stopping { .. });
+        match signal {
+            SIGTSTP if runs && continuable => self.suspend(true),
+            SIGTSTP if runs => {
                 self.pass_signal(SIGCONT, Target::Group);
                 if !self.terminal.said_continued {
                     self.terminal.said_continued = true;
@@ -120,25 +97,16 @@ impl Supervisor {
                 }
             }
             // It got the stop signal, and can't end while it is stopped.
-            (SIGTSTP, Job::Stopping { .. }) => {
+            SIGTSTP if stops => {
                 self.suspend(continuable);
                 self.pass_signal(SIGCONT, Target::Group);
             }
-            (SIGTTIN | SIGTTOU, Job::Ordered | Job::Running { .. } | Job::Stopping { .. }) => {
+            SIGTTIN | SIGTTOU if runs || stops => {
                 self.terminal.look_at = Some(now);
                 self.foreground_seen(now, foreground);
             }
             // The process that stopped it will continue it. A barrier continues it before it sends the stop signal.
-            (
-                _,
-                Job::Held { .. }
-                | Job::None
-                | Job::Ordered
-                | Job::Orphaned
-                | Job::Restarting { .. }
-                | Job::Running { .. }
-                | Job::Stopping { .. },
-            ) => {}
+            _ => {}
         }
     }
 
@@ -214,13 +182,9 @@ impl Supervisor {
         self.is_suspended = true;
     }
 
+    /// Handles that the process continues.
     pub(super) fn continued(&mut self) {
         self.pass_signal(SIGCONT, Target::Group);
-        self.go_on();
-    }
-
-    /// Handles that the process continues, also without a SIGCONT, since it could not be suspended.
-    pub(crate) const fn go_on(&mut self) {
         self.is_suspended = false;
     }
 
@@ -262,14 +226,7 @@ impl Supervisor {
 
     /// Whether the main process is alive or about to be. The guard keeps a signal until the process has executed.
     pub(super) const fn takes_signals(&self) -> bool {
-        match self.job {
-            Job::Ordered | Job::Running { .. } | Job::Stopping { main: Some(_), .. } => true,
-            Job::Held { .. }
-            | Job::None
-            | Job::Orphaned
-            | Job::Restarting { .. }
-            | Job::Stopping { main: None, .. } => false,
-        }
+        matches!(self.job, Job::Ordered | Job::Running { .. } | Job::Stopping { main: Some(_), .. })
     }
 
     pub(super) fn stop_signal(&mut self, now: Time, signal: i32) {
@@ -281,7 +238,7 @@ impl Supervisor {
             return;
         }
         if self.job == Job::None {
-            self.actions.push_back(Action::GiveUpWaiting);
+            self.gives_up = true;
         } else {
             self.kill(Why::Stopped);
         }

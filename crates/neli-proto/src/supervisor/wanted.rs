@@ -4,7 +4,7 @@ use core::mem;
 use core::time::Duration;
 
 use super::watch::Watch;
-use super::{Job, JobStatus, Killed, Run, Supervisor};
+use super::{Job, JobReport, JobStatus, Killed, Run, Supervisor};
 use crate::guard::{Grant, Order, SeenEnd};
 use crate::health::Health;
 use crate::note::Note;
@@ -80,29 +80,19 @@ impl Supervisor {
             self.begin_term(now, wanted);
         }
         // A stop goes out before the lease, and a run under the new lease.
-        match state {
-            WantedState::Kill if changes => self.lose(now),
-            WantedState::Stop { why, by } if changes => {
-                let has_begun = before.is_some_and(|before| matches!(before.state, WantedState::Stop { .. }));
-                self.stop(now, why, by, has_begun);
-            }
-            WantedState::Kill
-            | WantedState::Hold { .. }
-            | WantedState::Run
-            | WantedState::RunOnce { .. }
-            | WantedState::Stop { .. } => {}
+        if changes && state == WantedState::Kill {
+            self.lose(now);
+        } else if changes && let WantedState::Stop { why, by } = state {
+            let has_begun = before.is_some_and(|before| matches!(before.state, WantedState::Stop { .. }));
+            self.stop(now, why, by, has_begun);
         }
         if is_given && state != WantedState::Kill {
             self.extend(now, grant);
         }
-        match state {
-            WantedState::Hold { waits: true } if changes => self.wait(now),
-            WantedState::RunOnce { id, window, attempt } if changes => self.run_once(now, id, (window, attempt)),
-            WantedState::Kill
-            | WantedState::Hold { .. }
-            | WantedState::Run
-            | WantedState::RunOnce { .. }
-            | WantedState::Stop { .. } => {}
+        if changes && state == (WantedState::Hold { waits: true }) {
+            self.wait(now);
+        } else if changes && let WantedState::RunOnce { id, window, attempt } = state {
+            self.run_once(now, id, (window, attempt));
         }
     }
 
@@ -112,7 +102,7 @@ impl Supervisor {
         let settle = self.policy.settle;
         self.holds = matches!(state, WantedState::Hold { .. } | WantedState::RunOnce { .. });
         self.grant = Some(grant);
-        (self.run, self.next_attempt) = (Run::new(0, 0), 1);
+        (self.run, self.next_attempt) = (Run::default(), 1);
         (self.over, self.fenced) = (None, None);
         self.report = JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now };
         self.backoff = Backoff::default();
@@ -308,19 +298,6 @@ impl NothingLeft {
     pub(crate) const fn into_term(self) -> Offset {
         self.term
     }
-}
-
-/// The job's state for the beats.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct JobReport {
-    /// Its state.
-    pub state: JobState,
-    /// The main process.
-    pub pid: Option<u32>,
-    /// 1, and 1 more for each failed run before it: of its key or window, else since the last success in this term.
-    pub attempt: u32,
-    /// When the job entered this state.
-    pub since: Time,
 }
 
 /// How a term has ended here.

@@ -22,22 +22,14 @@ pub(super) struct Watch {
 /// Orders that the guard has not answered yet.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Question {
-    awaited: AwaitedAnswer,
+    /// The answer to all of them: a deadline at or above this one, the highest that was ordered (the guard reads orders in sequence, and of several
+    /// unsent answers about deadlines it keeps the last one); `None`: only the report that the job's tree has ended.
+    awaited: Option<Time>,
     /// When the first of them was sent.
     since: Time,
     /// Until when the guard may still answer, if the supervisor came too late to judge: it was stopped or got no processor, and has not
     /// read any answers.
     respite: Option<Time>,
-}
-
-/// The answer to all of these orders.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-enum AwaitedAnswer {
-    /// A deadline at or above this one, the highest that was ordered. The guard reads orders in sequence, and of several unsent answers
-    /// about deadlines it keeps the last one.
-    Deadline(Time),
-    /// Only the report that the job's tree has ended.
-    End,
 }
 
 impl Watch {
@@ -48,26 +40,26 @@ impl Watch {
 
     /// Notes the order to let the job run until `until`.
     pub(super) fn ask(&mut self, now: Time, until: Time) {
-        self.wait_for(now, AwaitedAnswer::Deadline(until));
+        self.wait_for(now, Some(until));
     }
 
     /// Notes the order to kill the job. An earlier deadline in an answer no longer counts, and earlier orders need no answer any more.
     pub(super) fn ask_for_end(&mut self, now: Time) {
-        self.wait_for(now, AwaitedAnswer::End);
+        self.wait_for(now, None);
         self.answered_until = self.answered_until.min(now);
     }
 
-    fn wait_for(&mut self, now: Time, awaited: AwaitedAnswer) {
+    fn wait_for(&mut self, now: Time, awaited: Option<Time>) {
         let question = self.question.get_or_insert(Question { awaited, since: now, respite: None });
-        question.awaited = question.awaited.max(awaited);
+        question.awaited = question.awaited.zip(awaited).map(|(before, until)| before.max(until));
     }
 
     /// Notes an answer with a deadline.
     pub(super) fn answered(&mut self, until: Time) {
-        if self.question.is_some_and(|question| question.awaited == AwaitedAnswer::End) {
+        if self.question.is_some_and(|question| question.awaited.is_none()) {
             return;
         }
-        self.question.take_if(|question| question.awaited <= AwaitedAnswer::Deadline(until));
+        self.question.take_if(|question| question.awaited <= Some(until));
         self.answered_until = self.answered_until.max(until);
     }
 

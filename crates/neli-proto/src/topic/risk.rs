@@ -5,8 +5,6 @@ use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::SettingsUnread;
-
 /// A property of a topic that may lose records.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Risk {
@@ -37,7 +35,7 @@ pub enum Risk {
     /// `unclean.leader.election.enable` of a topic of facts.
     UncleanLeaderElectionOfFacts,
     /// None of its settings could be read.
-    Unread(SettingsUnread),
+    Unread(String),
 }
 
 impl Risk {

@@ -156,10 +156,10 @@ fn settings_that_decide_about_an_empty_log_must_be_visible() {
 fn an_empty_log_is_vacant_only_if_no_leader_s_record_can_have_been_cut() {
     assert!(!judged(1, 1, |s| s.timestamp_type = Some("CreateTime".into())).unwrap().cut_is_harmless);
     assert!(!judged(1, 1, |s| s.retention_bytes = Some(1)).unwrap().cut_is_harmless);
-    let unreadable = TopicFacts { layout: layout(1, 1), settings: Err(SettingsUnread("denied".into())) };
+    let unreadable = TopicFacts { layout: layout(1, 1), settings: Err("denied".into()) };
     let judgement = judge(&unreadable, PLACE).unwrap();
     assert!(!judgement.cut_is_harmless);
-    assert_eq!(judgement.risks, [Risk::Unread(SettingsUnread("denied".into()))]);
+    assert_eq!(judgement.risks, [Risk::Unread("denied".into())]);
     assert!(judgement.risks[0].to_string().contains("(denied)"), "{judgement:?}");
     assert_eq!(judge_topic_of_facts(&unreadable, Duration::ZERO, PLACE), Ok(judgement.risks));
 }

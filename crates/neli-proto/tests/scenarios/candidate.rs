@@ -16,7 +16,7 @@ use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, Hello, JobState, KeyedRun, Offset, Overlap, Record, What, Why};
 use neli_proto::role_set::RoleSet;
-use neli_proto::supervisor::{JobIs, Local, NothingLeft, Wanted};
+use neli_proto::supervisor::{Departure, JobIs, Local, NothingLeft, Wanted};
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
 
@@ -37,6 +37,7 @@ pub(crate) struct Scenario {
     grant: Option<Grant>,
     /// What it wants of its job.
     wanted: Option<Wanted>,
+    departed: Option<Departure>,
     /// The job's state.
     report: JobReport,
     lacks_guard: bool,
@@ -88,6 +89,7 @@ impl Scenario {
             lease,
             grant: None,
             wanted: None,
+            departed: None,
             report,
             lacks_guard: false,
             is_suspended: false,
@@ -302,6 +304,9 @@ impl Subject for Scenario {
                 if alone { ", in which nobody else is known" } else { "" }
             ));
         }
+        let departed = self.candidate.departed().filter(|_| self.departed.is_none());
+        actions.extend(departed.map(|departure| format!("departs: {departure:?}")));
+        self.departed = self.candidate.departed();
         actions
     }
 }

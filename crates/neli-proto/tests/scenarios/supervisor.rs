@@ -211,6 +211,9 @@ impl Subject for Scenario {
 
     fn actions(&mut self) -> Vec<String> {
         let mut actions = Vec::new();
+        if self.supervisor.take_give_up() {
+            actions.push("has the candidate wait no more".to_owned());
+        }
         while let Some(action) = self.supervisor.poll_action() {
             actions.push(shown_action(action));
         }
@@ -233,6 +236,7 @@ fn foreground(word: &str) -> Foreground {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are actions of other objects")]
 fn shown_action(action: Action) -> String {
     match action {
         Action::DieOf { signal, to_group } => {
@@ -251,13 +255,13 @@ fn shown_action(action: Action) -> String {
             Ending::Stuck => "exits: something can't be killed".to_owned(),
             Ending::WaitedEnough => "exits: waited enough".to_owned(),
         },
-        Action::GiveUpWaiting => "has the candidate wait no more".to_owned(),
         Action::KillGuard => "kills the guard, and the job".to_owned(),
         Action::KillOrphans => "kills what the guard left".to_owned(),
         Action::LookAtForeground => "looks whose the foreground is".to_owned(),
         Action::Note(note) => shown_note(note),
         Action::Order(order) => shown_order(order),
         Action::StartGuard => "starts a guard".to_owned(),
+        action => panic!("not a supervisor's: {action:?}"),
     }
 }
 

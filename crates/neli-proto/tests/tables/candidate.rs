@@ -8,6 +8,7 @@ use neli_proto::candidate::{
 use neli_proto::guard::Grant;
 use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
+use neli_proto::note::Note;
 use neli_proto::precedence::Assignment;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, JobState, MemberId, Offset, Record, What, Why};
@@ -35,6 +36,7 @@ struct Fixture {
     grant: Grant,
     /// What it wants of the job.
     wanted: Option<Wanted>,
+    has_departed: bool,
     is_suspended: bool,
 }
 
@@ -132,6 +134,10 @@ impl Subject for Fixture {
         while let Some(action) = self.candidate.poll_action() {
             actions.extend(self.shown(action));
         }
+        if !self.has_departed && self.candidate.departed().is_some() {
+            self.has_departed = true;
+            actions.push("depart".to_owned());
+        }
         actions
     }
 }
@@ -159,7 +165,18 @@ impl Fixture {
         };
         let candidate = Candidate::new(now, setup, Random::from_seed(1));
         let grant = Grant { term: 0, seen: 0, next_seq: 1, until: now };
-        Self { candidate, now, end: 0, claim: 0, beat: 0, release: 0, grant, wanted: None, is_suspended: false }
+        Self {
+            candidate,
+            now,
+            end: 0,
+            claim: 0,
+            beat: 0,
+            release: 0,
+            grant,
+            wanted: None,
+            has_departed: false,
+            is_suspended: false,
+        }
     }
 
     /// A candidate that has read an empty log; the group has assigned the partition to it.
@@ -336,18 +353,18 @@ impl Fixture {
         })));
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the others are actions of other objects")]
     fn shown(&mut self, action: Action) -> Option<String> {
         let shown = match action {
-            Action::Depart(_) => "depart",
-            Action::ForgetTerms => "new guard",
+            Action::RenewGuard => "new guard",
             Action::Kafka(Request::Identify) => "ask for the topic's id",
             Action::Kafka(Request::JoinGroup) => "join the group",
             Action::Kafka(Request::LeaveGroup) => "leave the group",
             Action::Kafka(Request::LookForEnd) => "ask where the log ends",
+            Action::Note(Note::Refused(_)) => "refuse",
             Action::Note(_) => return None,
             Action::Kafka(Request::ReadAnew) => "read anew",
             Action::Kafka(Request::ReadFrom(_)) => "read",
-            Action::Refuse { .. } => "refuse",
             Action::Kafka(Request::RenewProducer) => "new producer",
             Action::Kafka(Request::Send { record }) => {
                 let seq = record.seq.unwrap_or_default();
@@ -369,6 +386,7 @@ impl Fixture {
                 }
             }
             Action::Suspend => "suspend",
+            action => panic!("not a candidate's: {action:?}"),
         };
         Some(shown.to_owned())
     }

@@ -6,9 +6,8 @@ use neli_proto::guard::{Answer, CommandKind, Grant, Order, SeenEnd, Step};
 use neli_proto::record::{JobState, Why};
 use neli_proto::restart::{Restart, RestartPolicy};
 use neli_proto::supervisor::{
-    Action, Event, JobIs, JobPhase, Local, OnLoss, Policy, StopPolicy, Supervisor, Wanted, WantedState,
+    Action, Event, Foreground, Job, JobIs, Local, OnLoss, Policy, StopPolicy, Supervisor, Wanted, WantedState,
 };
-use neli_proto::terminal::Foreground;
 use neli_proto::time::Time;
 
 use crate::{Happening, State, Subject, drawn};
@@ -99,20 +98,21 @@ pub(crate) fn table() -> String {
 
 impl Subject for Fixture {
     fn state(&self) -> &'static str {
-        match self.supervisor.phase() {
-            JobPhase::BetweenRuns => "between two runs",
-            JobPhase::Held => "held",
-            JobPhase::NoJob => "no job",
-            JobPhase::Ordered => "ordered",
-            JobPhase::Orphaned => "guard dead",
-            JobPhase::Running => "running",
-            JobPhase::Stopping => "stopping",
+        match self.supervisor.job() {
+            Job::Restarting { .. } => "between two runs",
+            Job::Held { .. } => "held",
+            Job::None => "no job",
+            Job::Ordered => "ordered",
+            Job::Orphaned => "guard dead",
+            Job::Running { .. } => "running",
+            Job::Stopping { .. } => "stopping",
         }
     }
 
     fn actions(&mut self) -> Vec<String> {
-        let mut actions: Vec<String> =
-            std::iter::from_fn(|| self.supervisor.poll_action()).filter_map(|action| shown(&action)).collect();
+        let gives_up = self.supervisor.take_give_up().then(|| "have the candidate wait no more".to_owned());
+        let others = std::iter::from_fn(|| self.supervisor.poll_action()).filter_map(|action| shown(&action));
+        let mut actions: Vec<String> = gives_up.into_iter().chain(others).collect();
         let local = self.supervisor.local();
         actions.extend(shown_change(&self.seen, &local));
         self.seen = local;
@@ -217,11 +217,11 @@ impl Fixture {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are actions of other objects")]
 fn shown(action: &Action) -> Option<String> {
     Some(match action {
         Action::DieOf { .. } => "die of the signal".to_owned(),
         Action::Exit(ending) => format!("exit: {ending:?}"),
-        Action::GiveUpWaiting => "have the candidate wait no more".to_owned(),
         Action::KillGuard => "kill guard and job".to_owned(),
         Action::KillOrphans => "kill what it left".to_owned(),
         Action::LookAtForeground => "look at the foreground".to_owned(),
@@ -240,6 +240,7 @@ fn shown(action: &Action) -> Option<String> {
             Order::TakeBack => "`TakeBack`".to_owned(),
         },
         Action::StartGuard => "start a guard".to_owned(),
+        action => panic!("not a supervisor's: {action:?}"),
     })
 }
 

@@ -21,27 +21,30 @@ fn shown_overlap(overlap: Option<Overlap>) -> String {
 }
 
 /// An action in the words of the scenarios.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are actions of other objects")]
 pub(super) fn shown_action(action: Action) -> String {
     match action {
-        Action::Depart(departure) => format!("departs: {departure:?}"),
-        Action::ForgetTerms => "has the guard forget its terms".to_owned(),
+        Action::RenewGuard => "has the guard forget its terms".to_owned(),
         Action::Kafka(Request::Identify) => "asks which topic this is".to_owned(),
         Action::Kafka(Request::JoinGroup) => "joins the group".to_owned(),
         Action::Kafka(Request::LeaveGroup) => "leaves the group".to_owned(),
         Action::Kafka(Request::LookForEnd) => "asks soon where the log ends".to_owned(),
-        Action::Note(note) => shown_note(note),
         Action::Kafka(Request::ReadAnew) => "asks where the log ends".to_owned(),
         Action::Kafka(Request::ReadFrom(offset)) => format!("reads from {offset}"),
-        Action::Refuse(Refusal::Overlap { name, is_theirs }) => {
+        Action::Note(Note::Refused(Refusal::Overlap { name, is_theirs })) => {
             format!("refuses: {name} stands {} an overlap", if is_theirs { "with" } else { "without" })
         }
-        Action::Refuse(Refusal::Roles(differs)) => format!("refuses: {}", differs.line("--roles", "--group")),
-        Action::Refuse(why) => format!("refuses: {why:?}"),
+        Action::Note(Note::Refused(Refusal::Roles(differs))) => {
+            format!("refuses: {}", differs.line("--roles", "--group"))
+        }
+        Action::Note(Note::Refused(why)) => format!("refuses: {why:?}"),
+        Action::Note(note) => shown_note(note),
         Action::Kafka(Request::RenewProducer) => "makes a new producer".to_owned(),
         Action::Kafka(Request::Send { record }) => {
             format!("sends {}: {}", record.seq.unwrap_or_default(), shown_body(&record.body))
         }
         Action::Suspend => "has the process suspended".to_owned(),
+        action => panic!("not a candidate's: {action:?}"),
     }
 }
 

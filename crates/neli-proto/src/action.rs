@@ -1,0 +1,116 @@
+//! What is to be done for a node. Its objects add what they want to one kind of list each, in the order in which it must be done; the node
+//! passes on what concerns its owner, and does by itself what concerns another of its objects.
+
+use crate::command::Hook;
+use crate::fact::Fact;
+use crate::guard::Order;
+use crate::job::JobStatus;
+use crate::kafka::Request;
+use crate::note::Note;
+use crate::record::Offset;
+use crate::time::Time;
+
+/// An action that the node's owner must perform.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
+pub enum Action {
+    /// Record this fact in the topic of facts, and report [`FactsEvent::Appended`](crate::node::FactsEvent) or `NotAppended`. The owner adds the
+    /// time of writing.
+    AppendFact {
+        /// The number that the report must contain.
+        id: u32,
+        fact: Fact,
+    },
+    /// Exit, and then die of this signal, since it came from the terminal.
+    DieOf {
+        /// SIGINT or SIGQUIT.
+        signal: i32,
+        /// Whether to send it to the whole process group, since so far only the job has received it.
+        to_group: bool,
+    },
+    /// The node has ended, with this status.
+    Exit(Ending),
+    /// Do this in Kafka.
+    Kafka(Request),
+    /// Kill the guard, which does not answer, and all processes of the job that can be found.
+    KillGuard,
+    /// Send SIGKILL to this hook and all of its group.
+    KillHook {
+        /// Its number.
+        id: u32,
+    },
+    /// Kill the processes that the dead guard left, and report [`OrphansGone`](crate::supervisor::Event::OrphansGone) when none is left.
+    KillOrphans,
+    /// Report which group has the terminal's foreground: [`ForegroundSeen`](crate::supervisor::Event::ForegroundSeen).
+    LookAtForeground,
+    /// Tell users. Some of the candidate's notes also concern the guard and the hooks, and after a refusal the node ends.
+    Note(Note),
+    /// Send this order to the guard. A health command is sent with a descriptor for its output.
+    Order(Order),
+    /// Read the key's facts in the topic of facts up to an end that is asked for from now on, and report
+    /// [`FactsEvent::Read`](crate::node::FactsEvent). An earlier reading is dropped.
+    ReadFacts {
+        /// The number that the report must contain.
+        id: u32,
+    },
+    /// Replace the guard, which has the terms of a history that is gone: terms may start from 0 again (R5). The node waits until no job is alive.
+    RenewGuard,
+    /// Run a hook that does not run beside the job.
+    RunHook(HookRun),
+    /// Start a new guard.
+    StartGuard,
+    /// Stop the process once it has left the group: no term is held and no claim is in flight, and that stays so until SIGCONT. The node waits
+    /// until no hook runs.
+    Suspend,
+}
+
+/// One run of a hook.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct HookRun {
+    /// The hook.
+    pub hook: Hook,
+    /// The run's number, which the report of its end must contain.
+    pub id: u32,
+    /// `NELI_WHY`; may be empty.
+    pub why: &'static str,
+    /// The term of the present or the last lead, if there was one.
+    pub term: Option<Offset>,
+    /// The attempt of the job's present or last run in that term.
+    pub attempt: u32,
+    /// When to kill it.
+    pub kill_at: Time,
+}
+
+/// The cause of the exit, which gives its status.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Ending {
+    /// The election was ended.
+    Ended,
+    /// The job's own status.
+    Job(JobStatus),
+    /// The lead was lost.
+    Lost(Lost),
+    /// The job failed too often.
+    RestartLimit,
+    /// Kafka refuses for good, or the topic may not carry an election.
+    Refused,
+    /// `--once`: the job must not be run; this is the exit status for that.
+    Skipped(u8),
+    /// A process could not be killed.
+    Stuck,
+    /// Stopped by this signal while no job was alive.
+    StoppedBy(i32),
+    /// The candidate did not lead within `--wait`.
+    WaitedEnough,
+}
+
+/// How the job ended when the lead was lost.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Lost {
+    /// It was killed because the lease was over.
+    Fenced,
+    /// It was killed at the stop timeout.
+    Killed,
+    /// It stopped by itself in time, or none was running.
+    Stopped,
+}
