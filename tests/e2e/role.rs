@@ -30,7 +30,11 @@ fn json(election: &TestElection, subcommand: &str, role: &str, arguments: &[&str
 /// Two candidates that share the leads of the three roles, each of which knows the other as a standby of its roles.
 fn pair(election: &TestElection) -> Vec<Running> {
     let candidates = vec![named(election, "first").start(), named(election, "second").start()];
-    wait::until_true("a job of each role", || are_all_led(election, &candidates, &ROLES.map(str::to_owned)));
+    // So that no role moves later.
+    wait::until_true("a job of each role, in fair shares", || {
+        candidates.iter().all(|one| !led(one).is_empty())
+            && are_all_led(election, &candidates, &ROLES.map(str::to_owned))
+    });
     for role in ROLES {
         wait::until_true("the hello of the one that stands by", || {
             json(election, "status", role, &[])[0]["standbys"].as_array().is_some_and(|standbys| standbys.len() == 1)
@@ -201,7 +205,9 @@ fn a_role_is_moved_to_the_named_candidate() {
         let candidate = election.candidate().option("--roles", "ingest,bill").option("--name", name);
         candidate.option("--max-roles", if name == "small" { "1" } else { "2" }).job(["sleep", "100000"]).start()
     };
-    let candidates = ["large", "small"].map(start);
+    let mut candidates = ["large", "small"].map(start);
+    // Before their hellos nobody knows the roles.
+    candidates.iter_mut().for_each(|candidate| drop(candidate.await_event("leading")));
     let leader = |role: &str| json(&election, "status", role, &[])[0]["leader"]["name"].clone();
     let of_small = || ["ingest", "bill"].into_iter().find(|role| leader(role) == "small");
     let led = wait::until("a role of each", || of_small().filter(|role| leader(other(role)) == "large"));
@@ -228,11 +234,6 @@ fn a_role_is_resigned_and_ended_independently() {
     let election = election(Elector::Group);
     let mut candidates = pair(&election);
     let of_role = |role: &str| json(&election, "status", role, &[]).remove(0);
-    // Otherwise the leader may be about to hand the role over when it is asked.
-    wait::until_true("a fair share", || {
-        let [one, others @ ..] = ROLES.map(|role| of_role(role)["leader"]["name"].clone());
-        others.iter().any(|other| *other != one)
-    });
     let before = of_role("report");
     let object = &json(&election, "resign", "report", &[])[0];
     assert_eq!((&object["outcome"], &object["role"]), (&"resigned".into(), &"report".into()), "{object}");
