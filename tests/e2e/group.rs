@@ -24,10 +24,10 @@ struct Foreigner {
 }
 
 impl Foreigner {
-    /// Returns when the group has assigned a partition to it.
-    fn in_group_of(election: &TestElection, kafka: &Kafka) -> Self {
+    /// Returns when the group has assigned a partition to it. `protocol`: the setting that chooses the group's protocol.
+    fn in_group_of(election: &TestElection, kafka: &Kafka, protocol: (&str, &str)) -> Self {
         let mut config = kafka.client();
-        config.set("group.id", &election.group).set("partition.assignment.strategy", "range");
+        config.set("group.id", &election.group).set(protocol.0, protocol.1);
         let consumer: BaseConsumer = config.create().expect("a client");
         consumer.subscribe(&[&election.topic()]).expect("a name of a topic");
         wait::until_true("an assignment", || {
@@ -73,7 +73,7 @@ fn assert_undisturbed(run: &Running) {
 fn a_group_of_another_program_stops_no_job() {
     let (election, kafka) = (election(Elector::Group), Kafka::shared());
     kafka.create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    let foreigner = Foreigner::in_group_of(&election, kafka);
+    let foreigner = Foreigner::in_group_of(&election, kafka, ("partition.assignment.strategy", "range"));
     let found = Found::of(&["--group", &election.group, "--brokers", kafka.address()]);
     found.assert_finding("group", "warn", &["1 member with the assignor range", "has no precedence"]);
 
@@ -107,6 +107,31 @@ fn a_group_of_another_program_stops_no_job() {
     wait::until_true("a hello without the refusal", || {
         election.ask("status", &["--json"]).json()["leader"]["hello"]["group_refuses"].is_null()
     });
+    assert_undisturbed(&second);
+    election.close([second]);
+}
+
+/// The same with the protocol by which the broker assigns the partitions (KIP-848, Kafka 4.0): there the group takes the candidates, and the
+/// broker may assign the partition to the other program.
+#[test]
+fn a_group_with_the_consumer_protocol_stops_no_job() {
+    let (election, kafka) = (election(Elector::Group), Kafka::shared());
+    kafka.create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let foreigner = Foreigner::in_group_of(&election, kafka, ("group.protocol", "consumer"));
+    let mut leader = election.candidate().start();
+    let term = leader.await_lead();
+    election.await_witness(term);
+    let mut second = election.candidate().start();
+    second.await_event("standby");
+    let doctor = || Found::of(&["--group", &election.group, "--brokers", kafka.address()]);
+    let are_members = |text: &String| text.contains("3 members with the assignor uniform, which is another program's");
+    wait::until_true("a group of three", || doctor().texts("group", "warn").iter().any(are_members));
+    assert_undisturbed(&leader);
+    leader.signal(Signal::SIGKILL);
+    let next = second.await_lead();
+    election.await_witness(next);
+    drop(foreigner);
+    second.await_event("assigned");
     assert_undisturbed(&second);
     election.close([second]);
 }

@@ -221,8 +221,8 @@ fn join(members: usize, assignor: &str, most_members: Option<usize>) -> Result<S
     let shown = if members == 0 { "no members".to_owned() } else { counted(members as u64, "member") };
     if members > 0 && !["", ASSIGNOR].contains(&assignor) {
         Err(format!(
-            "it has {shown} with the assignor {assignor}, which are no neli-run, and refuses others (Inconsistent group protocol); \
-             choose another --group, which no other program has as its group.id"
+            "it has {shown} with the assignor {assignor}, which is another program's: it refuses candidates (Inconsistent group \
+             protocol), or assigns their partition to that program; choose another --group, which no other program has as its group.id"
         ))
     } else if most_members.is_some_and(|most| members >= most) {
         Err(format!(

@@ -3,6 +3,7 @@
 //! Test binaries may run in parallel: a lock lets one of them build while the others wait. Each file is built under another name and then
 //! renamed, so that an interrupted build is never used.
 
+use std::env;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::net::TcpStream;
@@ -22,6 +23,34 @@ const SOURCES: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Programs that Kafka needs, with Debian's package names: Java always, Maven only until the jars are fetched.
 const TOOLS: [(&str, &str); 2] = [("java", "default-jdk-headless"), ("mvn", "maven")];
+
+/// The version of Kafka that the tests use, unless [`VERSION`] names another one.
+const NEWEST: &str = "4.4.0";
+
+/// The variable that names another version, for tests/versions.rs.
+pub const VERSION: &str = "KAFKA_VERSION";
+
+/// The version of Kafka.
+fn version() -> &'static str {
+    static READ: OnceLock<String> = OnceLock::new();
+    READ.get_or_init(|| env::var(VERSION).unwrap_or_else(|_| NEWEST.to_owned()))
+}
+
+/// Whether the version is at least this one.
+pub(crate) fn is_since(major: u32, minor: u32) -> bool {
+    let mut numbers = version().split('.').map(|number| number.parse().expect("a version as 4.1.0"));
+    (numbers.next(), numbers.next()) >= (Some(major), Some(minor))
+}
+
+/// Whether it needs no `ZooKeeper`: since 3.3 in production.
+pub(crate) fn has_own_controller() -> bool {
+    is_since(3, 3)
+}
+
+/// The class that starts a broker with its `ZooKeeper`, as source.
+pub(crate) fn with_zookeeper() -> PathBuf {
+    Path::new(SOURCES).join("WithZooKeeper.java")
+}
 
 /// Kafka on this machine, ready to be started.
 #[derive(Debug)]
@@ -56,23 +85,26 @@ fn give_up() -> ! {
 
 fn prepared(home: &Path) -> Result<Distribution, String> {
     let _lock = lock(home);
-    let jars = home.join("kafka");
+    let named = |what: &str| home.join(format!("{what}-{}", version()));
+    let jars = named("kafka");
     let tools: &[(&str, &str)] = if jars.exists() { &TOOLS[..1] } else { &TOOLS };
     require(tools)?;
     make(&jars, fetch_kafka)?;
     let class_path = format!("{}/*", jars.display());
-    let formatted = home.join("formatted-accounts");
+    let formatted = named("formatted");
     make(&formatted, |at| format(&class_path, at))?;
-    let classes = home.join("kafka.jsa");
+    let classes = named("classes");
     let distribution = Distribution { class_path, formatted, classes };
-    make(&distribution.classes, |at| archive_classes(&distribution, at)).unwrap_or_else(|why| tell(&why));
+    if has_own_controller() {
+        make(&distribution.classes, |at| archive_classes(&distribution, at)).unwrap_or_else(|why| tell(&why));
+    }
     Ok(distribution)
 }
 
 /// Fails with one message that names every missing program.
 fn require(tools: &[(&str, &str)]) -> Result<(), String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_here = |tool: &str| std::env::split_paths(&path).any(|directory| directory.join(tool).is_file());
+    let path = env::var_os("PATH").unwrap_or_default();
+    let is_here = |tool: &str| env::split_paths(&path).any(|directory| directory.join(tool).is_file());
     let missing: Vec<&(&str, &str)> = tools.iter().filter(|(tool, _)| !is_here(tool)).collect();
     if missing.is_empty() {
         return Ok(());
@@ -160,7 +192,7 @@ pub fn scratch() -> tempfile::TempDir {
 
 /// `target/harness`, found through the directory that cargo marked as a cache, since the target directory can be set anywhere.
 fn home() -> PathBuf {
-    let program = std::env::current_exe().expect("a running program has a path");
+    let program = env::current_exe().expect("a running program has a path");
     let target = program.ancestors().find(|directory| directory.join("CACHEDIR.TAG").exists());
     let home = target.expect("tests and benches are run by cargo, from its target directory").join("harness");
     fs::create_dir_all(&home).expect("target/ can be written");
@@ -186,10 +218,11 @@ fn make(path: &Path, maker: impl FnOnce(&Path) -> Result<(), String>) -> Result<
 }
 
 fn fetch_kafka(into: &Path) -> Result<(), String> {
-    tell("getting Apache Kafka by Maven (43 MB, once)");
+    tell(&format!("getting Apache Kafka {} by Maven (43 MB, once)", version()));
     let mut maven = Command::new("mvn");
     maven.args(["--batch-mode", "--no-transfer-progress", "--quiet", "--file"]).arg(Path::new(SOURCES).join("pom.xml"));
-    maven.arg("dependency:copy-dependencies").arg(format!("-DoutputDirectory={}", into.display()));
+    maven.arg("dependency:copy-dependencies").arg(format!("-Dkafka.version={}", version()));
+    maven.arg(format!("-DoutputDirectory={}", into.display()));
     run(&mut maven, "Maven and Java: apt-get install maven default-jdk-headless")
 }
 
@@ -204,6 +237,9 @@ fn settings(directory: &Path, port: u16, controller: u16) -> String {
 }
 
 fn format(class_path: &str, into: &Path) -> Result<(), String> {
+    if !has_own_controller() {
+        return fs::create_dir(into).map_err(|error| format!("can't make {}: {error}", into.display()));
+    }
     tell("formatting a log directory");
     let settings = into.with_extension("properties");
     let text = self::settings(into, 9092, 9093);
@@ -211,7 +247,8 @@ fn format(class_path: &str, into: &Path) -> Result<(), String> {
     let mut tool = Command::new("java");
     tool.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", class_path, "kafka.tools.StorageTool", "format"]);
     tool.args(["-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c"]).arg(&settings);
-    for account in accounts::scram() {
+    // Before 3.5 the tool makes no accounts: the tests of logins over TLS need them.
+    for account in accounts::scram().filter(|_| is_since(3, 5)) {
         tool.args(["--add-scram", &account]);
     }
     run(&mut tool, "Java 17 or later: apt-get install default-jdk-headless")
@@ -223,11 +260,7 @@ fn archive_classes(distribution: &Distribution, into: &Path) -> Result<(), Strin
     let directory = into.with_extension("directory");
     let _ = fs::remove_dir_all(&directory);
     let prepare = || {
-        fs::create_dir(&directory)?;
-        for entry in fs::read_dir(&distribution.formatted)? {
-            let path = entry?.path();
-            fs::copy(&path, directory.join(path.file_name().unwrap_or_default()))?;
-        }
+        copy_all(&distribution.formatted, &directory)?;
         let (port, controller) = (free_port(), free_port());
         let settings = settings(&directory, port, controller);
         fs::write(directory.with_extension("properties"), settings)?;
@@ -244,6 +277,20 @@ fn archive_classes(distribution: &Distribution, into: &Path) -> Result<(), Strin
         fs::remove_dir_all(&directory)
     };
     prepare().map_err(|error| format!("no archive of Kafka's classes: {error}"))
+}
+
+/// Copies a directory with all that is in it. The copy is made, or completed.
+pub(crate) fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let (entry, copy) = entry.map(|entry| (entry.path(), to.join(entry.file_name())))?;
+        if entry.is_dir() {
+            copy_all(&entry, &copy)?;
+        } else {
+            fs::copy(entry, copy)?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs a tool to its end. The error contains its output, or the package to install if the tool is missing.

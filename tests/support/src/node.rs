@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use crate::accounts;
 use crate::tls::Authority;
+use crate::{accounts, install};
 
 /// The number of partitions of `__consumer_offsets`.
 pub(crate) const OFFSETS_PARTITIONS: i32 = 4;
@@ -201,6 +201,11 @@ impl Node {
         iter::zip(1.., iter::zip(controllers, doors)).map(node).collect()
     }
 
+    /// The port of its controller, or of its `ZooKeeper`.
+    pub(crate) fn controller(&self) -> String {
+        self.controller.to_string()
+    }
+
     /// `HOST:PORT` of the listener where every client has all rights.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.plain)
@@ -291,21 +296,32 @@ impl Node {
             protocols += ",SSL:SSL,SASL_SSL:SASL_SSL,MUTUAL:SSL,EXPIRED:SSL";
             last = Secure::settings(authority);
         }
+        let (part, authorizer) = if install::has_own_controller() {
+            let _ = write!(listeners, ",CONTROLLER://127.0.0.1:{controller}");
+            let part = format!(
+                "process.roles=broker,controller\nnode.id={id}\ncontroller.quorum.voters={voters}\n\
+                 controller.listener.names=CONTROLLER\n"
+            );
+            (part, "org.apache.kafka.metadata.authorizer.StandardAuthorizer")
+        } else {
+            assert_eq!(*brokers, 1, "each broker has a ZooKeeper of its own");
+            (
+                format!("broker.id={id}\nzookeeper.connect=127.0.0.1:{controller}\n"),
+                "kafka.security.authorizer.AclAuthorizer",
+            )
+        };
         // Every listener has this number of threads.
         let threads = if doors.is_empty() && secure.is_none() { 2 } else { 1 };
         format!(
-            "process.roles=broker,controller\n\
-             node.id={id}\n\
-             controller.quorum.voters={voters}\n\
-             controller.listener.names=CONTROLLER\n\
-             listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{accounts},CONTROLLER://127.0.0.1:{controller}{listeners}\n\
+            "{part}\
+             listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{accounts}{listeners}\n\
              advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{advertised_accounts}{advertised}\n\
              listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT{protocols}\n\
              inter.broker.listener.name=PLAINTEXT\n\
              sasl.enabled.mechanisms=PLAIN,OAUTHBEARER\n\
              listener.name.sasl_plaintext.plain.sasl.jaas.config={jaas}\n\
              listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config={bearer}\n\
-             authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n\
+             authorizer.class.name={authorizer}\n\
              super.users=User:ANONYMOUS\n\
              {session}\
              {own_setting}\

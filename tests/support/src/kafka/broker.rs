@@ -165,13 +165,12 @@ impl Broker {
         let data = broker.data();
         fs::create_dir(&data).expect("the directory is ours");
         broker.small_disk = wants_small_disk && mount_small_disk(&data);
-        for entry in fs::read_dir(&distribution.formatted).expect("formatted") {
-            let path = entry.expect("readable").path();
-            fs::copy(&path, data.join(path.file_name().expect("a file"))).expect("copied");
+        install::copy_all(&distribution.formatted, &data).expect("copied");
+        if install::has_own_controller() {
+            let identity = data.join("meta.properties");
+            let text = fs::read_to_string(&identity).expect("part of what is formatted");
+            fs::write(identity, broker.node.identity(&text)).expect("the directory is ours");
         }
-        let identity = data.join("meta.properties");
-        let text = fs::read_to_string(&identity).expect("part of what is formatted");
-        fs::write(identity, broker.node.identity(&text)).expect("the directory is ours");
         fs::write(broker.settings(), broker.node.settings(&data, broker.authority.as_ref()))
             .expect("the directory is ours");
         broker
@@ -200,7 +199,16 @@ impl Broker {
         if self.node.has_topic_policy() {
             class_path = format!("{class_path}:{}", install::topic_policy().display());
         }
-        minder.args(["-cp", &class_path, "kafka.Kafka"]).arg(self.settings());
+        minder.args(["-cp", &class_path]);
+        if install::has_own_controller() {
+            minder.arg("kafka.Kafka");
+        } else {
+            minder
+                .arg(install::with_zookeeper())
+                .arg(self.node.controller())
+                .arg(self.directory.path().join("zookeeper"));
+        }
+        minder.arg(self.settings());
         if let Some(clock) = &self.clock {
             minder.env("LD_PRELOAD", install::stepped_clock()).env("STEPPED_CLOCK", clock);
         }
