@@ -57,6 +57,9 @@ _neli__run() {
             neli__run,man)
                 cmd="neli__run__subcmd__man"
                 ;;
+            neli__run,observe)
+                cmd="neli__run__subcmd__observe"
+                ;;
             neli__run,resign)
                 cmd="neli__run__subcmd__resign"
                 ;;
@@ -73,7 +76,7 @@ _neli__run() {
 
     case "${cmd}" in
         neli__run)
-            opts="-g -b -t -X -v -q -h -V --group --brokers --properties --lease --stop-timeout --restart --schedule --window --once --listen --name --roles --spread --max-roles --elect --patience --claim-delay --priority --preempt --wait --embedded --topic --no-create-topic --property --heartbeat-interval --fence-warning --settle --overlap --stop-signal --restart-delay --restart-limit --timezone --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-exit --on-standby --on-fence --log-format --log-file --verbose --quiet --help --version status list watch history resign end forget assert doctor broker completions man"
+            opts="-g -b -t -X -v -q -h -V --group --brokers --properties --lease --stop-timeout --restart --schedule --window --once --listen --name --roles --spread --max-roles --elect --patience --claim-delay --priority --preempt --wait --embedded --topic --no-create-topic --property --heartbeat-interval --fence-warning --settle --overlap --stop-signal --restart-delay --restart-limit --timezone --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-exit --on-standby --on-fence --log-format --log-file --verbose --quiet --help --version status list watch history observe resign end forget assert doctor broker completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -965,12 +968,73 @@ _neli__run() {
             return 0
             ;;
         neli__run__subcmd__man)
-            opts="-h --help status list watch history resign end forget assert doctor broker completions man"
+            opts="-h --help status list watch history observe resign end forget assert doctor broker completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        neli__run__subcmd__observe)
+            opts="-b -X -g -h --listen --topics --brokers --embedded --property --properties --group --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --listen)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --topics)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --brokers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -b)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --property)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -X)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --properties)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --group)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -g)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;

@@ -96,6 +96,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "status" -d 'Show 
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "list" -d 'List the elections of a topic, or of all topics named *.neli'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "watch" -d 'Show an election live, or print a line for each change'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "history" -d 'List the terms that the topic keeps, and why each ended'
+complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "observe" -d 'Serve all elections of a cluster on one page, with metrics'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "resign" -d 'Ask the leader to stand down, and wait for the next leader'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "end" -d 'End an election: every candidate stops its job and exits with 0'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "forget" -d 'Make a key of --once, or the newest window, run again'
@@ -152,6 +153,14 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l embedded -
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l check -d 'Also report violations, gaps and missing records'
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l json -d 'Print one JSON object for each term and finding'
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c neli-run -n "__fish_neli_run_using_subcommand observe" -l listen -d 'Serve metrics, probes and a status page over HTTP' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand observe" -l topics -d 'Only these topics; * is any text [default: *.neli]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand observe" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand observe" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand observe" -l properties -d 'Read properties, such as passwords, from a file' -r -F
+complete -c neli-run -n "__fish_neli_run_using_subcommand observe" -s g -l group -d 'Only this group [default: all groups]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand observe" -l embedded -d 'Look at a trial on this machine, without Kafka'
+complete -c neli-run -n "__fish_neli_run_using_subcommand observe" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r

@@ -42,6 +42,8 @@ pub enum Request {
     List(ParsedArgs),
     /// `man`.
     Man(ParsedArgs),
+    /// `observe`.
+    Observe(ParsedArgs),
     /// `resign`.
     Resign(ParsedArgs),
     /// The process stands for election and runs COMMAND.
@@ -82,6 +84,7 @@ pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request
                 "history" => Ok(Request::History(args.with_election_of_job())),
                 "list" => Ok(Request::List(args.with_election_of_job())),
                 "man" => Ok(Request::Man(args)),
+                "observe" => Ok(Request::Observe(args)),
                 "resign" => Ok(Request::Resign(args.with_election_of_job())),
                 "status" => Ok(Request::Status(args.with_election_of_job())),
                 "watch" => Ok(Request::Watch(args.with_election_of_job())),

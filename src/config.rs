@@ -2,6 +2,7 @@
 //! their users don't depend on it.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -301,6 +302,49 @@ pub struct List {
     pub timeout: Duration,
     /// Problems that do not prevent the command: one warning each.
     pub warnings: Vec<String>,
+}
+
+/// The configuration of `observe`.
+#[derive(Clone, Debug)]
+pub struct Observe {
+    /// The connection to Kafka.
+    pub client: Client,
+    /// `--listen`.
+    pub listen: Listen,
+    /// `--topics`: the topics to read.
+    pub topics: TopicPatterns,
+    /// `--group`: the only group whose elections are shown.
+    pub group: Option<String>,
+    /// Problems that do not prevent the command: one warning each.
+    pub warnings: Vec<String>,
+}
+
+/// The names of topics, each with `*` for any characters.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TopicPatterns(pub Vec<String>);
+
+impl TopicPatterns {
+    /// Whether a topic of this name is meant.
+    #[must_use]
+    pub fn matches(&self, name: &str) -> bool {
+        self.0.iter().any(|pattern| {
+            let mut parts = pattern.split('*');
+            let first = parts.next().unwrap_or_default();
+            let Some(mut rest) = name.strip_prefix(first) else { return false };
+            let Some(last) = parts.next_back() else { return rest.is_empty() };
+            for part in parts {
+                let Some(at) = rest.find(part) else { return false };
+                rest = &rest[at + part.len()..];
+            }
+            rest.ends_with(last)
+        })
+    }
+}
+
+impl fmt::Display for TopicPatterns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(","))
+    }
 }
 
 /// The configuration of `doctor`.

@@ -6,10 +6,14 @@
 mod answer;
 mod metrics;
 mod server;
+mod site;
 mod snapshot;
 mod status;
 
+pub(crate) use answer::site;
+pub(crate) use metrics::escaped as label;
 pub(crate) use server::{Bound, serve};
+pub(crate) use site::{Answer, ContentType, Events, Site, ok, text, unavailable};
 pub(crate) use snapshot::{About, Board, Broker, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally};
 
 /// The most descriptors that the server uses.

@@ -31,6 +31,7 @@ pub mod command {
     pub mod history;
     pub mod list;
     pub mod man;
+    pub mod observe;
     pub mod output;
     mod reading;
     mod request;

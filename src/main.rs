@@ -69,6 +69,11 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> anyhow::Result<ExitStat
             command::list::main(&list)
         }
         Request::Man(args) => command::man::main(&args),
+        Request::Observe(args) => {
+            let observe = look::observe(&args)?;
+            warn(&observe.warnings);
+            command::observe::main(&observe)
+        }
         Request::Status(args) => {
             let status = look::status(&args)?;
             warn(&status.look.warnings);

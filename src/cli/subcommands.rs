@@ -6,12 +6,13 @@ use clap::{Arg, ArgAction, Command};
 use crate::cli::options::{self, ELECTION, Opt, Section, Words, options, wrapped};
 
 /// All subcommands, in the order of the help.
-pub(super) fn all() -> [Command; 12] {
+pub(super) fn all() -> [Command; 13] {
     [
         status(),
         list(),
         watch(),
         history(),
+        observe(),
         resign(),
         end(),
         forget(),
@@ -85,6 +86,25 @@ const HISTORY: &str = "GAP is the time without a leader before the next claim. I
 
 const HISTORY_EXIT: &str = "0; 1 with --check, if two jobs may have run at once; 3 the topic keeps no record of the election; 4 Kafka does not answer in \
     time.";
+
+fn observe() -> Command {
+    let about = "Serve all elections of a cluster on one page, with metrics";
+    let listen = Opt::find("listen").map(Opt::arg);
+    Command::new("observe")
+        .about(about)
+        .long_about(long_about(about, OBSERVE))
+        .after_help(exit_status("0 after TERM or INT; 125 the address can't be used, or Kafka refuses."))
+        .override_usage("neli-run observe --listen <ADDRESS> [OPTIONS]")
+        .args_override_self(true)
+        .args(listen.map(|listen| listen.help_heading(None::<&str>)))
+        .arg(value("topics", "NAMES", "Only these topics; * is any text [default: *.neli]"))
+        .args(election().filter(|arg| arg.get_id() != "topic"))
+        .mut_arg("group", |group| group.help(LIST_GROUP).long_help(LIST_GROUP))
+}
+
+const OBSERVE: &str = "Serves a page of all elections, trouble first, one of each group with its terms and candidates, the same as JSON, and metrics \
+    of all. It stands in no election and writes nothing; READ on the topics is enough, and on <topic>.once for recorded runs. Topics that are made, \
+    made anew or deleted, and a Kafka that is away, need no restart.";
 
 fn resign() -> Command {
     let about = "Ask the leader to stand down, and wait for the next leader";
@@ -258,11 +278,12 @@ fn man() -> Command {
 }
 
 /// The names of [all] subcommands.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "status",
     "list",
     "watch",
     "history",
+    "observe",
     "resign",
     "end",
     "forget",

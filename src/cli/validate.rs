@@ -170,7 +170,7 @@ fn duration(value: &Value) -> Result<Duration> {
 }
 
 /// The address for HTTP, if one is given. Binding shows later whether it is available.
-fn listen(args: &ParsedArgs) -> Result<Option<Listen>> {
+pub(super) fn listen(args: &ParsedArgs) -> Result<Option<Listen>> {
     let Some(value) = args.value("listen") else { return Ok(None) };
     let (host, port) = host_and_port(value.text()?).ok_or_else(|| value.refuse(LISTEN))?;
     Ok(Some(Listen { host, port, shown: value.shown() }))

@@ -125,7 +125,7 @@ pub(super) struct LastRun {
 }
 
 impl LastRun {
-    fn of(fact: Fact) -> Self {
+    pub(super) fn of(fact: Fact) -> Self {
         let last = matches!(fact.outcome, Outcome::Done | Outcome::Failed).then(|| fact.clone());
         let runs = Runs { account: Account::of(&fact), last };
         let Account { schedule, timezone, .. } = &runs.account;
@@ -176,6 +176,15 @@ fn is_of(election: &str, key: &[u8]) -> bool {
     let has_facts = election.rsplit_once('/').is_some_and(|(group, _)| may_have_facts(group));
     let Some(rest) = key.strip_prefix(election.as_bytes()).filter(|_| has_facts) else { return false };
     windows.iter().any(|own| own.as_bytes() == key) || rest.strip_prefix(b"/").is_some_and(|key| !key.contains(&b'/'))
+}
+
+/// The key of the election that a fact under `key` is of. As no group with facts has `/` in its name, it is what stands before the second one.
+pub(super) fn election_of(key: &[u8]) -> Option<&str> {
+    let key = std::str::from_utf8(key).ok()?;
+    let (group, rest) = key.split_once('/')?;
+    let role = rest.split('/').next()?;
+    let role = role.strip_suffix("%attempt").or_else(|| role.strip_suffix("%forgotten")).unwrap_or(role);
+    Some(&key[..group.len() + 1 + role.len()])
 }
 
 /// The row about a run: its label and its text.

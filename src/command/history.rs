@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use neli_kafka::clock;
 use neli_proto::leadership::{Leadership, ReadAt};
-use neli_proto::observer::{Finding, Found, Gap, History, PastTerm, TermEnd};
+use neli_proto::observer::{Finding, Found, Gap, History, Observer, PastTerm, TermEnd};
 use neli_proto::time::millis;
 
 use crate::command::output::{self, Style, Tone, columns, wrapped};
@@ -19,6 +19,9 @@ use crate::text::one_line;
 
 mod json;
 mod svg;
+
+pub(super) use json::TermPart;
+pub(super) use svg::{draw, strip};
 
 /// `--check`: two jobs may have run at once.
 const VIOLATED: ExitStatus = ExitStatus::Answer(1);
@@ -35,7 +38,8 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus> {
     let since_ms = |now_ms: u64| since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
     let mut from_ms = since_ms(clock::wall_ms());
     let mut read = reading::run(read(history, from_ms))?;
-    let now_ms = |all: &[Seen]| all.iter().map(|seen| by_broker(seen, read_at()).wall_ms).min().unwrap_or_default();
+    let now_ms =
+        |all: &[Seen]| all.iter().map(|seen| by_broker(seen.observer(), read_at()).wall_ms).min().unwrap_or_default();
     if since_ms(now_ms(&read.all)) < from_ms {
         // This machine's clock is ahead of the broker's, so findings of that time were left out.
         from_ms = since_ms(now_ms(&read.all));
@@ -49,7 +53,7 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus> {
     let now = read_at();
     let shown: Vec<Shown<'_>> = all.iter().map(|seen| Shown::of(seen, &reading, (now, from_ms), *check)).collect();
     if let (Some(path), [Shown { seen, at, rows, .. }]) = (svg, shown.as_slice()) {
-        std::fs::write(path, svg::draw(&named(&seen.election), rows, from_ms..at.wall_ms))
+        std::fs::write(path, draw(&named(&seen.election), rows, from_ms..at.wall_ms))
             .with_context(|| format!("--svg {}", path.display()))?;
     }
     let (style, is_one) = (Style::of_stdout(), shown.len() == 1);
@@ -68,8 +72,8 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus> {
 }
 
 /// The time by the broker's clock.
-fn by_broker(seen: &Seen, at: ReadAt) -> ReadAt {
-    ReadAt { wall_ms: seen.observer().broker_now(at), ..at }
+pub(super) fn by_broker(observer: &Observer, at: ReadAt) -> ReadAt {
+    ReadAt { wall_ms: observer.broker_now(at), ..at }
 }
 
 /// What is shown of an election.
@@ -83,7 +87,7 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn of(seen: &'a Seen, reading: &Reading, (now, from_ms): (ReadAt, u64), check: bool) -> Self {
-        let at = by_broker(seen, now);
+        let at = by_broker(seen.observer(), now);
         let findings = if check { seen.history().findings(at) } else { Vec::new() };
         let is_one_clock = seen.is_brokers_time() || reading.is_embedded();
         let clock = if is_one_clock { TimestampClock::Brokers } else { TimestampClock::Candidates };
@@ -128,7 +132,7 @@ impl TimestampClock {
 }
 
 /// A term with the data that is shown.
-struct Row<'a> {
+pub(super) struct Row<'a> {
     past: &'a PastTerm,
     /// Until when its leader led at least; `None` if it still leads or the time is unknown.
     to_ms: Option<u64>,
@@ -187,7 +191,8 @@ impl Row<'_> {
     }
 }
 
-fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
+/// The terms that were led since `from_ms`, in milliseconds since 1970.
+pub(super) fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
     let current = history.observer().leadership(at);
     let is_silent = matches!(current, Leadership::Overdue { .. } | Leadership::Silent { .. });
     let (open, last) = (history.open_gap(at), history.terms().len().saturating_sub(1));
@@ -215,7 +220,7 @@ fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
     rows.filter(is_shown).map(|(row, _)| row).collect()
 }
 
-const HEAD: [&str; 6] = ["TERM", "LEADER", "FROM", "LED FOR", "GAP", "END"];
+pub(super) const HEAD: [&str; 6] = ["TERM", "LEADER", "FROM", "LED FOR", "GAP", "END"];
 
 /// One line per term.
 fn table(rows: &[Row<'_>], at_ms: u64, style: Style) -> String {
@@ -240,7 +245,8 @@ fn table_of_roles(shown: &[Shown<'_>], style: Style) -> String {
     columns(["ROLE", term, leader, from, led, gap, end], &shown.iter().flat_map(of_role).collect::<Vec<_>>(), style)
 }
 
-fn cells(row: &Row<'_>, at_ms: u64) -> [String; 6] {
+/// The cells of a term below [`HEAD`].
+pub(super) fn cells(row: &Row<'_>, at_ms: u64) -> [String; 6] {
     let unknown = || "-".to_owned();
     [
         row.past.term.to_string(),

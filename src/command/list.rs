@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use neli_kafka::{Access, Examination, Layer, Unreachable, clock, names, topics};
-use neli_proto::leadership::ReadAt;
+use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::listener::LogBounds;
 use neli_proto::observer::{FoundElection, Place, Topic};
 use neli_proto::record::Offset;
@@ -28,11 +28,11 @@ const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 const VACANT: ExitStatus = ExitStatus::Answer(3);
 
 /// How far before a partition's end the reading begins: an election without a record since then is not found.
-const SPAN: Offset = 100_000;
+pub(super) const SPAN: Offset = 100_000;
 
 /// An election as JSON; docs/json.md describes it.
 #[derive(Serialize)]
-struct Line<'a> {
+pub(super) struct Line<'a> {
     ts: String,
     group: &'a str,
     role: &'a str,
@@ -61,7 +61,9 @@ pub fn main(list: &List) -> Result<ExitStatus> {
     warn_of_clock(found().map(|(_, election)| election.observer()));
     let is_meant =
         |(_, found): &(_, FoundElection<'_>)| list.group.as_deref().is_none_or(|group| *group == *found.place.group);
-    let lines: Vec<Line<'_>> = found().filter(is_meant).map(|(topic, election)| line(topic, election, at)).collect();
+    let lines = found().filter(is_meant);
+    let lines: Vec<Line<'_>> =
+        lines.map(|(topic, found)| Line::of(topic, found, found.observer().leadership(at), at)).collect();
     if let (Some(group), true) = (list.group.as_ref().filter(|_| lines.is_empty()), unread.is_empty()) {
         let groups = found().map(|(_, election)| election.place.group.to_string()).collect();
         return Err(with_status(VACANT, no_election(group, list.topic.as_deref(), &groups)));
@@ -137,24 +139,26 @@ fn all_topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>> 
     }
 }
 
-fn line<'a>(topic: &'a str, election: FoundElection<'a>, at: ReadAt) -> Line<'a> {
-    let (Place { partition, group, role }, observer) = (election.place, election.observer());
-    let current = observer.leadership(at);
-    let leader = current.leader();
-    Line {
-        ts: timestamp(at.wall_ms),
-        group,
-        role,
-        topic,
-        partition: *partition,
-        state: state(current),
-        why: (!current.is_led()).then(|| sentence(current).to_string()),
-        leader: leader.map(|leader| leader.shown().to_owned()),
-        term: leader.map(|leader| leader.term),
-        heartbeat_age_ms: leader.map(|leader| millis(observer.age(leader.last_record, at))),
-        standbys: observer.standbys(at).len(),
-        dead: observer.is_dead(at),
-        shown: leadership_in_table(current),
+impl<'a> Line<'a> {
+    /// The line about an election, of which this is known now.
+    pub(super) fn of(topic: &'a str, found: FoundElection<'a>, current: Leadership<'a>, at: ReadAt) -> Self {
+        let (Place { partition, group, role }, observer) = (found.place, found.observer());
+        let leader = current.leader();
+        Self {
+            ts: timestamp(at.wall_ms),
+            group,
+            role,
+            topic,
+            partition: *partition,
+            state: state(current),
+            why: (!current.is_led()).then(|| sentence(current).to_string()),
+            leader: leader.map(|leader| leader.shown().to_owned()),
+            term: leader.map(|leader| leader.term),
+            heartbeat_age_ms: leader.map(|leader| millis(observer.age(leader.last_record, at))),
+            standbys: observer.standbys(at).len(),
+            dead: observer.is_dead(at),
+            shown: leadership_in_table(current),
+        }
     }
 }
 

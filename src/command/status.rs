@@ -24,6 +24,7 @@ mod claimable;
 mod json;
 mod key;
 
+pub(super) use json::CandidateLine;
 use json::Line;
 
 /// There is a leader.

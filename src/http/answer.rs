@@ -1,22 +1,17 @@
-//! The answer for each path. A rendered body is cached for a moment, so that repeated requests cost little. A body is one piece, or the status
-//! as it changes (server-sent events).
+//! The answer for each path of a candidate. A rendered body is cached for a moment, so that repeated requests cost little.
 
 use std::cell::RefCell;
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hyper::body::{Body, Bytes, Frame, SizeHint};
-use hyper::{Method, StatusCode};
+use hyper::StatusCode;
+use hyper::body::Bytes;
 use neli_kafka::clock;
 use neli_proto::leadership::ReadAt;
 use neli_proto::time::Time;
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use super::site::{Answer, ContentType, Events, Site, ok, text, unavailable};
 use super::snapshot::{Board, RoleSnapshot, Snapshot};
 use super::{metrics, status};
 use crate::report::log::spoken;
@@ -26,41 +21,39 @@ const FRESH_FOR: Duration = Duration::from_millis(100);
 
 const PAGE: &str = include_str!("page.html");
 
-/// The answer to a request.
-#[derive(Debug, Eq, PartialEq)]
-pub(super) enum Answer {
-    /// The status as it changes, until the client closes the connection.
-    Live,
-    /// This body.
-    Whole { status: StatusCode, kind: ContentType, body: Bytes },
-}
-
-/// The content type of a body.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum ContentType {
-    Html,
-    Json,
-    Metrics,
-    Text,
-}
-
-impl ContentType {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Html => "text/html; charset=utf-8",
-            Self::Json => "application/json",
-            Self::Metrics => "text/plain; version=0.0.4; charset=utf-8",
-            Self::Text => "text/plain; charset=utf-8",
-        }
-    }
-}
-
 /// The source of the answers.
 #[derive(Debug)]
 pub(super) struct AnswerSource {
     board: Arc<Board>,
     metrics: CachedBody,
     status: CachedBody,
+}
+
+/// The site of a candidate, which answers from the board. The server's thread calls `begin` first.
+pub(crate) fn site(board: Arc<Board>, begin: impl FnOnce() + Send + 'static) -> impl FnOnce() -> Rc<dyn Site> + Send {
+    move || {
+        begin();
+        Rc::new(AnswerSource::new(board))
+    }
+}
+
+impl Site for AnswerSource {
+    fn answer(&self, path: &str) -> Answer {
+        self.of_path(path)
+    }
+
+    fn events(self: Rc<Self>) -> Events {
+        let mut last: Option<Arc<Snapshot>> = None;
+        Box::new(move || {
+            let snapshot = self.look();
+            if last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &snapshot)) {
+                return None;
+            }
+            last = Some(Arc::clone(&snapshot));
+            let status = self.status(snapshot, clock::now());
+            Some([b"data: ", status.as_ref(), b"\n"].concat().into())
+        })
+    }
 }
 
 impl AnswerSource {
@@ -72,11 +65,7 @@ impl AnswerSource {
         self.board.look()
     }
 
-    /// The answer to a request; a query (`?`) after the path is ignored.
-    pub(super) fn answer(&self, method: &Method, path: &str) -> Answer {
-        if *method != Method::GET && *method != Method::HEAD {
-            return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD: nothing can be changed here");
-        }
+    fn of_path(&self, path: &str) -> Answer {
         let now = clock::now();
         match path {
             "/" => ok(ContentType::Html, Bytes::from_static(PAGE.as_bytes())),
@@ -162,85 +151,5 @@ fn leader<'a>(snapshot: &Snapshot, roles: impl IntoIterator<Item = &'a Arc<RoleS
             unavailable(&format!("not leading; {}", status::why_not_here(snapshot, role, moment)))
         }
         (None, roles) => unavailable(&format!("not leading; none of its {} roles", roles.len())),
-    }
-}
-
-fn ok(kind: ContentType, body: Bytes) -> Answer {
-    Answer::Whole { status: StatusCode::OK, kind, body }
-}
-
-fn unavailable(why: &str) -> Answer {
-    text(StatusCode::SERVICE_UNAVAILABLE, why)
-}
-
-pub(super) fn text(status: StatusCode, line: &str) -> Answer {
-    Answer::Whole { status, kind: ContentType::Text, body: format!("{line}\n").into() }
-}
-
-/// The time between two checks for a new snapshot. The main loop does not announce it, because it would have to wake this thread.
-const LOOKS_EVERY: Duration = Duration::from_millis(250);
-
-/// The body of an answer.
-pub(super) enum Payload {
-    Live(Live),
-    Whole(Whole),
-}
-
-/// One piece, until it is sent; it holds its permit for large answers until then.
-pub(super) struct Whole {
-    pub(super) body: Option<Bytes>,
-    pub(super) _place: Option<OwnedSemaphorePermit>,
-}
-
-/// An event for each snapshot that is published.
-pub(super) struct Live {
-    source: Rc<AnswerSource>,
-    interval: Interval,
-    last: Option<Arc<Snapshot>>,
-    /// The permit for one client that follows the status.
-    _place: OwnedSemaphorePermit,
-}
-
-impl Live {
-    pub(super) fn new(source: Rc<AnswerSource>, place: OwnedSemaphorePermit) -> Self {
-        let mut interval = interval(LOOKS_EVERY);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { source, interval, last: None, _place: place }
-    }
-
-    /// The next event. It is rendered when the connection has room: a slow reader gets fewer events, not late ones.
-    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
-        loop {
-            ready!(self.interval.poll_tick(context));
-            let snapshot = self.source.look();
-            if self.last.as_ref().is_none_or(|last| !Arc::ptr_eq(last, &snapshot)) {
-                self.last = Some(Arc::clone(&snapshot));
-                let status = self.source.status(snapshot, clock::now());
-                return Poll::Ready([b"data: ", status.as_ref(), b"\n"].concat().into());
-            }
-        }
-    }
-}
-
-impl Body for Payload {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.get_mut() {
-            Self::Live(live) => live.poll_event(context).map(|event| Some(Ok(Frame::data(event)))),
-            Self::Whole(whole) => Poll::Ready(whole.body.take().map(|body| Ok(Frame::data(body)))),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(Whole { body: None, .. }))
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Live(_) => SizeHint::default(),
-            Self::Whole(whole) => SizeHint::with_exact(whole.body.as_ref().map_or(0, |body| body.len() as u64)),
-        }
     }
 }

@@ -246,7 +246,7 @@ fn number(count: impl TryInto<u64>) -> f64 {
 }
 
 /// A label's value, escaped for Prometheus.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let lines = text.split('\n').map(|line| one_line(line).replace('\\', "\\\\").replace('"', "\\\""));
     lines.collect::<Vec<_>>().join("\\n")
 }

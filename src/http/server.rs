@@ -22,8 +22,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, LocalSet, spawn_local, yield_now};
 use tokio::time::{sleep, timeout};
 
-use super::answer::{Answer, AnswerSource, Live, Payload, Whole, text};
-use super::snapshot::Board;
+use super::site::{self, Answer, Live, Payload, Site, Whole, text};
 use crate::config::Listen;
 
 /// The most connections that may follow the status.
@@ -84,29 +83,25 @@ impl Bound {
     }
 }
 
-/// Answers from the board on a thread of its own, for the life of the process. Must be called with every signal blocked. The thread calls
-/// `begin` first.
+/// Serves a site on a thread of its own, for the life of the process. Must be called with every signal blocked. The thread makes the site first.
 ///
 /// # Errors
 ///
 /// There are no free descriptors, or the thread can't be started.
-pub(crate) fn serve(bound: Bound, board: Arc<Board>, begin: impl FnOnce() + Send + 'static) -> io::Result<()> {
+pub(crate) fn serve(bound: Bound, make: impl FnOnce() -> Rc<dyn Site> + Send + 'static) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     let listener = {
         let _within = runtime.enter();
         tokio::net::TcpListener::from_std(bound.listener)?
     };
     let thread = thread::Builder::new().name("http".to_owned()).stack_size(STACK);
-    thread.spawn(move || {
-        begin();
-        run(&runtime, listener, board);
-    })?;
+    thread.spawn(move || run(&runtime, listener, make()))?;
     Ok(())
 }
 
-fn run(runtime: &Runtime, listener: tokio::net::TcpListener, board: Arc<Board>) {
+fn run(runtime: &Runtime, listener: tokio::net::TcpListener, site: Rc<dyn Site>) {
     let server = Rc::new(Server {
-        source: Rc::new(AnswerSource::new(board)),
+        site,
         followers: Arc::new(Semaphore::new(FOLLOWERS)),
         large_answers: Arc::new(Semaphore::new(LARGE_ANSWERS)),
     });
@@ -115,7 +110,7 @@ fn run(runtime: &Runtime, listener: tokio::net::TcpListener, board: Arc<Board>) 
 
 /// The data that all connections share.
 struct Server {
-    source: Rc<AnswerSource>,
+    site: Rc<dyn Site>,
     followers: Arc<Semaphore>,
     large_answers: Arc<Semaphore>,
 }
@@ -160,7 +155,7 @@ impl Server {
     }
 
     fn respond(&self, request: &Request<Incoming>) -> Response<Payload> {
-        let (status, kind, payload) = self.payload(self.source.answer(request.method(), request.uri().path()));
+        let (status, kind, payload) = self.payload(site::answer(&*self.site, request.method(), request.uri().path()));
         let mut response = Response::new(payload);
         *response.status_mut() = status;
         let headers = response.headers_mut();
@@ -178,7 +173,7 @@ impl Server {
         match answer {
             Answer::Live => match Arc::clone(&self.followers).try_acquire_owned() {
                 Ok(place) => {
-                    let live = Live::new(Rc::clone(&self.source), place);
+                    let live = Live::new(Rc::clone(&self.site), place);
                     (StatusCode::OK, "text/event-stream", Payload::Live(live))
                 }
                 Err(_) => self.payload(busy()),

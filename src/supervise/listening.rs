@@ -78,7 +78,7 @@ impl Publisher {
         // If the job is real-time, this process has a higher priority, but the HTTP thread gets a lower one.
         let of_job = job_maker.priority.of_job;
         let begin = move || of_job.iter().for_each(|of_job| drop(of_job.set_for(Pid::from_raw(0))));
-        http::serve(bound, Arc::clone(&board), begin).context("--listen: HTTP can't be served")?;
+        http::serve(bound, http::site(Arc::clone(&board), begin)).context("--listen: HTTP can't be served")?;
         logger.event(&events::listening(&address));
         let counted = roles.iter().map(|_| Counted::default()).collect();
         let changed = (0..roles.len()).collect();

@@ -71,7 +71,7 @@ fn a_misplaced_argument_gets_a_hint() {
     refused("completions ksh", "ksh: must be bash, fish or zsh");
     refused(
         "man nothing",
-        "nothing: must be one of status, list, watch, history, resign, end, forget, assert, doctor, broker, completions, man",
+        "nothing: must be one of status, list, watch, history, observe, resign, end, forget, assert, doctor, broker, completions, man",
     );
     // An option that is not implemented yet is refused.
     refused("-g g --rolls 2 -- true", "--rolls: no such option; did you mean --roles?");

@@ -30,7 +30,7 @@ fn connect(address: &str) -> TcpStream {
     connection
 }
 
-fn send(address: &str, request: &[u8]) -> TcpStream {
+pub(crate) fn send(address: &str, request: &[u8]) -> TcpStream {
     let mut connection = connect(address);
     // A client that sends too much gets its answer before it has sent everything, so the write may fail.
     let _ = connection.write_all(request);
@@ -47,7 +47,7 @@ fn rest(mut connection: TcpStream) -> String {
 }
 
 /// The status code and the body.
-fn get(address: &str, path: &str) -> (u16, String) {
+pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
     let answer = rest(send(address, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()));
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{path}: {answer:?}"));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());

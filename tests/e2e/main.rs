@@ -32,6 +32,7 @@ mod many_groups;
 mod netns_links;
 mod never_pause;
 mod noted_runs;
+mod observe;
 #[cfg(feature = "oidc")]
 mod oidc;
 mod once;

@@ -7,9 +7,12 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use neli_kafka::ElectionId;
 
-use super::{LONGEST, client, duration, once, roles};
+use super::{LONGEST, client, duration, listen, once, roles};
 use crate::cli::parsed_args::{ParsedArgs, ValueOrigin};
-use crate::config::{Assert, End, Forget, HistoryOf, List, Look, Resign, StatusOf, Watch, WatchFrom, job_variables};
+use crate::config::{
+    Assert, End, Forget, HistoryOf, List, Look, Observe, Resign, StatusOf, TopicPatterns, Watch, WatchFrom,
+    job_variables,
+};
 use crate::text::quoted;
 
 /// The default limit for Kafka's answers (`--timeout`).
@@ -67,6 +70,30 @@ pub fn list(args: &ParsedArgs) -> Result<List> {
         timeout: timeout(args, TIMEOUT)?,
         warnings,
     })
+}
+
+/// The configuration of `observe`.
+///
+/// # Errors
+/// A value is missing or out of its bounds.
+pub fn observe(args: &ParsedArgs) -> Result<Observe> {
+    let mut warnings = args.warnings();
+    let Some(listen) = listen(args)? else { bail!("--listen is required: HOST:PORT, or :PORT for all addresses") };
+    let topics = match args.value("topics") {
+        None => vec!["*.neli".to_owned()],
+        Some(value) => {
+            let is_pattern = |part: &&str| {
+                !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-*".contains(&byte))
+            };
+            let parts: Vec<&str> = value.text()?.split(',').map(str::trim).collect();
+            if !parts.iter().all(is_pattern) {
+                return Err(value.refuse("must be names of topics, with * for any characters, as in a.neli,*.neli"));
+            }
+            parts.into_iter().map(str::to_owned).collect()
+        }
+    };
+    let group = args.value("group").map(|value| value.text().map(str::to_owned)).transpose()?;
+    Ok(Observe { client: client(args, &mut warnings)?, listen, topics: TopicPatterns(topics), group, warnings })
 }
 
 /// The configuration of `status`.

@@ -17,6 +17,13 @@ struct TermLine<'a> {
     group: &'a str,
     role: String,
     kind: &'static str,
+    #[serde(flatten)]
+    part: TermPart<'a>,
+}
+
+/// A term.
+#[derive(Serialize)]
+pub(in crate::command) struct TermPart<'a> {
     term: i64,
     name: Option<&'a str>,
     member: Option<&'a str>,
@@ -72,34 +79,42 @@ fn line(of: &impl Serialize) -> String {
 }
 
 fn term<'a>(election: &'a ElectionId, at: ReadAt, row: &'a Row<'_>) -> TermLine<'a> {
-    let how = match row.end {
-        End::Released(release) => HowReleasedPart::of(release),
-        End::Leads | End::Overlapped | End::Silent | End::Unknown => HowReleasedPart::default(),
-    };
     TermLine {
         ts: timestamp(row.past.from_ms.or(row.past.last_record_ms).unwrap_or(at.wall_ms)),
         group: &election.group,
         role: election.label(),
         kind: "term",
-        term: row.past.term,
-        name: row.past.name.as_deref(),
-        member: row.past.member.as_ref().map(neli_proto::record::MemberId::as_str),
-        from: or_null(row.past.from_ms),
-        to: or_null(row.to_ms),
-        led_ms: row.led_for(at.wall_ms).map(millis),
-        lease_ms: millis(row.past.lease),
-        end: match row.end {
-            End::Leads => "leads",
-            End::Overlapped => "overlapped",
-            End::Released(_) => "released",
-            End::Silent => "silent",
-            End::Unknown => "unknown",
-        },
-        how,
-        gap_ms: row.gap.map(|gap| millis(gap.most)),
-        gap_least_ms: row.gap.map(|gap| millis(gap.least)),
-        gap_open: row.is_open,
-        last_heartbeat: or_null(row.past.last_record_ms),
+        part: TermPart::of(row, at),
+    }
+}
+
+impl<'a> TermPart<'a> {
+    pub(in crate::command) fn of(row: &'a Row<'_>, at: ReadAt) -> Self {
+        let how = match row.end {
+            End::Released(release) => HowReleasedPart::of(release),
+            End::Leads | End::Overlapped | End::Silent | End::Unknown => HowReleasedPart::default(),
+        };
+        Self {
+            term: row.past.term,
+            name: row.past.name.as_deref(),
+            member: row.past.member.as_ref().map(neli_proto::record::MemberId::as_str),
+            from: or_null(row.past.from_ms),
+            to: or_null(row.to_ms),
+            led_ms: row.led_for(at.wall_ms).map(millis),
+            lease_ms: millis(row.past.lease),
+            end: match row.end {
+                End::Leads => "leads",
+                End::Overlapped => "overlapped",
+                End::Released(_) => "released",
+                End::Silent => "silent",
+                End::Unknown => "unknown",
+            },
+            how,
+            gap_ms: row.gap.map(|gap| millis(gap.most)),
+            gap_least_ms: row.gap.map(|gap| millis(gap.least)),
+            gap_open: row.is_open,
+            last_heartbeat: or_null(row.past.last_record_ms),
+        }
     }
 }
 

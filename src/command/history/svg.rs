@@ -26,7 +26,7 @@ const TICKS: u64 = 4;
 const LISTED: usize = 60;
 
 /// The drawing as SVG, for a period that ends now.
-pub(super) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String {
+pub(in crate::command) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String {
     if rows.is_empty() {
         return without_terms(group, time_ms);
     }
@@ -45,7 +45,8 @@ pub(super) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String
     let nexts = rows.iter().skip(1).map(|next| next.past.from_ms).chain([Some(now_ms)]);
     for (row, to_ms) in rows.iter().zip(nexts) {
         if let Some(to_ms) = to_ms {
-            gap(&mut svg, &axis, row, to_ms, bottom);
+            let unled = row.gap.map_or_else(String::new, |gap| format!("no leader for {}", unled_for(gap)));
+            gap(&mut svg, &axis, row, (to_ms, bottom), &unled);
         }
     }
     for (name, lane) in &lanes {
@@ -80,7 +81,7 @@ fn head(height: u64, group: &str, what: &str) -> String {
          <defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">\
          <rect width=\"3\" height=\"6\" fill=\"#e9b44c\"/></pattern></defs>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n<text x=\"10\" y=\"22\" font-size=\"16\">election {}: {what}</text>\n",
-        escaped(group)
+        escaped(&one_line(group))
     )
 }
 
@@ -96,6 +97,25 @@ fn without_terms(group: &str, time_ms: Range<u64>) -> String {
         ticks(&mut svg, &axis, bottom);
     }
     svg + "</svg>\n"
+}
+
+/// The terms in one bar without text, for a table: its colours are the page's. What is not known of is left out. It has no length in words, and so
+/// changes only as its bars do.
+pub(in crate::command) fn strip(rows: &[Row<'_>], time_ms: Range<u64>) -> String {
+    let Range { start: begin, end: now_ms } = time_ms;
+    let axis = Axis { begin, end: now_ms.max(begin + 1) };
+    let width = WIDTH - LEFT - RIGHT;
+    let mut svg = format!("<svg class=\"strip\" viewBox=\"{LEFT} {TOP} {width} {ROW}\" preserveAspectRatio=\"none\">");
+    let nexts = rows.iter().skip(1).map(|next| next.past.from_ms).chain([Some(now_ms)]);
+    for (row, to_ms) in rows.iter().zip(nexts) {
+        if let Some(to_ms) = to_ms {
+            gap(&mut svg, &axis, row, (to_ms, TOP + ROW), "no leader");
+        }
+        let from = row.past.from_ms.map_or_else(String::new, |from_ms| format!(", from {}", date(from_ms)));
+        let title = format!("term {}: {}{from}", row.past.term, row.past.shown());
+        term(&mut svg, &axis, row, (TOP, ROW, now_ms), &title);
+    }
+    svg + "</svg>"
 }
 
 /// The list of all terms in words, the last one at the bottom: a printed page has no tooltips.
@@ -167,6 +187,17 @@ impl Axis {
 }
 
 fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
+    let (from, width) = term(svg, axis, row, (y, 20, now_ms), &words(row, now_ms));
+    if class(row) == "lost" {
+        text(svg, (from + width, y + 15), " fill=\"#b3402a\"", "\u{2715}");
+    }
+    if width > 40 {
+        text(svg, (from + 4, y + 15), " fill=\"#fff\"", &row.past.term.to_string());
+    }
+}
+
+/// The bar of a term at this place with this height, as of a time. Returns where it begins, and its width.
+fn term(svg: &mut String, axis: &Axis, row: &Row<'_>, (y, height, now_ms): (u64, u64, u64), title: &str) -> (u64, u64) {
     let from = axis.x(row.past.from_ms.unwrap_or(axis.begin));
     let to = match row.end {
         End::Leads => axis.x(now_ms),
@@ -176,23 +207,18 @@ fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
     };
     let class = class(row);
     let width = to.saturating_sub(from).max(2);
-    rect(svg, class, (from, y), (width, 20), &one_line(&words(row, now_ms)));
-    if class == "lost" {
-        text(svg, (to.max(from + 2), y + 15), " fill=\"#b3402a\"", "\u{2715}");
-    }
-    if width > 40 {
-        text(svg, (from + 4, y + 15), " fill=\"#fff\"", &row.past.term.to_string());
-    }
+    rect(svg, class, (from, y), (width, height), &one_line(title));
+    (from, width)
 }
 
 /// A time without a leader, across all rows: from the end of the lease on for certain, and perhaps since the leader's last record.
-fn gap(svg: &mut String, axis: &Axis, row: &Row<'_>, to_ms: u64, bottom: u64) {
-    let (Some(gap), Some(led_until), Some(over)) = (row.gap, row.to_ms, row.past.lease_over_ms()) else { return };
+fn gap(svg: &mut String, axis: &Axis, row: &Row<'_>, (to_ms, bottom): (u64, u64), title: &str) {
+    let (Some(_), Some(led_until), Some(over)) = (row.gap, row.to_ms, row.past.lease_over_ms()) else { return };
     for (class, from_ms, to_ms) in [("doubt", led_until, over.min(to_ms)), ("gap", over, to_ms)] {
         let (from, to) = (axis.x(from_ms), axis.x(to_ms));
         if from_ms < to_ms {
             let size = (to.saturating_sub(from).max(1), bottom - TOP);
-            rect(svg, class, (from, TOP), size, &format!("no leader for {}", unled_for(gap)));
+            rect(svg, class, (from, TOP), size, title);
         }
     }
 }

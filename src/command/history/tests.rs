@@ -79,7 +79,7 @@ fn a_drawing_of_the_last_minutes_begins_there_and_describes_the_terms_in_words()
     let history = died(108_000);
     let from_ms = AT.wall_ms - 100_000;
     let rows = rows(&history, AT, from_ms);
-    let drawn = svg::draw("g", &rows, from_ms..AT.wall_ms);
+    let drawn = draw("g", &rows, from_ms..AT.wall_ms);
     assert!(drawn.contains(&format!("from {} to {}", date(from_ms), date(AT.wall_ms))), "{drawn}");
     let line = "term 1: d2, 0ms or more: silent beyond its lease (15s); last heartbeat 108s ago; nobody led for up to 108s, and nobody has \
                 claimed yet";
@@ -103,7 +103,7 @@ fn a_term_whose_leader_died_is_drawn_as_lost() {
             let ms = AT.wall_ms - 60_000 + u64::try_from(offset).unwrap() * 30_000;
             history.read(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(ms));
         }
-        let drawn = svg::draw("g", &rows(&history, AT, 0), 0..AT.wall_ms);
+        let drawn = draw("g", &rows(&history, AT, 0), 0..AT.wall_ms);
         // The legend has one of each.
         assert_eq!(drawn.matches("class=\"lost\"").count(), if is_lost { 3 } else { 1 }, "{why}: {drawn}");
     }
@@ -112,13 +112,13 @@ fn a_term_whose_leader_died_is_drawn_as_lost() {
 #[test]
 fn a_drawing_without_terms_explains_that_and_marks_the_time_span() {
     let (from_ms, to_ms) = (AT.wall_ms - 3_600_000, AT.wall_ms);
-    let drawn = svg::draw("g", &[], from_ms..to_ms);
+    let drawn = draw("g", &[], from_ms..to_ms);
     let span = format!("from {} to {}", date(from_ms), date(to_ms));
     assert!(drawn.contains(&format!(">no terms {span}</text>")), "{drawn}");
     assert!(drawn.contains(&format!(">{}</text>", date(from_ms + 1_800_000))), "the axis shows the time: {drawn}");
     assert!(!drawn.contains("class=\"gap\""), "no legend of what is not drawn: {drawn}");
     // Without --since there is no time span to mark.
-    let drawn = svg::draw("g", &[], 0..to_ms);
+    let drawn = draw("g", &[], 0..to_ms);
     assert!(drawn.contains(&format!(">no terms up to {}</text>", date(to_ms))), "{drawn}");
     assert!(!drawn.contains("class=\"axis\""), "an axis of no time: {drawn}");
 }

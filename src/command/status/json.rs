@@ -62,8 +62,9 @@ struct LeaderLine<'a> {
     hello: Option<CandidateLine<'a>>,
 }
 
+/// A candidate, by its last hello.
 #[derive(Serialize)]
-struct CandidateLine<'a> {
+pub(in crate::command) struct CandidateLine<'a> {
     name: Option<&'a str>,
     member: &'a str,
     host: Option<&'a str>,
@@ -201,7 +202,7 @@ impl<'a> CandidateLine<'a> {
         Self { failed_runs: standby.failed_runs, waits_ms, ..Self::with(standby.candidate, standby.age) }
     }
 
-    fn with(candidate: &'a KnownCandidate, age: Duration) -> Self {
+    pub(in crate::command) fn with(candidate: &'a KnownCandidate, age: Duration) -> Self {
         Self {
             name: candidate.name.as_deref(),
             member: candidate.member.as_str(),

@@ -119,6 +119,11 @@ impl Election {
         &self.history
     }
 
+    /// Forgets its oldest terms beyond so many, since what is read on would grow.
+    pub fn keep_terms(&mut self, most: usize) {
+        self.history.keep_terms(most);
+    }
+
     /// Its partition.
     #[must_use]
     pub const fn partition(&self) -> i32 {

@@ -315,6 +315,12 @@ impl History {
         &self.terms
     }
 
+    /// Forgets the oldest terms beyond so many.
+    pub fn keep_terms(&mut self, most: usize) {
+        let surplus = self.terms.len().saturating_sub(most);
+        self.terms.drain(..surplus);
+    }
+
     /// The time without a leader after the term at this index, by the broker's timestamps; `None` after the last
     /// term.
     #[must_use]

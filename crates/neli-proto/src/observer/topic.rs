@@ -12,6 +12,9 @@ use crate::mapping::Mapping;
 use crate::process_hello::ProcessHello;
 use crate::record::{ElectionKey, LogRecord, Offset};
 
+/// Of a topic that is read on, so many of the last terms of each election are kept.
+const MOST_TERMS: usize = 200;
+
 /// The elections of a topic, as far as its partitions were read.
 #[derive(Clone, Debug, Default)]
 pub struct Topic {
@@ -101,6 +104,9 @@ impl Topic {
         // The records in between belong to other elections.
         election.read_others_up_to(at.now, *offset);
         let judged = election.read(at, partition, record);
+        if is_live {
+            election.keep_terms(MOST_TERMS);
+        }
         *is_election |= judged.is_some() || (is_live && election.is_known());
         judged.map(|judged| (Place { partition, group: group.into(), role: role.into() }, judged))
     }
@@ -171,7 +177,10 @@ impl Topic {
     pub fn caught_up(&mut self, most: u32) {
         self.count_candidates(most);
         self.live = Some(most);
-        self.elections.values_mut().for_each(|found| found.election.caught_up());
+        for found in self.elections.values_mut() {
+            found.election.caught_up();
+            found.election.keep_terms(MOST_TERMS);
+        }
     }
 
     /// The latest timestamp in the topic that came from a broker, in milliseconds since 1970.

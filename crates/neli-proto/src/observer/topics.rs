@@ -7,6 +7,7 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+use core::mem;
 
 use super::{Judged, Place, Progress, Topic};
 use crate::kafka::{LogsAnswer, TopicsAction};
@@ -40,8 +41,11 @@ pub struct ReadTopic {
     progress: Progress,
     /// The offset that each partition was read up to.
     next: BTreeMap<i32, Offset>,
-    /// The same at the last answer, while the reading is not complete.
-    next_before: BTreeMap<i32, Offset>,
+    /// The same when the last answer came, and the end of the log that it told of.
+    before: BTreeMap<i32, (Offset, Offset)>,
+    /// Where the reading of each partition has stood still although its log goes on, and was begun anew. If it stands still there again, nothing
+    /// more comes: there is a transaction's marker, which is no record.
+    stood_at: BTreeMap<i32, Offset>,
     /// Why the topic can't be read.
     unread: Option<Box<str>>,
     /// The partitions whose leaders do not answer, and why.
@@ -138,7 +142,8 @@ impl Topics {
             reading,
             progress,
             next,
-            next_before: BTreeMap::new(),
+            before: BTreeMap::new(),
+            stood_at: self.by_name.get_mut(&name).map(|read| mem::take(&mut read.stood_at)).unwrap_or_default(),
             unread,
             unanswered,
             was_missing: false,
@@ -184,6 +189,12 @@ impl Topics {
     /// The topics by name.
     pub fn topics(&self) -> impl Iterator<Item = (&str, &ReadTopic)> {
         self.by_name.iter().map(|(name, read)| (&**name, read))
+    }
+
+    /// A topic.
+    #[must_use]
+    pub fn topic(&self, name: &str) -> Option<&ReadTopic> {
+        self.by_name.get(name)
     }
 
     /// The topics, to note what no record says of their elections.
@@ -249,7 +260,26 @@ impl ReadTopic {
                 is_cut |= self.progress.answered(*partition, bounds).is_err();
             }
         }
-        is_other || is_new || is_cut
+        is_other || is_new || is_cut || self.has_stopped()
+    }
+
+    /// Whether a partition's reading has stood still since the last answer, for the first time at this offset. A client may lose a fetch, for
+    /// example in a topic that was just made.
+    fn has_stopped(&mut self) -> bool {
+        let mut has_stopped = false;
+        for (partition, next) in self.standing() {
+            has_stopped |= self.stood_at.insert(partition, next) != Some(next);
+        }
+        has_stopped
+    }
+
+    /// The partitions where nothing was read since the last answer, which told of more.
+    fn standing(&self) -> BTreeMap<i32, Offset> {
+        let stands = |(partition, (before, end)): (&i32, &(Offset, Offset))| {
+            let next = *self.next.get(partition)?;
+            (next == *before && next < *end).then_some((*partition, next))
+        };
+        self.before.iter().filter_map(stands).collect()
     }
 
     /// Notes an answer about the topic as it is read.
@@ -259,28 +289,24 @@ impl ReadTopic {
         match logs {
             Err(why) => self.unread = Some(why),
             Ok(logs) => {
+                for partition in self.standing().into_keys() {
+                    let end = self.progress.end(partition).unwrap_or_default();
+                    self.progress.read_up_to(partition, end);
+                }
+                let ends = logs.iter().filter_map(|(partition, log)| Some((*partition, log.as_ref().ok()?.end)));
+                let before = |(partition, end)| Some((partition, (*self.next.get(&partition)?, end)));
+                self.before = ends.filter_map(before).collect();
                 let unanswered = logs.into_iter().filter_map(|(partition, log)| Some((partition, log.err()?)));
                 self.unanswered = unanswered.collect();
             }
         }
-        if !self.is_live {
-            // Before the end of a log there may be a transaction's marker, which is no record: then nothing more comes.
-            for (partition, next) in &self.next {
-                if self.next_before.get(partition) == Some(next) {
-                    let end = self.progress.end(*partition).unwrap_or_default();
-                    self.progress.read_up_to(*partition, end);
-                }
-            }
-            self.next_before = self.next.clone();
-            self.note_progress(most_roles);
-        }
+        self.note_progress(most_roles);
     }
 
     /// Notes that the reading is complete, if it is.
     fn note_progress(&mut self, most_roles: u32) {
         if !self.is_live && self.progress.is_complete() {
             self.is_live = true;
-            self.next_before.clear();
             self.topic.caught_up(most_roles);
         }
     }

@@ -191,9 +191,28 @@ fn garbage_and_a_marker_at_the_end_of_a_log_delay_nothing() {
     }
     // No record is handed over for the offset 3.
     assert_eq!(world.shown(), ["a.neli reading"]);
-    world.answer(&[("a.neli", logs(1, &[4]))]);
-    world.answer(&[("a.neli", logs(1, &[4]))]);
+    let log = [("a.neli", logs(1, &[4]))];
+    assert_eq!(world.answer(&log), [""; 0]);
+    assert_eq!(world.answer(&log), ["stop a.neli", "2: read a.neli [0] from 0"], "the client may have lost a fetch");
+    for (offset, key) in [(0, "g/0"), (1, "no key of an election"), (2, "g/0/hello")] {
+        world.read(2, "a.neli", offset, key, "\u{0}garbage");
+    }
+    world.answer(&log);
+    assert_eq!(world.answer(&log), [""; 0], "nothing more comes");
     assert_eq!(world.shown(), ["a.neli g/0=-"]);
+}
+
+/// Also one that was read to its end once.
+#[test]
+fn a_reading_that_stands_still_is_begun_anew() {
+    let mut world = World::new();
+    world.answer(&[("a.neli", logs(1, &[0]))]);
+    assert_eq!(world.answer(&[("a.neli", logs(1, &[2]))]), [""; 0], "the records may be on their way");
+    assert_eq!(world.answer(&[("a.neli", logs(1, &[2]))]), ["stop a.neli", "2: read a.neli [0] from 0"]);
+    assert!(world.read(2, "a.neli", 0, "g/0", CLAIM));
+    assert_eq!(world.answer(&[("a.neli", logs(1, &[3]))]), [""; 0]);
+    assert!(world.read(2, "a.neli", 1, "h/0", &CLAIM.replace("-1", "0")));
+    assert_eq!(world.shown(), ["a.neli g/0=- h/0=m"], "the first one's lease is over");
 }
 
 /// A hello of a process with many roles, which is in partition 0, is about elections in all partitions.

@@ -1,0 +1,357 @@
+//! The page of all elections, and that of a group. Each is whole without JavaScript; with it the table follows the elections.
+//!
+//! Names come from topics that others write to. Every text passes [`html`], and no script runs but the server's own `page.js`: the policy of the
+//! page's content allows none within it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use neli_proto::leadership::{Leader, ReadAt};
+use neli_proto::observer::KnownCandidate;
+use serde::Serialize;
+
+use super::state::{Rank, Shown, State};
+use crate::command::history::{HEAD, by_broker, cells, draw, rows, strip};
+use crate::command::wording::{counted, date};
+use crate::report::election::{lasting_sentence, span};
+use crate::report::log::spoken;
+use crate::text::{json, one_line};
+
+/// The time that a strip shows.
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+/// A strip is drawn anew this often, so that a row that is otherwise unchanged is not sent again.
+const STRIP_STEP_MS: u64 = 60_000;
+
+const COLUMNS: [&str; 8] =
+    ["Election", "State", "Since", "Lease left", "Standbys", "Last change", "Runs", "Last 24 hours"];
+
+/// All elections as they are shown at one moment.
+pub(super) struct Overview {
+    /// What is said above the table.
+    head: String,
+    /// The body of each group's part of the table, with its id; the most urgent come first.
+    groups: Vec<(String, String)>,
+    ts: String,
+}
+
+/// A change for a page that follows.
+#[derive(Serialize)]
+struct Event<'a> {
+    ts: &'a str,
+    head: &'a str,
+    order: Vec<&'a str>,
+    changed: BTreeMap<&'a str, &'a str>,
+}
+
+/// A text for HTML, also within the quotes of an attribute, with every unseen character escaped.
+pub(super) fn html(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in one_line(text).chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+/// A part of a path, percent-encoded.
+pub(super) fn encoded(part: &str) -> String {
+    let byte = |byte: u8| {
+        let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        if is_plain { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    part.bytes().map(byte).collect()
+}
+
+impl Overview {
+    pub(super) fn of(state: &State, at: ReadAt) -> Self {
+        let mut groups: BTreeMap<(&str, &str), Vec<Shown<'_>>> = BTreeMap::new();
+        for shown in state.elections(at) {
+            groups.entry((shown.topic, &shown.found.place.group)).or_default().push(shown);
+        }
+        let all: Vec<&Shown<'_>> = groups.values().flatten().collect();
+        let head = head(state, &all, at);
+        let rank = |of: &[Shown<'_>]| of.iter().map(Shown::rank).min().unwrap_or(Rank::Dead);
+        let mut ordered: Vec<_> = groups.iter().map(|((topic, group), of)| (rank(of), *group, *topic, of)).collect();
+        ordered.sort_by_key(|(rank, group, topic, _)| (*rank, *group, *topic));
+        let groups = ordered.into_iter().map(|(rank, group, topic, of)| {
+            let mut hasher = DefaultHasher::new();
+            (topic, group).hash(&mut hasher);
+            let id = format!("g{:016x}", hasher.finish());
+            let body = body(&id, rank, group, of);
+            (id, body)
+        });
+        Self { groups: groups.collect(), head, ts: date(at.wall_ms) }
+    }
+
+    pub(super) fn page(&self) -> String {
+        let mut page = beginning("elections");
+        let columns = heads(&COLUMNS);
+        let groups: String = self.groups.iter().map(|(_, body)| body.as_str()).collect();
+        let none = if self.groups.is_empty() { "<p id=\"none\">no elections</p>" } else { "" };
+        // Writing to a String can't fail.
+        let _ = write!(
+            page,
+            "<h1>Elections</h1>\n<div id=\"head\">{}</div>\n<form id=\"tools\" hidden>\
+             <label>Filter <input id=\"filter\" type=\"search\" placeholder=\"name, topic, state\"></label> \
+             <label>Sort <select id=\"sort\"><option value=\"\">trouble first</option><option value=\"name\">by name</option></select></label> \
+             <label><input id=\"dead\" type=\"checkbox\"> dead for a week</label></form>\n\
+             <table id=\"elections\"><thead><tr>{columns}</tr></thead>\n{groups}</table>\n{none}\n\
+             <p class=\"dim\"><a href=\"elections\">JSON</a> · <a href=\"metrics\">metrics</a> · \
+             <span id=\"age\">as of {}; reload for newer</span></p>\n\
+             <script src=\"page.js\"></script>\n</body>\n</html>\n",
+            self.head, self.ts
+        );
+        page
+    }
+
+    /// The event for a client to which these bodies, by their hashes, were sent.
+    pub(super) fn event(&self, sent: &mut BTreeMap<String, u64>) -> Vec<u8> {
+        let mut changed = BTreeMap::new();
+        for (id, body) in &self.groups {
+            let mut hasher = DefaultHasher::new();
+            body.hash(&mut hasher);
+            let hash = hasher.finish();
+            if sent.insert(id.clone(), hash) != Some(hash) {
+                changed.insert(id.as_str(), body.as_str());
+            }
+        }
+        let order: Vec<&str> = self.groups.iter().map(|(id, _)| id.as_str()).collect();
+        if sent.len() > order.len() {
+            let there: std::collections::BTreeSet<&str> = order.iter().copied().collect();
+            sent.retain(|id, _| there.contains(id.as_str()));
+        }
+        let event = Event { ts: &self.ts, head: &self.head, order, changed };
+        format!("data: {}\n\n", json(&event)).into_bytes()
+    }
+}
+
+/// What is said above the table.
+fn head(state: &State, all: &[&Shown<'_>], at: ReadAt) -> String {
+    let mut head = String::new();
+    if let Some((since, why)) = state.topics.outage() {
+        let away = spoken(at.now.since(since));
+        let _ = write!(head, "<p class=\"bad\">Kafka has not answered for {away}: {}</p>", html(why));
+    } else if !state.topics.is_complete() {
+        head.push_str("<p>the topics are being read</p>");
+    }
+    for (_, why) in state.unread() {
+        let _ = write!(head, "<p class=\"bad\">{}</p>", html(why));
+    }
+    let of = |rank: Rank| all.iter().filter(|shown| shown.rank() == rank).count() as u64;
+    let (led, dead) = (of(Rank::Led), of(Rank::Dead));
+    let without = of(Rank::Vacant) + of(Rank::Overdue);
+    let _ = write!(
+        head,
+        "<p>{}: {led} led, {without} without a leader, {} unknown{}</p>",
+        counted(all.len() as u64, "election"),
+        of(Rank::Unknown),
+        if dead > 0 { format!(", {dead} dead for a week") } else { String::new() }
+    );
+    head
+}
+
+/// A group's part of the table: a row for each role, and one above them if there are several.
+fn body(id: &str, rank: Rank, group: &str, of: &[Shown<'_>]) -> String {
+    let class = class(rank);
+    let several = if of.len() > 1 { " several" } else { "" };
+    let mut body = format!("<tbody id=\"{id}\" class=\"{class}{several}\" data-name=\"{}\">", html(group));
+    if let [first, _, ..] = of {
+        let led = of.iter().filter(|shown| shown.rank() == Rank::Led).count();
+        let _ = write!(
+            body,
+            "<tr class=\"{class} head\"><th scope=\"rowgroup\">{} <span class=\"dim\">{}</span></th>\
+             <td colspan=\"7\" data-label=\"State\"><button type=\"button\" hidden aria-expanded=\"true\">roles</button> {led} of {} roles are led</td></tr>",
+            link(group),
+            html(first.topic),
+            of.len()
+        );
+    }
+    for shown in of {
+        body.push_str(&row(shown, of.len() == 1));
+    }
+    body + "</tbody>\n"
+}
+
+const fn class(rank: Rank) -> &'static str {
+    match rank {
+        Rank::Dead => "dead",
+        Rank::Led => "led",
+        Rank::Overdue | Rank::Vacant => "vacant",
+        Rank::Unknown => "unknown",
+    }
+}
+
+fn link(group: &str) -> String {
+    format!("<a href=\"election/{}\">{}</a>", encoded(group), html(group))
+}
+
+/// A row of the table. It has no age that grows each second, so that it is sent again only when something has changed.
+fn row(shown: &Shown<'_>, is_alone: bool) -> String {
+    let (place, observer, at) = (shown.found.place, shown.found.observer(), shown.at);
+    let name = if is_alone {
+        let role = if *place.role == *"0" { String::new() } else { format!("/{}", html(&place.role)) };
+        format!("{}{role} <span class=\"dim\">{}</span>", link(&place.group), html(shown.topic))
+    } else {
+        html(&place.role)
+    };
+    let trouble = shown.trouble.map_or_else(String::new, |why| format!(" <span class=\"bad\">{}</span>", html(why)));
+    let leader = shown.current.leader();
+    let left = |leader: &Leader| {
+        let left = leader.lease.saturating_sub(observer.age(leader.last_record, at));
+        format!("{}s of {}", left.as_secs(), spoken(leader.lease))
+    };
+    let none = || "-".to_owned();
+    let change = shown.notes.and_then(|notes| notes.changes.back());
+    let cells = [
+        format!("{}{trouble}", html(&lasting_sentence(shown.current, at.wall_ms).to_string())),
+        leader.and_then(|leader| leader.claimed_ms).map_or_else(none, date),
+        leader.filter(|_| shown.current.is_led()).map_or_else(none, left),
+        observer.standbys(at).len().to_string(),
+        change.map_or_else(none, |(ms, what)| format!("{} <span class=\"dim\">{}</span>", html(what), date(*ms))),
+        runs(shown).map_or_else(none, |runs| html(&runs)),
+        day(shown),
+    ];
+    let cells = COLUMNS[1..].iter().zip(cells);
+    let cells: Vec<String> = cells.map(|(column, cell)| format!("<td data-label=\"{column}\">{cell}</td>")).collect();
+    let role = if is_alone { "" } else { " role" };
+    format!("<tr class=\"{}{role}\"><th scope=\"row\">{name}</th>{}</tr>", class(shown.rank()), cells.concat())
+}
+
+/// The recorded runs, in a few words.
+fn runs(shown: &Shown<'_>) -> Option<String> {
+    let run = shown.run?;
+    let success = run.runs.account.success.as_ref().and_then(|success| success.at_ms);
+    let success = success.map_or_else(|| "no success yet".to_owned(), |ms| format!("last success {}", date(ms)));
+    let next = run.next_windows(shown.at.wall_ms).first().map(|ms| format!("; next {}", date(*ms)));
+    Some(format!("{success}{}", next.unwrap_or_default()))
+}
+
+/// The strip of the last 24 hours.
+fn day(shown: &Shown<'_>) -> String {
+    let at = by_broker(shown.found.observer(), shown.at);
+    let step = ReadAt { wall_ms: at.wall_ms / STRIP_STEP_MS * STRIP_STEP_MS, ..at };
+    let from_ms = step.wall_ms.saturating_sub(DAY_MS);
+    strip(&rows(shown.found.election.history(), step, from_ms), from_ms..step.wall_ms)
+}
+
+/// The page of a group: each of its elections with its candidates, its terms and its last changes.
+pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
+    let mut page = beginning(group);
+    let _ = write!(page, "<p><a href=\"..\">all elections</a></p>\n<h1>{}</h1>\n", html(group));
+    if let Some((since, why)) = state.topics.outage() {
+        let away = spoken(at.now.since(since));
+        let _ = writeln!(page, "<p class=\"bad\">Kafka has not answered for {away}: {}</p>", html(why));
+    }
+    for shown in state.elections(at).filter(|shown| *shown.found.place.group == *group) {
+        section(&mut page, &shown);
+    }
+    let _ = write!(
+        page,
+        "<p class=\"dim\"><a href=\"../elections/{}\">JSON</a> · as of {}; reload for newer</p>\n</body>\n</html>\n",
+        encoded(group),
+        date(at.wall_ms)
+    );
+    page
+}
+
+fn section(page: &mut String, shown: &Shown<'_>) {
+    let Shown { current, found, .. } = shown;
+    let (observer, at) = (found.observer(), by_broker(found.observer(), shown.at));
+    let sentence = lasting_sentence(*current, shown.at.wall_ms).to_string();
+    let _ = write!(
+        page,
+        "<section class=\"{}\"><h2>{}: {}</h2>\n<p class=\"dim\">topic {}, partition {}{}</p>\n",
+        class(shown.rank()),
+        html(&shown.name()),
+        html(&sentence),
+        html(shown.topic),
+        found.place.partition,
+        shown.trouble.map_or_else(String::new, |why| format!("; {}", html(why)))
+    );
+    if let Some(leader) = current.leader() {
+        let age = span(observer.age(leader.last_record, shown.at));
+        let _ = writeln!(page, "<p>term {}, lease {}, last heartbeat {age} ago</p>", leader.term, spoken(leader.lease));
+    }
+    let hello = observer.leaders_hello().map(|hello| (hello, observer.age(hello.received, shown.at)));
+    let standbys = observer.standbys(shown.at);
+    let all: Vec<_> =
+        hello.into_iter().chain(standbys.iter().map(|standby| (standby.candidate, standby.age))).collect();
+    if !all.is_empty() {
+        let differs = differing(&all.iter().map(|(candidate, _)| *candidate).collect::<Vec<_>>());
+        page.push_str("<h3>Candidates</h3>\n");
+        let head = ["name", "host", "pid", "version", "elect", "priority", "max roles", "hello"];
+        let cells = all.iter().enumerate().map(|(number, (candidate, age))| {
+            let mut cells = candidate_cells(candidate);
+            if number == 0 && hello.is_some() {
+                cells[0] += " (leads)";
+            }
+            let marked = cells.iter().zip(differs).map(|(cell, differs)| (cell.clone(), differs));
+            marked.chain([(format!("{} ago", span(*age)), false)]).collect()
+        });
+        table(page, &head, cells);
+    }
+    let terms = rows(found.election.history(), at, 0);
+    let _ =
+        writeln!(page, "<h3>Terms</h3>\n<div class=\"drawing\">{}</div>", draw(&shown.name(), &terms, 0..at.wall_ms));
+    let plain = |cells: [String; 6]| cells.into_iter().map(|cell| (cell, false)).collect();
+    table(page, &HEAD, terms.iter().rev().map(|term| plain(cells(term, at.wall_ms))));
+    page.push_str("<h3>Last changes</h3>\n<ol reversed>\n");
+    for (ms, what) in shown.notes.iter().flat_map(|notes| notes.changes.iter().rev()) {
+        let _ = writeln!(page, "<li>{} {}</li>", date(*ms), html(what));
+    }
+    page.push_str("</ol>\n</section>\n");
+}
+
+/// What a hello tells of a candidate, in the order of the table.
+fn candidate_cells(candidate: &KnownCandidate) -> [String; 7] {
+    let text = |text: &Option<Box<str>>| text.as_deref().unwrap_or("-").to_owned();
+    [
+        candidate.shown().to_owned(),
+        text(&candidate.host),
+        candidate.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
+        text(&candidate.version),
+        text(&candidate.elector),
+        candidate.priority.to_string(),
+        candidate.max_roles.map_or_else(|| "-".to_owned(), |most| most.to_string()),
+    ]
+}
+
+/// Of each cell whether it is an option, or the version, and candidates differ in it.
+fn differing(all: &[&KnownCandidate]) -> [bool; 7] {
+    let cells: Vec<[String; 7]> = all.iter().map(|candidate| candidate_cells(candidate)).collect();
+    std::array::from_fn(|at| at > 2 && cells.windows(2).any(|two| two[0][at] != two[1][at]))
+}
+
+/// A table of cells, each with whether it is marked.
+fn table(page: &mut String, head: &[&str], rows: impl Iterator<Item = Vec<(String, bool)>>) {
+    let _ = writeln!(page, "<div class=\"wide\"><table><thead><tr>{}</tr></thead><tbody>", heads(head));
+    for row in rows {
+        let mark = |marked| if marked { " class=\"bad\"" } else { "" };
+        let cells = row.iter().map(|(cell, marked)| format!("<td{}>{}</td>", mark(*marked), html(cell)));
+        let _ = writeln!(page, "<tr>{}</tr>", cells.collect::<Vec<_>>().concat());
+    }
+    page.push_str("</tbody></table></div>\n");
+}
+
+/// The cells of a table's head.
+fn heads(columns: &[&str]) -> String {
+    columns.iter().map(|column| format!("<th scope=\"col\">{column}</th>")).collect::<Vec<_>>().concat()
+}
+
+fn beginning(title: &str) -> String {
+    BEGINNING.replace("{title}", &html(title)) + PATTERN
+}
+
+/// The hatching of silences.
+const PATTERN: &str = "<svg width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
+                       patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect width=\"3\" height=\"6\" fill=\"#e9b44c\"/>\
+                       </pattern></defs></svg>\n";
+
+const BEGINNING: &str = include_str!("beginning.html");

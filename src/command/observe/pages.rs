@@ -1,0 +1,152 @@
+//! The answer for each path. What is costly to render is kept for a second, so that many requests cost little.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::body::Bytes;
+use neli_kafka::clock;
+use neli_proto::time::Time;
+
+use super::page::Overview;
+use super::state::State;
+use super::{json, lock, metrics, page};
+use crate::command::reading::read_at;
+use crate::http::{Answer, ContentType, Events, Site, ok, text, unavailable};
+use crate::report::log::spoken;
+
+/// For this time a rendered body is used again.
+const FRESH_FOR: Duration = Duration::from_secs(1);
+
+const SCRIPT: &str = include_str!("page.js");
+
+const PATHS: &str =
+    "no such path; the paths are / /election/GROUP /elections /elections/GROUP /events /healthz /metrics /readyz";
+
+/// The site.
+pub(super) struct Pages {
+    state: Arc<Mutex<State>>,
+    overview: Kept<Rc<Overview>>,
+    elections: Kept<Bytes>,
+    metrics: Kept<Bytes>,
+}
+
+/// What was rendered last, with its time.
+struct Kept<T>(RefCell<Option<(Time, T)>>);
+
+impl<T: Clone> Kept<T> {
+    const fn new() -> Self {
+        Self(RefCell::new(None))
+    }
+
+    fn get(&self, render: impl FnOnce() -> T) -> T {
+        let (now, mut kept) = (clock::now(), self.0.borrow_mut());
+        let fresh = kept.take().filter(|(at, _)| now.since(*at) < FRESH_FOR);
+        kept.insert(fresh.unwrap_or_else(|| (now, render()))).1.clone()
+    }
+}
+
+impl Pages {
+    pub(super) const fn new(state: Arc<Mutex<State>>) -> Self {
+        Self { state, overview: Kept::new(), elections: Kept::new(), metrics: Kept::new() }
+    }
+
+    fn overview(&self) -> Rc<Overview> {
+        self.overview.get(|| Rc::new(Overview::of(&lock(&self.state), read_at())))
+    }
+
+    fn readiness(&self) -> Answer {
+        let state = lock(&self.state);
+        match state.topics.outage() {
+            Some((since, why)) => {
+                unavailable(&format!("no broker reached for {}: {why}", spoken(clock::now().since(since))))
+            }
+            None if !state.topics.is_complete() => unavailable("the topics are not read yet"),
+            None => text(StatusCode::OK, "ok"),
+        }
+    }
+}
+
+impl Site for Pages {
+    fn answer(&self, path: &str) -> Answer {
+        let rendered = |render: fn(&State, neli_proto::leadership::ReadAt) -> String| {
+            Bytes::from(render(&lock(&self.state), read_at()))
+        };
+        match path {
+            "/" => ok(ContentType::Html, self.overview().page().into()),
+            "/elections" => ok(ContentType::Json, self.elections.get(|| rendered(json::all))),
+            "/events" => Answer::Live,
+            // It answers, so the server runs; the other thread has nothing that could hang but for the lock, which this takes.
+            "/healthz" => {
+                drop(lock(&self.state));
+                text(StatusCode::OK, "ok")
+            }
+            "/metrics" => ok(ContentType::Metrics, self.metrics.get(|| rendered(metrics::render))),
+            "/page.js" => ok(ContentType::JavaScript, Bytes::from_static(SCRIPT.as_bytes())),
+            "/readyz" => self.readiness(),
+            _ => {
+                let (of_json, of_page) = (path.strip_prefix("/elections/"), path.strip_prefix("/election/"));
+                let Some(group) = of_json.or(of_page).and_then(decoded) else {
+                    return text(StatusCode::NOT_FOUND, PATHS);
+                };
+                let (state, at) = (lock(&self.state), read_at());
+                if !state.elections(at).any(|shown| *shown.found.place.group == group) {
+                    return text(StatusCode::NOT_FOUND, "no election of such a group was found");
+                }
+                if of_json.is_some() {
+                    return ok(ContentType::Json, json::of_group(&state, &group, at).into());
+                }
+                ok(ContentType::Html, page::of_group(&state, &group, at).into())
+            }
+        }
+    }
+
+    /// The groups that have changed since the last event of this client, and the order of all.
+    fn events(self: Rc<Self>) -> Events {
+        let (mut last, mut sent): (Option<Rc<Overview>>, BTreeMap<String, u64>) = (None, BTreeMap::new());
+        Box::new(move || {
+            let overview = self.overview();
+            if last.as_ref().is_some_and(|last| Rc::ptr_eq(last, &overview)) {
+                return None;
+            }
+            last = Some(Rc::clone(&overview));
+            Some(overview.event(&mut sent).into())
+        })
+    }
+}
+
+/// A part of a path without its percent-encoding; `None` if that is wrong.
+fn decoded(part: &str) -> Option<String> {
+    let (mut bytes, mut rest) = (Vec::new(), part.as_bytes());
+    while let [first, tail @ ..] = rest {
+        if *first == b'%' {
+            let (digits, tail) = tail.split_at_checked(2)?;
+            bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+            rest = tail;
+        } else {
+            bytes.push(*first);
+            rest = tail;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::observe::page::encoded;
+
+    #[test]
+    fn a_group_of_any_name_has_a_path() {
+        for group in ["billing", "a/b", "<script>", "100%", "Zoë ..", ""] {
+            assert_eq!(decoded(&encoded(group)).as_deref(), Some(group));
+            assert!(encoded(group).bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte)));
+        }
+        for wrong in ["%", "%4", "%zz", "%ff"] {
+            assert_eq!(decoded(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! What is known of all elections, and how it is shown: who leads each, its last changes, and what was counted since this process began.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use neli_kafka::TopicsEvent;
+use neli_proto::fact::{Fact, TOPIC_SUFFIX};
+use neli_proto::leadership::{Leadership, ReadAt, Unknown};
+use neli_proto::observer::{Change, Election, FoundElection, Judged, Place, ReadTopic, TermEnd, Topics};
+use neli_proto::record::{LogRecord, Why};
+
+use crate::command::facts::{LastRun, election_of};
+use crate::command::wording;
+use crate::report::election::sentence;
+
+/// At most this many of the last changes of an election are kept.
+const MOST_CHANGES: usize = 100;
+
+/// What is known.
+pub(super) struct State {
+    pub(super) topics: Topics,
+    /// `--group`.
+    group: Option<String>,
+    notes: BTreeMap<(Box<str>, Place), Notes>,
+    /// The last recorded run of each election, by the journal's topic and the key of its records.
+    runs: BTreeMap<(Box<str>, Box<str>), LastRun>,
+    /// When time without a leader was counted last; `None` while Kafka does not answer.
+    counted: Option<ReadAt>,
+}
+
+/// What was noted of an election since this process began.
+#[derive(Default)]
+pub(super) struct Notes {
+    /// The last changes with their times, in milliseconds since 1970; the oldest one comes first.
+    pub(super) changes: VecDeque<(u64, String)>,
+    /// The terms that have begun, by how the one before ended.
+    pub(super) terms: BTreeMap<&'static str, u64>,
+    /// The time without a leader.
+    pub(super) unled: Duration,
+}
+
+/// An election as it is shown.
+#[derive(Clone, Copy)]
+pub(super) struct Shown<'a> {
+    pub(super) at: ReadAt,
+    pub(super) topic: &'a str,
+    pub(super) found: FoundElection<'a>,
+    pub(super) current: Leadership<'a>,
+    /// Why its partition can't be read.
+    pub(super) trouble: Option<&'a str>,
+    pub(super) notes: Option<&'a Notes>,
+    pub(super) run: Option<&'a LastRun>,
+}
+
+/// How urgent an election is; the most urgent ones come first.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Rank {
+    Vacant,
+    Overdue,
+    Unknown,
+    Led,
+    /// For a week nothing was written of it.
+    Dead,
+}
+
+impl State {
+    pub(super) const fn new(topics: Topics, group: Option<String>) -> Self {
+        Self { topics, group, notes: BTreeMap::new(), runs: BTreeMap::new(), counted: None }
+    }
+
+    /// Handles an event of the reader.
+    ///
+    /// # Errors
+    /// Kafka refuses permanently.
+    pub(super) fn handle(&mut self, at: ReadAt, event: TopicsEvent) -> Result<()> {
+        match event {
+            TopicsEvent::Answered { asked, topics, .. } => self.topics.answered(at, asked, topics),
+            TopicsEvent::Down(why) => {
+                self.topics.no_answer(at.now, &why);
+                self.counted = None;
+            }
+            TopicsEvent::Read { reading, topic, partition, record } => {
+                self.read(at, (reading, &topic), partition, &record);
+            }
+            TopicsEvent::Refused(error) => return Err(anyhow!(error)),
+            TopicsEvent::Warning(_) => {}
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, at: ReadAt, (reading, topic): (u32, &str), partition: i32, record: &LogRecord) {
+        let judged = self.topics.read(at, (reading, topic), partition, record);
+        if let Some(journal) = topic.strip_suffix(TOPIC_SUFFIX) {
+            let fact = record.value.as_deref().and_then(|value| Fact::parse(value).ok());
+            if let (Some(election), Some(fact)) = (record.key.as_deref().and_then(election_of), fact) {
+                self.runs.insert((journal.into(), election.into()), LastRun::of(fact));
+            }
+            return;
+        }
+        let Some((place, Judged { changes, .. })) = judged.filter(|(_, judged)| !judged.changes.is_empty()) else {
+            return;
+        };
+        let Some(read) = self.topics.topic(topic) else { return };
+        let Some(election) = read.topic().election(&place) else { return };
+        let notes = self.notes.entry((topic.into(), place)).or_default();
+        for change in &changes {
+            notes.note(record.written_ms.unwrap_or(at.wall_ms), wording::change(election.observer(), change));
+            if read.is_live() && *change == Change::Led {
+                *notes.terms.entry(why_before(election)).or_default() += 1;
+            }
+        }
+    }
+
+    /// Notes what no record shows.
+    pub(super) fn tick(&mut self, at: ReadAt) {
+        if self.topics.outage().is_some() {
+            return;
+        }
+        let since = self.counted.replace(at).map_or(Duration::ZERO, |counted| at.now.since(counted.now));
+        for (name, topic) in self.topics.topics_mut() {
+            for (place, election) in topic.elections_mut() {
+                let silence = election.untold_silence(at).map(|current| sentence(current).to_string());
+                let is_vacant = election.observer().leadership(at).is_vacant();
+                if silence.is_none() && !is_vacant {
+                    continue;
+                }
+                let notes = self.notes.entry((name.into(), place.clone())).or_default();
+                notes.unled += if is_vacant { since } else { Duration::ZERO };
+                if let Some(silence) = silence {
+                    notes.note(at.wall_ms, silence);
+                }
+            }
+        }
+        let topics = &self.topics;
+        self.notes
+            .retain(|(topic, place), _| topics.topic(topic).is_some_and(|read| read.topic().election(place).is_some()));
+        self.runs.retain(|(journal, _), _| topics.topic(journal).is_some());
+    }
+
+    /// All elections, in the order of topics, partitions, groups and roles.
+    pub(super) fn elections(&self, at: ReadAt) -> impl Iterator<Item = Shown<'_>> {
+        let journals = self.topics.topics().filter(|(name, _)| !name.ends_with(TOPIC_SUFFIX));
+        let all = journals.flat_map(move |(topic, read)| {
+            read.topic().elections().map(move |found| self.shown(at, topic, read, found))
+        });
+        all.filter(|shown| self.group.as_deref().is_none_or(|group| *group == *shown.found.place.group))
+    }
+
+    fn shown<'a>(&'a self, at: ReadAt, topic: &'a str, read: &'a ReadTopic, found: FoundElection<'a>) -> Shown<'a> {
+        let trouble = read.trouble(Some(found.place.partition));
+        let current =
+            if read.is_live() { found.observer().leadership(at) } else { Leadership::Unknown(Unknown::Reading) };
+        let is_unanswered = trouble.is_some() || self.topics.outage().is_some();
+        let current = if is_unanswered { current.unanswered() } else { current };
+        let (place, Place { group, role, .. }) = ((topic.into(), found.place.clone()), found.place);
+        let run = self.runs.get(&(topic.into(), format!("{group}/{role}").into()));
+        Shown { at, topic, found, current, trouble, notes: self.notes.get(&place), run }
+    }
+
+    /// The topics that can't be read, and why.
+    pub(super) fn unread(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.topics.topics().filter_map(|(name, read)| Some((name, read.trouble(None)?)))
+    }
+}
+
+impl Notes {
+    fn note(&mut self, wall_ms: u64, sentence: String) {
+        if self.changes.len() == MOST_CHANGES {
+            self.changes.pop_front();
+        }
+        self.changes.push_back((wall_ms, sentence));
+    }
+}
+
+impl Shown<'_> {
+    pub(super) fn rank(&self) -> Rank {
+        if self.found.observer().is_dead(self.at) {
+            Rank::Dead
+        } else if self.current.is_led() {
+            Rank::Led
+        } else if self.current.is_vacant() {
+            Rank::Vacant
+        } else if let Leadership::Overdue { .. } = self.current {
+            Rank::Overdue
+        } else {
+            Rank::Unknown
+        }
+    }
+
+    /// The election's name: its group, and its role if there are several.
+    pub(super) fn name(&self) -> String {
+        let Place { group, role, .. } = self.found.place;
+        if **role == *"0" { group.to_string() } else { format!("{group}/{role}") }
+    }
+}
+
+/// How the term before the present one ended, as one of a few words: the reason of its release, or what else ended it.
+fn why_before(election: &Election) -> &'static str {
+    let terms = election.history().terms();
+    let before = terms.len().checked_sub(2).and_then(|before| terms.get(before));
+    match before.map(|term| &term.end) {
+        None => "first",
+        Some(TermEnd::Open | TermEnd::Unknown) => "unknown",
+        Some(TermEnd::Overlapped { .. }) => "overlapped",
+        Some(TermEnd::Silent) => "silent",
+        Some(TermEnd::Released(release)) => release.why.as_deref().and_then(Why::parse).map_or("other", Why::as_str),
+    }
+}

@@ -1,0 +1,279 @@
+//! The pages, the objects and the metrics, of elections that are read here without Kafka.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use harness::schema::Schema;
+use neli_kafka::TopicsEvent;
+use neli_proto::kafka::LogsAnswer;
+use neli_proto::leadership::ReadAt;
+use neli_proto::observer::Topics;
+use neli_proto::record::LogRecord;
+use neli_proto::time::Time;
+use neli_proto::topic::TopicIdentity;
+use serde_json::Value;
+
+use super::page::{Overview, of_group};
+use super::state::State;
+use super::{json, metrics};
+use crate::config::TopicPatterns;
+
+const WALL_MS: u64 = 1_769_860_800_000;
+const MARKUP: &str = "<script>alert(1)</script>\"'&\u{202e}\u{1b}[31m";
+
+fn at(seconds: u64) -> ReadAt {
+    ReadAt { now: Time::from_nanos((1_000 + seconds) * 1_000_000_000), wall_ms: WALL_MS + seconds * 1_000 }
+}
+
+/// A topic of elections, and the one of their recorded runs.
+struct World {
+    state: State,
+    next: BTreeMap<&'static str, i64>,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut world = Self { state: State::new(Topics::new(1_000, 100), None), next: BTreeMap::new() };
+        world.answer(0, &[("a.neli", Ok(())), ("a.neli.once", Ok(()))]);
+        world
+    }
+
+    fn answer(&mut self, seconds: u64, topics: &[(&str, Result<(), &str>)]) {
+        let answer = |(name, logs): &(&str, Result<(), &str>)| {
+            let end = self.next.get(name).copied().unwrap_or_default();
+            let logs = logs.map(|()| BTreeMap::from([(0, Ok(0..end))])).map_err(Into::into);
+            ((*name).into(), LogsAnswer { identity: TopicIdentity::Unnamed, logs })
+        };
+        let topics = topics.iter().map(answer).collect();
+        let event = TopicsEvent::Answered { asked: at(seconds).now, topics, all: 2 };
+        self.state.handle(at(seconds), event).expect("an answer");
+        while self.state.topics.poll_action().is_some() {}
+    }
+
+    fn write(&mut self, seconds: u64, topic: &'static str, key: &str, value: &str) {
+        let offset = self.next.entry(topic).or_default();
+        let record = LogRecord {
+            offset: *offset,
+            key: Some(key.as_bytes().into()),
+            value: Some(value.as_bytes().into()),
+            written_ms: Some(at(seconds).wall_ms),
+            is_brokers_time: true,
+        };
+        *offset += 1;
+        let reading = if topic == "a.neli" { 1 } else { 2 };
+        let event = TopicsEvent::Read { reading, topic: topic.into(), partition: 0, record };
+        self.state.handle(at(seconds), event).expect("a record");
+    }
+
+    fn claim(&mut self, seconds: u64, group: &str, name: &str) {
+        let after = self.next.get("a.neli").copied().unwrap_or_default() - 1;
+        let name = serde_json::to_string(name).expect("a name");
+        let claim =
+            format!(r#"{{"v":1,"kind":"claim","member":"m","name":{name},"seq":1,"after":{after},"lease_ms":20000}}"#);
+        self.write(seconds, "a.neli", &format!("{group}/0"), &claim);
+    }
+
+    fn object(&self, seconds: u64) -> Value {
+        serde_json::from_str(&json::all(&self.state, at(seconds))).expect("JSON")
+    }
+
+    fn states(&self, seconds: u64) -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
+        let elections = self.object(seconds)["elections"].as_array().cloned().unwrap_or_default();
+        elections.iter().map(|election| (text(&election["group"]), text(&election["state"]))).collect()
+    }
+}
+
+fn page(world: &World, seconds: u64) -> String {
+    Overview::of(&world.state, at(seconds)).page()
+}
+
+/// The groups of the page in their order.
+fn groups(page: &str) -> Vec<&str> {
+    page.split("data-name=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect()
+}
+
+#[test]
+fn trouble_comes_first_and_the_first_answer_has_the_whole_table() {
+    let mut world = World::new();
+    world.claim(0, "led", "db1");
+    world.claim(0, "gone", "db2");
+    world.write(
+        1,
+        "a.neli",
+        "gone/0",
+        r#"{"v":1,"kind":"release","member":"m","name":"db2","seq":2,"term":1,"seen":1,"why":"exited","exit":0}"#,
+    );
+    let shown = page(&world, 2);
+    assert_eq!(groups(&shown), ["gone", "led"]);
+    for text in ["2 elections: 1 led, 1 without a leader, 0 unknown", "db1 leads", "19s of 20s", "db2 released term 1"]
+    {
+        assert!(shown.contains(text) || text == "19s of 20s" && shown.contains("18s of 20s"), "{text}: {shown}");
+    }
+    assert_eq!(world.states(2), [("gone".into(), "released".into()), ("led".into(), "led".into())]);
+}
+
+#[test]
+fn names_with_markup_and_escapes_are_shown_as_text_everywhere() {
+    let mut world = World::new();
+    world.claim(0, MARKUP, MARKUP);
+    let hello = format!(
+        r#"{{"v":1,"kind":"hello","member":"n","seq":1,"name":{name},"host":{name},"version":{name}}}"#,
+        name = serde_json::to_string(MARKUP).expect("a name")
+    );
+    world.write(1, "a.neli", &format!("{MARKUP}/0/hello"), &hello);
+    world.answer(2, &[("a.neli", Err(MARKUP)), ("a.neli.once", Ok(()))]);
+    world.state.topics.no_answer(at(3).now, MARKUP);
+    let detail = of_group(&world.state, MARKUP, at(4));
+    assert!(detail.contains("&lt;script&gt;"), "{detail}");
+    let mut sent = BTreeMap::new();
+    let event = String::from_utf8(Overview::of(&world.state, at(4)).event(&mut sent)).expect("text");
+    let metrics = metrics::render(&world.state, at(4));
+    let all = json::all(&world.state, at(4));
+    let group = json::of_group(&world.state, MARKUP, at(4));
+    for html in [&page(&world, 4), &detail, &event] {
+        assert!(!html.contains("<script>alert") && !html.contains("alert(1)</script>"), "{html}");
+    }
+    for text in [&page(&world, 4), &detail, &event, &metrics, &all, &group] {
+        assert!(!text.contains(['\u{202e}', '\u{1b}']), "{text}");
+    }
+    for line in metrics.lines().filter(|line| !line.starts_with('#')) {
+        assert!(line.rsplit_once(' ').is_some_and(|(_, value)| value.parse::<f64>().is_ok()), "{line}");
+    }
+    let found: Value = serde_json::from_str(&all).expect("JSON");
+    assert_eq!(found["elections"][0]["group"], MARKUP);
+}
+
+/// The objects have each field that the page describes, and no other.
+#[test]
+fn the_objects_are_as_documented() {
+    let documented = include_str!("../../../docs/observe.md");
+    let mut world = World::new();
+    world.claim(0, "g", "db1");
+    let fact = r#"{"v":1,"key":"2026-01-31T00:00:00Z","outcome":"done","term":0,"name":"db1","exit":0,"attempt":1,"at_ms":1769860800000}"#;
+    world.write(1, "a.neli.once", "g/0", fact);
+    world.write(1, "a.neli", "g/0/hello", r#"{"v":1,"kind":"hello","member":"n","seq":1,"name":"db2"}"#);
+    let all = Schema::read(documented, "/elections");
+    let group = Schema::read(documented, "/elections/GROUP");
+    for seconds in [2, 60] {
+        all.assert_holds(&world.object(seconds));
+        let object = json::of_group(&world.state, "g", at(seconds));
+        group.assert_holds(&serde_json::from_str(&object).expect("JSON"));
+        world.answer(61, &[("a.neli", Err("no right")), ("a.neli.once", Ok(()))]);
+    }
+    assert_eq!(world.object(2)["elections"][0]["last_run"]["outcome"], "done");
+}
+
+#[test]
+fn while_kafka_is_away_nothing_is_known_and_no_time_is_counted() {
+    let mut world = World::new();
+    world.claim(0, "g", "db1");
+    let unled = |world: &World| {
+        let text = metrics::render(&world.state, at(0));
+        let line = text.lines().find(|line| line.starts_with("neli_election_without_leader_seconds_total{"));
+        line.and_then(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).expect("a value")
+    };
+    for seconds in 1..=5 {
+        world.state.tick(at(seconds));
+    }
+    assert!(unled(&world).abs() < f64::EPSILON);
+    world.state.handle(at(6), TopicsEvent::Down("refused".into())).expect("an outage");
+    assert_eq!(world.states(3_000), [("g".into(), "unknown".into())]);
+    assert!(page(&world, 3_000).contains("Kafka has not answered for "));
+    world.state.tick(at(3_000));
+    world.answer(3_001, &[("a.neli", Ok(())), ("a.neli.once", Ok(()))]);
+    for seconds in 3_001..=3_004 {
+        world.state.tick(at(seconds));
+    }
+    assert_eq!(world.states(3_004), [("g".into(), "silent".into())]);
+    assert!((unled(&world) - 3.0).abs() < 0.01, "{}", unled(&world));
+    world.claim(3_005, "g", "db2");
+    assert_eq!(world.states(3_005), [("g".into(), "led".into())]);
+    let metrics = metrics::render(&world.state, at(3_005));
+    for line in [
+        "neli_election_led{topic=\"a.neli\",group=\"g\",role=\"0\"} 1",
+        "neli_election_leader_info{topic=\"a.neli\",group=\"g\",role=\"0\",leader=\"db2\"} 1",
+        "neli_election_terms_total{topic=\"a.neli\",group=\"g\",role=\"0\",why=\"silent\"} 1",
+        "neli_election_terms_total{topic=\"a.neli\",group=\"g\",role=\"0\",why=\"first\"} 1",
+        "neli_election_lease_seconds{topic=\"a.neli\",group=\"g\",role=\"0\"} 20",
+        "neli_observe_broker_up 1",
+    ] {
+        assert!(metrics.lines().any(|other| other == line), "{line}: {metrics}");
+    }
+    let detail = of_group(&world.state, "g", at(3_005));
+    assert!(detail.contains("no leader: db1 was silent for") || detail.contains("db1 has been silent"), "{detail}");
+}
+
+/// docs/observe.md has each metric with its kind, and no other.
+#[test]
+fn the_metrics_are_as_documented() {
+    let world = World::new();
+    let text = metrics::render(&world.state, at(0));
+    let rendered: BTreeSet<String> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
+        .map(|(name, kind)| format!("| `{name}` | {kind} |"))
+        .collect();
+    let page = include_str!("../../../docs/observe.md");
+    let documented: BTreeSet<String> = page
+        .lines()
+        .filter(|line| line.starts_with("| `neli_"))
+        .map(|line| line.split('|').take(3).collect::<Vec<_>>().join("|") + "|")
+        .collect();
+    assert_eq!(rendered, documented);
+}
+
+#[test]
+fn an_event_has_what_has_changed() {
+    let mut world = World::new();
+    world.claim(0, "a", "db1");
+    world.claim(0, "b", "db2");
+    let mut sent = BTreeMap::new();
+    let mut event = |world: &World, seconds| {
+        let event = Overview::of(&world.state, at(seconds)).event(&mut sent);
+        let text = String::from_utf8(event).expect("text");
+        let event: Value = serde_json::from_str(text.strip_prefix("data: ").expect("an event")).expect("JSON");
+        (event["order"].as_array().map_or(0, Vec::len), event["changed"].as_object().map_or(0, serde_json::Map::len))
+    };
+    assert_eq!(event(&world, 1), (2, 2));
+    assert_eq!(event(&world, 1), (2, 0), "nothing has changed");
+    world.write(1, "a.neli", "a/0/hello", r#"{"v":1,"kind":"hello","member":"n","seq":1,"name":"db3"}"#);
+    assert_eq!(event(&world, 1), (2, 1), "a standby more");
+}
+
+#[test]
+fn topics_are_meant_by_patterns() {
+    let patterns = |text: &str| TopicPatterns(text.split(',').map(str::to_owned).collect());
+    for (pattern, name, is_meant) in [
+        ("*.neli", "a.neli", true),
+        ("*.neli", "a.neli.once", false),
+        ("a.neli", "a.neli", true),
+        ("a.neli", "ba.neli", false),
+        ("a*b*c", "abc", true),
+        ("a*b*c", "a-bb-c", true),
+        ("a*b*c", "ac", false),
+        ("aa*aa", "aaa", false),
+        ("x,team-*.neli", "team-7.neli", true),
+        ("*", "anything", true),
+    ] {
+        assert_eq!(patterns(pattern).matches(name), is_meant, "{pattern} {name}");
+    }
+}
+
+/// The alert rules ask only for what is exported, and for rates only of counters.
+#[test]
+fn the_alert_rules_use_exported_metrics() {
+    let rules = include_str!("../../../examples/monitoring/observe.alerts.yaml");
+    let text = metrics::render(&World::new().state, at(0));
+    let exported: BTreeMap<&str, &str> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).collect();
+    let mut count = 0;
+    for expression in rules.lines().filter_map(|line| line.trim_start().strip_prefix("expr: ")) {
+        let is_of_name = |letter: char| letter == '_' || letter.is_ascii_alphanumeric();
+        for metric in expression.split(|letter| !is_of_name(letter)).filter(|word| word.starts_with("neli_")) {
+            let kind = exported.get(metric).unwrap_or_else(|| panic!("no metric is called {metric}"));
+            assert_eq!(expression.contains(&format!("increase({metric}")), *kind == "counter", "{expression}");
+            count += 1;
+        }
+    }
+    assert!(count >= 8, "{count} metrics");
+}

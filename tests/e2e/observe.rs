@@ -1,0 +1,246 @@
+//! `observe`: all elections of a cluster over HTTP, while topics come and go, rights are missing and Kafka is away.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+use harness::accounts::{Account, PASSWORD, login};
+use harness::candidate::Elector;
+use harness::election::Answer;
+use harness::journal::{Heartbeats, Pen};
+use harness::kafka::{Broker, Kafka};
+use harness::process::Process;
+use harness::rights::{Operation, Resource, Rights, Rule};
+use harness::schema::Schema;
+use harness::wait;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::bad_input::Guarded;
+use crate::listen::{get, send};
+use crate::{PROGRAM, election, list};
+
+/// A running `observe`.
+struct Observing {
+    child: Child,
+    address: String,
+    lines: Receiver<String>,
+}
+
+impl Observing {
+    fn start(brokers: &str, arguments: &[&str]) -> Self {
+        let mut command = Command::new(PROGRAM);
+        command.args(["observe", "--listen", "127.0.0.1:0", "--brokers", brokers]).args(arguments);
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut errors = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        // A password on the command line is warned of before.
+        let address = errors
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| Some(line.strip_prefix("neli-run: listening on http://")?.strip_suffix('/')?.to_owned()));
+        let address = address.expect("it listens");
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || errors.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        Self { child, address, lines }
+    }
+
+    fn await_ready(&self) {
+        wait::until_true("the topics to be read", || get(&self.address, "/readyz").0 == 200);
+    }
+
+    /// The object of `/elections`, checked against docs/observe.md.
+    fn object(&self) -> Value {
+        let object = serde_json::from_str(&get(&self.address, "/elections").1).expect("JSON");
+        Schema::read(include_str!("../../docs/observe.md"), "/elections").assert_holds(&object);
+        object
+    }
+
+    /// The leader of a group's election, also if it has missed heartbeats since; none if the election is not shown.
+    fn leader(&self, group: &str) -> Option<String> {
+        let object = self.object();
+        let mut elections = object["elections"].as_array().expect("a list").iter();
+        let found = elections.find(|election| election["group"] == group)?;
+        found["leader"].as_str().map(str::to_owned)
+    }
+
+    fn await_leader(&self, group: &str, leader: Option<&str>) {
+        let is_so = wait::poll_for(wait::PATIENCE, || (self.leader(group).as_deref() == leader).then_some(()));
+        assert!(is_so.is_some(), "{group} is not led by {leader:?}: {}", self.object());
+    }
+
+    /// Waits for a line with these words on stderr.
+    fn await_line(&self, words: &str) -> String {
+        wait::until(words, || self.lines.try_iter().find(|line| line.contains(words)))
+    }
+}
+
+impl Drop for Observing {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn claim(after: i64, name: &str) -> String {
+    format!(r#"{{"v":1,"kind":"claim","member":"m","name":"{name}","seq":1,"after":{after},"lease_ms":60000}}"#)
+}
+
+const STAMPED: [(&str, &str); 1] = [("message.timestamp.type", "LogAppendTime")];
+
+#[test]
+fn it_shows_what_list_and_status_show_and_follows_live() {
+    let election = election(Elector::Log);
+    let (topic, kafka) = (election.topic(), Kafka::shared());
+    let mut run = election.candidate().option("--name", "<b>one").start();
+    run.await_lead();
+    let observing = Observing::start(kafka.address(), &["--topics", &format!("{topic},no-such-topic")]);
+    observing.await_ready();
+    observing.await_leader(&election.group, Some("<b>one"));
+    let listed = list::json(&["--topic", &topic]);
+    let status = election.ask("status", &["--json"]).json();
+    let shown = observing.object()["elections"][0].clone();
+    for field in ["group", "role", "topic", "partition", "state", "leader", "term", "standbys", "dead"] {
+        assert_eq!(shown[field], listed[0][field], "{field}");
+    }
+    assert_eq!((&shown["since"], &shown["lease_ms"]), (&status["leader"]["since"], &status["leader"]["lease_ms"]));
+    let (_, page) = get(&observing.address, "/");
+    assert!(page.contains("&lt;b&gt;one leads") && !page.contains("<b>one"), "{page}");
+    let (code, detail) = get(&observing.address, &format!("/election/{}", election.group));
+    assert!(code == 200 && detail.contains("<h3>Terms</h3>") && !detail.contains("<b>one"), "{detail}");
+    let (_, object) = get(&observing.address, &format!("/elections/{}", election.group));
+    let object: Value = serde_json::from_str(&object).expect("JSON");
+    Schema::read(include_str!("../../docs/observe.md"), "/elections/GROUP").assert_holds(&object);
+    let history = election.ask("history", &["--json"]).json();
+    assert_eq!(object["elections"][0]["terms"][0]["from"], history["from"]);
+    assert_eq!(get(&observing.address, "/election/nobody").0, 404);
+
+    // A client that follows sees the end of the lead.
+    let mut follower = BufReader::new(send(&observing.address, b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n"));
+    run.signal(Signal::SIGTERM);
+    let mut line = String::new();
+    while !line.contains("released term") {
+        line.clear();
+        assert!(follower.read_line(&mut line).expect("it goes on") > 0, "the connection was closed");
+    }
+    assert_eq!(run.status(), 0);
+    let (_, metrics) = get(&observing.address, "/metrics");
+    let led = format!("neli_election_led{{topic=\"{topic}\",group=\"{}\",role=\"0\"}} 0", election.group);
+    wait::until_true("the metric", || get(&observing.address, "/metrics").1.contains(&led));
+    assert!(metrics.contains("neli_election_terms_total") && get(&observing.address, "/healthz").0 == 200);
+
+    // It stops at once, in order.
+    let pid = observing.child.id();
+    Process::child(pid).signal(Signal::SIGTERM);
+    let mut observing = observing;
+    assert!(observing.child.wait().expect("it ends").success());
+}
+
+#[test]
+fn topics_that_are_made_remade_and_deleted_are_followed() {
+    let election = election(Elector::Log);
+    let (topic, kafka) = (election.topic(), Kafka::shared());
+    let observing = Observing::start(kafka.address(), &["--topics", &format!("{topic}*")]);
+    let line = observing.await_line("none has such a name");
+    assert!(line.starts_with("neli-run: warning: --topics "), "{line}");
+    assert_eq!(observing.object()["elections"].as_array().map(Vec::len), Some(0));
+
+    kafka.create_topic(&topic, &STAMPED);
+    let pen = Pen::new(kafka, &topic, &[]);
+    pen.write("first/0", &[claim(-1, "a").as_bytes(), b"garbage"]);
+    pen.write("no election's key", &[b"x"]);
+    pen.write_keyless(b"x");
+    observing.await_leader("first", Some("a"));
+
+    // The new topic has more records than were read of the old one.
+    kafka.delete_topic(&topic);
+    wait::until_true("the topic to be gone", || !kafka.has_topic(&topic));
+    wait::until("a new topic", || kafka.try_create_replicated_topic(&topic, 1, 1, &STAMPED).ok());
+    let pen = Pen::new(kafka, &topic, &[]);
+    for after in -1..8 {
+        pen.write("second/0", &[claim(after, "b").as_bytes()]);
+    }
+    observing.await_leader("first", None);
+    observing.await_leader("second", Some("b"));
+
+    kafka.delete_topic(&topic);
+    observing.await_leader("second", None);
+    assert_eq!(get(&observing.address, "/readyz").0, 200);
+}
+
+#[test]
+fn a_kafka_that_was_away_needs_no_restart() {
+    let mut broker = Broker::own();
+    let kafka = broker.kafka();
+    kafka.create_topic("away.neli", &STAMPED);
+    let pen = Pen::new(&kafka, "away.neli", &[]);
+    pen.write("g/0", &[claim(-1, "a").as_bytes()]);
+    let observing = Observing::start(kafka.address(), &[]);
+    observing.await_leader("g", Some("a"));
+    broker.end();
+    observing.await_line("Kafka does not answer");
+    wait::until_true("it to say so", || {
+        let object = observing.object();
+        object["broker"]["up"] == false && get(&observing.address, "/readyz").0 == 503
+    });
+    assert!(get(&observing.address, "/").1.contains("Kafka has not answered for "));
+    broker.begin();
+    broker.await_ready();
+    observing.await_line("Kafka answers again");
+    let beat = r#"{"v":1,"kind":"beat","member":"m","name":"a","seq":2,"term":0,"seen":0,"lease_ms":60000}"#;
+    let _heartbeats = Heartbeats::start(Pen::new(&kafka, "away.neli", &[]), "g/0".to_owned(), beat.to_owned());
+    observing.await_leader("g", Some("a"));
+    let object = observing.object();
+    assert!(object["broker"]["up"] == true && object["complete"] == true, "{object}");
+}
+
+#[test]
+fn a_topic_that_may_not_be_read_is_named_and_hides_no_other() {
+    let guarded = Guarded::new(Elector::Log);
+    let topic = guarded.election.topic();
+    let (open, closed) = (format!("{topic}-open"), format!("{topic}-closed"));
+    let (rights, tenant) = (Rights::of(&guarded.plain), Account::Tenant.name());
+    for name in [&open, &closed] {
+        guarded.plain.create_topic(name, &STAMPED);
+        Pen::new(&guarded.plain, name, &[]).write(&format!("{name}/0"), &[claim(-1, "a").as_bytes()]);
+    }
+    rights.make(&[
+        Rule::allow(tenant, Resource::Topic(&open), Operation::Read),
+        Rule::allow(tenant, Resource::Topic(&closed), Operation::Describe),
+    ]);
+    let properties = login(tenant, PASSWORD);
+    let properties: Vec<String> = properties.iter().map(|(key, value)| format!("--property={key}={value}")).collect();
+    let pattern = format!("{topic}-*");
+    let words: Vec<&str> = ["--topics", &pattern].into_iter().chain(properties.iter().map(String::as_str)).collect();
+    let observing = Observing::start(&guarded.address, &words);
+    observing.await_leader(&open, Some("a"));
+    let line = observing.await_line("no right to READ it");
+    assert!(line.contains(&closed), "{line}");
+    let object = observing.object();
+    assert_eq!(object["unread"][0]["topic"], closed.as_str(), "{object}");
+    assert!(get(&observing.address, "/").1.contains("no right to READ it"));
+    rights.make(&[Rule::allow(tenant, Resource::Topic(&closed), Operation::Read)]);
+    observing.await_leader(&closed, Some("a"));
+    assert_eq!(observing.object()["unread"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn wrong_input_is_refused_in_one_line() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let brokers = Kafka::shared().address();
+    for (arguments, words) in [
+        (&["--brokers", brokers][..], "--listen is required"),
+        (&["--brokers", brokers, "--listen", "nonsense"], "--listen nonsense: must be HOST:PORT"),
+        (&["--brokers", brokers, "--listen", &address], "address already in use"),
+        (&["--brokers", brokers, "--listen", ":0", "--topics", "a b"], "--topics 'a b': must be names of topics"),
+        (&["--brokers", brokers, "--listen", ":0", "--topics", "a,"], "--topics a,: must be names of topics"),
+    ] {
+        let mut command = Command::new(PROGRAM);
+        command.arg("observe").args(arguments);
+        let answer = Answer::of(command);
+        assert!(answer.errors.to_lowercase().contains(&words.to_lowercase()), "{words}: {answer:?}");
+        assert_eq!((answer.status, answer.errors.lines().count()), (125, 1), "{answer:?}");
+    }
+}
