@@ -21,6 +21,8 @@ use crate::report::election::{sentence, state};
 use crate::report::log::timestamp;
 use crate::text::{json, one_line};
 
+mod live;
+
 /// Kafka does not answer in time.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 
@@ -55,12 +57,14 @@ struct Line<'a> {
 ///
 /// Kafka refuses permanently or does not answer, a log can't be read, or stdout can't be written.
 pub fn main(list: &List) -> Result<ExitStatus> {
+    if list.is_live {
+        return live::main(list);
+    }
     let (topics, unread) = reading::run(find(list))?;
     let at = read_at();
     let found = || topics.iter().flat_map(|(topic, elections)| elections.elections().map(move |of| (topic, of)));
     warn_of_clock(found().map(|(_, election)| election.observer()));
-    let is_meant =
-        |(_, found): &(_, FoundElection<'_>)| list.group.as_deref().is_none_or(|group| *group == *found.place.group);
+    let is_meant = |(_, found): &(_, FoundElection<'_>)| list.is_about(&found.place.group);
     let lines: Vec<Line<'_>> = found().filter(is_meant).map(|(topic, election)| line(topic, election, at)).collect();
     if let (Some(group), true) = (list.group.as_ref().filter(|_| lines.is_empty()), unread.is_empty()) {
         let groups = found().map(|(_, election)| election.place.group.to_string()).collect();
@@ -69,9 +73,7 @@ pub fn main(list: &List) -> Result<ExitStatus> {
     if list.json {
         output::print(&lines.iter().map(|line| json(line) + "\n").collect::<String>())?;
     } else {
-        // Who names a group asks for it.
-        let has_dead = list.has_dead || list.group.is_some();
-        let (shown, dead): (Vec<_>, Vec<_>) = lines.iter().partition(|line| has_dead || !line.dead);
+        let (shown, dead): (Vec<_>, Vec<_>) = lines.iter().partition(|line| list.has_dead() || !line.dead);
         output::print(&(table(&shown) + &hidden(dead.len())))?;
     }
     if unread.is_empty() {

@@ -186,6 +186,12 @@ impl Topics {
         self.by_name.iter().map(|(name, read)| (&**name, read))
     }
 
+    /// A topic.
+    #[must_use]
+    pub fn topic(&self, name: &str) -> Option<&ReadTopic> {
+        self.by_name.get(name)
+    }
+
     /// The topics, to note what no record says of their elections.
     pub fn topics_mut(&mut self) -> impl Iterator<Item = (&str, &mut Topic)> {
         self.by_name.iter_mut().map(|(name, read)| (&**name, &mut read.topic))
