@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_neli_run_global_optspecs
-    string join \n g/group= b/brokers= properties= lease= stop-timeout= restart= schedule= window= once= listen= name= roles= spread= max-roles= elect= patience= claim-delay= priority= preempt= wait= embedded t/topic= no-create-topic X/property= heartbeat-interval= fence-warning= settle= overlap= stop-signal= restart-delay= restart-limit= timezone= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-standby= on-fence= log-format= log-file= v/verbose q/quiet preempt-after= h/help V/version
+    string join \n g/group= b/brokers= properties= lease= stop-timeout= restart= schedule= window= once= listen= name= roles= spread= max-roles= elect= patience= claim-delay= priority= preempt= wait= embedded t/topic= no-create-topic X/property= heartbeat-interval= fence-warning= settle= overlap= stop-signal= restart-delay= restart-limit= timezone= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-exit= on-standby= on-fence= log-format= log-file= v/verbose q/quiet preempt-after= h/help V/version
 end
 
 function __fish_neli_run_needs_command
@@ -80,6 +80,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -l health-timeout -d 'Ti
 complete -c neli-run -n "__fish_neli_run_needs_command" -l health-failures -d 'Number of failures in a row that make a job unhealthy [default: 3]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l health-start -d 'Time that a job has to become healthy [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l on-lead -d 'Shell command to run when this candidate wins the lead' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l on-exit -d 'Shell command to run after each run of the job' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l on-standby -d 'Shell command to run when this candidate stands by' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l on-fence -d 'Shell command to run after a fence has killed the job' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l log-format -d 'Log a sentence a line, or a JSON object a line [default: text]' -r -f -a "text\t''
@@ -261,6 +262,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-time
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-failures -d 'Number of failures in a row that make a job unhealthy [default: 3]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-start -d 'Time that a job has to become healthy [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l on-lead -d 'Shell command to run when this candidate wins the lead' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l on-exit -d 'Shell command to run after each run of the job' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l on-standby -d 'Shell command to run when this candidate stands by' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l on-fence -d 'Shell command to run after a fence has killed the job' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l log-format -d 'Log a sentence a line, or a JSON object a line [default: text]' -r -f -a "text\t''

@@ -49,8 +49,16 @@ pub mod job_variables {
     /// The beginning of the next window.
     pub const WINDOW_END: &str = "NELI_WINDOW_END";
 
+    /// The status of the run that has ended; only its hook has it, and neither the job nor other hooks have the next two.
+    pub const EXIT: &str = "NELI_EXIT";
+    /// The number of the signal that ended it, in place of a status.
+    pub const SIGNAL: &str = "NELI_SIGNAL";
+    /// For how long it ran, in whole seconds.
+    pub const RUN_SECONDS: &str = "NELI_RUN_SECONDS";
+
     /// Variables that are set for each run: those of an outer `neli-run` are not passed on.
-    pub const OF_RUN: [&str; 7] = [EPOCH, ATTEMPT, LEASE_FD, EVENT, WHY, WINDOW_START, WINDOW_END];
+    pub const OF_RUN: [&str; 10] =
+        [EPOCH, ATTEMPT, LEASE_FD, EVENT, WHY, WINDOW_START, WINDOW_END, EXIT, SIGNAL, RUN_SECONDS];
     /// The role.
     pub const ROLE: &str = "NELI_ROLE";
     /// `--roles`.
@@ -209,6 +217,8 @@ impl Once {
 pub struct Commands {
     /// `--health-cmd`, and its policy.
     pub health: Option<(OsString, HealthPolicy)>,
+    /// `--on-exit`.
+    pub on_exit: Option<OsString>,
     /// `--on-fence`.
     pub on_fence: Option<OsString>,
     /// `--on-lead`.

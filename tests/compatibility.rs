@@ -108,6 +108,10 @@ fn name_the_next_leader(elector: Elector) {
     standby.await_event("standby");
     for name in ["new", "old", "new"] {
         election.await_witness(term);
+        wait::until_true("the hello of the one that stands by", || {
+            let object = election.ask("status", &["--json"]).json();
+            object["standbys"].as_array().is_some_and(|standbys| standbys.len() == 1)
+        });
         // One of the earlier version does not answer, but says hello every 30 s.
         let answer = election.ask("resign", &["--to", name, "--timeout", "40s"]);
         let next = standby.await_lead();

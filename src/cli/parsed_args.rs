@@ -37,9 +37,10 @@ impl Environment {
     pub fn warnings(&self) -> Vec<String> {
         let names = self.0.iter().filter(|(name, value)| !is_service_link(name, value));
         let strange = names.map(|(key, _)| key.to_string_lossy()).filter(|name| {
-            // A job that runs neli-run has NELI_RUN_PID in its environment.
+            // A job that runs neli-run has NELI_RUN_PID in its environment, and a hook NELI_RUN_SECONDS.
             name.starts_with(VARIABLE_PREFIX)
                 && name != "NELI_RUN_PID"
+                && name != job_variables::RUN_SECONDS
                 && !options().any(|option| option.variable() == **name)
         });
         strange

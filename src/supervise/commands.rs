@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::task::{Context, Poll};
 
 use neli_proto::command::CommandEnd;
-use neli_proto::hooks::Hook;
+use neli_proto::hooks::{EndedRun, Hook};
+
 use neli_proto::node::{Event, HookRun};
-use neli_proto::supervisor;
+use neli_proto::supervisor::{self, JobStatus};
 use nix::unistd::Pid;
 
 use crate::config::{Commands, job_variables};
@@ -14,7 +15,7 @@ use crate::guard::GuardConfig;
 use crate::process::reap::Change;
 use crate::process::shell::{self, ShellCommand};
 use crate::process::tail::Tail;
-use crate::report::log::Logger;
+use crate::report::log::{Logger, to_the_second};
 
 /// The command lines, and the running commands.
 pub(super) struct RunningCommands {
@@ -63,12 +64,12 @@ impl RunningCommands {
 
     /// Starts a hook as a child of this process; returns its end if it can't be started.
     pub(super) fn start(&mut self, run: HookRun, guard_config: &GuardConfig) -> Option<Event> {
-        let HookRun { hook, id, why, term, attempt, kill_at: _ } = run;
+        let HookRun { hook, id, why, term, attempt, ended, kill_at: _ } = run;
         let line = line_of(hook, &self.lines)?;
         let event = [(job_variables::EVENT, hook.event().to_owned()), (job_variables::WHY, why.to_owned())];
         let lead =
             term.map(|term| [(job_variables::EPOCH, term.to_string()), (job_variables::ATTEMPT, attempt.to_string())]);
-        let own = event.into_iter().chain(lead.into_iter().flatten());
+        let own = event.into_iter().chain(lead.into_iter().flatten()).chain(ended.into_iter().flat_map(about));
         let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let environment: Vec<_> = guard_config.environment.iter().cloned().chain(own).collect();
         match ShellCommand::start(
@@ -110,13 +111,31 @@ impl RunningCommands {
     }
 }
 
+/// The variables about a run that has ended.
+fn about(run: EndedRun) -> impl Iterator<Item = (&'static str, String)> {
+    let status = match run.status {
+        JobStatus::Exited(status) => (job_variables::EXIT, status.to_string()),
+        JobStatus::Signaled(signal) => (job_variables::SIGNAL, signal.to_string()),
+    };
+    let of_window = run.window.map(|window| {
+        let (start, end) = (to_the_second(window.from_ms), to_the_second(window.until_ms));
+        [(job_variables::ONCE, start.clone()), (job_variables::WINDOW_START, start), (job_variables::WINDOW_END, end)]
+    });
+    let seconds = (job_variables::RUN_SECONDS, run.ran.as_secs().to_string());
+    [status, seconds].into_iter().chain(of_window.into_iter().flatten())
+}
+
 /// The hooks that have a command line.
 pub(super) fn hooks_in(commands: &Commands) -> Vec<Hook> {
-    [Hook::Fence, Hook::Lead, Hook::Standby].into_iter().filter(|hook| line_of(*hook, commands).is_some()).collect()
+    [Hook::Exit, Hook::Fence, Hook::Lead, Hook::Standby]
+        .into_iter()
+        .filter(|hook| line_of(*hook, commands).is_some())
+        .collect()
 }
 
 const fn line_of(hook: Hook, commands: &Commands) -> Option<&OsString> {
     match hook {
+        Hook::Exit => commands.on_exit.as_ref(),
         Hook::Fence => commands.on_fence.as_ref(),
         Hook::Lead => commands.on_lead.as_ref(),
         Hook::Standby => commands.on_standby.as_ref(),

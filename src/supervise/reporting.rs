@@ -60,7 +60,8 @@ impl MainLoop {
 /// claim in flight; a lease for processes that SIGKILL does not end at once; a lease for the release's delivery; the time limit of the hook
 /// at exit; and the time for leaving the group and writing the last line of the log.
 fn longest_stop(config: &Config) -> Duration {
-    let hook = if config.commands.on_standby.is_some() { hooks::LIMIT } else { Duration::ZERO };
+    let has_hook = config.commands.on_exit.is_some() || config.commands.on_standby.is_some();
+    let hook = if has_hook { hooks::LIMIT } else { Duration::ZERO };
     let lease = config.timings.lease();
     let yields = config.timings.overlap().map_or(Duration::ZERO, |_| lease);
     yields + config.stop_timeout.max(lease) + 2 * lease + hook + Duration::from_secs(1)

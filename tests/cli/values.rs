@@ -221,7 +221,7 @@ fn a_health_command_has_a_timeout_and_a_number_of_failures() {
     {
         refused_value(option, value, "has no meaning without --health-cmd");
     }
-    for option in ["health-cmd", "on-lead", "on-standby", "on-fence"] {
+    for option in ["health-cmd", "on-lead", "on-exit", "on-standby", "on-fence"] {
         refused_value(option, "", "must not be blank");
         refused_value(option, " ", "must not be blank");
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use harness::candidate::{Candidate, Elector};
@@ -29,7 +30,7 @@ impl Noted {
             directory.display()
         );
         let candidate = election.candidate().option("--name", name);
-        let candidate = ["--on-lead", "--on-standby", "--on-fence"]
+        let candidate = ["--on-lead", "--on-exit", "--on-standby", "--on-fence"]
             .into_iter()
             .fold(candidate, |candidate, hook| candidate.option(hook, &line));
         Self { candidate, directory }
@@ -233,4 +234,105 @@ fn the_hooks_of_a_dead_supervisor_die() {
     standby.signal(Signal::SIGKILL);
     wait::until_true("the hook's end", || !hook.lives());
     election.close([leader]);
+}
+
+/// The hook of each run: its environment, with runs that fail, are ended by a signal, and can't be started.
+#[test]
+fn each_run_has_a_hook_behind_it() {
+    let election = election(Elector::Log);
+    let (hooks, job) = (Noted::new(&election, "first"), election.directory().join("job"));
+    fs::write(&job, "#!/bin/sh\n[ $NELI_ATTEMPT = 1 ] && exit 3\nrm \"$0\"; kill -9 $$\n").expect("a script");
+    fs::set_permissions(&job, fs::Permissions::from_mode(0o755)).expect("it can be run");
+    let candidate = hooks.candidate.clone().job([&job]).option("--restart", "always").option("--restart-delay", "50ms");
+    let mut run = candidate.start();
+    let term = run.await_lead().to_string();
+    let ends = [("1", "NELI_EXIT", "3"), ("2", "NELI_SIGNAL", "9"), ("3", "NELI_EXIT", "127")];
+    for (nth, (attempt, variable, value)) in (1..).zip(ends) {
+        let variables = hooks.await_hook("exit", nth);
+        let expected = [
+            ("NELI_EVENT", "exit"),
+            ("NELI_WHY", "exited"),
+            ("NELI_EPOCH", &*term),
+            ("NELI_ATTEMPT", attempt),
+            ("NELI_RUN_SECONDS", "0"),
+            (variable, value),
+        ];
+        let of_status = ["NELI_EXIT", "NELI_SIGNAL"].iter().filter(|name| variables.contains_key(**name)).count();
+        assert_eq!(of_status, 1, "{variables:?}");
+        assert_eq!(
+            expected.map(|(name, _)| variables.get(name).map(String::as_str)),
+            expected.map(|(_, value)| Some(value))
+        );
+    }
+    election.close([run]);
+}
+
+/// A run that is stopped has a hook as well, for which the exit waits; a key and a window are in its environment.
+#[test]
+fn a_run_that_is_stopped_and_one_for_a_key_have_a_hook() {
+    let election = election(Elector::Log);
+    let hooks = Noted::new(&election, "stopped");
+    let mut run = hooks.candidate.start();
+    election.await_witness(run.await_lead());
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 0);
+    let variables = hooks.await_hook("exit", 1);
+    assert_eq!((&*variables["NELI_WHY"], &*variables["NELI_EXIT"]), ("stopped", "0"));
+
+    let hooks = Noted::new(&election, "key");
+    let once = hooks.candidate.clone().job(["sh", "-c", "exit 4"]).option("--once", "k").option("--retries", "1");
+    assert_eq!(once.start().status(), 4);
+    let of_key = [1, 2].map(|nth| hooks.await_hook("exit", nth));
+    let of_key = of_key.each_ref().map(|of| ["NELI_ONCE", "NELI_EXIT", "NELI_ATTEMPT"].map(|name| &*of[name]));
+    assert_eq!(of_key, [["k", "4", "1"], ["k", "4", "2"]]);
+    assert_eq!(hooks.count("exit"), 2);
+
+    let hooks = Noted::new(&election, "window");
+    let window = hooks.candidate.clone().job(["true"]).option("--window", "1d").option("--group", "nightly");
+    assert_eq!(window.start().status(), 0);
+    let variables = hooks.await_hook("exit", 1);
+    let start = &variables["NELI_WINDOW_START"];
+    assert!(start.ends_with("T00:00:00Z") && variables["NELI_ONCE"] == *start, "{variables:?}");
+}
+
+/// A hook that hangs delays neither the next run, nor a fence, nor a release, and is killed after ten seconds, or at a second stop.
+#[test]
+fn a_hook_of_a_run_that_hangs_delays_nothing() {
+    let election = election(Elector::Log);
+    let pid = election.directory().join("pid");
+    let hangs = format!("echo $$ > {}; exec sleep 600", pid.display());
+    let job = "[ $NELI_ATTEMPT = 1 ] && exit 1; exec sleep 100000";
+    let candidate =
+        election.candidate().job(["sh", "-c", job]).option("--on-exit", &hangs).option("--restart", "always");
+    let mut run = candidate.option("--restart-delay", "50ms").start();
+    let find = || Process::find(fs::read_to_string(&pid).ok()?.trim().parse().ok()?);
+    let hook = wait::until("a hook", find);
+    wait::until_true("the next run", || run.count("job_started") == 2);
+    run.guard().signal(Signal::SIGKILL);
+    assert_eq!(run.await_release().text("why"), "guard-died");
+    assert!(hook.lives(), "it is no process of the job");
+    let failed = run.await_event("hook_failed");
+    assert_eq!((failed.text("hook"), failed.text("reason")), ("exit", "took too long and was killed"));
+    wait::until_true("the hook's end", || !hook.lives());
+
+    // Its next lead: a run that fails, and one that is stopped while the first one's hook hangs.
+    run.await_event("leading");
+    wait::until_true("the next run", || run.count("job_started") == 4);
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.await_release().text("why"), "stopped");
+    let hook = wait::until("the last hook", find);
+    assert!(hook.lives());
+    pause_between_stops();
+    run.signal(Signal::SIGTERM);
+    run.status();
+    wait::until_true("the hook's end", || !hook.lives());
+}
+
+#[test]
+fn a_hook_of_a_run_that_is_absent_is_reported() {
+    let election = election(Elector::Log);
+    let mut run = election.candidate().job(["true"]).option("--on-exit", "/nowhere/mail").start();
+    let failed = run.await_event("hook_failed");
+    assert_eq!((failed.text("hook"), failed.text("reason")), ("exit", "exited with status 127"));
+    assert_eq!(run.status(), 0);
 }

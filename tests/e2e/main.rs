@@ -41,6 +41,7 @@ mod priority;
 mod process_one;
 mod readers;
 mod real_time;
+mod recipes;
 mod remade;
 mod resign;
 mod restart;

@@ -1,6 +1,8 @@
 //! What is to be done for a node. Its objects add what they want to one kind of list each, in the order in which it must be done; the node
 //! passes on what concerns its owner, and does by itself what concerns another of its objects.
 
+use core::time::Duration;
+
 use crate::command::Hook;
 use crate::fact::Fact;
 use crate::guard::Order;
@@ -9,6 +11,7 @@ use crate::kafka::Request;
 use crate::note::Note;
 use crate::record::Offset;
 use crate::time::Time;
+use crate::window::Span;
 
 /// An action that the node's owner must perform.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -75,10 +78,29 @@ pub struct HookRun {
     pub why: &'static str,
     /// The term of the present or the last lead, if there was one.
     pub term: Option<Offset>,
-    /// The attempt of the job's present or last run in that term.
+    /// The attempt of the run that has ended, or of the job's present or last run in that term.
     pub attempt: u32,
+    /// The run whose end is the event, if it is one's.
+    pub ended: Option<EndedRun>,
     /// When to kill it.
     pub kill_at: Time,
+}
+
+/// A run whose main process has ended, or could not be started.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct EndedRun {
+    /// Its number in its term.
+    pub(crate) number: u32,
+    /// `NELI_ATTEMPT`.
+    pub attempt: u32,
+    /// How it ended.
+    pub status: JobStatus,
+    /// For how long its main process was alive.
+    pub ran: Duration,
+    /// Whether it ended without a stop signal.
+    pub by_itself: bool,
+    /// Its window, if it has one.
+    pub window: Option<Span>,
 }
 
 /// The cause of the exit, which gives its status.

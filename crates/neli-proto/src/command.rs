@@ -40,6 +40,8 @@ impl CommandEnd {
 /// The hooks.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Hook {
+    /// `--on-exit`.
+    Exit,
     /// `--on-fence`.
     Fence,
     /// `--on-lead`.
@@ -53,6 +55,7 @@ impl Hook {
     #[must_use]
     pub const fn event(self) -> &'static str {
         match self {
+            Self::Exit => "exit",
             Self::Fence => "fence",
             Self::Lead => "lead",
             Self::Standby => "standby",

@@ -1,5 +1,5 @@
-//! The times of the hooks: `--on-lead` at the job's start, `--on-fence` after a fence, `--on-standby` when standing by begins, and at exit
-//! after a lead.
+//! The times of the hooks: `--on-lead` at the job's start, `--on-exit` when nothing of a run is left, `--on-fence` after a fence, `--on-standby`
+//! when standing by begins, and at exit after a lead.
 //!
 //! They run in parallel, and only the exit waits for them. The guard runs `--on-lead` and ends it with the job's tree; the supervisor runs
 //! the others.
@@ -15,10 +15,14 @@ use crate::note::Note;
 use crate::record::{Offset, Why};
 use crate::time::Time;
 
+pub use crate::action::EndedRun;
 pub use crate::command::Hook;
 
 /// A hook that runs for longer is killed.
 pub const LIMIT: Duration = Duration::from_secs(10);
+
+/// At most this many hooks of ended runs run at once; the next one ends the oldest. A job that is run again and again would fill the machine.
+const MOST_OF_RUNS: usize = 8;
 
 /// The hooks of one candidate.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
@@ -28,6 +32,8 @@ pub(crate) struct Hooks {
     phase: Phase,
     /// The last lead's term.
     term: Option<Offset>,
+    /// The last run, from its end until nothing of it is left.
+    ended: Option<EndedRun>,
     last_id: u32,
     /// The supervisor's running hooks, and until when each may run.
     running: Vec<(Hook, u32, Time)>,
@@ -103,6 +109,27 @@ impl Hooks {
         self.enter(now, Phase::Led(""), Hook::Lead, "");
     }
 
+    /// A run has ended, and processes that it left may still be alive.
+    pub(crate) fn run_ended(&mut self, run: EndedRun) {
+        self.ended = Some(run).filter(|_| self.given.contains(&Hook::Exit));
+    }
+
+    /// The run that has ended, until [`nothing_is_left`](Self::nothing_is_left).
+    pub(crate) const fn ended_run(&self) -> Option<EndedRun> {
+        self.ended
+    }
+
+    /// Nothing is left of the run that has ended.
+    pub(crate) fn nothing_is_left(&mut self, now: Time) {
+        let Some(ended) = self.ended.take() else { return };
+        let mut of_runs = self.running.iter().filter(|(hook, ..)| *hook == Hook::Exit);
+        if let Some(&(hook, id, _)) = of_runs.next().filter(|_| of_runs.count() + 1 >= MOST_OF_RUNS) {
+            self.actions.push_back(Action::KillHook { id });
+            self.ended(hook, id, CommandEnd::TimedOut);
+        }
+        self.run(now, Hook::Exit, if ended.by_itself { "exited" } else { "stopped" }, Some(ended));
+    }
+
     /// The lease ran out, and no process of the job is left; or another candidate's claim took effect (`superseded`).
     pub(crate) fn fenced(&mut self, now: Time, why: &'static str) {
         self.enter(now, Phase::Led(why), Hook::Fence, why);
@@ -147,21 +174,22 @@ impl Hooks {
             // The hook of the lead ended with the job.
             self.awaited_of_lead = None;
             self.phase = phase;
-            self.run(now, hook, why);
+            self.run(now, hook, why, None);
         }
     }
 
-    fn run(&mut self, now: Time, hook: Hook, why: &'static str) {
+    fn run(&mut self, now: Time, hook: Hook, why: &'static str, ended: Option<EndedRun>) {
         if !self.given.contains(&hook) {
             return;
         }
         self.last_id += 1;
         let (id, kill_at) = (self.last_id, now + LIMIT);
         self.actions.push_back(match hook {
-            Hook::Fence | Hook::Standby => {
+            Hook::Exit | Hook::Fence | Hook::Standby => {
                 self.running.push((hook, id, kill_at));
-                // The node knows the attempt.
-                Action::RunHook(HookRun { hook, id, why, term: self.term, attempt: 0, kill_at })
+                // The node knows the attempt of a run that goes on.
+                let attempt = ended.map_or(0, |ended| ended.attempt);
+                Action::RunHook(HookRun { hook, id, why, term: self.term, attempt, ended, kill_at })
             }
             Hook::Lead => {
                 self.awaited_of_lead = Some((id, kill_at + ANSWER_TAKES));

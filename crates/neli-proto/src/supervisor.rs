@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::mem;
 use core::time::Duration;
 
+use crate::action::EndedRun;
 use crate::command::CommandEnd;
 use crate::guard::{Grant, Order, SeenEnd};
 use crate::health::{Health, HealthPolicy};
@@ -298,6 +299,18 @@ impl Supervisor {
     /// The attempt of the present or the last run.
     pub(crate) const fn attempt(&self) -> u32 {
         self.run.attempt
+    }
+
+    /// The present or the last run, if its main process has ended or could not be started.
+    pub(crate) fn ended_run(&self, by_itself: bool) -> Option<EndedRun> {
+        let Run { number, attempt, ran, status, .. } = self.run;
+        Some(EndedRun { number, attempt, status: status?, ran, by_itself, window: self.window })
+    }
+
+    /// Whether a process of the run of this number may be alive.
+    pub(crate) fn may_be_alive(&self, number: u32) -> bool {
+        let is_over = matches!(self.job, Job::Held { .. } | Job::None | Job::Restarting { .. });
+        self.run.number == number && !is_over
     }
 
     /// The state of the job.

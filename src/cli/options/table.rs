@@ -254,10 +254,15 @@ const COMMANDS: &[Opt] = &in_section(
             .default("0")
             .more("A health command that fails earlier in a run counts only after one that succeeded."),
         Opt::new("on-lead", "Shell command to run when this candidate wins the lead").value("COMMAND").more(
-            "/bin/sh -c runs each hook beside the job, with the job's environment, NELI_EVENT (lead, standby \
+            "/bin/sh -c runs each hook beside the job, with the job's environment, NELI_EVENT (lead, exit, standby \
                or fence) and NELI_WHY; the output goes to stderr. Only the exit of neli-run waits for a hook, \
                which is killed after 10s; this one also ends with the job. With --settle, it runs with the first \
                run of the job.",
+        ),
+        Opt::new("on-exit", "Shell command to run after each run of the job").value("COMMAND").more(
+            "It begins when nothing of the run is left, and delays neither the release nor the next run. It has NELI_EXIT or \
+             NELI_SIGNAL, NELI_RUN_SECONDS and the run's NELI_ATTEMPT, NELI_ONCE and NELI_WINDOW_START; NELI_WHY is exited or \
+             stopped. Of 8 at once the oldest is killed.",
         ),
         Opt::new("on-standby", "Shell command to run when this candidate stands by").value("COMMAND").more(
             "It also runs at the exit after a lead; NELI_WHY says why a lead ended. A neli-run that is killed \

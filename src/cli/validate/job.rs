@@ -17,6 +17,7 @@ use crate::config::Commands;
 pub(super) fn commands(args: &ParsedArgs) -> Result<Commands> {
     Ok(Commands {
         health: health(args)?,
+        on_exit: command(args, "on-exit")?,
         on_fence: command(args, "on-fence")?,
         on_lead: command(args, "on-lead")?,
         on_standby: command(args, "on-standby")?,

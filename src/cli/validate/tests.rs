@@ -168,11 +168,12 @@ fn a_command_beside_the_job_runs_in_the_shell() {
 
     let variables = [("NELI_RUN_HEALTH_INTERVAL", "1s"), ("NELI_RUN_ON_FENCE", "fence"), ("NELI_RUN_ON_LEAD", "lead")];
     let line = "-g b --embedded --health-cmd well --health-timeout 2s --health-failures 1 --health-start 3s --on-standby by \
-                -- true";
+                --on-exit ended -- true";
     let all = validate(&variables, &line.split(' ').collect::<Vec<_>>()).unwrap().commands;
     let [interval, timeout, start] = [1, 2, 3].map(Duration::from_secs);
     let expected = Commands {
         health: Some(("well".into(), HealthPolicy { interval, timeout, failures: 1, start })),
+        on_exit: Some("ended".into()),
         on_fence: Some("fence".into()),
         on_lead: Some("lead".into()),
         on_standby: Some("by".into()),
@@ -195,6 +196,7 @@ fn variables_fill_the_gaps() {
         ("NELI_RUN_NO_CREATE_TOPIC", "true"),
         ("NELI_RUN_QUIET", "0"),
         ("NELI_RUN_PID", "4711"),
+        ("NELI_RUN_SECONDS", "7"),
         // Kubernetes sets these for services that are called neli-run and neli-run-status.
         ("NELI_RUN_SERVICE_HOST", "10.0.0.1"),
         ("NELI_RUN_SERVICE_PORT", "80"),

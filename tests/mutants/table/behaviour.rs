@@ -26,6 +26,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "EndBeforeTheRest",
+        breaks: "--on-exit: the hook of a run begins while processes of the run are left",
+        edits: &[edit("is_some_and(|run| ‹!self.supervisor.may_be_alive(run.number)›)", "run.number > 0")],
+        noticed_by: &[Node(
+            "hooks::a_run_that_leaves_processes_is_not_over",
+            "runs the hook of a run that is not over",
+        )],
+    },
+    Mutant {
         name: "EqualsPreempted",
         breaks: "--preempt: a candidate asks a leader of the same priority to resign",
         edits: &[edit("‹(priority < self.precedence.priority)›.then_some", "(priority <= self.precedence.priority)")],

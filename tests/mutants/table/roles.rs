@@ -74,8 +74,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "SuccessorOutranked",
         breaks: "resign --to: the candidate that the release names waits for those of a higher priority",
         edits: &[edit(
-            "return Some(Delay { ‹fixed: self.back_off›, random: Duration::ZERO });",
-            "fixed: self.back_off + self.wait_for_higher(now)",
+            "return Some(Delay { fixed: ‹self.back_off›, random: Duration::ZERO });",
+            "self.back_off + self.wait_for_higher(now)",
         )],
         noticed_by: &[Scenarios],
     },

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use super::{Action, Awaited, Awaits, FactsEvent, Node};
-use crate::action::Ending;
+use crate::action::{Ending, HookRun};
 use crate::candidate;
 use crate::guard::Order;
 use crate::note::{Note, Refusal};
@@ -54,6 +54,9 @@ impl Node {
             }
             self.actions.push_back(Action::RenewGuard);
         }
+        if self.hooks.ended_run().is_some_and(|run| !self.supervisor.may_be_alive(run.number)) {
+            self.hooks.nothing_is_left(now);
+        }
         self.take_from_hooks();
         if self.is_suspending && self.hooks.is_idle() {
             self.is_suspending = false;
@@ -70,7 +73,8 @@ impl Node {
             let wanted = self.wanted(now);
             self.supervisor.set_wanted(now, wanted);
             while let Some(action) = self.supervisor.poll_action() {
-                if let Action::Note(_) = action {
+                if let Action::Note(note) = &action {
+                    self.note_run_end(note);
                     notes.push(action);
                 } else {
                     self.take_from_supervisor(now, action);
@@ -107,6 +111,9 @@ impl Node {
         if let Action::Exit(ending) = action {
             return self.exit(self.ending(ending));
         }
+        if let Action::Note(note) = &action {
+            self.note_run_end(note);
+        }
         // The first run of a term also starts the hook that runs beside the job.
         if let Action::Order(Order::Spawn { grant, run: 1, .. }) = &action {
             self.hooks.led(now, grant.term);
@@ -124,6 +131,15 @@ impl Node {
             self.is_suspending = true;
         } else {
             self.actions.push_back(action);
+        }
+    }
+
+    /// Keeps the run whose end is noted for its hook.
+    fn note_run_end(&mut self, note: &Note) {
+        let by_itself = if let Note::JobExited { by_itself, .. } = note { Some(*by_itself) } else { None };
+        let by_itself = by_itself.or(matches!(note, Note::NotStarted { .. }).then_some(true));
+        if let Some(run) = by_itself.and_then(|by_itself| self.supervisor.ended_run(by_itself)) {
+            self.hooks.run_ended(run);
         }
     }
 
@@ -181,7 +197,7 @@ impl Node {
 
     fn take_from_hooks(&mut self) {
         while let Some(mut action) = self.hooks.poll_action() {
-            if let Action::RunHook(run) = &mut action {
+            if let Action::RunHook(run @ HookRun { ended: None, .. }) = &mut action {
                 run.attempt = self.supervisor.attempt();
             }
             self.actions.push_back(action);

@@ -32,7 +32,7 @@ const fn millis(millis: u64) -> Duration {
 const LONG: CandidateSetup = CandidateSetup::lease(60_000);
 const SHORT: CandidateSetup = CandidateSetup::lease(300);
 
-const ALL_HOOKS: &[Hook] = &[Hook::Fence, Hook::Lead, Hook::Standby];
+const ALL_HOOKS: &[Hook] = &[Hook::Exit, Hook::Fence, Hook::Lead, Hook::Standby];
 
 fn often_looked_after() -> HealthPolicy {
     HealthPolicy { interval: millis(70), timeout: millis(40), failures: 1, start: Duration::ZERO }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::command::CommandEnd;
-use neli_proto::guard::{Answer, CommandKind, Order};
+use neli_proto::guard::{Answer, CommandKind, Order, SeenEnd};
 use neli_proto::hooks::Hook;
 use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event, HookRun, Node};
@@ -11,7 +11,7 @@ use neli_proto::note::Note;
 use neli_proto::random::Random;
 use neli_proto::record::Body;
 use neli_proto::restart::{Restart, RestartPolicy};
-use neli_proto::supervisor::{Ending, JobStatus};
+use neli_proto::supervisor::{self, Ending, JobStatus};
 
 use crate::host::{Host, TERM, by, exits, hooks_in};
 
@@ -99,4 +99,79 @@ fn a_hook_gets_the_attempt_of_the_last_run_of_its_term() {
     host.reads_what_it_sent();
     let runs = hooks_in(&host.actions());
     assert!(matches!(runs[..], [HookRun { hook: Hook::Standby, attempt: 3, .. }]), "{runs:?}");
+}
+
+/// The end of a run, as its hook learns it: `NELI_WHY`, the status, the seconds and the attempt.
+fn of_runs(actions: &[Action]) -> Vec<(&'static str, JobStatus, u64, u32)> {
+    let ended = hooks_in(actions).into_iter().filter_map(|run| Some((run, run.ended?)));
+    ended.map(|(run, ended)| (run.why, ended.status, ended.ran.as_secs(), run.attempt)).collect()
+}
+
+fn restarting(delay: Duration) -> Host {
+    let mut host = Host::new(&[], true);
+    let mut settings = Host::settings(host.now, &[Hook::Exit], true);
+    settings.job.restart = RestartPolicy { restart: Restart::Always, delay, limit: None };
+    host.node = Node::new(host.now, settings, Random::from_seed(1));
+    host.listened().led()
+}
+
+#[test]
+fn each_run_has_a_hook_behind_it_and_none_waits_for_it() {
+    let mut host = restarting(Duration::ZERO);
+    host.actions();
+    let mut ended = Vec::new();
+    for status in [JobStatus::Exited(0), JobStatus::Exited(3), JobStatus::Signaled(11)] {
+        host.ends(status);
+        ended.extend(of_runs(&host.actions()));
+        host.pass(Duration::from_millis(1));
+        host.started();
+    }
+    let expected = [(JobStatus::Exited(0), 1), (JobStatus::Exited(3), 1), (JobStatus::Signaled(11), 2)];
+    assert_eq!(ended, expected.map(|(status, attempt)| ("exited", status, 0, attempt)));
+    // The release comes first, and waits for no hook.
+    host.happens(Event::Signal { signal: TERM });
+    host.ends(JobStatus::Exited(143));
+    let actions = host.actions();
+    let at = |wanted: &dyn Fn(&Action) -> bool| actions.iter().position(wanted).unwrap();
+    let is_release = |action: &Action| matches!(action, Action::Kafka(Request::Send { record }) if matches!(record.body, Body::Release { .. }));
+    assert!(at(&is_release) < at(&|action| matches!(action, Action::RunHook(_))), "{actions:?}");
+    assert_eq!(of_runs(&actions), [("stopped", JobStatus::Exited(143), 0, 3)]);
+    assert!(host.node.has_running_hooks(), "the exit waits");
+}
+
+/// A hook is not run before nothing is left of its run, and a guard that dies leaves no status.
+#[test]
+fn a_run_that_leaves_processes_is_not_over() {
+    let mut host = restarting(Duration::from_secs(1));
+    host.actions();
+    let ended_at = host.now;
+    host.answers(Answer::Exited { code: Some(5), signal: None, ended_at, left: true, foreground: false });
+    assert_eq!(of_runs(&host.actions()), [], "runs the hook of a run that is not over");
+    host.job(supervisor::Event::GuardDied);
+    assert_eq!(of_runs(&host.actions()), []);
+    host.job(supervisor::Event::OrphansGone(SeenEnd { gone_at: host.now, lived_at: None }));
+    assert_eq!(of_runs(&host.actions()), [("exited", JobStatus::Exited(5), 0, 1)]);
+
+    let mut host = restarting(Duration::from_secs(1));
+    host.job(supervisor::Event::GuardDied);
+    host.job(supervisor::Event::OrphansGone(SeenEnd { gone_at: host.now, lived_at: None }));
+    assert_eq!(of_runs(&host.actions()), [], "nobody knows how it ended");
+}
+
+/// A job that is run again at once does not fill the machine with its hooks.
+#[test]
+fn of_too_many_hooks_of_runs_the_oldest_is_killed() {
+    let mut host = restarting(Duration::ZERO);
+    let (mut begun, mut killed) = (Vec::new(), Vec::new());
+    for _ in 0..10 {
+        host.ends(JobStatus::Exited(0));
+        let actions = host.actions();
+        begun.extend(hooks_in(&actions).into_iter().map(|run| run.id));
+        killed.extend(
+            actions.iter().filter_map(|action| if let Action::KillHook { id } = action { Some(*id) } else { None }),
+        );
+        host.pass(Duration::from_millis(1));
+        host.started();
+    }
+    assert_eq!((begun.len(), killed), (10, begun[..2].to_vec()));
 }
