@@ -903,7 +903,7 @@ _neli__run() {
             return 0
             ;;
         neli__run__subcmd__list)
-            opts="-b -X -g -t -h --brokers --embedded --property --properties --group --topic --all --json --timeout --help"
+            opts="-b -X -g -t -h --brokers --embedded --property --properties --group --topic --watch --all --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

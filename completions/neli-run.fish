@@ -123,6 +123,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s g -l group -d
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s t -l topic -d 'Only this topic [default: all named *.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l embedded -d 'Look at a trial on this machine, without Kafka'
+complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l watch -d 'Go on: a table, or a line for each change'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l all -d 'Also list elections that are dead for over a week'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -l json -d 'Print one JSON object for each election'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -294,6 +294,8 @@ pub struct List {
     pub topic: Option<String>,
     /// `--group`: the only group whose elections are listed.
     pub group: Option<String>,
+    /// `--watch`: they are listed again and again.
+    pub is_live: bool,
     /// `--all`: elections that are dead are listed too.
     pub has_dead: bool,
     /// `--json`.
@@ -302,6 +304,20 @@ pub struct List {
     pub timeout: Duration,
     /// Problems that do not prevent the command: one warning each.
     pub warnings: Vec<String>,
+}
+
+impl List {
+    /// Whether the elections of this group are meant.
+    #[must_use]
+    pub fn is_about(&self, group: &str) -> bool {
+        self.group.as_deref().is_none_or(|only| only == group)
+    }
+
+    /// Whether elections that are dead are listed too. Who names a group asks for it.
+    #[must_use]
+    pub const fn has_dead(&self) -> bool {
+        self.has_dead || self.group.is_some()
+    }
 }
 
 /// The configuration of `observe`.

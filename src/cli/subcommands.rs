@@ -51,6 +51,7 @@ fn list() -> Command {
         .name("list")
         .mut_arg("group", |group| group.help(LIST_GROUP).long_help(LIST_GROUP))
         .mut_arg("topic", |topic| topic.help(LIST_TOPIC).long_help(LIST_TOPIC))
+        .arg(flag("watch", "Go on: a table, or a line for each change"))
         .arg(flag("all", "Also list elections that are dead for over a week"))
         .arg(json("Print one JSON object for each election"))
         .arg(timeout("5s"))
@@ -62,7 +63,8 @@ const LIST_TOPIC: &str = "Only this topic [default: all named *.neli]";
 
 const LIST: &str = "An election is listed if it has a record among the last 100,000 of its partition. One is dead if it has \
     neither a record nor a candidate's hello of the last week: without --all, --group or --json the last line only counts those. Ages come from the broker's timestamps; \
-    neli-run status is more exact.";
+    neli-run status is more exact. --watch goes on: on a terminal as a table that fits it, with trouble first, otherwise as a \
+    line for each change (with --json the election as it is then).";
 
 const LIST_EXIT: &str =
     "0; 3 no election has that --group; 4 Kafka does not answer in time, or not all topics could be read.";

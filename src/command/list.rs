@@ -21,6 +21,8 @@ use crate::report::election::{sentence, state};
 use crate::report::log::timestamp;
 use crate::text::{json, one_line};
 
+mod live;
+
 /// Kafka does not answer in time.
 const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 
@@ -55,12 +57,14 @@ pub(super) struct Line<'a> {
 ///
 /// Kafka refuses permanently or does not answer, a log can't be read, or stdout can't be written.
 pub fn main(list: &List) -> Result<ExitStatus> {
+    if list.is_live {
+        return live::main(list);
+    }
     let (topics, unread) = reading::run(find(list))?;
     let at = read_at();
     let found = || topics.iter().flat_map(|(topic, elections)| elections.elections().map(move |of| (topic, of)));
     warn_of_clock(found().map(|(_, election)| election.observer()));
-    let is_meant =
-        |(_, found): &(_, FoundElection<'_>)| list.group.as_deref().is_none_or(|group| *group == *found.place.group);
+    let is_meant = |(_, found): &(_, FoundElection<'_>)| list.is_about(&found.place.group);
     let lines = found().filter(is_meant);
     let lines: Vec<Line<'_>> =
         lines.map(|(topic, found)| Line::of(topic, found, found.observer().leadership(at), at)).collect();
@@ -71,9 +75,7 @@ pub fn main(list: &List) -> Result<ExitStatus> {
     if list.json {
         output::print(&lines.iter().map(|line| json(line) + "\n").collect::<String>())?;
     } else {
-        // Who names a group asks for it.
-        let has_dead = list.has_dead || list.group.is_some();
-        let (shown, dead): (Vec<_>, Vec<_>) = lines.iter().partition(|line| has_dead || !line.dead);
+        let (shown, dead): (Vec<_>, Vec<_>) = lines.iter().partition(|line| list.has_dead() || !line.dead);
         output::print(&(table(&shown) + &hidden(dead.len())))?;
     }
     if unread.is_empty() {
@@ -136,6 +138,33 @@ fn all_topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>> 
         (Err(Unreachable { layer: Layer::Login | Layer::Tls | Layer::Cluster, why }), _) => Err(anyhow!(why)),
         (Err(Unreachable { why, .. }), Duration::ZERO) => Err(no_answer(why)),
         (Ok(()) | Err(_), left) => topics(access, left).map_err(|why| no_answer(why.to_string())),
+    }
+}
+
+/// How urgent an election is; the most urgent ones come first.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Rank {
+    Vacant,
+    Overdue,
+    Unknown,
+    Led,
+    /// For a week nothing was written of it.
+    Dead,
+}
+
+impl Rank {
+    pub(super) fn of(found: FoundElection<'_>, current: Leadership<'_>, at: ReadAt) -> Self {
+        if found.observer().is_dead(at) {
+            Self::Dead
+        } else if current.is_led() {
+            Self::Led
+        } else if current.is_vacant() {
+            Self::Vacant
+        } else if let Leadership::Overdue { .. } = current {
+            Self::Overdue
+        } else {
+            Self::Unknown
+        }
     }
 }
 

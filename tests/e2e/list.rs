@@ -1,6 +1,9 @@
 //! `list`: the elections that exist.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 
 use harness::accounts::login;
 use harness::candidate::Elector;
@@ -8,6 +11,8 @@ use harness::election::Answer;
 use harness::journal::{Heartbeats, Pen};
 use harness::kafka::Kafka;
 use harness::schema::Schema;
+use harness::terminal::{Ctrl, Shell, Terminal};
+use harness::wait;
 use serde_json::Value;
 
 use crate::bad_input::Guarded;
@@ -173,4 +178,120 @@ fn what_is_known_only_from_a_refused_candidate_is_not_listed() {
         .collect();
     assert_eq!(shown, [("in", 0), ("out", 1)]);
     assert!(found.iter().all(|line| line["standbys"] == 1), "{found:?}");
+}
+
+/// The lines of `list --watch`, which ends when this is dropped.
+struct Watched {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Watched {
+    fn start(topic: &str, more: &[&str]) -> Self {
+        let mut command = Command::new(PROGRAM);
+        command.args(["list", "--watch", "--brokers", Kafka::shared().address(), "--topic", topic]).args(more);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program is there");
+        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let (sender, received) = channel();
+        thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line: String| sender.send(line)));
+        Self { child, lines: received }
+    }
+
+    /// The next line.
+    fn next(&self) -> String {
+        self.lines.recv_timeout(wait::PATIENCE).expect("a line")
+    }
+
+    /// Waits for a line with these words.
+    fn await_line(&self, words: &str) -> String {
+        wait::until(words, || Some(self.next()).filter(|line| line.contains(words)))
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn watched_claim(name: &str, after: i64) -> String {
+    format!(r#"{{"v":1,"kind":"claim","member":"{name}","name":"{name}","seq":1,"after":{after},"lease_ms":60000}}"#)
+}
+
+/// A line for each election as it is at the start, and then for each change, also of an election that appears, and of a topic that is gone or
+/// made anew.
+#[test]
+fn what_is_watched_is_a_line_for_each_change() {
+    let election = election(Elector::Log);
+    let (topic, kafka) = (election.topic(), Kafka::shared());
+    kafka.create_topic(&topic, &[("message.timestamp.type", "LogAppendTime")]);
+    let pen = Pen::new(kafka, &topic, &[]);
+    pen.write("one/0", &[watched_claim("web", -1).as_bytes()]);
+    let (text, objects) = (Watched::start(&topic, &[]), Watched::start(&topic, &["--json"]));
+    let only = Watched::start(&topic, &["--group", "two"]);
+    let named = format!(" one in {topic}: ");
+    assert!(text.next().ends_with(&format!("{named}as of now: web leads")));
+    let schema = Schema::read(include_str!("../../docs/json.md"), "list");
+    let object = || -> Value { serde_json::from_str(&objects.next()).expect("JSON") };
+    let first = object();
+    schema.assert_holds(&first);
+    assert_eq!((first["group"].as_str(), first["state"].as_str()), (Some("one"), Some("led")));
+
+    let release =
+        r#"{"v":1,"kind":"release","member":"web","name":"web","seq":9,"term":0,"seen":0,"why":"exited","exit":3}"#;
+    pen.write("one/0", &[release.as_bytes()]);
+    text.await_line(&format!("{named}term 0 was released: the job has ended (the job's status: 3)"));
+    assert_eq!(object()["state"], "released");
+    pen.write("two/a", &[watched_claim("db", 1).as_bytes()]);
+    text.await_line(&format!(" two/a in {topic}: db leads, term 2"));
+    assert_eq!(object()["role"], "a");
+    assert!(only.next().ends_with(&format!(" two/a in {topic}: db leads, term 2")), "only that group");
+
+    kafka.delete_topic(&topic);
+    text.await_line(&format!(" topic {topic} is gone"));
+    kafka.create_topic(&topic, &[("message.timestamp.type", "LogAppendTime")]);
+    Pen::new(kafka, &topic, &[]).write("three/0", &[watched_claim("new", -1).as_bytes()]);
+    text.await_line(&format!(" three in {topic}: "));
+}
+
+/// The table fits the terminal, shows an election without a leader first, and counts what it leaves out.
+#[test]
+fn what_is_watched_on_a_terminal_is_a_table() {
+    let election = election(Elector::Log);
+    let (topic, kafka) = (election.topic(), Kafka::shared());
+    kafka.create_topic(&topic, &[("message.timestamp.type", "LogAppendTime")]);
+    let pen = Pen::new(kafka, &topic, &[]);
+    for number in 0..20 {
+        pen.write(&format!("group-{number:02}/0"), &[watched_claim("web", number - 1).as_bytes()]);
+    }
+    let release =
+        r#"{"v":1,"kind":"release","member":"web","name":"web","seq":9,"term":9,"seen":19,"why":"exited","exit":0}"#;
+    pen.write("group-09/0", &[release.as_bytes()]);
+    let mut terminal = Terminal::new(Shell::Dash, election.directory());
+    terminal.resize(12, 80);
+    let line = format!("{PROGRAM} list --watch --topic {topic} --brokers {}", kafka.address());
+    terminal.type_line(&format!("NO_COLOR=1 TERM=xterm {line}"));
+    terminal.await_text(" of 20 elections are led");
+    let page = terminal.await_text("\u{1b}[J");
+    let lines: Vec<&str> = page.lines().map(|line| line.trim_end_matches("\u{1b}[K")).collect();
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{page}");
+    assert!(lines[1].starts_with("ELECTION") && lines[2].starts_with("group-09 in "), "{page}");
+    assert!(lines[2].contains("no leader: web released"), "{page}");
+    assert!(page.contains("and 12 more\u{1b}[K"), "{page}");
+    // The others have no heartbeats.
+    terminal.await_text("\u{1b}[H0 of 20 elections are led");
+    pen.write("group-09/0", &[watched_claim("web", 20).as_bytes()]);
+    terminal.await_text("\u{1b}[H1 of 20 elections are led");
+    terminal.press(Ctrl::C);
+    terminal.await_prompt();
+}
+
+#[test]
+fn a_watch_of_a_topic_that_does_not_exist_or_without_an_answer_ends() {
+    let answer = list(&["--watch", "--topic", "no-such-topic"]);
+    assert_eq!((answer.errors.as_str(), answer.status), ("neli-run: topic \"no-such-topic\" does not exist\n", 125));
+    let answer = list(&["--watch", "--brokers", "127.0.0.1:1", "--timeout", "2s"]);
+    assert_eq!((answer.text.as_str(), answer.status), ("", 4), "{answer:?}");
+    assert!(answer.errors.ends_with(" (no answer within 2s)\n"), "{answer:?}");
 }

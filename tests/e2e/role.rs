@@ -207,7 +207,9 @@ fn a_role_is_moved_to_the_named_candidate() {
     };
     let mut candidates = ["large", "small"].map(start);
     // Before their hellos nobody knows the roles.
-    candidates.iter_mut().for_each(|candidate| drop(candidate.await_event("leading")));
+    for candidate in &mut candidates {
+        candidate.await_event("leading");
+    }
     let leader = |role: &str| json(&election, "status", role, &[])[0]["leader"]["name"].clone();
     let of_small = || ["ingest", "bill"].into_iter().find(|role| leader(role) == "small");
     let led = wait::until("a role of each", || of_small().filter(|role| leader(other(role)) == "large"));

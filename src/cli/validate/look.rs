@@ -65,6 +65,7 @@ pub fn list(args: &ParsedArgs) -> Result<List> {
         client: client(args, &mut warnings)?,
         topic: text("topic")?,
         group: text("group")?,
+        is_live: args.flag("watch")?.is_some(),
         has_dead: args.flag("all")?.is_some(),
         json: args.flag("json")?.is_some(),
         timeout: timeout(args, TIMEOUT)?,

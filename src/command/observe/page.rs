@@ -11,8 +11,9 @@ use neli_proto::leadership::{Leader, ReadAt};
 use neli_proto::observer::KnownCandidate;
 use serde::Serialize;
 
-use super::state::{Rank, Shown, State};
+use super::state::{Shown, State};
 use crate::command::history::{HEAD, by_broker, cells, draw, rows, strip};
+use crate::command::list::Rank;
 use crate::command::wording::{counted, date};
 use crate::report::election::{lasting_sentence, span};
 use crate::report::log::spoken;

@@ -6,11 +6,12 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use neli_kafka::TopicsEvent;
 use neli_proto::fact::{Fact, TOPIC_SUFFIX};
-use neli_proto::leadership::{Leadership, ReadAt, Unknown};
+use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::observer::{Change, Election, FoundElection, Judged, Place, ReadTopic, TermEnd, Topics};
 use neli_proto::record::{LogRecord, Why};
 
 use crate::command::facts::{LastRun, election_of};
+use crate::command::list::Rank;
 use crate::command::wording;
 use crate::report::election::sentence;
 
@@ -51,17 +52,6 @@ pub(super) struct Shown<'a> {
     pub(super) trouble: Option<&'a str>,
     pub(super) notes: Option<&'a Notes>,
     pub(super) run: Option<&'a LastRun>,
-}
-
-/// How urgent an election is; the most urgent ones come first.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Rank {
-    Vacant,
-    Overdue,
-    Unknown,
-    Led,
-    /// For a week nothing was written of it.
-    Dead,
 }
 
 impl State {
@@ -148,11 +138,7 @@ impl State {
     }
 
     fn shown<'a>(&'a self, at: ReadAt, topic: &'a str, read: &'a ReadTopic, found: FoundElection<'a>) -> Shown<'a> {
-        let trouble = read.trouble(Some(found.place.partition));
-        let current =
-            if read.is_live() { found.observer().leadership(at) } else { Leadership::Unknown(Unknown::Reading) };
-        let is_unanswered = trouble.is_some() || self.topics.outage().is_some();
-        let current = if is_unanswered { current.unanswered() } else { current };
+        let (trouble, current) = (read.trouble(Some(found.place.partition)), self.topics.leadership(at, read, found));
         let (place, Place { group, role, .. }) = ((topic.into(), found.place.clone()), found.place);
         let run = self.runs.get(&(topic.into(), format!("{group}/{role}").into()));
         Shown { at, topic, found, current, trouble, notes: self.notes.get(&place), run }
@@ -175,17 +161,7 @@ impl Notes {
 
 impl Shown<'_> {
     pub(super) fn rank(&self) -> Rank {
-        if self.found.observer().is_dead(self.at) {
-            Rank::Dead
-        } else if self.current.is_led() {
-            Rank::Led
-        } else if self.current.is_vacant() {
-            Rank::Vacant
-        } else if let Leadership::Overdue { .. } = self.current {
-            Rank::Overdue
-        } else {
-            Rank::Unknown
-        }
+        Rank::of(self.found, self.current, self.at)
     }
 
     /// The election's name: its group, and its role if there are several.

@@ -9,9 +9,9 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::mem;
 
-use super::{Judged, Place, Progress, Topic};
+use super::{FoundElection, Judged, Place, Progress, Topic};
 use crate::kafka::{LogsAnswer, TopicsAction};
-use crate::leadership::ReadAt;
+use crate::leadership::{Leadership, ReadAt, Unknown};
 use crate::listener::LogBounds;
 use crate::record::{LogRecord, Offset};
 use crate::time::Time;
@@ -195,6 +195,15 @@ impl Topics {
     #[must_use]
     pub fn topic(&self, name: &str) -> Option<&ReadTopic> {
         self.by_name.get(name)
+    }
+
+    /// Who leads an election of this topic; unknown until the topic was read, and while Kafka does not answer or it can't be read.
+    #[must_use]
+    pub fn leadership<'a>(&self, at: ReadAt, read: &ReadTopic, found: FoundElection<'a>) -> Leadership<'a> {
+        let current =
+            if read.is_live() { found.observer().leadership(at) } else { Leadership::Unknown(Unknown::Reading) };
+        let is_unanswered = self.outage().is_some() || read.trouble(Some(found.place.partition)).is_some();
+        if is_unanswered { current.unanswered() } else { current }
     }
 
     /// The topics, to note what no record says of their elections.

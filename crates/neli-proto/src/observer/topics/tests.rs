@@ -57,7 +57,7 @@ impl World {
 
     /// Each topic, whether it is read to its end, and its elections with their leaders.
     fn shown(&self) -> Vec<String> {
-        let leader = |found: super::super::FoundElection<'_>| {
+        let leader = |found: FoundElection<'_>| {
             let leadership = found.observer().leadership(at(self.seconds));
             let leader = leadership.leader().filter(|_| leadership.is_led()).map_or("-", |leader| leader.shown());
             format!(" {}/{}={leader}", found.place.group, found.place.role)

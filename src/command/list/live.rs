@@ -1,0 +1,381 @@
+//! `list --watch`: the elections live. On a terminal a table that fits it, with trouble first; elsewhere a line for each change.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+use neli_kafka::{TopicsEvent, TopicsReader, clock, names};
+use neli_proto::leadership::{Leadership, ReadAt};
+use neli_proto::observer::{FoundElection, Judged, Place, Topics};
+use neli_proto::time::Time;
+use tokio::sync::mpsc::channel;
+
+use super::{Line, Rank, SPAN, UNKNOWN, hidden};
+use crate::command::output::{self, Screen, Style, Tone, checked, unless_closed};
+use crate::command::reading::{self, SUFFIX, no_answer, read_at};
+use crate::command::wording::{self, counted, leadership_in_table};
+use crate::config::List;
+use crate::exit::{ExitStatus, with_status};
+use crate::report::election::sentence;
+use crate::report::log::timestamp;
+use crate::text::{json, one_line};
+
+/// The capacity of the queue of events, and so many are handled before lines are printed.
+const WAITING: usize = 1_000;
+/// The time between two tables, and between two looks for what no record shows.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Shows the elections until it is interrupted or stdout is closed.
+///
+/// # Errors
+///
+/// Kafka refuses permanently or does not answer in time at the start, `--topic` does not exist, or stdout can't be written.
+pub(super) fn main(list: &List) -> Result<ExitStatus> {
+    reading::run(watch(list)).or_else(unless_closed)
+}
+
+async fn watch(list: &List) -> Result<ExitStatus> {
+    let access = reading::access(&list.client)?;
+    let (sender, mut events) = channel(WAITING);
+    let only = list.topic.clone();
+    let is_meant = move |name: &str| only.as_deref().map_or(name.ends_with(SUFFIX), |only| only == name);
+    let reader = TopicsReader::start(&access, is_meant, sender).map_err(|error| anyhow!(error))?;
+    let (mut watch, mut timer, mut some) = (Watch::new(list), reading::timer()?, Vec::new());
+    timer.set(Some(clock::now() + INTERVAL));
+    loop {
+        tokio::select! {
+            biased;
+            () = timer.due() => {
+                watch.tick(read_at())?;
+                timer.set(Some(clock::now() + INTERVAL));
+            }
+            count = events.recv_many(&mut some, WAITING) => {
+                if count == 0 {
+                    bail!("the reader's threads are gone");
+                }
+                for event in some.drain(..) {
+                    watch.handle(read_at(), event)?;
+                }
+                while let Some(action) = watch.topics.poll_action() {
+                    reader.perform(action);
+                }
+                watch.note_topics(read_at());
+            }
+        }
+        watch.print()?;
+    }
+}
+
+struct Watch<'a> {
+    list: &'a List,
+    topics: Topics,
+    /// When Kafka's first answer is late; `None` once it has come.
+    answer_due: Option<Time>,
+    /// The terminal of the table; `None` if lines are printed.
+    screen: Option<Screen>,
+    /// The topics whose elections were told as they are, and then each change of them.
+    told: BTreeSet<Box<str>>,
+    /// The lines to print.
+    lines: Vec<String>,
+    /// Why topics can't be read, and that Kafka does not answer, as far as it was said.
+    said: BTreeSet<String>,
+}
+
+/// A row of the table.
+#[derive(Debug)]
+struct Row {
+    rank: Rank,
+    name: String,
+    standbys: String,
+    text: String,
+}
+
+impl<'a> Watch<'a> {
+    fn new(list: &'a List) -> Self {
+        Self {
+            list,
+            topics: Topics::new(SPAN, names::MOST_ROLES),
+            answer_due: Some(clock::now() + list.timeout),
+            screen: (!list.json && output::is_drawable()).then(Screen::of_stdout),
+            told: BTreeSet::new(),
+            lines: Vec::new(),
+            said: BTreeSet::new(),
+        }
+    }
+
+    fn handle(&mut self, at: ReadAt, event: TopicsEvent) -> Result<()> {
+        match event {
+            TopicsEvent::Answered { asked, topics, .. } => {
+                let is_first = self.answer_due.take().is_some();
+                if let Some(topic) =
+                    self.list.topic.as_ref().filter(|topic| is_first && !topics.contains_key(topic.as_str()))
+                {
+                    bail!("topic \"{topic}\" does not exist");
+                }
+                if self.topics.outage().is_some() {
+                    self.say("Kafka answers again");
+                }
+                self.topics.answered(at, asked, topics);
+            }
+            TopicsEvent::Down(why) => {
+                if self.answer_due.is_none() && self.topics.outage().is_none() {
+                    self.say(&format!("Kafka does not answer, so it is unknown who leads: {why}; waiting"));
+                }
+                self.topics.no_answer(at.now, &why);
+            }
+            TopicsEvent::Read { reading, topic, partition, record } => {
+                let judged = self.topics.read(at, (reading, &topic), partition, &record);
+                if let Some((place, Judged { changes, .. })) = judged.filter(|_| self.told.contains(&*topic)) {
+                    let ms = record.written_ms.unwrap_or(at.wall_ms);
+                    let election = self.topics.topic(&topic).and_then(|read| read.topic().election(&place));
+                    let sentences = election.map(|election| {
+                        changes.iter().map(|change| wording::change(election.observer(), change)).collect()
+                    });
+                    self.tell(at, (&topic, &place), ms, sentences.unwrap_or_default());
+                }
+            }
+            TopicsEvent::Refused(error) => bail!(error),
+            TopicsEvent::Warning(warning) => self.say(&warning),
+        }
+        Ok(())
+    }
+
+    /// Notes which topics can be told of since the last answer, and which are gone.
+    fn note_topics(&mut self, at: ReadAt) {
+        let (mut fresh, mut unread, mut gone) = (Vec::new(), BTreeSet::new(), std::mem::take(&mut self.told));
+        for (name, read) in self.topics.topics() {
+            unread.extend(read.trouble(None).map(str::to_owned));
+            let was_told = gone.remove(name);
+            if read.is_live() {
+                self.told.insert(name.into());
+                fresh.extend((!was_told).then(|| Box::<str>::from(name)));
+            }
+        }
+        for topic in gone.iter().filter(|_| self.screen.is_none() && !self.list.json) {
+            self.lines.push(format!("{} topic {topic} is gone", timestamp(at.wall_ms)));
+        }
+        for why in unread.difference(&self.said) {
+            self.say(&format!("{why}; the others are shown"));
+        }
+        self.said = unread;
+        let mut current = Vec::new();
+        for (name, topic) in self.topics.topics_mut().filter(|(name, _)| fresh.iter().any(|fresh| **fresh == **name)) {
+            for (place, election) in topic.elections_mut() {
+                let sentence = format!("as of now: {}", sentence(election.told(at)));
+                if self.list.has_dead() || !election.observer().is_dead(at) {
+                    current.push((Box::<str>::from(name), place.clone(), sentence));
+                }
+            }
+        }
+        self.tell_all(at, current);
+    }
+
+    /// Notes what no record shows, and draws the table.
+    fn tick(&mut self, at: ReadAt) -> Result<()> {
+        if self.answer_due.is_some_and(|due| due <= at.now) {
+            let why = self.topics.outage().map(|(_, why)| why);
+            return Err(with_status(UNKNOWN, no_answer(self.list.timeout, why)));
+        }
+        let mut silent = Vec::new();
+        for (name, topic) in self.topics.topics_mut().filter(|(name, _)| self.told.contains(*name)) {
+            for (place, election) in topic.elections_mut() {
+                if let Some(current) = election.untold_silence(at) {
+                    silent.push((Box::<str>::from(name), place.clone(), sentence(current).to_string()));
+                }
+            }
+        }
+        self.tell_all(at, silent);
+        let page = self.page(at, Style::of_stdout(), output::rows().unwrap_or(usize::MAX));
+        self.screen.as_mut().map_or(Ok(()), |screen| screen.show(&page))
+    }
+
+    fn tell_all(&mut self, at: ReadAt, sentences: Vec<(Box<str>, Place, String)>) {
+        for (topic, place, sentence) in sentences {
+            self.tell(at, (&topic, &place), at.wall_ms, vec![sentence]);
+        }
+    }
+
+    /// Adds a line for each sentence about an election; with `--json` one line with its state.
+    fn tell(&mut self, at: ReadAt, (topic, place): (&str, &Place), ms: u64, sentences: Vec<String>) {
+        if self.screen.is_some() || !self.list.is_about(&place.group) || sentences.is_empty() {
+            return;
+        }
+        if !self.list.json {
+            let name = name(topic, place);
+            let lines =
+                sentences.into_iter().map(|sentence| one_line(&format!("{} {name}: {sentence}", timestamp(ms))));
+            return self.lines.extend(lines);
+        }
+        let read = self.topics.topic(topic);
+        if let Some(election) = read.and_then(|read| read.topic().election(place)) {
+            let (found, current) = (FoundElection { place, election }, election.observer().leadership(at));
+            self.lines.push(json(&Line::of(topic, found, current, at)));
+        }
+    }
+
+    fn print(&mut self) -> Result<()> {
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        let text: String = self.lines.drain(..).map(|line| line + "\n").collect();
+        checked(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()))
+    }
+
+    /// Prints a warning, unless there is a table, which shows it. If stderr is closed, it is lost.
+    fn say(&self, warning: &str) {
+        if self.screen.is_none() {
+            let _ = writeln!(io::stderr(), "neli-run: warning: {}", one_line(warning));
+        }
+    }
+
+    /// The table, on so many rows of a terminal, whose last one stays empty.
+    fn page(&self, at: ReadAt, style: Style, rows: usize) -> String {
+        let (mut table, mut dead) = (Vec::new(), 0);
+        for (topic, read) in self.topics.topics() {
+            if let Some(why) = read.trouble(None) {
+                table.push(Row {
+                    rank: Rank::Unknown,
+                    name: one_line(topic),
+                    standbys: "-".to_owned(),
+                    text: one_line(why),
+                });
+            }
+            let elections = read.topic().elections();
+            for found in elections.filter(|found| self.list.is_about(&found.place.group)) {
+                if found.observer().is_dead(at) && !self.list.has_dead() {
+                    dead += 1;
+                } else {
+                    table.push(Row::of(topic, found, self.topics.leadership(at, read, found), at));
+                }
+            }
+        }
+        let (head, tone) = match self.topics.outage() {
+            Some((_, why)) => (format!("Kafka does not answer: {why}"), Tone::Unknown),
+            None if self.answer_due.is_some() => ("Kafka has not answered yet".to_owned(), Tone::Unknown),
+            None => summary(&table),
+        };
+        drawn((&one_line(&head), tone), table, &hidden(dead), style, rows)
+    }
+}
+
+impl Row {
+    fn of(topic: &str, found: FoundElection<'_>, current: Leadership<'_>, at: ReadAt) -> Self {
+        let standbys = found.observer().standbys(at).len().to_string();
+        Self {
+            rank: Rank::of(found, current, at),
+            name: one_line(&name(topic, found.place)),
+            standbys,
+            text: one_line(&leadership_in_table(current)),
+        }
+    }
+}
+
+/// The election's name: its group, its role if there are several, and its topic if that has another name.
+fn name(topic: &str, Place { group, role, .. }: &Place) -> String {
+    let name = if **role == *"0" { group.to_string() } else { format!("{group}/{role}") };
+    if topic.strip_suffix(SUFFIX) == Some(group) { name } else { format!("{name} in {topic}") }
+}
+
+/// How many of the elections are led.
+fn summary(rows: &[Row]) -> (String, Tone) {
+    let of = |rank: Rank| rows.iter().filter(|row| row.rank == rank).count();
+    let (led, all) = (of(Rank::Led), counted(rows.len() as u64, "election"));
+    match rows.len() {
+        0 => ("no elections".to_owned(), Tone::Unknown),
+        1 if led == 1 => ("the election is led".to_owned(), Tone::Good),
+        count if led == count => (format!("all {all} are led"), Tone::Good),
+        _ => (format!("{led} of {all} are led"), if of(Rank::Vacant) > 0 { Tone::Bad } else { Tone::Unknown }),
+    }
+}
+
+/// The head, a line for each election with the most urgent ones first, how many found no room, and the last line.
+fn drawn((head, tone): (&str, Tone), mut table: Vec<Row>, last: &str, style: Style, rows: usize) -> String {
+    let width = style.columns.unwrap_or(usize::MAX);
+    table.sort_by(|one, other| (one.rank, &one.name).cmp(&(other.rank, &other.name)));
+    let room = rows.saturating_sub(3 + last.lines().count());
+    // If not all fit, one line says how many more there are.
+    let shown = if table.len() <= room { table.len() } else { room.saturating_sub(1) };
+    let rest = table.split_off(shown);
+    let longest = table.iter().map(|row| row.name.chars().count()).max().unwrap_or_default().max(ELECTION.len());
+    let name_width = longest.min(width / 3);
+    let line = |name: &str, standbys: &str, text: &str| {
+        fitted(&format!("{:name_width$}  {standbys:>8}  {text}", fitted(name, name_width)), width)
+    };
+    let mut lines = vec![style.paint(tone, &fitted(head, width)), line(ELECTION, "STANDBYS", "LEADER")];
+    lines.extend(table.iter().map(|row| {
+        let text = line(&row.name, &row.standbys, &row.text);
+        match row.rank {
+            Rank::Dead | Rank::Led => text,
+            Rank::Overdue | Rank::Unknown => style.paint(Tone::Unknown, &text),
+            Rank::Vacant => style.paint(Tone::Bad, &text),
+        }
+    }));
+    if !rest.is_empty() {
+        let unled = rest.iter().filter(|row| row.rank != Rank::Led).count();
+        let unled = if unled == 0 { String::new() } else { format!(", {unled} of them not led") };
+        lines.push(fitted(&format!("and {} more{unled}", rest.len()), width));
+    }
+    lines.extend(last.lines().map(|line| fitted(line, width)));
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+const ELECTION: &str = "ELECTION";
+
+/// The text, or as much of it as fits this width.
+fn fitted(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(2)).collect();
+    if width < 2 { kept } else { kept + ".." }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(rank: Rank, name: &str) -> Row {
+        Row { rank, name: name.to_owned(), standbys: "1".to_owned(), text: format!("{name} leads, heartbeat 1s ago") }
+    }
+
+    fn table(columns: usize, rows: usize, last: &str) -> Vec<String> {
+        let all = vec![
+            row(Rank::Led, "b"),
+            row(Rank::Led, "a-name-that-is-longer-than-a-third-of-the-terminal"),
+            row(Rank::Unknown, "d"),
+            row(Rank::Vacant, "c"),
+        ];
+        let (head, tone) = summary(&all);
+        let style = Style { is_coloured: false, columns: Some(columns) };
+        drawn((&head, tone), all, last, style, rows).lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn it_fits_any_terminal_and_counts_what_it_leaves_out() {
+        for (columns, rows) in [(80, 24), (80, 6), (80, 3), (40, 5), (20, 7), (1, 1), (200, 1)] {
+            for last in ["", "2 elections not shown, dead for more than a week; --all shows all\n"] {
+                let lines = table(columns, rows, last);
+                assert!(lines.iter().all(|line| line.chars().count() <= columns), "{columns}: {lines:#?}");
+                let least = 3 + last.lines().count();
+                assert!(lines.len() < rows.max(least + 1), "{rows}: {lines:#?}");
+            }
+        }
+        let lines = table(80, 6, "");
+        assert_eq!(lines[0], "2 of 4 elections are led");
+        assert!(lines[2].starts_with("c  ") && lines[3].starts_with("d  "), "{lines:#?}");
+        assert_eq!(lines[4], "and 2 more");
+        assert_eq!(table(80, 5, "")[3], "and 3 more, 1 of them not led");
+        assert_eq!(
+            table(80, 24, "")[4],
+            "a-name-that-is-longer-th..         1  a-name-that-is-longer-than-a-third-of-th.."
+        );
+    }
+
+    #[test]
+    fn the_head_counts_elections() {
+        assert_eq!(summary(&[]), ("no elections".to_owned(), Tone::Unknown));
+        assert_eq!(summary(&[row(Rank::Led, "a")]), ("the election is led".to_owned(), Tone::Good));
+        assert_eq!(summary(&[row(Rank::Vacant, "a")]), ("0 of 1 election are led".to_owned(), Tone::Bad));
+    }
+}
