@@ -1,4 +1,5 @@
-//! The cost of an election with many candidates, with many elections in a topic, with a long history; and of a single one.
+//! The cost of an election with many candidates, with many elections in a topic, with a long history; of a single one; and of
+//! `observe`.
 //!
 //! `cargo bench --bench scale` prints a table; with `-- --json`, one JSON object per row. It starts its own broker, because the broker's
 //! processor time, connections and disk are measured as well. The defaults are for a developer's machine; each size has an option. `ss`
@@ -12,6 +13,7 @@ mod elections;
 mod footprint;
 mod history;
 mod meter;
+mod observe;
 mod roles;
 
 use clap::{Parser, ValueEnum};
@@ -41,7 +43,7 @@ struct Arguments {
     /// For `crowd-of-standbys`: their numbers, in ascending order.
     #[arg(long, value_delimiter = ',', default_values_t = [0, 1, 10, 100])]
     standbys: Vec<usize>,
-    /// For `elections`: how many share the topic.
+    /// For `elections`: how many share the topic. For `observe`: how many there are in ten topics.
     #[arg(long, default_value_t = 1000)]
     elections: usize,
     /// For `processes`: their number.
@@ -50,7 +52,7 @@ struct Arguments {
     /// For `roles`: their number.
     #[arg(long, default_value_t = 100)]
     roles: usize,
-    /// For `history`: the number of records.
+    /// For `history` and `observe`: the number of records.
     #[arg(long, default_value_t = 1_000_000)]
     records: i64,
     /// One JSON object per row, printed as soon as it is measured.
@@ -72,6 +74,8 @@ enum Part {
     Elections,
     /// A long journal: the time of a start must not grow with it.
     History,
+    /// `neli-run observe` over many elections in ten topics: its start, and its cost.
+    Observe,
     /// One role in each of many processes, each in its own election.
     Processes,
     /// Many roles in each of three processes: the cost of a role, and how soon a dead candidate's roles are led again.
@@ -105,6 +109,7 @@ fn main() {
                     figures.tell(elector.name(), footprint::connections(&broker, *elector));
                 }
             }
+            Part::Observe => figures.tell("log", observe::measure(&broker, &arguments)),
             Part::Processes => {
                 for elector in &electors {
                     figures.tell(elector.name(), roles::in_processes(&broker, *elector, &arguments));

@@ -1,0 +1,134 @@
+//! `observe`: its start over topics with a history, and its cost while their leaders write.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use harness::figures::Row;
+use harness::kafka::Broker;
+use harness::process::Process;
+use harness::wait;
+
+use crate::bulk_writer::{Author, BulkWriter};
+use crate::meter::{self, number};
+use crate::{Arguments, PROGRAM};
+
+/// The elections are in so many topics.
+const TOPICS: usize = 10;
+/// So many records a second are written into each.
+const RECORDS_A_SECOND: u64 = 30;
+
+/// Measures a start, and the cost of staying.
+pub(crate) fn measure(broker: &Broker, arguments: &Arguments) -> Vec<Row> {
+    let of_each = arguments.elections.div_ceil(TOPICS);
+    let records = usize::try_from(arguments.records).expect("a number of records") / TOPICS;
+    let topics: Vec<String> = (0..TOPICS).map(|number| format!("observed-{number}.neli")).collect();
+    let authors: Vec<Author> = (0..of_each).map(Author::new).collect();
+    for topic in &topics {
+        broker.kafka().create_topic(topic, &[("message.timestamp.type", "LogAppendTime")]);
+        let writer = BulkWriter::of_history(&broker.kafka(), topic);
+        for (number, author) in authors.iter().enumerate() {
+            writer.write(&key(number), &author.claim(1, -1));
+        }
+        for number in (0..of_each).cycle().take(records.saturating_sub(of_each)) {
+            writer.write(&key(number), &beat(&authors, number));
+        }
+        writer.flush();
+    }
+
+    let when = format!("{} elections in {TOPICS} topics of {records} records", of_each * TOPICS);
+    let began = wait::now();
+    let observe = Observe::start(broker);
+    wait::until_true("the topics to be read", || observe.get("/readyz").starts_with("HTTP/1.1 200"));
+    let page = observe.get("/");
+    let complete = wait::now();
+    assert!(page.contains(&format!(">{} elections: ", of_each * TOPICS)), "the page has all elections");
+    let resident = || observe.process.megabytes("status", &["VmRSS:"]).expect("it runs");
+    let row = |what: &str, unit: &'static str, value: f64| Row::new(format!("{when}: {what}"), unit, vec![value]);
+    let mut rows = vec![
+        Row::between(format!("{when}: process start to a complete page"), [(began, complete)]),
+        row("its page", "kB", number(page.len() as u64) / 1e3),
+        row("its page without a second's change: time of an answer", "ms", answer_ms(&observe)),
+        row("resident memory then", "MB", resident()),
+    ];
+    let over = AtomicBool::new(false);
+    let cost = thread::scope(|scope| {
+        scope.spawn(|| write(broker, &topics, &authors, &over));
+        let cost = meter::cost(broker, &[&[observe.process]], arguments.seconds);
+        over.store(true, Ordering::Relaxed);
+        cost
+    });
+    rows.extend(cost.rows(&format!("{when}, {RECORDS_A_SECOND} more a second in each"), &["observe"]));
+    rows.push(row("resident memory at the end", "MB", resident()));
+    rows
+}
+
+fn answer_ms(observe: &Observe) -> f64 {
+    let began = wait::now();
+    observe.get("/");
+    number(wait::now() - began) / 1e6
+}
+
+fn key(number: usize) -> String {
+    format!("team-{number}/0")
+}
+
+/// The claims are the first records of the topic, so a term is the election's number.
+fn beat(authors: &[Author], number: usize) -> String {
+    let term = i64::try_from(number).expect("a small number");
+    authors[number].beat(2, term, term)
+}
+
+/// Writes the beats of all leaders until it is over.
+fn write(broker: &Broker, topics: &[String], authors: &[Author], over: &AtomicBool) {
+    let writers: Vec<BulkWriter> = topics.iter().map(|topic| BulkWriter::of_many(&broker.kafka(), topic)).collect();
+    let (began, between) = (wait::now(), 1_000_000_000 / RECORDS_A_SECOND / TOPICS as u64);
+    for (count, number) in (1_u64..).zip((0..authors.len()).cycle().flat_map(|number| [number; TOPICS])) {
+        if over.load(Ordering::Relaxed) {
+            return;
+        }
+        let writer = &writers[usize::try_from(count).expect("64 bits") % TOPICS];
+        writer.write(&key(number), &beat(authors, number));
+        writer.poll();
+        wait::pause(Duration::from_nanos((began + count * between).saturating_sub(wait::now())));
+    }
+}
+
+/// A running `observe`.
+struct Observe {
+    child: Child,
+    process: Process,
+    address: String,
+}
+
+impl Observe {
+    fn start(broker: &Broker) -> Self {
+        let mut command = Command::new(PROGRAM);
+        command.args(["observe", "--listen", "127.0.0.1:0", "--brokers", &broker.address()]);
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+        let address = lines.find_map(|line| Some(line.split_once("http://")?.1.trim_end_matches('/').to_owned()));
+        thread::spawn(move || lines.for_each(drop));
+        let (process, address) = (Process::child(child.id()), address.expect("it listens"));
+        Self { child, process, address }
+    }
+
+    /// The whole answer.
+    fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer
+    }
+}
+
+impl Drop for Observe {
+    fn drop(&mut self) {
+        self.child.kill().and_then(|()| self.child.wait()).expect("a child can be ended");
+    }
+}
