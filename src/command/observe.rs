@@ -151,4 +151,4 @@ fn say(line: &str) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

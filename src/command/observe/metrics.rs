@@ -7,6 +7,7 @@ use neli_proto::fact::Outcome;
 use neli_proto::leadership::{Leadership, ReadAt};
 
 use super::state::{Shown, State};
+use crate::command::list::Rank;
 use crate::http::label;
 
 /// The most elections that have metrics: each has up to twelve lines, and one for each reason why a term has ended.
@@ -107,13 +108,18 @@ const OF_ELECTIONS: [OfElection; 10] = [
 /// All metrics.
 pub(super) fn render(state: &State, at: ReadAt) -> String {
     let mut text = String::new();
-    let all: Vec<Shown<'_>> = state.elections(at).collect();
+    // What was given up has nothing to be alerted of.
+    let all: Vec<Shown<'_>> = state.elections(at).filter(|shown| shown.rank() != Rank::Dead).collect();
     let shown = &all[..all.len().min(MOST)];
     let of_process = [
         ("neli_observe_broker_up", "1 if Kafka answers, else 0.", flag(state.topics.outage().is_none())),
         ("neli_observe_topics", "Number of topics that are read.", number(state.topics.topics().count() as u64)),
         ("neli_observe_topics_unread", "Number of topics that can't be read.", number(state.unread().count() as u64)),
-        ("neli_observe_elections", "Number of elections.", number(all.len() as u64)),
+        (
+            "neli_observe_elections",
+            "Number of elections of which something was written within a week.",
+            number(all.len() as u64),
+        ),
         (
             "neli_observe_elections_left_out",
             "Elections without metrics, since there are more than 10000.",
