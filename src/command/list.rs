@@ -148,6 +148,8 @@ pub(super) enum Rank {
     Overdue,
     Unknown,
     Led,
+    /// Its key or window is done, so that nobody has to lead.
+    Done,
     /// For a week nothing was written of it.
     Dead,
 }
@@ -158,6 +160,10 @@ impl Rank {
             Self::Dead
         } else if current.is_led() {
             Self::Led
+        } else if let Leadership::Released { release, .. } = current
+            && release.is_done()
+        {
+            Self::Done
         } else if current.is_vacant() {
             Self::Vacant
         } else if let Leadership::Overdue { .. } = current {

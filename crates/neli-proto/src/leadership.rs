@@ -182,6 +182,14 @@ pub struct Release {
     pub received: Receipt,
 }
 
+impl Release {
+    /// Whether the job of `--once`, `--window` or `--schedule` has succeeded for its key or window.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        self.once.is_some() && matches!(self.exit, Some(0))
+    }
+}
+
 /// The last term, as far as its records were read.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct LastTerm {

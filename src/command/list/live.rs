@@ -280,11 +280,12 @@ fn name(topic: &str, Place { group, role, .. }: &Place) -> String {
 /// How many of the elections are led.
 fn summary(rows: &[Row]) -> (String, Tone) {
     let of = |rank: Rank| rows.iter().filter(|row| row.rank == rank).count();
-    let (led, all) = (of(Rank::Led), counted(rows.len() as u64, "election"));
+    let (led, done, all) = (of(Rank::Led), of(Rank::Done), counted(rows.len() as u64, "election"));
     match rows.len() {
         0 => ("no elections".to_owned(), Tone::Unknown),
         1 if led == 1 => ("the election is led".to_owned(), Tone::Good),
         count if led == count => (format!("all {all} are led"), Tone::Good),
+        count if led + done == count => (format!("{led} of {all} are led, {done} done"), Tone::Good),
         _ => (format!("{led} of {all} are led"), if of(Rank::Vacant) > 0 { Tone::Bad } else { Tone::Unknown }),
     }
 }
@@ -306,13 +307,13 @@ fn drawn((head, tone): (&str, Tone), mut table: Vec<Row>, last: &str, style: Sty
     lines.extend(table.iter().map(|row| {
         let text = line(&row.name, &row.standbys, &row.text);
         match row.rank {
-            Rank::Dead | Rank::Led => text,
+            Rank::Dead | Rank::Done | Rank::Led => text,
             Rank::Overdue | Rank::Unknown => style.paint(Tone::Unknown, &text),
             Rank::Vacant => style.paint(Tone::Bad, &text),
         }
     }));
     if !rest.is_empty() {
-        let unled = rest.iter().filter(|row| row.rank != Rank::Led).count();
+        let unled = rest.iter().filter(|row| row.rank < Rank::Led).count();
         let unled = if unled == 0 { String::new() } else { format!(", {unled} of them not led") };
         lines.push(fitted(&format!("and {} more{unled}", rest.len()), width));
     }
@@ -376,6 +377,8 @@ mod tests {
     fn the_head_counts_elections() {
         assert_eq!(summary(&[]), ("no elections".to_owned(), Tone::Unknown));
         assert_eq!(summary(&[row(Rank::Led, "a")]), ("the election is led".to_owned(), Tone::Good));
+        let rows = [row(Rank::Led, "a"), row(Rank::Done, "b")];
+        assert_eq!(summary(&rows), ("1 of 2 elections are led, 1 done".to_owned(), Tone::Good));
         assert_eq!(summary(&[row(Rank::Vacant, "a")]), ("0 of 1 election are led".to_owned(), Tone::Bad));
     }
 }

@@ -146,14 +146,16 @@ fn head(state: &State, all: &[&Shown<'_>], at: ReadAt) -> String {
         let _ = write!(head, "<p class=\"bad\">{}</p>", html(why));
     }
     let of = |rank: Rank| all.iter().filter(|shown| shown.rank() == rank).count() as u64;
-    let (led, dead) = (of(Rank::Led), of(Rank::Dead));
-    let without = of(Rank::Vacant) + of(Rank::Overdue);
+    let some = |rank: Rank, what: &str| if of(rank) > 0 { format!(", {} {what}", of(rank)) } else { String::new() };
     let _ = write!(
         head,
-        "<p>{}: {led} led, {without} without a leader, {} unknown{}</p>",
+        "<p>{}: {} led, {} without a leader, {} unknown{}{}</p>",
         counted(all.len() as u64, "election"),
+        of(Rank::Led),
+        of(Rank::Vacant) + of(Rank::Overdue),
         of(Rank::Unknown),
-        if dead > 0 { format!(", {dead} dead for a week") } else { String::new() }
+        some(Rank::Done, "done"),
+        some(Rank::Dead, "dead for a week")
     );
     head
 }
@@ -183,6 +185,7 @@ fn body(id: &str, rank: Rank, group: &str, of: &[Shown<'_>]) -> String {
 const fn class(rank: Rank) -> &'static str {
     match rank {
         Rank::Dead => "dead",
+        Rank::Done => "done",
         Rank::Led => "led",
         Rank::Overdue | Rank::Vacant => "vacant",
         Rank::Unknown => "unknown",

@@ -113,13 +113,22 @@ fn trouble_comes_first_and_the_first_answer_has_the_whole_table() {
         "gone/0",
         r#"{"v":1,"kind":"release","member":"m","name":"db2","seq":2,"term":1,"seen":1,"why":"exited","exit":0}"#,
     );
+    world.claim(1, "done", "db3");
+    world.write(
+        1,
+        "a.neli",
+        "done/0",
+        r#"{"v":1,"kind":"release","member":"m","name":"db3","seq":2,"term":3,"seen":3,"why":"exited","exit":0,"once":"2026-01-31"}"#,
+    );
     let shown = page(&world, 2);
-    assert_eq!(groups(&shown), ["gone", "led"]);
-    for text in ["2 elections: 1 led, 1 without a leader, 0 unknown", "db1 leads", "19s of 20s", "db2 released term 1"]
+    assert_eq!(groups(&shown), ["gone", "led", "done"]);
+    for text in
+        ["3 elections: 1 led, 1 without a leader, 0 unknown, 1 done", "db1 leads", "19s of 20s", "db2 released term 1"]
     {
         assert!(shown.contains(text) || text == "19s of 20s" && shown.contains("18s of 20s"), "{text}: {shown}");
     }
-    assert_eq!(world.states(2), [("gone".into(), "released".into()), ("led".into(), "led".into())]);
+    let states = [("done", "released"), ("gone", "released"), ("led", "led")];
+    assert_eq!(world.states(2), states.map(|(group, state)| (group.into(), state.into())));
 }
 
 #[test]
