@@ -293,5 +293,6 @@ fn a_watch_of_a_topic_that_does_not_exist_or_without_an_answer_ends() {
     assert_eq!((answer.errors.as_str(), answer.status), ("neli-run: topic \"no-such-topic\" does not exist\n", 125));
     let answer = list(&["--watch", "--brokers", "127.0.0.1:1", "--timeout", "2s"]);
     assert_eq!((answer.text.as_str(), answer.status), ("", 4), "{answer:?}");
-    assert!(answer.errors.ends_with(" (no answer within 2s)\n"), "{answer:?}");
+    // On a busy machine the refused connection is not known by then.
+    assert!(answer.errors.contains("no answer within 2s") && answer.errors.lines().count() == 1, "{answer:?}");
 }
