@@ -225,8 +225,9 @@ async fn can_not_lead(access: &Access, look: &Look, standby: &Standby<'_>) -> Re
     Ok(is_full.then(|| format!("{name} leads {}, its --max-roles", counted(most, "role"))))
 }
 
-/// Asks the candidates for a sign of life. Returns whether a standby, or the named one, gives one in time: a standby that has died counts as one for 75 s, and the
-/// leader's job would be stopped for nobody. A candidate of an earlier version does not answer, but says hello every 30 s.
+/// Asks the candidates for a sign of life. Returns whether a standby, or the named one, gives one in time: a standby that has died counts as
+/// one for 75 s, and the leader's job would be stopped for nobody. A candidate of an earlier version does not answer, but says hello every
+/// 30 s.
 async fn answers(
     access: &Access,
     observation: &mut Observation,
