@@ -43,7 +43,7 @@ pub struct ReleaseRequest {
 /// The parameters of a release, besides the term. The guard passes them on unread.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ReleaseConfig {
-    /// The connection to Kafka: always [`Brokers::At`](neli_kafka::Brokers::At), also with the embedded broker's address.
+    /// The connection to Kafka: always [`Brokers::At`], also with the embedded broker's address.
     pub client: Client,
     /// The election.
     pub election: ElectionId,

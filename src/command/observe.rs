@@ -1,6 +1,6 @@
 //! `observe`: all elections of a cluster over HTTP, as one session reads them. It joins nothing and writes nothing.
 //!
-//! The loop feeds what is read to [`State`], which the server's thread renders when it is asked. Both take its lock for some milliseconds at a time:
+//! The loop feeds what is read to `State`, which the server's thread renders when it is asked. Both take its lock for some milliseconds at a time:
 //! no lease depends on this process.
 
 use std::collections::BTreeSet;
