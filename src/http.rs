@@ -15,6 +15,7 @@ pub(crate) use metrics::escaped as label;
 pub(crate) use server::{Bound, serve};
 pub(crate) use site::{Answer, ContentType, Events, Site, ok, text, unavailable};
 pub(crate) use snapshot::{About, Board, Broker, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally};
+pub(crate) use status::BrokerPart;
 
 /// The most descriptors that the server uses.
 pub(crate) const OPEN_FILES: u64 = 80;

@@ -20,6 +20,7 @@ use tokio::sync::mpsc::channel;
 
 use crate::command::list::SPAN;
 use crate::command::reading::{self, read_at};
+use crate::command::wording;
 use crate::config::Observe;
 use crate::exit::ExitStatus;
 use crate::http::{self, Bound};
@@ -127,7 +128,7 @@ impl Told {
             }
             TopicsEvent::Down(why) => {
                 if !std::mem::replace(&mut self.outage, true) {
-                    say(&format!("warning: Kafka does not answer, so it is unknown who leads: {why}; waiting"));
+                    say(&format!("warning: {}", wording::kafka_is_away(why)));
                 }
             }
             TopicsEvent::Warning(warning) => say(&format!("warning: {warning}")),

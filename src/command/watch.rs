@@ -13,7 +13,7 @@ use crate::command::output::{self, checked, unless_closed};
 use crate::command::reading::{self, Input, Limit, News, Observation, Place, Unread, read_at};
 use crate::command::status;
 use crate::command::watch::account::{Account, Position, Shown};
-use crate::command::wording::no_record;
+use crate::command::wording::{kafka_is_away, no_record};
 use crate::config::{Watch, WatchFrom};
 use crate::exit::{ExitStatus, with_status};
 use crate::text::one_line;
@@ -188,7 +188,7 @@ impl<'a> Show<'a> {
 }
 
 fn say_outage(error: &str) {
-    say(&format!("Kafka does not answer, so it is unknown who leads: {error}; waiting"));
+    say(&kafka_is_away(error));
 }
 
 /// Prints a line on stderr. If stderr is closed, it is lost.

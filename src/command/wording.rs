@@ -22,6 +22,11 @@ pub(super) fn date(ms: u64) -> String {
     log::to_the_second(ms).replace('T', " ")
 }
 
+/// What a command that goes on says when no broker answers, for this reason.
+pub(super) fn kafka_is_away(why: &str) -> String {
+    format!("Kafka does not answer, so it is unknown who leads: {why}; waiting")
+}
+
 /// The election's name: its group, and its role if there are several.
 pub(super) fn named(election: &ElectionId) -> String {
     let ElectionId { group, role, role_name, .. } = election;

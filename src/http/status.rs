@@ -38,11 +38,12 @@ struct Page<'a> {
     roles: Vec<RolePart<'a>>,
 }
 
+/// Whether Kafka answers; if not, why and since when.
 #[derive(Serialize)]
-struct BrokerPart<'a> {
-    up: bool,
-    trouble: Option<&'a str>,
-    since: Option<String>,
+pub(crate) struct BrokerPart<'a> {
+    pub(crate) up: bool,
+    pub(crate) trouble: Option<&'a str>,
+    pub(crate) since: Option<String>,
 }
 
 #[derive(Serialize)]

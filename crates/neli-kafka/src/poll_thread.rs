@@ -63,13 +63,10 @@ impl PollThread {
         let (partition, offset) = (message.partition(), message.offset());
         self.reading.handing_over_below(partition, offset + 1);
         self.reading.up();
-        let written_ms = message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
+        let written_ms = written_ms(message);
         let (reading, key, value) = (self.reading.number, message.key(), message.payload());
         self.reading.send(if self.reading.source.is_for_display {
-            let is_brokers_time = matches!(message.timestamp(), Timestamp::LogAppendTime(_));
-            let (key, value) = (key.map(Box::from), value.map(Box::from));
-            let record = LogRecord { offset, key, value, written_ms, is_brokers_time };
-            KafkaEvent::ReadForDisplay { reading, partition, record }
+            KafkaEvent::ReadForDisplay { reading, partition, record: record_for_display(message) }
         } else {
             let record = self.journal_record((partition, offset), key, value, written_ms);
             KafkaEvent::Read { reading, partition, offset, record }
@@ -203,6 +200,22 @@ impl PollThread {
 pub(super) fn end_offset(words: &str) -> Option<i64> {
     let (_, tail) = words.split_once("at offset ")?;
     tail.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// The whole record, for those who show it.
+pub(crate) fn record_for_display(message: &impl Message) -> LogRecord {
+    LogRecord {
+        offset: message.offset(),
+        key: message.key().map(Box::from),
+        value: message.payload().map(Box::from),
+        written_ms: written_ms(message),
+        is_brokers_time: matches!(message.timestamp(), Timestamp::LogAppendTime(_)),
+    }
+}
+
+/// The record's timestamp, in milliseconds since 1970.
+fn written_ms(message: &impl Message) -> Option<u64> {
+    message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok())
 }
 
 #[cfg(test)]

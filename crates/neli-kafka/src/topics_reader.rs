@@ -19,7 +19,7 @@ use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
-use rdkafka::message::{Message, Timestamp};
+use rdkafka::message::Message;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use tokio::sync::mpsc::Sender;
 
@@ -31,6 +31,7 @@ use crate::context::{KafkaContext, explain};
 use crate::error_class::{self, ErrorClass, code_of, is_worth_another_login, of_refused_login, plain};
 use crate::librdkafka::{TopicDescription, Variation, describe_topics};
 use crate::partition_consumer::PartitionConsumer;
+use crate::poll_thread::record_for_display;
 use crate::text::reason;
 use crate::topic::{may_not_describe, may_not_read};
 
@@ -211,11 +212,8 @@ impl Shared {
     fn hand_over(&self, message: &impl Message) {
         let found = self.readings().get(message.topic()).cloned();
         let Some((reading, topic)) = found else { return };
-        let written_ms = message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
-        let is_brokers_time = matches!(message.timestamp(), Timestamp::LogAppendTime(_));
-        let (key, value) = (message.key().map(Box::from), message.payload().map(Box::from));
-        let record = LogRecord { offset: message.offset(), key, value, written_ms, is_brokers_time };
-        self.send(TopicsEvent::Read { reading, topic, partition: message.partition(), record });
+        let (partition, record) = (message.partition(), record_for_display(message));
+        self.send(TopicsEvent::Read { reading, topic, partition, record });
     }
 
     /// Handles an error of a fetch or of a connection. Returns a warning if nothing else will tell of it.

@@ -120,7 +120,7 @@ impl<'a> Watch<'a> {
             }
             TopicsEvent::Down(why) => {
                 if self.answer_due.is_none() && self.topics.outage().is_none() {
-                    self.say(&format!("Kafka does not answer, so it is unknown who leads: {why}; waiting"));
+                    self.say(&wording::kafka_is_away(&why));
                 }
                 self.topics.no_answer(at.now, &why);
             }
@@ -271,10 +271,9 @@ impl Row {
     }
 }
 
-/// The election's name: its group, its role if there are several, and its topic if that has another name.
-fn name(topic: &str, Place { group, role, .. }: &Place) -> String {
-    let name = if **role == *"0" { group.to_string() } else { format!("{group}/{role}") };
-    if topic.strip_suffix(SUFFIX) == Some(group) { name } else { format!("{name} in {topic}") }
+/// The election's name, and its topic if that has another one.
+fn name(topic: &str, place: &Place) -> String {
+    if topic.strip_suffix(SUFFIX) == Some(&place.group) { place.to_string() } else { format!("{place} in {topic}") }
 }
 
 /// How many of the elections are led.

@@ -9,6 +9,7 @@ use crate::command::facts::RunLine;
 use crate::command::history::{TermPart, by_broker, rows};
 use crate::command::list::Line;
 use crate::command::status::CandidateLine;
+use crate::http::BrokerPart;
 use crate::report::log::timestamp;
 use crate::text::json;
 
@@ -19,13 +20,6 @@ struct Page<'a, E> {
     broker: BrokerPart<'a>,
     unread: Vec<UnreadPart<'a>>,
     elections: Vec<E>,
-}
-
-#[derive(Serialize)]
-struct BrokerPart<'a> {
-    up: bool,
-    trouble: Option<&'a str>,
-    since: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -77,7 +71,6 @@ pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
         all.iter().zip(&moments).map(|(shown, at)| rows(shown.found.election.history(), *at, 0)).collect();
     let details = all.iter().zip(&moments).zip(&terms).map(|((shown, moment), terms)| {
         let observer = shown.found.observer();
-        let candidate = |standby: &neli_proto::observer::Standby<'_>| standby.age;
         DetailPart {
             election: ElectionPart::of(shown),
             terms: terms.iter().map(|row| TermPart::of(row, *moment)).collect(),
@@ -88,7 +81,7 @@ pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
             candidates: observer
                 .standbys(at)
                 .iter()
-                .map(|standby| CandidateLine::with(standby.candidate, candidate(standby)))
+                .map(|standby| CandidateLine::with(standby.candidate, standby.age))
                 .collect(),
         }
     });

@@ -273,7 +273,7 @@ fn section(page: &mut String, shown: &Shown<'_>) {
         page,
         "<section class=\"{}\"><h2>{}: {}</h2>\n<p class=\"dim\">topic {}, partition {}{}</p>\n",
         class(shown.rank()),
-        html(&shown.name()),
+        html(&shown.found.place.to_string()),
         html(&sentence),
         html(shown.topic),
         found.place.partition,
@@ -302,8 +302,11 @@ fn section(page: &mut String, shown: &Shown<'_>) {
         table(page, &head, cells);
     }
     let terms = rows(found.election.history(), at, 0);
-    let _ =
-        writeln!(page, "<h3>Terms</h3>\n<div class=\"drawing\">{}</div>", draw(&shown.name(), &terms, 0..at.wall_ms));
+    let _ = writeln!(
+        page,
+        "<h3>Terms</h3>\n<div class=\"drawing\">{}</div>",
+        draw(&shown.found.place.to_string(), &terms, 0..at.wall_ms)
+    );
     let plain = |cells: [String; 6]| cells.into_iter().map(|cell| (cell, false)).collect();
     table(page, &HEAD, terms.iter().rev().map(|term| plain(cells(term, at.wall_ms))));
     page.push_str("<h3>Last changes</h3>\n<ol reversed>\n");

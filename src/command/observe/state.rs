@@ -163,12 +163,6 @@ impl Shown<'_> {
     pub(super) fn rank(&self) -> Rank {
         Rank::of(self.found, self.current, self.at)
     }
-
-    /// The election's name: its group, and its role if there are several.
-    pub(super) fn name(&self) -> String {
-        let Place { group, role, .. } = self.found.place;
-        if **role == *"0" { group.to_string() } else { format!("{group}/{role}") }
-    }
 }
 
 /// How the term before the present one ended, as one of a few words: the reason of its release, or what else ended it.

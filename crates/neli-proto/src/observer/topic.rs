@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
+use core::fmt;
 
 use super::{Election, GroupHellos, Judged, LastHello, Observer};
 use crate::leadership::ReadAt;
@@ -45,6 +46,14 @@ pub struct Place {
     pub group: Box<str>,
     /// The role's name or number.
     pub role: Box<str>,
+}
+
+/// The election's name for people: its group, and its role if there are several.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, role, .. } = self;
+        if **role == *"0" { f.write_str(group) } else { write!(f, "{group}/{role}") }
+    }
 }
 
 /// What was read under an election's keys.
