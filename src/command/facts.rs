@@ -246,7 +246,7 @@ impl<'a> RunLine<'a> {
 #[cfg(test)]
 mod tests {
     use neli_proto::fact::Success;
-    use neli_proto::window::Span;
+    use neli_proto::time::Span;
 
     use super::*;
 

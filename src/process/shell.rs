@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicU64;
 
-use neli_proto::command::CommandEnd;
+use neli_proto::job::CommandEnd;
 use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 

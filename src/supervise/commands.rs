@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::task::{Context, Poll};
 
-use neli_proto::command::CommandEnd;
 use neli_proto::hooks::{EndedRun, Hook};
+use neli_proto::job::CommandEnd;
 
 use neli_proto::node::{Event, HookRun};
 use neli_proto::supervisor::{self, JobStatus};
