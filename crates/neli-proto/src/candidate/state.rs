@@ -1,4 +1,4 @@
-//! The state of a candidate in the election, as plain data. Only the [transitions](super::state) replace it.
+//! The state of a candidate in the election, as plain data, and the transitions below: the only code that replaces it.
 
 use core::mem;
 use core::time::Duration;
