@@ -2,16 +2,14 @@
 
 use anyhow::Result;
 use neli_kafka::{ElectionId, HasNode, names, new_node};
-use neli_proto::candidate::Identity;
 use neli_proto::guard::AwaitedGuard;
+use neli_proto::hello::Hello;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::many_roles::{self, ManyRoles};
 use neli_proto::node::{Node, Settings};
 use neli_proto::once;
-use neli_proto::process_hello::ProcessHello;
-use neli_proto::record::{Body, MemberId};
+use neli_proto::record::MemberId;
 use neli_proto::reminder::Reminder;
-use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
 use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::time::Time;
@@ -139,19 +137,6 @@ fn policy_of(once: &Once) -> once::Policy {
 }
 
 fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
-    let hello = Body::Hello {
-        host: names::host().map(Into::into),
-        pid: Some(std::process::id()),
-        version: Some(env!("CARGO_PKG_VERSION").into()),
-        elector: Some(config.timings.elector().name().into()),
-        group_member: None,
-        group_refuses: None,
-        priority: config.priority,
-        overlap_ms: None,
-        waits_ms: None,
-        joined: None,
-        leaves: false,
-    };
     let job = Policy {
         settle: config.settle,
         stop: StopPolicy { signal: config.stop_signal, timeout: config.stop_timeout },
@@ -160,7 +145,7 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         health: config.commands.health.as_ref().map(|(_, health)| health.clone()),
     };
     Settings {
-        identity: Identity { member, name: config.name.as_str().into(), hello },
+        hello: hello(config, member),
         timings: config.timings.clone(),
         job,
         hooks: commands::hooks_in(&config.commands),
@@ -172,27 +157,22 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
     }
 }
 
-/// The object for a process with many elections; `None` with a single one.
-pub(super) fn many_roles(config: &Config, member: &MemberId) -> Option<ManyRoles> {
-    let roles = config.roles.as_ref().filter(|_| config.elections().are_many())?;
-    let hello = ProcessHello {
-        member: member.clone(),
-        name: Some(config.name.as_str().into()),
+fn hello(config: &Config, member: MemberId) -> Hello {
+    Hello {
         host: names::host().map(Into::into),
         pid: Some(std::process::id()),
         version: Some(env!("CARGO_PKG_VERSION").into()),
         elector: Some(config.timings.elector().name().into()),
-        group_refuses: None,
-        roles: Some(roles.text.as_str().into()),
-        partitions: None,
         priority: config.priority,
-        max_roles: roles.most,
-        joined: None,
-        asks: None,
-        waits_ms: None,
-        left: RoleSet::new(),
-        leaves: false,
-    };
+        ..Hello::new(member, Some(config.name.as_str().into()))
+    }
+}
+
+/// The object for a process with many elections; `None` with a single one.
+pub(super) fn many_roles(config: &Config, member: &MemberId) -> Option<ManyRoles> {
+    let roles = config.roles.as_ref().filter(|_| config.elections().are_many())?;
+    let typed = Some(roles.text.as_str().into());
+    let hello = Hello { roles: typed, max_roles: roles.most, ..hello(config, member.clone()) };
     Some(ManyRoles::new(many_roles::Settings {
         hello,
         roles: roles.count as usize,

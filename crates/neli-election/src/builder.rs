@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use neli_kafka::{SessionSettings, clock, names, random, reason, shown_duration};
-use neli_proto::candidate::Identity;
+use neli_proto::hello::Hello;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node;
-use neli_proto::record::{Body, MemberId};
+use neli_proto::record::MemberId;
 use neli_proto::restart::RestartPolicy;
 use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
 use neli_proto::timings::{
@@ -370,8 +370,8 @@ impl Builder {
         let member = MemberId::from_random(u128::from_le_bytes(random::bytes().map_err(no_randomness)?));
         let session =
             SessionSettings { elections: place.elections, create_topic: self.create_topic, timeout: timings.lease() };
-        let identity = Identity { member, name: self.candidates_name()?.into(), hello: hello(self.elector) };
-        let node = node_settings(identity, timings, self.stop_timeout + release_takes, self.create_topic);
+        let hello = hello(member, self.candidates_name()?, self.elector);
+        let node = node_settings(hello, timings, self.stop_timeout + release_takes, self.create_topic);
         let (access, stop_timeout) = (place.access, self.stop_timeout);
         let (many, has_roles, before_release, on_warning) = (None, false, self.before_release, self.on_warning);
         Ok(driver::Settings {
@@ -411,30 +411,24 @@ impl Builder {
 /// The longest value of durations that the protocol does not limit: a year, so that no sum of them overflows.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-fn hello(elector: Elector) -> Body {
+fn hello(member: MemberId, name: String, elector: Elector) -> Hello {
     let elector = match elector {
         Elector::Group => "group",
         Elector::Log => "log",
     };
-    Body::Hello {
+    Hello {
         host: names::host().map(Into::into),
         pid: Some(std::process::id()),
         version: Some(concat!("neli ", env!("CARGO_PKG_VERSION")).into()),
         elector: Some(elector.into()),
-        group_member: None,
-        group_refuses: None,
-        priority: 0,
-        overlap_ms: None,
-        waits_ms: None,
-        joined: None,
-        leaves: false,
+        ..Hello::new(member, Some(name.into()))
     }
 }
 
-fn node_settings(identity: Identity, timings: Timings, stop_timeout: Duration, create_topic: bool) -> node::Settings {
+fn node_settings(hello: Hello, timings: Timings, stop_timeout: Duration, create_topic: bool) -> node::Settings {
     let stop = StopPolicy { signal: Some(STOP), timeout: stop_timeout };
     node::Settings {
-        identity,
+        hello,
         timings,
         job: Policy {
             settle: Duration::ZERO,

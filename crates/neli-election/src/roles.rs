@@ -5,12 +5,9 @@ use std::future::{Future, poll_fn};
 use std::mem;
 use std::task::Poll;
 
-use neli_kafka::{Elections, names};
-use neli_proto::candidate::Identity;
+use neli_kafka::names;
+use neli_proto::hello::Hello;
 use neli_proto::many_roles;
-use neli_proto::process_hello::ProcessHello;
-use neli_proto::record::Body;
-use neli_proto::role_set::RoleSet;
 use tokio::task::unconstrained;
 
 use crate::builder::Builder;
@@ -155,38 +152,11 @@ impl Builder {
         settings.has_roles = true;
         let elections = &settings.session.elections;
         if elections.are_many() {
-            let hello = hello_of_roles(&settings.node.identity, elections, max_roles);
+            let hello = Hello { roles: Some(elections.typed().into()), max_roles, ..settings.node.hello.clone() };
             let (roles, elector) = (roles.count as usize, settings.node.timings.elector());
             settings.many = Some(many_roles::Settings { hello, roles, elector, are_spread });
         }
         Ok(settings)
-    }
-}
-
-fn hello_of_roles(identity: &Identity, elections: &Elections, max_roles: Option<u32>) -> ProcessHello {
-    let (host, pid, version, elector) = match identity.hello.clone() {
-        Body::Hello { host, pid, version, elector, .. } => (host, pid, version, elector),
-        Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
-            (None, None, None, None)
-        }
-    };
-    ProcessHello {
-        member: identity.member.clone(),
-        name: Some(identity.name.clone()),
-        host,
-        pid,
-        version,
-        elector,
-        group_refuses: None,
-        roles: Some(elections.typed().into()),
-        partitions: None,
-        priority: 0,
-        max_roles,
-        joined: None,
-        asks: None,
-        waits_ms: None,
-        left: RoleSet::new(),
-        leaves: false,
     }
 }
 

@@ -11,21 +11,20 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 
 use neli_proto::candidate;
+use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
 use neli_proto::many_roles::{self, ManyRoles};
 use neli_proto::node::{Action, Event, Node, Settings};
 use neli_proto::note::{Note, Refusal};
-use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
-use crate::clock;
 use crate::election::ElectionId;
 use crate::event::SessionEvent;
-use crate::random;
 use crate::session::Session;
 use crate::text::ClientError;
+use crate::{clock, random};
 
 /// The part of a loop's state that belongs to one election.
 pub trait HasNode {
@@ -245,8 +244,9 @@ impl<R: HasNode> Nodes<R> {
     /// A hello was read in partition 0.
     fn handle_hello(&mut self, now: Time, offset: i64, value: &[u8]) {
         if let Some(hello) = self.many.as_mut().and_then(|many| many.received(now, offset, value)) {
-            for role in 0..self.roles.len() {
-                self.call(now, role, |node| node.handle(now, hello.event(role)));
+            for (role, number) in (0..self.roles.len()).zip(0..) {
+                let about = Box::new(hello.clone().about(number));
+                self.call(now, role, |node| node.handle(now, Event::Election(candidate::Event::HelloReceived(about))));
             }
         }
         self.follow_many();
@@ -331,6 +331,7 @@ impl<R: HasNode> Nodes<R> {
             Request::ReadAnew => self.session.read_anew(number),
             Request::ReadFrom(offset) => self.session.read_from(number, *offset),
             Request::RenewProducer => self.session.renew_producer(number).map_err(Undone::Client)?,
+            Request::SayHello(hello) => self.session.send_hello(number, hello).map_err(Undone::Append)?,
             Request::Send { record } => {
                 if let Err(error) = self.session.send(number, record) {
                     // A record that can't be handed over will not be delivered.
@@ -380,7 +381,7 @@ impl<R: HasNode> Nodes<R> {
 
     /// The hello that is to be written after the process's death; `None` with a single role, or if the process has not said hello.
     #[must_use]
-    pub fn hello_after_death(&self) -> Option<ProcessHello> {
+    pub fn hello_after_death(&self) -> Option<Hello> {
         self.many.as_ref().and_then(ManyRoles::hello_after_death)
     }
 

@@ -7,9 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::time::Duration;
 
+use neli_proto::hello::{Hello, LastHello};
 use neli_proto::kafka::Event;
-use neli_proto::last_hello::LastHello;
-use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
@@ -242,9 +241,20 @@ impl Session {
     /// `seq`.
     pub fn send(&mut self, role: u32, record: &Record) -> Result<(), ClientError> {
         let election = self.election(role).ok_or_else(|| ClientError("the topic is not known yet".to_owned()))?;
-        let seq = (!record.is_last_hello()).then(|| record.seq.unwrap_or_default());
-        self.producer.send(&election, seq, &election.key_of(record), Some(&record.to_bytes()))?;
-        if record.is_last_hello() {
+        self.producer.send(&election, record.seq, &election.key(), Some(&record.to_bytes()))
+    }
+
+    /// Hands over a hello of the role's candidate, and returns at once. The delivery of the last one is reported by
+    /// [`SessionEvent::HelloDelivered`].
+    ///
+    /// # Errors
+    ///
+    /// The queue is full, the hello too large, or the topic not known yet.
+    pub fn send_hello(&mut self, role: u32, hello: &Hello) -> Result<(), ClientError> {
+        let election = self.election(role).ok_or_else(|| ClientError("the topic is not known yet".to_owned()))?;
+        let seq = hello.seq.filter(|_| !hello.leaves);
+        self.producer.send(&election, seq, &election.hello_key(), Some(&hello.to_bytes()))?;
+        if hello.leaves {
             self.last_hello.said(clock::now());
         }
         Ok(())
@@ -360,7 +370,7 @@ impl Session {
     /// Hands over a hello for all roles of this process, and returns at once: [`SessionEvent::HelloDelivered`] follows when it is in the log. If
     /// it can't be delivered, no event follows; if it can't be handed over (the queue is full, or the hello too large),
     /// [`SessionEvent::AppendRefused`].
-    pub fn say_hello(&mut self, hello: &ProcessHello) {
+    pub fn say_hello(&mut self, hello: &Hello) {
         if let Err(error) = self.producer.say_hello(&hello.to_bytes()) {
             self.outputs.push_back(SessionEvent::AppendRefused { error: error.to_string() });
         } else if hello.leaves {

@@ -11,12 +11,12 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use neli_proto::candidate::{Action, Candidate, Durations, Elector, Event, Identity, Setup, Timings};
+use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
-use neli_proto::listener::FIRST_SPAN;
-use neli_proto::listener::Predecessor;
+use neli_proto::listener::{FIRST_SPAN, Predecessor};
 use neli_proto::precedence::Precedence;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Hello, MemberId, Record};
+use neli_proto::record::{Body, MemberId, Record};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 

@@ -207,10 +207,10 @@ async fn a_process_that_is_refused_for_its_mapping_waits_for_its_claims() {
     ] {
         nodes.roles[0].node.handle(now, Event::Election(event));
     }
-    let hello = |member: &str, partitions| ProcessHello {
+    let hello = |member: &str, partitions| Hello {
         member: member.into(),
         partitions: Some(partitions),
-        ..ProcessHello::parse(br#"{"v":1,"kind":"hello","member":"","roles":"2"}"#).unwrap()
+        ..Hello::parse(br#"{"v":1,"kind":"hello","member":"","roles":"2"}"#).unwrap()
     };
     let (hello_of_me, roles) = (hello("me", 2), 2);
     let settings = many_roles::Settings { hello: hello_of_me.clone(), roles, elector: Elector::Log, are_spread: true };
@@ -219,7 +219,7 @@ async fn a_process_that_is_refused_for_its_mapping_waits_for_its_claims() {
     many.listens(now, 0, 10, 2);
     while many.poll_action().is_some() {}
     nodes.handle_hello(now, 12, &hello_of_me.to_bytes());
-    nodes.handle_hello(now, 13, &ProcessHello { joined: Some(3), ..hello("other", 1) }.to_bytes());
+    nodes.handle_hello(now, 13, &Hello { joined: Some(3), ..hello("other", 1) }.to_bytes());
 
     let mut exits = |at: usize| {
         std::iter::from_fn(|| nodes.roles[at].node.poll_action()).any(|action| matches!(action, Action::Exit(_)))

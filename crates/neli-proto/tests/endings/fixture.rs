@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use neli_proto::candidate::{self, Durations, Elector, Identity, Patience, Timings};
 use neli_proto::guard::{Answer, SeenEnd};
+use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{self, Action, Node, Settings};
 use neli_proto::precedence::Assignment;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Hello, MemberId, Offset, Overlap, Record, What, Why};
+use neli_proto::record::{Body, MemberId, Offset, Overlap, Record, What, Why};
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 use neli_proto::supervisor::{Ending, Event, Lost, OnLoss, Policy, StopPolicy};
 use neli_proto::time::Time;
@@ -327,7 +328,7 @@ impl Fixture {
                     match record.body {
                         Body::Claim { .. } => self.terms.0 += 1,
                         Body::Release { .. } => self.terms.1 += 1,
-                        Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. } => {}
+                        Body::Beat { .. } | Body::Request { .. } => {}
                     }
                     self.unread.push_back(record);
                 }

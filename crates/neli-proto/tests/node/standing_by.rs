@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use neli_proto::candidate::{self, Position};
 use neli_proto::fact::Facts;
+use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
 use neli_proto::leadership::{ReadAt, TermState};
 use neli_proto::node::{Action, Awaited, Counts, Event, Node, Settings};
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Hello, MemberId, Record, What, Why};
+use neli_proto::record::{Body, MemberId, Record, What, Why};
 use neli_proto::supervisor::{Ending, JobStatus};
 use neli_proto::topic::TopicIdentity;
 

@@ -9,12 +9,12 @@ use neli_proto::candidate::{
     Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, Patience, Setup, Timings,
 };
 use neli_proto::guard::Grant;
+use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Assignment;
-use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Hello, JobState, KeyedRun, Offset, Overlap, Record, What, Why};
+use neli_proto::record::{Body, JobState, KeyedRun, Offset, Overlap, Record, What, Why};
 use neli_proto::role_set::RoleSet;
 use neli_proto::supervisor::{Departure, JobIs, Local, NothingLeft, Wanted};
 use neli_proto::time::Time;
@@ -322,9 +322,9 @@ fn job_state(word: &str) -> JobState {
 }
 
 /// `by=b roles=3 partitions=3 joined=4 left=0-2 leaves`.
-fn process_hello(words: &Words<'_>) -> ProcessHello {
+fn process_hello(words: &Words<'_>) -> Hello {
     let by = words.needed("by", words.value("by"));
-    ProcessHello {
+    Hello {
         member: member(by),
         name: Some(by.into()),
         host: None,

@@ -74,7 +74,7 @@ impl World {
         let is_reported = match record.body {
             Body::Claim { .. } => self.setup.claims_are_acknowledged,
             Body::Release { .. } => true,
-            Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. } => false,
+            Body::Beat { .. } | Body::Request { .. } => false,
         };
         if !is_reported {
             return;
