@@ -9,9 +9,9 @@ use neli_kafka::{
     Elections, KafkaEvent, KafkaReaders, Router, SessionEvent, Source, Timeouts, clock, reason, shown_duration,
 };
 use neli_proto::candidate;
+use neli_proto::followed_mapping::FollowedMapping;
 use neli_proto::leadership::{LastTerm, Leadership as Current, Receipt, TermState};
 use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds};
-use neli_proto::mapping::FollowedMapping;
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{Offset, Record};
 use neli_proto::time::Time;
