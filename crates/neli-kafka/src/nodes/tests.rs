@@ -1,7 +1,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use neli_proto::candidate::Identity;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::record::{Body, MemberId, Record, Why};
 use neli_proto::restart::RestartPolicy;
@@ -53,9 +52,8 @@ fn settings() -> Settings {
         preempt_after: None,
         overlap: None,
     };
-    let Record { body: hello, .. } = Record::parse(br#"{"v":1,"kind":"hello","member":"me","seq":1}"#).unwrap();
     Settings {
-        identity: Identity { member: MemberId::from("me"), name: "me".into(), hello },
+        hello: Hello::new(MemberId::from("me"), Some("me".into())),
         timings: Timings::new(durations, Elector::Group(Patience::For(Duration::from_millis(500)))).unwrap(),
         job: Policy {
             settle: Duration::ZERO,

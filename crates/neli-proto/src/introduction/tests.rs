@@ -11,24 +11,8 @@ mod walks;
 const START: Time = Time::from_nanos(1_000_000_000_000);
 
 fn hello(member: &str, typed: &str, partitions: u32) -> Hello {
-    Hello {
-        member: member.into(),
-        name: Some(member.into()),
-        host: None,
-        pid: None,
-        version: None,
-        elector: None,
-        group_refuses: None,
-        roles: Some(typed.into()),
-        partitions: Some(partitions),
-        priority: 0,
-        max_roles: None,
-        joined: None,
-        asks: None,
-        waits_ms: None,
-        left: RoleSet::new(),
-        leaves: false,
-    }
+    let (roles, partitions) = (Some(typed.into()), Some(partitions));
+    Hello { roles, partitions, ..Hello::new(member.into(), Some(member.into())) }
 }
 
 /// A process with four roles on three partitions, which begins to read at offset 10.

@@ -11,7 +11,7 @@ use neli_proto::time::Time;
 use neli_proto::timings::{Elector, PATIENCE};
 
 use super::many_roles::{
-    GROUP, LONG, hello, introduced, is_claimed, let_time_pass, let_time_pass_beside, standing, wanted,
+    GROUP, LONG, heard, hello, introduced, is_claimed, let_time_pass, let_time_pass_beside, standing, wanted,
 };
 use super::*;
 
@@ -32,7 +32,7 @@ fn said_hello_just_now() -> (ManyRoles, Time) {
 
 /// Whether the event is the hello of a candidate that leaves.
 fn says_that_it_leaves(event: &Event) -> bool {
-    matches!(event, Event::Election(candidate::Event::HelloReceived(Hello { leaves: true, .. })))
+    matches!(event, Event::Election(candidate::Event::HelloReceived(hello)) if hello.leaves)
 }
 
 /// The others must not give it such a role.
@@ -49,7 +49,7 @@ fn the_hello_names_the_roles_for_which_the_process_no_longer_stands() {
 
     let other = Hello { joined: Some(20), left: RoleSet::parse("1"), ..hello("other", "4", Some(4)) };
     let told = many.received(soon, 20, &other.to_bytes()).unwrap();
-    assert_eq!([0, 1, 2].map(|role| says_that_it_leaves(&told.event(role))), [false, true, false]);
+    assert_eq!([0, 1, 2].map(|role| says_that_it_leaves(&heard(&told, role))), [false, true, false]);
 }
 
 /// The others take a leader that was silent for gone, and must learn that it stands by.
@@ -119,7 +119,7 @@ fn roles_are_handed_only_to_candidates_that_take_roles() {
         let (mut many, now) = standing(Elector::Log);
         (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
         for (offset, hello) in (20..).zip(hellos) {
-            let told = many.received(now, offset, &hello.to_bytes()).map(|told| told.event(0));
+            let told = many.received(now, offset, &hello.to_bytes()).map(|told| heard(&told, 0));
             let stands = !hello.leaves && *hello != left_all && hello.roles == first.roles;
             assert_eq!(told.as_ref().map(says_that_it_leaves), Some(!stands), "{hello:?}");
         }
@@ -184,8 +184,7 @@ fn the_hello_contains_the_priority_and_the_nodes_get_that_of_others() {
     assert!(matches!(&actions[..], [Action::Hello(hello)] if hello.priority == 10), "{actions:?}");
 
     let other = Hello { priority: 5, ..hello("other", "4", Some(4)) };
-    let told = many.received(now, 11, &other.to_bytes()).unwrap().event(1);
-    let Event::Election(candidate::Event::HelloReceived(Hello { priority: 5, .. })) = told else { panic!("{told:?}") };
+    assert_eq!(many.received(now, 11, &other.to_bytes()).unwrap().about(1).priority, 5);
 }
 
 /// With one role, that is so because the others wait for the candidates of a higher priority.

@@ -4,7 +4,6 @@ use neli_proto::hello::Hello;
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{Action as NodeAction, Event};
 use neli_proto::precedence::Assignment;
-use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
 use neli_proto::time::Time;
 use neli_proto::timings::{Elector, Patience};
@@ -12,28 +11,16 @@ use neli_proto::timings::{Elector, Patience};
 use super::*;
 use crate::records::hello as hello_of_one;
 
+/// What a role's node hears of a hello.
+pub(super) fn heard(hello: &Hello, role: u32) -> Event {
+    Event::Election(candidate::Event::HelloReceived(Box::new(hello.clone().about(role))))
+}
+
 pub(super) const LONG: Duration = Duration::from_secs(120);
 pub(super) const GROUP: Elector = Elector::Group(Patience::For(Duration::from_millis(500)));
 
 pub(super) fn hello(member: &str, typed: &str, partitions: Option<u32>) -> Hello {
-    Hello {
-        member: member.into(),
-        name: Some(member.into()),
-        host: None,
-        pid: None,
-        version: None,
-        elector: None,
-        group_refuses: None,
-        roles: Some(typed.into()),
-        partitions,
-        priority: 0,
-        max_roles: None,
-        joined: None,
-        asks: None,
-        waits_ms: None,
-        left: RoleSet::new(),
-        leaves: false,
-    }
+    Hello { roles: Some(typed.into()), partitions, ..Hello::new(member.into(), Some(member.into())) }
 }
 
 fn many(elector: Elector) -> ManyRoles {
@@ -233,7 +220,7 @@ fn a_node_knows_the_holder_of_its_role_from_the_records() {
     host.answered_with(2);
     host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
     assert_eq!(host.node.holding(), Holding::Unknown, "the log goes on");
-    host.reads(by("db3", hello_of_one(0)));
+    host.reads(hello_of_one("db3", 0));
     assert_eq!(host.node.holding(), Holding::Held { by: "db1".into() });
     let release = Body::Release {
         term: 0,
@@ -266,7 +253,7 @@ fn a_role_is_held_until_the_own_release_is_read() {
     host.happens(Event::StandDown { why: Why::Unhealthy, leaving: false });
     host.ends(JobStatus::Exited(0));
     host.actions();
-    let seq = host.sent.last().and_then(|record| record.seq).unwrap();
+    let seq = host.sent.last().and_then(|written| written.record()?.seq).unwrap();
     host.elects(candidate::Event::Delivered { seq });
     assert!(matches!(host.status().position, Position::Standby(_)));
     assert_eq!(host.node.holding(), Holding::Ending, "others may not have read it either");

@@ -126,10 +126,7 @@ fn the_roles_that_another_process_has_left_or_does_not_have_are_found_by_their_n
         drop(wanted(&mut many));
         let other = Hello { joined: Some(3), left: RoleSet::parse(left), ..hello("other", others, Some(1)) };
         let told = many.received(now, 11, &other.to_bytes()).unwrap();
-        let leaves = |role: &usize| {
-            let event = told.event(*role);
-            matches!(event, Event::Election(candidate::Event::HelloReceived(Hello { leaves: true, .. })))
-        };
+        let leaves = |role: &usize| told.clone().about(u32::try_from(*role).unwrap()).leaves;
         assert_eq!((0..roles).filter(leaves).collect::<Vec<_>>(), expected, "{own} beside {others} without {left}");
     }
 }
@@ -201,7 +198,7 @@ fn wanted_after_release(reason: Why) -> Vec<Action> {
     host.reads(by("ann", Body::Request { what: What::Resign, term, by: None, reason: None, successor: None }));
     host.ends(JobStatus::Exited(0));
     host.actions();
-    let mut record = host.sent.pop().unwrap();
+    let mut record = host.sent.pop().and_then(|written| written.record().cloned()).unwrap();
     if let Body::Release { why, .. } = &mut record.body {
         *why = Some(reason.as_str().into());
     }

@@ -39,16 +39,13 @@ fn holding_unjudged() -> Host {
 /// An operator asks whether anybody is there.
 #[test]
 fn a_question_is_answered_with_a_hello_at_once() {
-    let says_hello = |host: &mut Host| {
-        let is_hello = |action: &Action| matches!(action, Action::Kafka(Request::Send { record }) if matches!(record.body, Body::Hello { .. }));
-        host.actions().iter().any(is_hello)
-    };
+    let says_hello = |host: &mut Host| host.actions().iter().any(|action| sends(action, "hello"));
     let mut host = Host::listening(&[]);
     host.answered();
     host.actions();
     host.elects(candidate::Event::HelloAsked { offset: host.end() });
     assert!(says_hello(&mut host));
-    host.elects(candidate::Event::ReadOther { offset: host.end() + 1, hello: None });
+    host.elects(candidate::Event::Passed { first: host.end() + 1, last: host.end() + 1 });
     assert!(!says_hello(&mut host));
 }
 
@@ -59,8 +56,8 @@ fn a_member_that_leaves_the_group_says_whether_others_wait_for_it() {
         let mut host = Host::in_group();
         host.answered();
         if knows_another {
-            let hello = by("db3", hello(0)).into_hello();
-            host.elects(candidate::Event::ReadOther { offset: host.end(), hello });
+            let hello = hello("db3", 0);
+            host.elects(candidate::Event::ReadHello { offset: host.end(), hello: Box::new(hello) });
         }
         host.actions();
         host.happens(Event::StandDown { why: Why::Stopped, leaving: true });
@@ -157,8 +154,8 @@ fn where_all_older_records_were_deleted_the_election_is_forgotten() {
     let asked = host.now;
     host.elects(candidate::Event::Answered { asked, start: 3, end: 4 });
     let (member, name) = (MemberId::from("db2"), Some("db2-name".into()));
-    let hello = Hello { member, group_member: None, name, priority: 0, overlaps: false, leaves: false };
-    host.elects(candidate::Event::ReadOther { offset: 3, hello: Some(hello) });
+    let hello = Hello::new(member, name);
+    host.elects(candidate::Event::ReadHello { offset: 3, hello: Box::new(hello) });
     let status = host.status();
     let awaited = status.awaits.map(|awaits| awaits.what);
     assert_eq!((status.term_state, awaited), (TermState::Forgotten, Some(Awaited::ClaimDelay)));

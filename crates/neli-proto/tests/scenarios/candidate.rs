@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use neli_proto::candidate::{
-    Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, Patience, Setup, Timings,
+    Action, Candidate, Durations, Elector, Event, JobEnd, JobReport, Patience, Setup, Timings,
 };
 use neli_proto::guard::Grant;
 use neli_proto::hello::Hello;
@@ -21,7 +21,7 @@ use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
 
 use crate::proof::nothing_left;
-use crate::records::hello;
+use crate::records::{Written, hello};
 use crate::words::{Words, begin, member, seen_end};
 use crate::{Subject, actions_of};
 use outcome::{NO_IDS, shown_action, shown_change};
@@ -71,10 +71,9 @@ impl Scenario {
             elector,
         )
         .unwrap_or_else(|error| panic!("{error}"));
-        let priority = words.number_of("priority").unwrap_or(0);
-        let identity = Identity { member: member("me"), name: "me".into(), hello: hello(priority) };
+        let hello = hello("me", words.number_of("priority").unwrap_or(0));
         let now = begin();
-        let setup = Setup { identity, timings, started: now, wait: words.span_of("wait"), first_span: FIRST_SPAN };
+        let setup = Setup { hello, timings, started: now, wait: words.span_of("wait"), first_span: FIRST_SPAN };
         let candidate = Candidate::new(now, setup, Random::from_seed(1));
         let mut candidate = if words.says("one-of-many") { candidate.one_of_many() } else { candidate };
         // Most scenarios have a broker without topic ids. Then the candidate does not ask for ids.
@@ -176,8 +175,12 @@ impl Scenario {
                 let offsets = words.range(1);
                 Event::Passed { first: offsets.start, last: offsets.end - 1 }
             }
-            "other" => Event::ReadOther { offset: words.number(1), hello: Self::hello(words) },
-            "process" => Event::ReadProcessHello { offset: words.number(1), hello: Box::new(process_hello(words)) },
+            "other" => {
+                let offset = words.number(1);
+                Self::hello(words)
+                    .map_or(Event::Passed { first: offset, last: offset }, |hello| Written::from(hello).read_at(offset))
+            }
+            "process" => Written::from(process_hello(words)).read_at(words.number(1)),
             "read" => Event::Read { offset: words.number(1), record: self.record(words), written_ms: None },
             "revoked" => Event::Revoked,
             "standing" => Event::AssignmentChanged(match words.word(1) {
@@ -206,8 +209,8 @@ impl Scenario {
         let (who, id) = words.value("hello").map(|hello| hello.split_once('@').unwrap_or((hello, "")))?;
         let group_member = Some(id.into()).filter(|_| !id.is_empty());
         let priority = words.number_of("priority").unwrap_or(0);
-        let (name, overlaps, leaves) = (who.into(), words.says("overlaps"), words.says("leaves"));
-        Some(Hello { member: member(who), group_member, name: Some(name), priority, overlaps, leaves })
+        let (overlap_ms, leaves) = (words.says("overlaps").then_some(1_000), words.says("leaves"));
+        Some(Hello { group_member, priority, overlap_ms, leaves, ..Hello::new(member(who), Some(who.into())) })
     }
 
     /// `nonsense` (undecodable), `sent 3` (a record of the candidate itself), or a record in full.
@@ -272,7 +275,7 @@ impl Subject for Scenario {
             "give-up" => self.candidate.give_up(self.now),
             "others" => {
                 for offset in words.range(1) {
-                    self.candidate.handle(self.now, Event::ReadOther { offset, hello: None });
+                    self.candidate.handle(self.now, Event::Passed { first: offset, last: offset });
                 }
             }
             _ if self.meet_locally(words) => {}
@@ -325,22 +328,12 @@ fn job_state(word: &str) -> JobState {
 fn process_hello(words: &Words<'_>) -> Hello {
     let by = words.needed("by", words.value("by"));
     Hello {
-        member: member(by),
-        name: Some(by.into()),
-        host: None,
-        pid: None,
-        version: None,
-        elector: None,
-        group_refuses: None,
         roles: words.value("roles").map(Into::into),
         partitions: words.number_of("partitions"),
-        priority: 0,
-        max_roles: None,
         joined: words.number_of("joined"),
-        asks: None,
-        waits_ms: None,
         left: words.value("left").map(RoleSet::parse).unwrap_or_default(),
         leaves: words.says("leaves"),
+        ..Hello::new(member(by), Some(by.into()))
     }
 }
 
