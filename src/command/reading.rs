@@ -428,20 +428,20 @@ impl Reading {
 
     /// A reader alone reports no other events.
     fn input_of_process(&mut self, event: SessionEvent) -> Result<Option<Input>> {
-        if let SessionEvent::Down { error } = event {
+        if let SessionEvent::Outage { error: Some(error) } = event {
             if self.is_embedded() {
                 bail!("the embedded broker is gone, and its journal with it");
             }
             (self.note_outage)(&error);
             (self.is_down, self.trouble) = (true, Some(error));
             return Ok(Some(Input::Noted));
-        } else if let SessionEvent::Refused { error } = event {
+        } else if let SessionEvent::Refused { error, .. } = event {
             bail!(error);
         } else if let SessionEvent::Warning(warning) = event {
             return Ok(Some(Input::Warning(warning)));
         }
         // A first answer without an outage before it is not reported.
-        Ok((matches!(event, SessionEvent::Up) && mem::take(&mut self.is_down)).then_some(Input::Up))
+        Ok((matches!(event, SessionEvent::Outage { .. }) && mem::take(&mut self.is_down)).then_some(Input::Up))
     }
 }
 

@@ -21,10 +21,9 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 
-use crate::command::{Command, Commands, Unfinished};
 use crate::error::{Error, Reason};
 use crate::event::Event;
-use crate::lease::{Lease, Task};
+use crate::lease::{Command, Commands, Lease, Task};
 use crate::state::Shared;
 use crate::waiter::Waiter;
 use crate::warnings::{self, OnWarning, Warnings};
@@ -192,18 +191,17 @@ impl Driver {
 
     fn handle_command(&mut self, role: usize, command: Command) {
         match command {
-            Command::CallbackUnfinished(why) => self.nodes.roles[role].tell_unfinished(why),
             Command::Idle { term } => {
                 if self.nodes.roles[role].holds(term) {
                     self.end_if_idle(role);
                 }
             }
-            Command::Leave => {
-                let why = if self.nodes.has_many_roles() { Why::Left } else { Why::Departed };
+            Command::Leave { all } => {
+                let why = if self.nodes.has_many_roles() && !all { Why::Left } else { Why::Departed };
                 self.stand_down(role, why, true);
             }
-            Command::LeaveWithAll => self.stand_down(role, Why::Departed, true),
             Command::Resign { term } => self.give_up(role, term),
+            Command::Warn(message) => self.nodes.roles[role].report_warning(message),
         }
     }
 
@@ -336,7 +334,10 @@ impl Waiting {
     /// Ends the wait: the call will not be begun.
     fn give_up(&self) {
         if let Some(_task) = self.end() {
-            self.commands.send(Command::CallbackUnfinished(Unfinished::NotBegun));
+            self.commands.send(Command::Warn(
+                "the callback of before_release was not called: the runtime in which join was called has ended, or was busy \
+                 until the limit or the lease was over",
+            ));
         }
     }
 }
@@ -355,8 +356,12 @@ impl Drop for Begun {
         if self.task.is_none() {
             self.waiting.give_up();
         } else if !self.is_finished {
-            let why = if thread::panicking() { Unfinished::Panicked } else { Unfinished::Dropped };
-            self.waiting.commands.send(Command::CallbackUnfinished(why));
+            self.waiting.commands.send(Command::Warn(if thread::panicking() {
+                "the callback of before_release has panicked: the lead is released although the callback is not finished"
+            } else {
+                "the callback of before_release was dropped before its end: its limit or the lease is over, or the runtime \
+                 that it ran in has ended"
+            }));
         }
     }
 }

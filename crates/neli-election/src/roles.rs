@@ -134,7 +134,7 @@ impl Builder {
     pub fn follow_roles(self) -> Result<BTreeMap<String, Follower>, Error> {
         let roles = self.role_names();
         roles.validate()?;
-        let Place { access, elections } = self.place.validate()?;
+        let Place { access, elections } = self.place()?;
         let followers = follower::start(access, roles.elections(&elections), self.on_warning)?;
         Ok(roles.labels().into_iter().zip(followers).collect())
     }

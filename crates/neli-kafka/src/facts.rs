@@ -17,7 +17,6 @@ use rdkafka::metadata::{MetadataPartition, MetadataTopic};
 use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
-use crate::answer_limit::AnswerLimit;
 use crate::clock;
 use crate::context::{KafkaContext, explain};
 use crate::election::{ElectionId, Elections};
@@ -25,7 +24,8 @@ use crate::error_class::{ErrorClass, code_of, plain};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{NewTopic, topic_identity};
 use crate::partition_consumer::PartitionConsumer;
-use crate::poll_thread::end_offset;
+use crate::questions::AnswerLimit;
+use crate::reading::end_offset;
 use crate::topic::{self, Presence, TopicError};
 
 /// The time limit of the first question.
@@ -200,7 +200,7 @@ impl Thread {
         while !self.is_over() {
             let connected = match consumer.take().map_or_else(|| self.connect(&config, &context), Ok) {
                 Ok(connected) => consumer.insert(connected),
-                Err(error) => return self.send(SessionEvent::Refused { error: explain(&error) }),
+                Err(error) => return self.send(SessionEvent::Refused { role: None, error: explain(&error) }),
             };
             let id = lock(&self.state).id;
             match self.read(connected, &context, &mut limit) {
@@ -216,7 +216,7 @@ impl Thread {
                     self.report_trouble(&error);
                 }
                 Err(Failure::Moving(_)) if clock::now().since(begun) < LED_WITHIN => thread::park_timeout(LOOK_AGAIN),
-                Err(Failure::Refused(error)) => return self.send(SessionEvent::Refused { error }),
+                Err(Failure::Refused(error)) => return self.send(SessionEvent::Refused { role: None, error }),
                 Err(Failure::Moving(error) | Failure::Transient(error)) => {
                     self.report_trouble(&error);
                     thread::park_timeout(RETRY);
@@ -451,7 +451,8 @@ const SEGMENT: Duration = Duration::from_secs(60 * 60);
 
 /// The topic of facts to be created. Each lead reads the whole topic, so it must stay short. With Kafka's own settings, compaction leaves
 /// out the active segment for up to a week (`segment.ms`), and waits until half of the log can be compacted.
-pub(crate) fn topic_wanted(name: &str, kept: FactsSettings, replicas: usize) -> NewTopic<'_> {
+#[must_use]
+pub fn facts_to_create(name: &str, kept: FactsSettings, replicas: usize) -> NewTopic<'_> {
     let settings = vec![
         ("cleanup.policy", "compact,delete".to_owned()),
         ("message.timestamp.type", "LogAppendTime".to_owned()),
@@ -543,7 +544,7 @@ impl Thread {
             let created = connection.create_topic(&topic.name, 1);
             return created.map(|()| false).map_err(|error| Failure::Transient(error.to_string()));
         }
-        let wanted = topic_wanted(&topic.name, *settings, replicas);
+        let wanted = facts_to_create(&topic.name, *settings, replicas);
         topic::create_one(consumer.consumer().client(), access, wanted, brokers, &self.place(), timeout)
             .map_err(|error| self.of_topic_error(error))
     }

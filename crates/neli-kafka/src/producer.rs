@@ -15,7 +15,6 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext
 use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
-use crate::answer_limit::AnswerLimit;
 use crate::clock;
 use crate::context::{KafkaContext, explain};
 use crate::election::{ElectionId, Elections};
@@ -24,6 +23,7 @@ use crate::error_class::{ErrorClass, of_refused_append, plain};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::identity::Identifier;
 use crate::librdkafka::{MainQueue, Waker, topic_identity};
+use crate::questions::AnswerLimit;
 use crate::rebootstrap::Rebootstrap;
 use crate::text::{self, ClientError};
 use crate::topic::{self, Presence, TopicError};
@@ -129,7 +129,8 @@ impl Producer {
                     polled.poll(Duration::ZERO);
                     if polled.context().forbidden.swap(false, Ordering::Relaxed) {
                         let error = why_forbidden(&polled, &of);
-                        let _ = polled.context().events.blocking_send(SessionEvent::Refused { error }.into());
+                        let _ =
+                            polled.context().events.blocking_send(SessionEvent::Refused { role: None, error }.into());
                     }
                     queue.wait(polled.context().rebootstrap().after_poll(polled.client()));
                 }
@@ -169,7 +170,9 @@ impl Producer {
                         }
                         return;
                     }
-                    Err(TopicError::Refused(error)) => return context.send(SessionEvent::Refused { error }),
+                    Err(TopicError::Refused(error)) => {
+                        return context.send(SessionEvent::Refused { role: None, error });
+                    }
                     // The reader creates the topic, or reports why it can't.
                     Err(TopicError::Transient(error)) if ErrorClass::from(error.code) == ErrorClass::UnknownTopic => {
                         let is_new = clock::now().since(*missing_since.get_or_insert_with(clock::now));
@@ -343,7 +346,7 @@ impl Deliveries {
             Err((error, message)) => {
                 let code = error.rdkafka_error_code();
                 if code.is_some_and(|code| ErrorClass::from(code) == ErrorClass::TopicForbidden) {
-                    self.send(SessionEvent::Refused { error: topic::may_not_write(message.topic()) });
+                    self.send(SessionEvent::Refused { role: None, error: topic::may_not_write(message.topic()) });
                 }
                 FactsEvent::NotAppended { id, error: reason(error).into() }
             }

@@ -19,19 +19,15 @@ use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::mpsc::Sender;
 
-use crate::answer_limit::AnswerLimit;
 use crate::bootstrap_servers::{ServersQuestion, ask_servers};
 use crate::clock;
-use crate::context::{KafkaContext, explain};
+use crate::context::explain;
 use crate::embedded;
 use crate::error_class::ErrorClass;
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{AdminError, topic_identity};
-use crate::log_bounds::{Answer, Question};
-use crate::partition_consumer::PartitionConsumer;
-use crate::poll_thread::PollThread;
-use crate::reading::{IfMissing, Source};
-use crate::reading::{Order, Reading};
+use crate::questions::{Answer, AnswerLimit, Question};
+use crate::reading::{IfMissing, Order, Reading, Source};
 use crate::text::reason;
 use crate::topic::{self, Leaders, Presence, TopicError};
 
@@ -61,8 +57,14 @@ impl Reader {
     pub fn start(source: Source, reading: u32, events: Sender<KafkaEvent>) -> Result<Self, std::io::Error> {
         let (orders, received) = mpsc::channel();
         let stopped = Arc::new(AtomicBool::new(false));
-        let reading = Reading::new(source, reading, events, orders.clone(), Arc::clone(&stopped));
-        thread::Builder::new().name("neli-asker".to_owned()).spawn(move || Asker::run(Arc::new(reading), &received))?;
+        let (sender, ended) = (orders.clone(), Arc::clone(&stopped));
+        let run = move || match Reading::new(source, reading, events.clone(), sender, ended) {
+            Ok(reading) => Asker::run(reading, &received),
+            Err(error) => {
+                drop(events.blocking_send(SessionEvent::Refused { role: None, error: explain(&error) }.into()))
+            }
+        };
+        thread::Builder::new().name("neli-asker".to_owned()).spawn(run)?;
         Ok(Self { orders, stopped })
     }
 
@@ -88,7 +90,6 @@ impl Drop for Reader {
 /// The thread that asks the blocking questions.
 struct Asker {
     reading: Arc<Reading>,
-    consumer: Arc<PartitionConsumer<KafkaContext>>,
     /// The time limit of the next question.
     answer_limit: AnswerLimit,
     /// The question to the bootstrap servers, for whose answers the first answer waits.
@@ -107,30 +108,20 @@ struct Asker {
 }
 
 impl Asker {
-    fn run(reading: Arc<Reading>, orders: &mpsc::Receiver<Order>) {
-        let source = &reading.source;
-        let topic = &source.elections.topic;
-        let config = source.access.reader();
-        let consumer = match PartitionConsumer::new(&config, reading.context.clone(), topic) {
-            Ok(consumer) => Arc::new(consumer),
-            Err(error) => {
-                reading.refuse(explain(&error));
-                return;
-            }
-        };
-        let poll_thread = PollThread { reading: Arc::clone(&reading), consumer: Arc::clone(&consumer) };
-        let started = thread::Builder::new().name("neli-reader".to_owned()).spawn(move || poll_thread.run());
+    fn run(reading: Reading, orders: &mpsc::Receiver<Order>) {
+        let reading = Arc::new(reading);
+        let polled = Arc::clone(&reading);
+        let started = thread::Builder::new().name("neli-reader".to_owned()).spawn(move || polled.poll());
         if let Err(error) = started {
             reading.refuse(format!("no thread for the journal's reader: {}", reason(&error)));
             return;
         }
-        Self::new(reading, consumer).ask_on(orders);
+        Self::new(reading).ask_on(orders);
     }
 
-    fn new(reading: Arc<Reading>, consumer: Arc<PartitionConsumer<KafkaContext>>) -> Self {
+    fn new(reading: Arc<Reading>) -> Self {
         Self {
             reading,
-            consumer,
             answer_limit: AnswerLimit::new(FIRST_ANSWER, ANSWER),
             servers: None,
             reaches_leaders_first: false,
@@ -170,9 +161,8 @@ impl Asker {
     fn ask_servers(&self) -> Option<ServersQuestion> {
         let (access, elections) = (&self.reading.source.access, &self.reading.source.elections);
         let reading = Arc::clone(&self.reading);
-        ask_servers(access, Some(&elections.topic), &self.consumer, PartitionConsumer::consumer, move || {
-            reading.is_over()
-        })
+        let consumer: fn(&Reading) -> &_ = |reading| reading.consumer.consumer();
+        ask_servers(access, Some(&elections.topic), &self.reading, consumer, move || reading.is_over())
     }
 
     /// Whether an answer to the question that was asked at `asked` is of this process's cluster. The first time it waits for the answers of the
@@ -185,14 +175,14 @@ impl Asker {
         if let Some(servers) = self.servers.take() {
             servers.wait(clock::now().since(asked));
         }
-        self.reading.source.access.admit(self.consumer.consumer().client())
+        self.reading.source.access.admit(self.reading.consumer.consumer().client())
     }
 
     /// Reads the ordered partitions, once the number of the topic's partitions is known.
     fn begin(&mut self) {
         if self.reading.partitions().is_some() {
             for (partition, offset) in self.to_be_begun.drain(..) {
-                self.reading.read_from(&self.consumer, partition, offset);
+                self.reading.read_from(partition, offset);
             }
         }
     }
@@ -219,8 +209,8 @@ impl Asker {
             partitions.iter().map(|partition| (*partition, self.reading.next(*partition))).collect();
         let asked = clock::now();
         let reading = Arc::clone(&self.reading);
-        let (consumer, topic) = (Arc::clone(&self.consumer), &reading.source.elections.topic);
-        let question = Question { consumer: consumer.consumer(), topic, limit };
+        let (consumer, topic) = (reading.consumer.consumer(), &reading.source.elections.topic);
+        let question = Question { consumer, topic, limit };
         let mut next_time = ASK_INTERVAL;
         let mut unanswered: Vec<(RDKafkaErrorCode, BTreeSet<i32>)> = Vec::new();
         let handle = |asked, answers: BTreeMap<i32, Answer>| {
@@ -242,7 +232,7 @@ impl Asker {
             Some(Leaders { of, reported_by }) => {
                 let reach = |leader| {
                     let is_connected = leader == *reported_by;
-                    let client = consumer.consumer().client();
+                    let client = consumer.client();
                     if is_connected { Ok(()) } else { topic_identity(client, topic, Some(leader), limit).map(drop) }
                 };
                 question.ask_leaders(of, partitions, reach, handle);
@@ -333,7 +323,7 @@ impl Asker {
         if let Some(known) = self.leaders.take() {
             return Ok(known);
         }
-        match topic::look(self.consumer.consumer().client(), &self.reading.source.elections, limit) {
+        match topic::look(self.reading.consumer.consumer().client(), &self.reading.source.elections, limit) {
             Ok(Presence::There(found)) => Ok(self.leaders.insert(found.into_leaders()).clone()),
             Ok(Presence::Coming) => Err(RDKafkaErrorCode::LeaderNotAvailable),
             Ok(Presence::Missing { .. }) => Err(RDKafkaErrorCode::UnknownTopicOrPartition),
@@ -350,14 +340,13 @@ impl Asker {
     /// known from the start. With other brokers this question is asked in parallel to the first real one, which then finds an open
     /// connection. The answer is not used.
     fn reach_broker(&self) {
-        let Source { access, elections, .. } = &self.reading.source;
-        let (consumer, topic) = (Arc::clone(&self.consumer), elections.topic.clone());
-        let limit = self.answer_limit.limit();
+        let (reading, limit) = (Arc::clone(&self.reading), self.answer_limit.limit());
         let ask = move |broker| {
             // The next question fails for the same reason, and reports it.
-            let _ = topic_identity(consumer.consumer().client(), &topic, broker, limit);
+            let topic = &reading.source.elections.topic;
+            let _ = topic_identity(reading.consumer.consumer().client(), topic, broker, limit);
         };
-        if access.embedded.is_some() {
+        if self.reading.source.access.embedded.is_some() {
             ask(Some(embedded::BROKER_ID));
         } else {
             // Without this thread the first answer only takes a little longer.
@@ -382,7 +371,7 @@ impl Asker {
                 return error;
             }
             self.answer_limit.was_too_short();
-            self.reading.context.rebootstrap().unanswered(self.consumer.consumer().client());
+            self.reading.context.rebootstrap().unanswered(self.reading.consumer.consumer().client());
             // The embedded broker does not support the question that connects, and is always near.
             self.reaches_leaders_first = self.reading.source.access.embedded.is_none();
         }
@@ -418,7 +407,7 @@ impl Asker {
         };
         while !self.reading.is_over() {
             let (limit, asked) = (self.answer_limit.ask(), clock::now());
-            let presence = topic::look(self.consumer.consumer().client(), elections, limit);
+            let presence = topic::look(self.reading.consumer.consumer().client(), elections, limit);
             let presence = presence.and_then(|there| self.admit(asked).map(|()| there).map_err(TopicError::Refused));
             let trouble = match presence {
                 Ok(Presence::There(found)) if found.is_whole || !is_new() => {
@@ -445,7 +434,7 @@ impl Asker {
                     continue;
                 }
                 Ok(Presence::Missing { brokers }) if *if_missing == IfMissing::Create => {
-                    match topic::create(self.consumer.consumer().client(), access, elections, &brokers, limit) {
+                    match topic::create(self.reading.consumer.consumer().client(), access, elections, &brokers, limit) {
                         Ok(is_created) => {
                             created_with = is_created.then_some(brokers.len()).or(created_with);
                             continue;
@@ -471,7 +460,7 @@ impl Asker {
                         pause(LOOK_AGAIN);
                         continue;
                     }
-                    TopicError::Refused(topic::missing(self.consumer.consumer().client(), elections, limit))
+                    TopicError::Refused(topic::missing(self.reading.consumer.consumer().client(), elections, limit))
                 }
                 Ok(Presence::Missing { .. }) => {
                     TopicError::Refused(topic::must_be_created(&elections.topic, access.words))

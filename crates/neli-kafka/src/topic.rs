@@ -11,12 +11,12 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::{MetadataBroker, MetadataTopic};
 
 use crate::access::Access;
-use crate::answer_limit::AnswerLimit;
 use crate::clock;
 use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::librdkafka::{AdminError, NewTopic, broker_settings, create_topic, topic_settings};
+use crate::questions::AnswerLimit;
 use crate::text::{ClientError, Words};
 
 /// The time limit for the settings is twice the time of the first answer, and this.
@@ -186,7 +186,8 @@ fn partitions_of_new(elections: &Elections) -> i32 {
 
 /// The topic to be created: with the settings that R0 requires, one partition for each role up to [`MOST_PARTITIONS`], and up to three
 /// replicas, as `brokers` allows.
-pub(super) fn wanted(elections: &Elections, brokers: usize) -> NewTopic<'_> {
+#[must_use]
+pub fn journal_to_create(elections: &Elections, brokers: usize) -> NewTopic<'_> {
     let settings = vec![
         (CLEANUP_POLICY, "delete".to_owned()),
         (TIMESTAMP_TYPE, "LogAppendTime".to_owned()),
@@ -273,7 +274,7 @@ fn without_defaults(topic: NewTopic<'_>) -> NewTopic<'_> {
     NewTopic { replicas: None, settings, ..topic }
 }
 
-/// Creates the topic as [`wanted`] describes it. Waits `timeout` for an answer. Returns whether this process has created it; false if another
+/// Creates the topic as [`journal_to_create`] describes it. Waits `timeout` for an answer. Returns whether this process has created it; false if another
 /// candidate created the topic meanwhile, or if the broker is the embedded one.
 ///
 /// # Errors
@@ -292,7 +293,7 @@ pub(super) fn create(
             .map(|()| false)
             .map_err(|_| TopicError::Transient(RDKafkaErrorCode::BrokerTransportFailure.into()));
     }
-    create_one(client, access, wanted(elections, brokers.len()), brokers, elections, timeout)
+    create_one(client, access, journal_to_create(elections, brokers.len()), brokers, elections, timeout)
 }
 
 /// Creates this topic; otherwise like [`create`].
@@ -486,7 +487,7 @@ mod tests {
         for (brokers, replicas, least_in_sync) in
             [(0, 1, None), (1, 1, None), (2, 2, None), (3, 3, Some("2")), (9, 3, Some("2"))]
         {
-            let topic = wanted(&elections, brokers);
+            let topic = journal_to_create(&elections, brokers);
             let least = topic.settings.iter().find(|(name, _)| *name == MIN_INSYNC_REPLICAS);
             assert_eq!(
                 (topic.replicas, least.map(|(_, least)| least.as_str())),
@@ -519,7 +520,7 @@ mod tests {
             ("unclean.leader.election.enable", "false"),
             ("default.replication.factor", "1"),
         ]);
-        let of = |brokers| wanted(&elections, brokers);
+        let of = |brokers| journal_to_create(&elections, brokers);
         assert_eq!(sent(beside(of(1), &kafkas)), (Some(1), ALWAYS.to_owned()));
         assert_eq!(sent(beside(of(3), &kafkas)), (Some(3), format!("{ALWAYS} min.insync.replicas=2")));
         // One of the three brokers of a cluster that demands three replicas is down.
