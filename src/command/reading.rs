@@ -137,7 +137,6 @@ pub(super) struct Reading {
     sender: Sender<KafkaEvent>,
     events: Receiver<KafkaEvent>,
     timer: Timer,
-    timer_is_set_to: Option<Time>,
 }
 
 /// Runs the future in a runtime of its own.
@@ -223,7 +222,6 @@ impl Reading {
             sender,
             events,
             timer,
-            timer_is_set_to: None,
         })
     }
 
@@ -351,17 +349,11 @@ impl Reading {
             if let Some(input) = self.try_next()? {
                 return Ok(input);
             }
-            if self.timer_is_set_to != due {
-                self.timer.set(due);
-                self.timer_is_set_to = due;
-            }
+            self.timer.set(due);
             let event = tokio::select! {
                 biased;
                 event = self.events.recv() => event.ok_or_else(gone)?,
-                () = self.timer.due() => {
-                    self.timer_is_set_to = None;
-                    return Ok(Input::Timeout);
-                }
+                () = self.timer.due() => return Ok(Input::Timeout),
             };
             if let Some(input) = self.input(event)? {
                 return Ok(input);

@@ -4,11 +4,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use neli_kafka::{SessionSettings, clock, names, random_bytes, reason, shown_duration};
+use neli_kafka::{SessionSettings, clock, hello, names, random_bytes, reason, shown_duration};
 use neli_proto::candidate::Identity;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node;
-use neli_proto::record::{Body, MemberId};
+use neli_proto::record::MemberId;
 use neli_proto::restart::RestartPolicy;
 use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
 use neli_proto::timings::{
@@ -17,7 +17,7 @@ use neli_proto::timings::{
 };
 use tokio::runtime::Handle;
 
-use crate::builder::place::{Place, RoleNames};
+use crate::builder::place::RoleNames;
 use crate::driver::{self, BeforeRelease, Callback};
 use crate::error::{Error, Reason};
 use crate::follower::{self, Follower};
@@ -99,7 +99,7 @@ pub struct Builder {
     pub(crate) on_warning: Option<OnWarning>,
     /// The roles in place of one election.
     pub(crate) roles: Option<RoleNames>,
-    pub(crate) are_spread: bool,
+    are_spread: bool,
     pub(crate) max_roles: Option<u32>,
 }
 
@@ -357,7 +357,7 @@ impl Builder {
     /// ```
     pub fn follow(self) -> Result<Follower, Error> {
         self.refuse_roles("follow follows one election, follow_roles those of these roles")?;
-        let Place { access, elections } = self.place()?;
+        let (access, elections) = self.place()?;
         let mut followers = follower::start(access, elections, self.on_warning)?;
         followers.pop().ok_or_else(|| Error::System("an election without a role".to_owned()))
     }
@@ -372,7 +372,7 @@ impl Builder {
             .map_err(|_| Error::System("join must be called within a tokio runtime".to_owned()))?;
         let elector = self.precedence()?;
         let timings = self.timings(elector)?;
-        let place = self.place()?;
+        let (access, elections) = self.place()?;
         if self.stop_timeout > LONGEST {
             return Err(Error::option("stop_timeout", shown_duration(self.stop_timeout), "must be 0 to 365d"));
         }
@@ -383,21 +383,19 @@ impl Builder {
         }
         let no_randomness = |error| Error::System(format!("no randomness: {}", reason(&error)));
         let member = MemberId::from_random(u128::from_le_bytes(random_bytes().map_err(no_randomness)?));
-        let session =
-            SessionSettings { elections: place.elections, create_topic: self.create_topic, timeout: timings.lease() };
-        let identity = Identity { member, name: self.candidates_name()?.into(), hello: hello(self.elector) };
+        let session = SessionSettings { elections, create_topic: self.create_topic, timeout: timings.lease() };
+        let identity = Identity { member, name: self.candidates_name()?.into(), hello: hello(VERSION, elector, 0) };
         let node = node_settings(identity, timings, self.stop_timeout + release_takes, self.create_topic);
-        let (access, stop_timeout) = (place.access, self.stop_timeout);
-        let (many, has_roles, before_release, on_warning) = (None, false, self.before_release, self.on_warning);
         Ok(driver::Settings {
             access,
             session,
             node,
-            many,
-            has_roles,
-            stop_timeout,
-            before_release,
-            on_warning,
+            max_roles: self.max_roles,
+            are_spread: self.are_spread,
+            has_roles: false,
+            stop_timeout: self.stop_timeout,
+            before_release: self.before_release,
+            on_warning: self.on_warning,
             runtime,
         })
     }
@@ -423,28 +421,11 @@ impl Builder {
     }
 }
 
+/// What hellos say of the program's version.
+const VERSION: &str = concat!("neli ", env!("CARGO_PKG_VERSION"));
+
 /// The longest value of durations that the protocol does not limit: a year, so that no sum of them overflows.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
-fn hello(elector: Elector) -> Body {
-    let elector = match elector {
-        Elector::Group => "group",
-        Elector::Log => "log",
-    };
-    Body::Hello {
-        host: names::host().map(Into::into),
-        pid: Some(std::process::id()),
-        version: Some(concat!("neli ", env!("CARGO_PKG_VERSION")).into()),
-        elector: Some(elector.into()),
-        group_member: None,
-        group_refuses: None,
-        priority: 0,
-        overlap_ms: None,
-        waits_ms: None,
-        joined: None,
-        leaves: false,
-    }
-}
 
 fn node_settings(identity: Identity, timings: Timings, stop_timeout: Duration, create_topic: bool) -> node::Settings {
     let stop = StopPolicy { signal: Some(STOP), timeout: stop_timeout };

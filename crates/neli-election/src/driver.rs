@@ -11,8 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, Session, SessionEvent, SessionSettings, clock, reason};
-use neli_proto::many_roles::{self, ManyRoles};
+use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, Session, SessionEvent, SessionSettings, clock, many_roles, reason};
 use neli_proto::node;
 use neli_proto::record::{Offset, Why};
 use neli_proto::reminder::{Reminder, Reminders};
@@ -51,8 +50,9 @@ pub(crate) struct Settings {
     pub(crate) session: SessionSettings,
     /// The settings of each node.
     pub(crate) node: node::Settings,
-    /// Present if there are many roles.
-    pub(crate) many: Option<many_roles::Settings>,
+    /// With many roles: the most that this process leads, and whether roles are handed over.
+    pub(crate) max_roles: Option<u32>,
+    pub(crate) are_spread: bool,
     /// Whether the elections are those of roles, of which there may be only one.
     pub(crate) has_roles: bool,
     /// How long tasks may continue when the lead must be given up. The callback before the release has its own time after that, and the
@@ -67,8 +67,18 @@ pub(crate) struct Settings {
 /// Starts the thread. Returns the state that is shared with the handles, for each role.
 pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
     let cannot = |error: io::Error| Error::System(format!("the election can't be started: {}", reason(&error)));
-    let Settings { access, session, node, many, has_roles, stop_timeout, before_release, on_warning, runtime } =
-        settings;
+    let Settings {
+        access,
+        session,
+        node,
+        max_roles,
+        are_spread,
+        has_roles,
+        stop_timeout,
+        before_release,
+        on_warning,
+        runtime,
+    } = settings;
     let warnings = Warnings::start(&runtime, on_warning.unwrap_or_else(|| Arc::new(warnings::to_stderr)));
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (mut roles, mut shared) = (Vec::new(), Vec::new());
@@ -79,9 +89,10 @@ pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
         roles.push(role);
         shared.push(Shared { commands: Commands::new(at, command_sender.clone()), state: states, events });
     }
+    let many = many_roles(&node.identity, &session.elections, node.timings.elector(), max_roles, are_spread);
     let driver = Driver {
         standing: roles.len(),
-        nodes: Nodes::new(roles, Session::start(access, session)?, many.map(ManyRoles::new)),
+        nodes: Nodes::new(roles, Session::start(access, session)?, many),
         lease: node.timings.lease(),
         stop_timeout,
         before_release,
@@ -223,7 +234,7 @@ impl Driver {
 
     /// Reports a warning to the subscribers of each election's events, and once to the callback.
     fn warn(&mut self, message: &str) {
-        self.nodes.roles.iter().take(1).for_each(|role| role.warnings.send(message));
+        self.nodes.roles.iter().take(1).for_each(|role| role.warnings.send(message, None));
         self.nodes.roles.iter().for_each(|role| role.pass_on(Event::warning(message)));
     }
 

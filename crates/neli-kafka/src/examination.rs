@@ -19,8 +19,8 @@ use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
 use crate::error_class::{self, ErrorClass, Layer, code_of, has_no_coordinator, plain};
 use crate::librdkafka::{
-    AdminError, GroupDescription, NewTopic, Rights, Variation, broker_settings, describe_group, describe_topic,
-    topic_settings, try_to_create_topic,
+    AdminError, GroupDescription, NewTopic, Rights, Variation, broker_settings, create_topic, describe_group,
+    describe_topic, topic_settings,
 };
 use crate::questions::AnswerLimit;
 use crate::text::Words;
@@ -204,7 +204,7 @@ impl Examination {
         topic: NewTopic<'a>,
     ) -> Result<NewTopic<'a>, (String, NewTopic<'a>)> {
         let client = self.consumer.client();
-        let create = |topic: &NewTopic<'a>| match try_to_create_topic(client, topic, self.timeout) {
+        let create = |topic: &NewTopic<'a>| match create_topic(client, topic, Variation::ValidateOnly, self.timeout) {
             Err(AdminError { code: RDKafkaErrorCode::TopicAlreadyExists, .. }) => Ok(()),
             outcome => outcome,
         };

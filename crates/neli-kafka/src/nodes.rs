@@ -11,19 +11,23 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{self, Read};
 
-use neli_proto::candidate;
+use neli_proto::candidate::{self, Identity};
 use neli_proto::kafka::Request;
 use neli_proto::many_roles::{self, ManyRoles};
 use neli_proto::node::{Action, Event, Node, Settings};
 use neli_proto::note::{Note, Refusal};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
+use neli_proto::record::Body;
+use neli_proto::role_set::RoleSet;
 use neli_proto::time::Time;
+use neli_proto::timings::Elector;
 use neli_proto::topic::TopicIdentity;
 
 use crate::clock;
-use crate::election::ElectionId;
+use crate::election::{ElectionId, Elections};
 use crate::event::SessionEvent;
+use crate::names;
 use crate::session::Session;
 
 /// The part of a loop's state that belongs to one election.
@@ -167,6 +171,56 @@ pub fn new_node(settings: Settings, is_one_of_many: bool) -> io::Result<Node> {
     let mut node = node.one_of_many();
     node.handle(clock::now(), Event::SpreadBy(None));
     Ok(node)
+}
+
+/// What each candidate of this process says of itself.
+#[must_use]
+pub fn hello(version: &str, elector: Elector, priority: u16) -> Body {
+    Body::Hello {
+        host: names::host().map(Into::into),
+        pid: Some(std::process::id()),
+        version: Some(version.into()),
+        elector: Some(elector.name().into()),
+        group_member: None,
+        group_refuses: None,
+        priority,
+        overlap_ms: None,
+        waits_ms: None,
+        joined: None,
+        leaves: false,
+    }
+}
+
+/// What spreads the roles of a process with many of them, which says one hello for all; `None` with a single election.
+#[must_use]
+pub fn many_roles(
+    Identity { member, name, hello }: &Identity,
+    elections: &Elections,
+    elector: Elector,
+    max_roles: Option<u32>,
+    are_spread: bool,
+) -> Option<ManyRoles> {
+    let Body::Hello { host, pid, version, elector: shown, priority, .. } = hello else { return None };
+    let hello = ProcessHello {
+        member: member.clone(),
+        name: Some(name.clone()),
+        host: host.clone(),
+        pid: *pid,
+        version: version.clone(),
+        elector: shown.clone(),
+        group_refuses: None,
+        roles: Some(elections.typed().into()),
+        partitions: None,
+        priority: *priority,
+        max_roles,
+        joined: None,
+        asks: None,
+        waits_ms: None,
+        left: RoleSet::new(),
+        leaves: false,
+    };
+    let settings = many_roles::Settings { hello, roles: elections.roles.len(), elector, are_spread };
+    elections.are_many().then(|| ManyRoles::new(settings))
 }
 
 impl<R: HasNode> Nodes<R> {

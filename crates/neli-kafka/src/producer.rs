@@ -210,8 +210,18 @@ impl Producer {
         key: &str,
         payload: Option<&[u8]>,
     ) -> Result<(), ClientError> {
-        let opaque = Box::new(seq.map_or(Sent::Hello, |seq| Sent::Record { role: election.role, seq }));
-        let mut record = BaseRecord::with_opaque_to(&election.topic, opaque).partition(election.partition).key(key);
+        let sent = seq.map_or(Sent::Hello, |seq| Sent::Record { role: election.role, seq });
+        self.queue((&election.topic, election.partition), key, payload, sent)
+    }
+
+    fn queue(
+        &self,
+        (topic, partition): (&str, i32),
+        key: &str,
+        payload: Option<&[u8]>,
+        sent: Sent,
+    ) -> Result<(), ClientError> {
+        let mut record = BaseRecord::with_opaque_to(topic, Box::new(sent)).partition(partition).key(key);
         record.payload = payload;
         self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
     }
@@ -222,10 +232,8 @@ impl Producer {
     ///
     /// The queue is full (1,000 records) or the hello is too large.
     pub fn say_hello(&self, payload: &[u8]) -> Result<(), ClientError> {
-        let (topic, key) = (&self.elections.topic, self.elections.hello_key());
-        let record = BaseRecord::with_opaque_to(topic, Box::new(Sent::Hello)).partition(Elections::PARTITION_OF_HELLOS);
-        let record = record.key(&key).payload(payload);
-        self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
+        let partition = (&*self.elections.topic, Elections::PARTITION_OF_HELLOS);
+        self.queue(partition, &self.elections.hello_key(), Some(payload), Sent::Hello)
     }
 
     /// Queues a fact for partition 0 of the topic of facts, and returns at once. The outcome is reported with `id`.
@@ -234,8 +242,7 @@ impl Producer {
     ///
     /// The queue is full (1,000 records) or the fact is too large; then no event follows for `id`.
     pub fn append_fact(&self, id: u32, topic: &str, key: &str, payload: &[u8]) -> Result<(), ClientError> {
-        let record = BaseRecord::with_opaque_to(topic, Box::new(Sent::Fact(id))).partition(0).key(key).payload(payload);
-        self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
+        self.queue((topic, 0), key, Some(payload), Sent::Fact(id))
     }
 
     /// Asks which topic exists under the topic's name, until there is an answer: [`KafkaEvent::Identified`]. `partitions` is the number of

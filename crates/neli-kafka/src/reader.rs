@@ -29,7 +29,7 @@ use crate::librdkafka::{AdminError, topic_identity};
 use crate::questions::{Answer, AnswerLimit, Question};
 use crate::reading::{IfMissing, Order, Reading, Source};
 use crate::text::reason;
-use crate::topic::{self, Leaders, Presence, TopicError};
+use crate::topic::{self, Found, Presence, TopicError};
 
 /// The time between two questions for the log's end (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
@@ -96,10 +96,11 @@ struct Asker {
     servers: Option<ServersQuestion>,
     /// The last question had no answer, so the next one first makes librdkafka connect to the partitions' leaders.
     reaches_leaders_first: bool,
-    /// The brokers that lead the partitions, if they were looked up.
-    leaders: Option<Leaders>,
-    /// The partitions that had no answer.
-    unanswered_partitions: UnansweredPartitions,
+    /// The topic as it was found last, if its leaders were looked up.
+    leaders: Option<Found>,
+    /// The partitions that had no leader when the last question was asked, and those whose leader did not answer it.
+    leaderless: Waiting,
+    silent: Waiting,
     /// Whether this reading has seen the topic.
     found: bool,
     /// The partitions to read, with their offsets. They are kept here until the number of the topic's partitions is known, because it
@@ -126,7 +127,8 @@ impl Asker {
             servers: None,
             reaches_leaders_first: false,
             leaders: None,
-            unanswered_partitions: UnansweredPartitions::default(),
+            leaderless: Waiting::default(),
+            silent: Waiting::default(),
             found: false,
             to_be_begun: Vec::new(),
         }
@@ -204,7 +206,7 @@ impl Asker {
     /// Asks for these partitions; if the leaders are given, makes librdkafka connect to each of them first. If a question waits in
     /// librdkafka's queue for a connection and its time (`socket.timeout.ms`) ends, librdkafka closes that connection, even in the middle of
     /// its login. The question that connects does not wait in that queue.
-    fn ask_for(&mut self, partitions: &BTreeSet<i32>, limit: Duration, leaders: Option<&Leaders>) -> Duration {
+    fn ask_for(&mut self, partitions: &BTreeSet<i32>, limit: Duration, leaders: Option<&Found>) -> Duration {
         let nexts: BTreeMap<i32, Option<i64>> =
             partitions.iter().map(|partition| (*partition, self.reading.next(*partition))).collect();
         let asked = clock::now();
@@ -229,13 +231,13 @@ impl Asker {
         };
         match leaders {
             None => question.ask(partitions, handle),
-            Some(Leaders { of, reported_by }) => {
+            Some(found) => {
                 let reach = |leader| {
-                    let is_connected = leader == *reported_by;
+                    let is_connected = leader == found.answered_by;
                     let client = consumer.client();
                     if is_connected { Ok(()) } else { topic_identity(client, topic, Some(leader), limit).map(drop) }
                 };
-                question.ask_leaders(of, partitions, reach, handle);
+                question.ask_leaders(&found.leaders(), partitions, reach, handle);
             }
         }
         self.handle_unanswered(partitions, asked, unanswered).min(next_time)
@@ -319,12 +321,12 @@ impl Asker {
     }
 
     /// The brokers that lead the partitions. If they were looked up before, they may no longer be leaders: they are looked up again next time.
-    fn leaders(&mut self, limit: Duration) -> Result<Leaders, RDKafkaErrorCode> {
+    fn leaders(&mut self, limit: Duration) -> Result<Found, RDKafkaErrorCode> {
         if let Some(known) = self.leaders.take() {
             return Ok(known);
         }
         match topic::look(self.reading.consumer.consumer().client(), &self.reading.source.elections, limit) {
-            Ok(Presence::There(found)) => Ok(self.leaders.insert(found.into_leaders()).clone()),
+            Ok(Presence::There(found)) => Ok(self.leaders.insert(found).clone()),
             Ok(Presence::Coming) => Err(RDKafkaErrorCode::LeaderNotAvailable),
             Ok(Presence::Missing { .. }) => Err(RDKafkaErrorCode::UnknownTopicOrPartition),
             Err(TopicError::Refused(error)) => {
@@ -416,7 +418,7 @@ impl Asker {
                         self.reading.send(SessionEvent::Created { topic, replicas, brokers });
                     }
                     self.reading.found(found.partitions);
-                    self.leaders = Some(found.into_leaders());
+                    self.leaders = Some(found);
                     return;
                 }
                 Ok(Presence::There(_)) => {
@@ -506,13 +508,6 @@ fn pause(span: Duration) {
 /// While a partition's leader changes, the partition has no leader for less than this.
 const CHANGE_TAKES: Duration = Duration::from_secs(1);
 
-/// The partitions that had no answer to the last question.
-#[derive(Default)]
-struct UnansweredPartitions {
-    leaderless: Waiting,
-    silent: Waiting,
-}
-
 /// Partitions that wait for the same thing.
 #[derive(Default)]
 struct Waiting {
@@ -557,23 +552,22 @@ impl Asker {
             of_classes.flat_map(|(_, partitions)| partitions).copied().collect()
         };
         let topic = &self.reading.source.elections.topic;
-        let UnansweredPartitions { leaderless, silent } = &mut self.unanswered_partitions;
-        let lasting = leaderless.lasting(&of(&[ErrorClass::Moving]), asked);
+        let lasting = self.leaderless.lasting(&of(&[ErrorClass::Moving]), asked);
         if !lasting.is_empty() {
             let has = if lasting.len() == 1 { "has" } else { "have" };
             let what =
                 format!("topic \"{topic}\": {} {has} no leader; start the brokers that hold it", numbers(&lasting));
             if lasting == *asked_for {
                 self.reading.down(what);
-            } else if leaderless.is_to_be_warned_of(lasting) {
+            } else if self.leaderless.is_to_be_warned_of(lasting) {
                 self.reading.warn(format!("{what}. The elections there wait until there is one"));
             }
         }
-        let lasting = silent.lasting(&of(&[ErrorClass::Connection, ErrorClass::NoBroker]), asked);
+        let lasting = self.silent.lasting(&of(&[ErrorClass::Connection, ErrorClass::NoBroker]), asked);
         // If no partition has an answer, Kafka is reported as down.
         if !are_all && !lasting.is_empty() {
             let what = numbers(&lasting);
-            if silent.is_to_be_warned_of(lasting) {
+            if self.silent.is_to_be_warned_of(lasting) {
                 let why = self.reading.no_answer(&RDKafkaErrorCode::BrokerTransportFailure.into());
                 self.reading.warn(format!(
                     "topic \"{topic}\": no answer from the leader of {what} ({why}). The elections there wait until it answers, or \

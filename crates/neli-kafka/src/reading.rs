@@ -218,16 +218,14 @@ impl Reading {
 
     /// The last failure of a connection, if there was one since the last answer.
     pub(super) fn trouble(&self) -> Option<String> {
-        let has_answered = self.source.access.answered.load(Ordering::Relaxed);
-        if has_answered { self.context.trouble() } else { self.context.first_trouble() }
+        if self.source.access.has_answered() { self.context.trouble() } else { self.context.first_trouble() }
     }
 
     /// The reason for the missing answer, in one line.
     pub(super) fn no_answer(&self, error: &AdminError) -> String {
         let bootstrap = &self.source.access.bootstrap;
-        let has_answered = self.source.access.answered.load(Ordering::Relaxed);
         self.trouble().unwrap_or_else(|| {
-            if self.source.access.asks_for_tokens() && !has_answered {
+            if self.source.access.asks_for_tokens() && !self.source.access.has_answered() {
                 // librdkafka connects to no broker before it has a token, and retries a failing endpoint for 50 s without a report.
                 format!("{bootstrap}: no answer; no broker is asked before the token endpoint has given a token")
             } else if matches!(error.code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
@@ -248,17 +246,17 @@ impl Reading {
     /// Whether a failed connection may be that of the first address of a host with several, which librdkafka tries in turn: `localhost` is `::1` and
     /// `127.0.0.1`.
     pub(super) fn may_have_other_addresses(&self) -> bool {
-        let has_answered = self.source.access.answered.load(Ordering::Relaxed);
-        !has_answered && clock::now().since(self.begun) < OTHER_ADDRESSES
+        !self.source.access.has_answered() && clock::now().since(self.begun) < OTHER_ADDRESSES
     }
 
     /// If no broker has answered yet: the line about a certificate that is not accepted, since then no broker will ever answer. Later the
     /// same error is temporary, because some of the brokers may have another certificate.
     pub(super) fn permanent_failure(&self) -> Option<String> {
-        if self.source.access.answered.load(Ordering::Relaxed) {
-            return None;
-        }
-        self.context.trouble().as_deref().and_then(error_class::of_certificate)
+        self.context
+            .trouble()
+            .filter(|_| !self.source.access.has_answered())
+            .as_deref()
+            .and_then(error_class::of_certificate)
     }
 
     /// Makes the asker ask soon.
@@ -418,7 +416,7 @@ impl Reading {
 
     fn login_failed(&self, words: &str) {
         let access = &self.source.access;
-        let (answered, asks_for_tokens) = (access.answered.load(Ordering::Relaxed), access.asks_for_tokens());
+        let (answered, asks_for_tokens) = (access.has_answered(), access.asks_for_tokens());
         if let Some(NoToken { why, is_refusal }) = self.context.no_token(words) {
             if answered {
                 // The new token is asked for long before the last one expires, and the last one is used until then.

@@ -19,7 +19,7 @@ use crate::access::Access;
 use crate::clock;
 use crate::election::{ElectionId, Elections};
 use crate::event::{KafkaEvent, SessionEvent};
-use crate::facts::{FactsReading, FactsSource, WantedFacts};
+use crate::facts::{FactsReading, WantedFacts};
 use crate::group::{GroupReport, Member, Refusal};
 use crate::producer::Producer;
 use crate::reading::{IfMissing, Source};
@@ -349,9 +349,8 @@ impl Session {
     ///
     /// The machine has no thread to spare.
     pub fn read_facts(&self, wanted: WantedFacts, id: u32, earlier: Option<FactsReading>) -> io::Result<FactsReading> {
-        let (elections, create_topic) = (self.settings.elections.clone(), self.settings.create_topic);
-        let source = FactsSource { access: self.access.clone(), elections, create_topic, wanted };
-        FactsReading::start(source, id, self.event_sender.clone(), earlier)
+        let journal = source(&self.access, &self.settings);
+        FactsReading::start(journal, wanted, id, self.event_sender.clone(), earlier)
     }
 
     /// Hands over a fact under this key, and returns at once: its result is reported with `id`.

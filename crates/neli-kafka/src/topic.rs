@@ -15,7 +15,7 @@ use crate::clock;
 use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of, plain};
-use crate::librdkafka::{AdminError, NewTopic, broker_settings, create_topic, topic_settings};
+use crate::librdkafka::{AdminError, NewTopic, Variation, broker_settings, create_topic, topic_settings};
 use crate::questions::AnswerLimit;
 use crate::text::{ClientError, Words};
 
@@ -73,11 +73,10 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// The leaders of the partitions in use.
-    pub(super) fn into_leaders(self) -> Leaders {
+    /// The leader of each partition; below 0 if it has none, or is not in use.
+    pub(super) fn leaders(&self) -> BTreeMap<i32, i32> {
         let leader = |partition| self.layouts.get(&partition).map_or(NO_LEADER, |layout| layout.leader);
-        let of = (0..self.partitions).map(|partition| (partition, leader(partition))).collect();
-        Leaders { of, reported_by: self.answered_by }
+        (0..self.partitions).map(|partition| (partition, leader(partition))).collect()
     }
 
     /// The number of replicas of the first partition in use that has a leader.
@@ -90,15 +89,6 @@ impl Found {
     fn into_first(self) -> Option<Layout> {
         self.layouts.into_values().next()
     }
-}
-
-/// The brokers that lead a topic's partitions.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Leaders {
-    /// The leader of each partition; below 0 if it has none, or is not in use.
-    pub(super) of: BTreeMap<i32, i32>,
-    /// The broker that reported them; below 0 if only its address is known. This client has a connection to it.
-    pub(super) reported_by: i32,
 }
 
 /// Why a question about the topic has no usable answer.
@@ -305,7 +295,7 @@ pub(super) fn create_one(
     elections: &Elections,
     timeout: Duration,
 ) -> Result<bool, TopicError> {
-    let create = |topic: &NewTopic<'_>| create_topic(client, topic, timeout);
+    let create = |topic: &NewTopic<'_>| create_topic(client, topic, Variation::None, timeout);
     match create_as_accepted(client, topic, brokers.first().copied(), timeout, create) {
         Ok(_) => Ok(true),
         Err((AdminError { code: RDKafkaErrorCode::TopicAlreadyExists, .. }, _)) => Ok(false),

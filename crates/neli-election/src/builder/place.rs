@@ -11,15 +11,9 @@ use crate::builder::Builder;
 use crate::error::Error;
 use crate::wording;
 
-/// Which election, and how Kafka is reached.
-pub(crate) struct Place {
-    /// One role, called by its number.
-    pub(crate) elections: Elections,
-    pub(crate) access: Access,
-}
-
 impl Builder {
-    pub(crate) fn place(&self) -> Result<Place, Error> {
+    /// How Kafka is reached, and the election: of one role, called by its number.
+    pub(crate) fn place(&self) -> Result<(Access, Elections), Error> {
         let group = &self.group;
         names::validate_group(group).map_err(|error| Error::option("group", group, error))?;
         let topic = self.topic.clone().unwrap_or_else(|| format!("{group}.neli"));
@@ -34,7 +28,7 @@ impl Builder {
             });
         }
         let elections = Elections { group: group.clone(), topic, roles: 0..1, names: Arc::default() };
-        Ok(Place { elections, access: self.access()? })
+        Ok((self.access()?, elections))
     }
 
     fn access(&self) -> Result<Access, Error> {

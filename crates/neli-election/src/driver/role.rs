@@ -179,7 +179,7 @@ impl Role {
                 (None, None)
             }
             Event::Warning { message } => {
-                self.warnings.send_of_each(message, self.election.role);
+                self.warnings.send(message, Some(self.election.role));
                 (None, None)
             }
             Event::Missed { .. } | Event::Revoked { .. } => (None, None),
@@ -193,8 +193,8 @@ impl Role {
         let event = Event::warning(message);
         if let Event::Warning { message } = &event {
             match &self.label {
-                Some(label) => self.warnings.send(&format!("role {label}: {message}")),
-                None => self.warnings.send(message),
+                Some(label) => self.warnings.send(&format!("role {label}: {message}"), None),
+                None => self.warnings.send(message, None),
             }
         }
         self.pass_on(event);

@@ -1,17 +1,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use neli_proto::candidate::Identity;
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::record::{Body, MemberId, Record, Why};
+use neli_proto::record::{MemberId, Record, Why};
 use neli_proto::restart::RestartPolicy;
 use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
-use neli_proto::timings::{Durations, Elector, Patience, Timings};
+use neli_proto::timings::{Durations, Patience, Timings};
 use rdkafka::mocking::MockCluster;
 
 use super::*;
 use crate::access::Access;
-use crate::election::{Elections, Properties};
+use crate::election::Properties;
 use crate::event::{JournalRecord, KafkaEvent, SessionEvent};
 use crate::session::SessionSettings;
 
