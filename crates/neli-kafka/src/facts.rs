@@ -512,30 +512,13 @@ impl Thread {
                 Presence::There(found) => found.replicas(),
                 Presence::Coming | Presence::Missing { .. } => brokers.len().clamp(1, 3),
             };
-            if self.create(consumer, replicas, &brokers, limit.ask())? {
+            let wanted = facts_to_create(&place.topic, self.wanted.settings, replicas);
+            let created = topic::create(client, &self.source.access, wanted, &brokers, &place, limit.ask());
+            if created.map_err(|error| self.of_topic_error(error))? {
                 created_with = Some(brokers.len());
             }
         }
         Err(Failure::Transient("it was given up".to_owned()))
-    }
-
-    /// Returns whether this process created the topic; false if another one did so meanwhile, or with the embedded broker, where it is not
-    /// reported.
-    fn create(
-        &self,
-        consumer: &PartitionConsumer<KafkaContext>,
-        replicas: usize,
-        brokers: &[i32],
-        timeout: Duration,
-    ) -> Result<bool, Failure> {
-        let (access, WantedFacts { topic, settings, .. }) = (&self.source.access, &self.wanted);
-        if let Some(connection) = &access.embedded {
-            let created = connection.create_topic(&topic.name, 1);
-            return created.map(|()| false).map_err(|error| Failure::Transient(error.to_string()));
-        }
-        let wanted = facts_to_create(&topic.name, *settings, replicas);
-        topic::create_one(consumer.consumer().client(), access, wanted, brokers, &self.place(), timeout)
-            .map_err(|error| self.of_topic_error(error))
     }
 
     /// The topic of facts, in the form of one election's topic.

@@ -61,7 +61,9 @@ impl Reader {
         let run = move || match Reading::new(source, reading, events.clone(), sender, ended) {
             Ok(reading) => Asker::run(reading, &received),
             Err(error) => {
-                drop(events.blocking_send(SessionEvent::Refused { role: None, error: explain(&error) }.into()))
+                let refused = SessionEvent::Refused { role: None, error: explain(&error) };
+                // It fails only if the receiver is gone.
+                let _ = events.blocking_send(refused.into());
             }
         };
         thread::Builder::new().name("neli-asker".to_owned()).spawn(run)?;
@@ -409,7 +411,8 @@ impl Asker {
         };
         while !self.reading.is_over() {
             let (limit, asked) = (self.answer_limit.ask(), clock::now());
-            let presence = topic::look(self.reading.consumer.consumer().client(), elections, limit);
+            let client = reading.consumer.consumer().client();
+            let presence = topic::look(client, elections, limit);
             let presence = presence.and_then(|there| self.admit(asked).map(|()| there).map_err(TopicError::Refused));
             let trouble = match presence {
                 Ok(Presence::There(found)) if found.is_whole || !is_new() => {
@@ -436,7 +439,14 @@ impl Asker {
                     continue;
                 }
                 Ok(Presence::Missing { brokers }) if *if_missing == IfMissing::Create => {
-                    match topic::create(self.reading.consumer.consumer().client(), access, elections, &brokers, limit) {
+                    match topic::create(
+                        client,
+                        access,
+                        topic::journal_to_create(elections, brokers.len()),
+                        &brokers,
+                        elections,
+                        limit,
+                    ) {
                         Ok(is_created) => {
                             created_with = is_created.then_some(brokers.len()).or(created_with);
                             continue;
@@ -462,7 +472,7 @@ impl Asker {
                         pause(LOOK_AGAIN);
                         continue;
                     }
-                    TopicError::Refused(topic::missing(self.reading.consumer.consumer().client(), elections, limit))
+                    TopicError::Refused(topic::missing(client, elections, limit))
                 }
                 Ok(Presence::Missing { .. }) => {
                     TopicError::Refused(topic::must_be_created(&elections.topic, access.words))

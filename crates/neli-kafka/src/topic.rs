@@ -170,10 +170,6 @@ pub(super) fn missing(client: &Client<impl ClientContext>, elections: &Elections
     format!("topic \"{}\" does not exist; {there}", elections.topic)
 }
 
-fn partitions_of_new(elections: &Elections) -> i32 {
-    i32::try_from(elections.roles.end).unwrap_or(MOST_PARTITIONS).min(MOST_PARTITIONS)
-}
-
 /// The topic to be created: with the settings that R0 requires, one partition for each role up to [`MOST_PARTITIONS`], and up to three
 /// replicas, as `brokers` allows.
 #[must_use]
@@ -187,7 +183,7 @@ pub fn journal_to_create(elections: &Elections, brokers: usize) -> NewTopic<'_> 
         ("segment.ms", "3600000".to_owned()),
         (UNCLEAN_LEADER_ELECTION, "false".to_owned()),
     ];
-    let partitions = partitions_of_new(elections);
+    let partitions = i32::try_from(elections.roles.end).unwrap_or(MOST_PARTITIONS).min(MOST_PARTITIONS);
     replicated(NewTopic { name: &elections.topic, partitions, replicas: None, settings }, brokers.clamp(1, 3))
 }
 
@@ -264,8 +260,8 @@ fn without_defaults(topic: NewTopic<'_>) -> NewTopic<'_> {
     NewTopic { replicas: None, settings, ..topic }
 }
 
-/// Creates the topic as [`journal_to_create`] describes it. Waits `timeout` for an answer. Returns whether this process has created it; false if another
-/// candidate created the topic meanwhile, or if the broker is the embedded one.
+/// Creates this topic, of these elections or of their facts. Waits `timeout` for an answer. Returns whether this process has created it; false if
+/// another candidate created the topic meanwhile, or if the broker is the embedded one.
 ///
 /// # Errors
 ///
@@ -273,28 +269,17 @@ fn without_defaults(topic: NewTopic<'_>) -> NewTopic<'_> {
 pub(super) fn create(
     client: &Client<impl ClientContext>,
     access: &Access,
-    elections: &Elections,
-    brokers: &[i32],
-    timeout: Duration,
-) -> Result<bool, TopicError> {
-    if let Some(connection) = &access.embedded {
-        return connection
-            .create_topic(&elections.topic, partitions_of_new(elections))
-            .map(|()| false)
-            .map_err(|_| TopicError::Transient(RDKafkaErrorCode::BrokerTransportFailure.into()));
-    }
-    create_one(client, access, journal_to_create(elections, brokers.len()), brokers, elections, timeout)
-}
-
-/// Creates this topic; otherwise like [`create`].
-pub(super) fn create_one(
-    client: &Client<impl ClientContext>,
-    access: &Access,
     topic: NewTopic<'_>,
     brokers: &[i32],
     elections: &Elections,
     timeout: Duration,
 ) -> Result<bool, TopicError> {
+    if let Some(connection) = &access.embedded {
+        return connection
+            .create_topic(topic.name, topic.partitions)
+            .map(|()| false)
+            .map_err(|_| TopicError::Transient(RDKafkaErrorCode::BrokerTransportFailure.into()));
+    }
     let create = |topic: &NewTopic<'_>| create_topic(client, topic, Variation::None, timeout);
     match create_as_accepted(client, topic, brokers.first().copied(), timeout, create) {
         Ok(_) => Ok(true),

@@ -182,10 +182,10 @@ fn a_member_that_can_not_be_made_is_tried_again() {
     session.access = Access::at("127.0.0.1:9", &Properties(properties.to_vec()));
     session.join_group(0);
     assert!(session.outputs.iter().any(|event| matches!(event, SessionEvent::Group { refusal: Some(_) })));
-    assert!(!session.member.is_some());
+    assert!(session.member.is_none());
     session.access = access;
     session.join_again(clock::now());
-    assert!(!session.member.is_some(), "not at once");
+    assert!(session.member.is_none(), "not at once");
     session.join_again(clock::now() + Duration::from_secs(5));
     assert!(session.member.is_some());
 }
