@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_ulong};
 use std::{fs, io, thread};
 
 use anyhow::{Result, bail, ensure};
-use neli_kafka::random;
+use neli_kafka::random_bytes;
 use nix::fcntl::{self, OFlag};
 use nix::libc;
 use nix::sys::prctl;
@@ -110,7 +110,7 @@ impl Mark {
     pub fn new() -> Option<Self> {
         let (_, limit) = resource::getrlimit(Resource::RLIMIT_LOCKS).ok()?;
         let range = limit.min(HIGHEST) / 2;
-        let random = u64::from_le_bytes(random::bytes().ok()?);
+        let random = u64::from_le_bytes(random_bytes().ok()?);
         (range >= LEAST).then(|| Self(range + random % range))
     }
 
