@@ -1,11 +1,10 @@
 //! The state of this process in one election.
 
 use anyhow::Result;
-use neli_kafka::{ElectionId, HasNode, names, new_node};
+use neli_kafka::{ElectionId, HasNode, hello, new_node};
 use neli_proto::guard::AwaitedGuard;
 use neli_proto::hello::Hello;
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::many_roles::{self, ManyRoles};
 use neli_proto::node::{Node, Settings};
 use neli_proto::once;
 use neli_proto::record::MemberId;
@@ -51,7 +50,7 @@ impl Role {
     pub(super) fn new(
         config: &Config,
         election: ElectionId,
-        member: MemberId,
+        member: &MemberId,
         logger: &Logger,
         started: Time,
     ) -> Result<Self> {
@@ -136,7 +135,12 @@ fn policy_of(once: &Once) -> once::Policy {
     once::Policy { key, window, schedule, retries: once.retries, done_status: once.done_status }
 }
 
-fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
+/// How this process is called, and what it says of itself.
+pub(super) fn own_hello(config: &Config, member: &MemberId) -> Hello {
+    hello(member.clone(), &config.name, env!("CARGO_PKG_VERSION"), config.timings.elector(), config.priority)
+}
+
+fn settings(config: &Config, member: &MemberId, started: Time) -> Settings {
     let job = Policy {
         settle: config.settle,
         stop: StopPolicy { signal: config.stop_signal, timeout: config.stop_timeout },
@@ -145,7 +149,7 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         health: config.commands.health.as_ref().map(|(_, health)| health.clone()),
     };
     Settings {
-        hello: hello(config, member),
+        hello: own_hello(config, member),
         timings: config.timings.clone(),
         job,
         hooks: commands::hooks_in(&config.commands),
@@ -155,30 +159,6 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         wait: config.wait,
         first_span: FIRST_SPAN,
     }
-}
-
-fn hello(config: &Config, member: MemberId) -> Hello {
-    Hello {
-        host: names::host().map(Into::into),
-        pid: Some(std::process::id()),
-        version: Some(env!("CARGO_PKG_VERSION").into()),
-        elector: Some(config.timings.elector().name().into()),
-        priority: config.priority,
-        ..Hello::new(member, Some(config.name.as_str().into()))
-    }
-}
-
-/// The object for a process with many elections; `None` with a single one.
-pub(super) fn many_roles(config: &Config, member: &MemberId) -> Option<ManyRoles> {
-    let roles = config.roles.as_ref().filter(|_| config.elections().are_many())?;
-    let typed = Some(roles.text.as_str().into());
-    let hello = Hello { roles: typed, max_roles: roles.most, ..hello(config, member.clone()) };
-    Some(ManyRoles::new(many_roles::Settings {
-        hello,
-        roles: roles.count as usize,
-        elector: config.timings.elector(),
-        are_spread: roles.are_spread,
-    }))
 }
 
 impl MainLoop {

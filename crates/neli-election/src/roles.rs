@@ -6,12 +6,10 @@ use std::mem;
 use std::task::Poll;
 
 use neli_kafka::names;
-use neli_proto::hello::Hello;
-use neli_proto::many_roles;
 use tokio::task::unconstrained;
 
 use crate::builder::Builder;
-use crate::builder::place::{Place, RoleNames};
+use crate::builder::place::RoleNames;
 use crate::driver;
 use crate::error::Error;
 use crate::event::{Event, Events};
@@ -131,7 +129,7 @@ impl Builder {
     pub fn follow_roles(self) -> Result<BTreeMap<String, Follower>, Error> {
         let roles = self.role_names();
         roles.validate()?;
-        let Place { access, elections } = self.place.validate()?;
+        let (access, elections) = self.place()?;
         let followers = follower::start(access, roles.elections(&elections), self.on_warning)?;
         Ok(roles.labels().into_iter().zip(followers).collect())
     }
@@ -142,20 +140,14 @@ impl Builder {
     }
 
     fn settings_of_roles(self) -> Result<driver::Settings, Error> {
-        let (roles, max_roles, are_spread) = (self.role_names(), self.max_roles, self.are_spread);
+        let roles = self.role_names();
         roles.validate()?;
-        if let Some(most) = max_roles.filter(|most| !(1..=names::MOST_ROLES).contains(most)) {
+        if let Some(most) = self.max_roles.filter(|most| !(1..=names::MOST_ROLES).contains(most)) {
             return Err(Error::option("max_roles", most.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
         }
         let mut settings = self.settings()?;
         settings.session.elections = roles.elections(&settings.session.elections);
         settings.has_roles = true;
-        let elections = &settings.session.elections;
-        if elections.are_many() {
-            let hello = Hello { roles: Some(elections.typed().into()), max_roles, ..settings.node.hello.clone() };
-            let (roles, elector) = (roles.count as usize, settings.node.timings.elector());
-            settings.many = Some(many_roles::Settings { hello, roles, elector, are_spread });
-        }
         Ok(settings)
     }
 }

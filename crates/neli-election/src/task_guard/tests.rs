@@ -4,9 +4,8 @@ use neli_proto::guard::{Grant, SeenEnd};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::command::Commands;
 use crate::error::Reason;
-use crate::lease::Tenure;
+use crate::lease::{Commands, Tenure};
 
 const LEASE: Duration = Duration::from_secs(10);
 const PROCESS: i32 = 4711;
