@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::record::{MemberId, Record, Why};
+use neli_proto::record::{Body, MemberId, Record, Why};
 use neli_proto::restart::RestartPolicy;
 use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
 use neli_proto::timings::{Durations, Patience, Timings};

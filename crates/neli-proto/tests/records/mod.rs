@@ -38,6 +38,13 @@ impl Written {
         }
     }
 
+    pub(crate) const fn seq(&self) -> Option<u64> {
+        match self {
+            Self::Hello(hello) => hello.seq,
+            Self::Record(record) => record.seq,
+        }
+    }
+
     pub(crate) const fn record(&self) -> Option<&Record> {
         match self {
             Self::Hello(_) => None,

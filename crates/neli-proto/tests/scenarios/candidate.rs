@@ -31,7 +31,7 @@ pub(crate) struct Scenario {
     candidate: Candidate,
     now: Time,
     /// The records that it has sent, by their sequence numbers.
-    sent: BTreeMap<u64, Record>,
+    sent: BTreeMap<u64, Written>,
     lease: Duration,
     /// The last grant to run a job that it gave.
     grant: Option<Grant>,
@@ -225,8 +225,9 @@ impl Scenario {
             "nonsense" => return None,
             "sent" => {
                 let seq = words.number(3);
-                let record = self.sent.get(&seq).unwrap_or_else(|| panic!("{seq} was not sent"));
-                return Some(record.clone());
+                // A hello under the election's key is no record.
+                let written = self.sent.get(&seq).unwrap_or_else(|| panic!("{seq} was not sent"));
+                return written.record().cloned();
             }
             "beat" => Body::Beat {
                 term: offset("term"),
@@ -297,8 +298,10 @@ impl Subject for Scenario {
         self.grant = wanted.map(|wanted| wanted.grant).or(self.grant);
         self.wanted = wanted;
         while let Some(action) = self.candidate.poll_action() {
-            if let Action::Kafka(Request::Send { record }) = &action {
-                self.sent.extend(record.seq.map(|seq| (seq, record.clone())));
+            if let Action::Kafka(request) = &action
+                && let Some(written) = Written::of(request)
+            {
+                self.sent.extend(written.seq().map(|seq| (seq, written)));
             }
             let alone = action == Action::Kafka(Request::LeaveGroup) && self.candidate.is_alone(self.now);
             actions.push(format!(
