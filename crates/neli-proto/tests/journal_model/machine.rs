@@ -357,8 +357,11 @@ impl Machine {
                 self.hear_of_election(now, candidate::Event::HistoryCut);
             }
             // Hellos do not affect the law, and only use offsets.
-            Action::Kafka(Request::SayHello(hello)) if setup.overlaps() => actions.sent.push((*hello).into()),
-            Action::Kafka(Request::SayHello(_)) => {}
+            Action::Kafka(Request::SayHello(hello)) => {
+                if setup.overlaps() {
+                    actions.sent.push((*hello).into());
+                }
+            }
             Action::Kafka(Request::Send { record }) => self.send(record, actions),
             Action::StartGuard => {
                 if self.guard.life == Life::Dead {
