@@ -2,7 +2,7 @@
 
 pub(crate) mod election;
 pub(crate) mod events;
+pub(crate) mod json;
 pub mod log;
 pub(crate) mod notes;
 pub mod notify;
-pub(crate) mod runs;

@@ -73,7 +73,7 @@ async fn ending(end: &End) -> Result<Vec<Answer>> {
                 let name = named(election);
                 let sentence =
                     format!("{name} is ended: {candidates}; a candidate that starts later stands for election again");
-                Answer { outcome: ENDED, why: None, sentence, ..not_ended(election, NO_ANSWER, String::new()) }
+                Answer::new(election, ENDED, None, sentence)
             }
             Appended::No { why } => not_ended(election, NO_ANSWER, why),
             Appended::Unknown { why } => {
@@ -88,7 +88,7 @@ async fn ending(end: &End) -> Result<Vec<Answer>> {
 
 fn not_ended(election: &ElectionId, outcome: Outcome, why: String) -> Answer {
     let sentence = format!("{} was not ended: {why}", named(election));
-    Answer { election: election.clone(), outcome, why: Some(why), sentence, key: None, handover: None }
+    Answer::new(election, outcome, Some(why), sentence)
 }
 
 /// Why an end would have no effect, if so.

@@ -6,11 +6,12 @@ use anyhow::Result;
 use neli_kafka::{ElectionId, FactsTopic, clock};
 use neli_proto::fact::{Fact, Facts, Outcome as RunOutcome, Place, UNREADABLE};
 use neli_proto::record::Offset;
+use serde_json::json;
 
 use crate::command::facts::{self, Recorded};
 use crate::command::reading::{self, Seen, Unread};
 use crate::command::request::{
-    Answer, Appended, KeyPart, KeyedRecord, Outcome, answered, append, is_answered_yes, operator, see_only,
+    Answer, Appended, KeyedRecord, Outcome, answered, append, is_answered_yes, operator, see_only,
 };
 use crate::command::wording::named;
 use crate::config::Forget;
@@ -42,14 +43,7 @@ pub fn main(forget: &Forget) -> Result<ExitStatus> {
 async fn answer(forget: &Forget) -> Result<Answer> {
     let Forget { look, key, force, is_confirmed } = forget;
     let access = reading::access(&look.client)?;
-    let mut answer = Answer {
-        election: look.election.clone(),
-        outcome: UNKNOWN,
-        why: None,
-        sentence: String::new(),
-        key: Some(KeyPart { key: key.clone() }),
-        handover: None,
-    };
+    let mut answer = Answer { key: json!({ "key": key }), ..Answer::new(&look.election, UNKNOWN, None, String::new()) };
     let observation = match see_only(&access, look, "--role says which is meant").await {
         Ok(observation) => observation,
         Err(Unread::Refused(refusal)) => return Err(refusal),
@@ -98,7 +92,7 @@ async fn answer(forget: &Forget) -> Result<Answer> {
     let fact = fact_of(key.as_deref(), recorded.fact(), &read, seen);
     // If no window could be read, the message can't contain one.
     let is_named = !fact.key.is_empty();
-    answer.key = Some(KeyPart { key: is_named.then(|| fact.key.to_string()) });
+    answer.key = json!({ "key": is_named.then_some(&fact.key) });
     if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&answer.election, &fact, recorded.fact()) {
         answer.outcome = NOT_CONFIRMED;
         answer.sentence = format!("{} was not forgotten: it was not confirmed", fact.key);

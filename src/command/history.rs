@@ -13,14 +13,13 @@ use crate::command::reading::{self, Observation, Place, Reading, Seen, read_at, 
 use crate::command::wording::{counted, date, named, no_record};
 use crate::config::HistoryOf;
 use crate::exit::{ExitStatus, with_status};
-use crate::report::election::{how_released, span};
-use crate::report::log::{spoken, timestamp};
-use crate::text::one_line;
+use crate::report::election::how_released;
+use crate::text::{one_line, span, spoken};
 
 mod json;
 mod svg;
 
-pub(super) use json::TermPart;
+pub(super) use json::term as term_part;
 pub(super) use svg::{draw, strip};
 
 /// `--check`: two jobs may have run at once.
@@ -323,10 +322,6 @@ fn sentence(finding: &Finding, clock: TimestampClock) -> String {
             format!("records are missing in {}: the leader of that time is unknown", counted(*times, "place"))
         }
     }
-}
-
-fn or_null(ms: Option<u64>) -> Option<String> {
-    ms.map(timestamp)
 }
 
 #[cfg(test)]

@@ -8,14 +8,15 @@ use neli_kafka::{Access, ElectionId, Elections, KafkaEvent, Producer, SessionEve
 use neli_proto::record::{Body, Offset, Record};
 use nix::unistd::{User, gethostname, getuid};
 use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
 
 use crate::command::output;
 use crate::command::reading::{self, Observation, Place, Unread};
 use crate::config::Look;
 use crate::exit::{ExitStatus, with_status};
-use crate::report::log::timestamp;
-use crate::text::{json, one_line};
+use crate::report::json::{election, joined};
+use crate::text::{self, one_line};
 
 /// The capacity of the queue of reports about one record.
 const REPORTS: usize = 16;
@@ -54,24 +55,10 @@ pub(super) struct Answer {
     pub(super) why: Option<String>,
     /// The whole answer.
     pub(super) sentence: String,
-    /// `forget`: the key.
-    pub(super) key: Option<KeyPart>,
-    /// `resign`: who led before and after.
-    pub(super) handover: Option<HandoverPart>,
-}
-
-/// A forgotten key as JSON, if it is known.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct KeyPart {
-    pub(super) key: Option<String>,
-}
-
-/// A change of leaders as JSON.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct HandoverPart {
-    pub(super) from: Option<Party>,
-    pub(super) to: Option<Party>,
-    pub(super) gap_ms: Option<u64>,
+    /// `forget`: an object with the key, or null if it is not known.
+    pub(super) key: Value,
+    /// `resign`: an object that says who led before and after.
+    pub(super) handover: Value,
 }
 
 /// The printed data of a leader.
@@ -81,31 +68,16 @@ pub(super) struct Party {
     pub(super) term: Offset,
 }
 
-/// The answer as JSON; docs/json.md describes it.
-#[derive(Serialize)]
-struct Line<'a> {
-    ts: String,
-    group: &'a str,
-    role: String,
-    #[serde(flatten)]
-    key: Option<&'a KeyPart>,
-    outcome: &'static str,
-    why: Option<&'a str>,
-    #[serde(flatten)]
-    handover: Option<&'a HandoverPart>,
-}
-
 impl Answer {
+    /// The answer that something was done.
+    pub(super) fn new(election: &ElectionId, outcome: Outcome, why: Option<String>, sentence: String) -> Self {
+        Self { election: election.clone(), outcome, why, sentence, key: Value::Null, handover: Value::Null }
+    }
+
     fn json(&self) -> String {
-        json(&Line {
-            ts: timestamp(clock::wall_ms()),
-            group: &self.election.group,
-            role: self.election.label(),
-            key: self.key.as_ref(),
-            outcome: self.outcome.name,
-            why: self.why.as_deref(),
-            handover: self.handover.as_ref(),
-        })
+        let Self { outcome, why, key, handover, .. } = self;
+        let outcome = json!({ "outcome": outcome.name, "why": why });
+        text::json(&joined([election(clock::wall_ms(), &self.election), key.clone(), outcome, handover.clone()]))
     }
 }
 

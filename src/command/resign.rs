@@ -11,16 +11,15 @@ use neli_proto::observer::{NoRoom, Standby};
 use neli_proto::precedence::HELLO_HOLDS;
 use neli_proto::record::{Body, MemberId, What, question};
 use neli_proto::time::{Time, millis};
+use serde_json::{Value, json};
 
 use crate::command::reading::{self, Input, Observation, Place, Seen, Unread, read_at};
-use crate::command::request::{
-    Answer, Appended, HandoverPart, KeyedRecord, Outcome, Party, answered, append, operator, record,
-};
+use crate::command::request::{Answer, Appended, KeyedRecord, Outcome, Party, answered, append, operator, record};
 use crate::command::wording::{counted, named, nobody_has_room};
 use crate::config::{Look, Resign};
 use crate::exit::{ExitStatus, line_of};
-use crate::report::election::{sentence, span};
-use crate::report::log::spoken;
+use crate::report::election::sentence;
+use crate::text::{span, spoken};
 
 /// Another candidate leads, or with `--to` the named one.
 const RESIGNED: Outcome = Outcome::done("resigned");
@@ -58,10 +57,14 @@ fn party(leader: &Leader) -> Party {
     Party { name: leader.shown().to_owned(), term: leader.term }
 }
 
+/// Who led before and after, as JSON.
+fn handover(from: Option<&Party>, to: Option<&Party>, gap: Option<Duration>) -> Value {
+    json!({ "from": from, "to": to, "gap_ms": gap.map(millis) })
+}
+
 /// The answer that nobody else leads.
-fn not_resigned(election: &ElectionId, outcome: Outcome, from: Option<Party>, sentence: String) -> Answer {
-    let handover = Some(HandoverPart { from, ..HandoverPart::default() });
-    Answer { election: election.clone(), outcome, why: Some(sentence.clone()), sentence, key: None, handover }
+fn not_resigned(election: &ElectionId, outcome: Outcome, from: Option<&Party>, sentence: String) -> Answer {
+    Answer { handover: handover(from, None, None), ..Answer::new(election, outcome, Some(sentence.clone()), sentence) }
 }
 
 fn unknown(election: &ElectionId, why: &str) -> Answer {
@@ -116,7 +119,7 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
     };
     let refused = |outcome, whom: &str, why: String| {
         let sentence = format!("{} leads, and {why}; --force asks {whom} to stand down anyway", from.name);
-        Ok(not_resigned(election, outcome, Some(from.clone()), sentence))
+        Ok(not_resigned(election, outcome, Some(&from), sentence))
     };
     let (mut standbys, of_leader) = (seen.observer().standbys(at), seen.observer().leaders_hello());
     if let Some(to) = to {
@@ -124,13 +127,13 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
             Ok(standby) => standbys = vec![standby],
             Err(_) if *from.name == **to => {
                 let sentence = format!("{to} leads already, term {}", from.term);
-                let handover = Some(HandoverPart { to: Some(from.clone()), ..HandoverPart::default() });
-                return Ok(Answer { why: None, handover, ..not_resigned(election, LEADS_ALREADY, None, sentence) });
+                let handover = handover(None, Some(&from), None);
+                return Ok(Answer { handover, ..Answer::new(election, LEADS_ALREADY, None, sentence) });
             }
             // Nobody could be named, with --force either.
             Err(why) => {
                 let sentence = format!("{} leads, and {why}", from.name);
-                return Ok(not_resigned(election, CAN_NOT_LEAD, Some(from), sentence));
+                return Ok(not_resigned(election, CAN_NOT_LEAD, Some(&from), sentence));
             }
         }
     }
@@ -173,7 +176,7 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
             from.name
         ),
     };
-    Ok(not_resigned(election, TIMED_OUT, Some(from), sentence))
+    Ok(not_resigned(election, TIMED_OUT, Some(&from), sentence))
 }
 
 /// The standby that `--to` names, or why there is none.
@@ -292,13 +295,12 @@ async fn next_leader(observation: &mut Observation, asked: Asked<'_>) -> Result<
                 let another = named.filter(|(_, member)| leader.member.as_ref() != Some(member));
                 let but = another.as_ref().map_or_else(String::new, |(name, _)| format!(", and not {name}"));
                 let sentence = format!("{} leads{again}, term {}{but}{for_so_long}", to.name, to.term);
-                let handover = HandoverPart { from: Some(from), to: Some(to), gap_ms: gap.map(millis) };
                 let (outcome, why) = match another {
                     Some(_) => (ANOTHER_LEADS, Some(sentence.clone())),
                     None => (RESIGNED, None),
                 };
-                let (election, handover) = (election.clone(), Some(handover));
-                return Ok(Answer { election, outcome, why, sentence, key: None, handover });
+                let handover = handover(Some(&from), Some(&to), gap);
+                return Ok(Answer { handover, ..Answer::new(election, outcome, why, sentence) });
             }
             (_, _, Leadership::Released { release, .. }) => {
                 released.get_or_insert(release.received);
@@ -316,7 +318,7 @@ async fn next_leader(observation: &mut Observation, asked: Asked<'_>) -> Result<
                     from.name
                 ),
             };
-            return Ok(not_resigned(election, TIMED_OUT, Some(from), sentence));
+            return Ok(not_resigned(election, TIMED_OUT, Some(&from), sentence));
         }
     }
 }

@@ -11,21 +11,17 @@ use neli_proto::observer::{KnownCandidate, NoRoom, Observer, Standby};
 use neli_proto::record::{JobState, Offset};
 
 use crate::command::facts::{LastRun, Question};
-use crate::command::output::{self, Page, Screen, Style, Tone, columns, wrapped};
+use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, Observation, Place, Seen, Unread, read_at, warn_of_clock};
 use crate::command::wording::{counted, date, groups, leadership_in_table, named, nobody_has_room};
 use crate::config::{Look, StatusOf};
 use crate::exit::{ExitStatus, with_status};
-use crate::report::election::{asked_by, sentence, span};
-use crate::report::log::spoken;
-use crate::text::one_line;
+use crate::report::election::{asked_by, sentence};
+use crate::text::{one_line, span, spoken};
 
 mod claimable;
 mod json;
 mod key;
-
-pub(super) use json::CandidateLine;
-use json::Line;
 
 /// There is a leader.
 const LED: ExitStatus = ExitStatus::Success;
@@ -61,7 +57,7 @@ fn shown(look: &Look, is_live: bool) -> Result<ExitStatus> {
         Ok(status) => Ok(status),
         Err(Unread::Refused(refusal)) => output::unless_closed(refusal),
         Err(Unread::NoAnswer(why)) if look.json => {
-            output::print(&Line::unknown(&look.election, read_at(), &why).text())?;
+            output::print(&json::line(&look.election, read_at(), Some(&why), None))?;
             Ok(UNKNOWN)
         }
         Err(Unread::NoAnswer(why)) => Err(with_status(UNKNOWN, format!("can't tell who leads: {why}"))),
@@ -80,7 +76,6 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus, Unread> {
         Some(question) => question.answer().await,
         None => None,
     };
-    let mut screen = Screen::of_stdout();
     loop {
         let (at, all) = (read_at(), &observation.all);
         let mapping = observation.place.mapping.as_ref();
@@ -94,7 +89,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus, Unread> {
             output::print(&text)?;
             return Ok(shown.status());
         }
-        screen.show(&shown.live(observation.reading.outage()))?;
+        output::show(&shown.live(observation.reading.outage()))?;
         let run = all.first().map(present_run);
         let until = clock::now() + INTERVAL;
         while clock::now() < until {
@@ -127,7 +122,7 @@ impl Shown<'_> {
 
     /// One line for each election.
     fn json(&self) -> String {
-        self.snapshots.iter().map(|snapshot| Line::of(snapshot).text()).collect()
+        self.snapshots.iter().map(Snapshot::json).collect()
     }
 
     /// The page, with so many standbys at most.
@@ -245,6 +240,11 @@ impl<'a> Snapshot<'a> {
         }
     }
 
+    fn json(&self) -> String {
+        let is_led = matches!(self.leadership, Leadership::Led { .. });
+        json::line(self.election, self.at, Some(&*self.sentence()).filter(|_| !is_led), Some(self))
+    }
+
     /// The leader, or why there is none.
     fn sentence(&self) -> String {
         self.with_room(sentence(self.leadership).to_string())
@@ -270,11 +270,11 @@ impl<'a> Snapshot<'a> {
     fn page(&self, has_bar: bool, most: usize, style: Style) -> Page {
         let sentence = self.sentence();
         let mut page = Page::new(self.tone(), &format!("{}: {sentence}", named(self.election)));
-        let (observer, standbys, has_no_room, at) = (self.observer, &self.standbys, self.no_room.is_some(), self.at);
-        let claimable = claimable::View { observer, standbys, has_no_room, at };
+        let (observer, has_no_room, at) = (self.observer, self.no_room.is_some(), self.at);
+        let claimable = |page: &mut Page| claimable::rows(page, observer, &self.standbys, has_no_room, at);
         match self.leadership {
             Leadership::Led { leader, age, left } | Leadership::Overdue { leader, age, left, .. } => {
-                claimable.rows(&mut page);
+                claimable(&mut page);
                 page.row("term", &self.term(leader));
                 page.row("job", &self.job(leader));
                 let bar = if has_bar { style.bar(left, leader.lease) } else { String::new() };
@@ -288,7 +288,7 @@ impl<'a> Snapshot<'a> {
                 }
             }
             Leadership::Silent { leader, .. } => {
-                claimable.rows(&mut page);
+                claimable(&mut page);
                 page.row("term", &self.term(leader));
                 page.row("job", "dead, or killed by its guard when the lease ended");
             }
@@ -296,7 +296,7 @@ impl<'a> Snapshot<'a> {
                 page.row("groups", &format!("this topic has {}", groups(self.seen.other_groups())));
             }
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown(_) => {
-                claimable.rows(&mut page);
+                claimable(&mut page);
             }
         }
         self.overlap(&mut page);

@@ -23,7 +23,7 @@ use crate::process::shell::ShellOptions;
 use crate::process::spawn::{ChildKind, SpawnSpec, spawn};
 use crate::process::system;
 use crate::process::terminal::ForegroundHandover;
-use crate::report::log::to_the_second;
+use crate::text::to_the_second;
 
 /// How many pids fit into an answer.
 const MOST_STUCK: usize = 200;

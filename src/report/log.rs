@@ -23,16 +23,12 @@ use crate::config::{Log, LogFormat};
 use crate::report::log::sink::Sink;
 
 mod event;
-mod line;
-mod sentence;
 mod sink;
 
 pub use event::{Event, Level};
-pub use line::{time_of_day, timestamp, to_the_second};
-pub use sentence::{because, spoken};
 pub use sink::is_stderr_the_journal;
 
-use line::{LineSource, role_of};
+use event::{LineSource, role_of};
 
 /// How many lines are kept while the descriptor accepts none.
 const QUEUE_LINES: usize = 1_000;
@@ -143,7 +139,7 @@ impl Form {
     }
 
     fn line(&self, event: &Event) -> String {
-        let line = line::line(self.format, clock::wall_ms(), &self.source, event);
+        let line = event::line(self.format, clock::wall_ms(), &self.source, event);
         if self.has_priorities { format!("{}{line}", self.level(event).priority()) } else { line }
     }
 

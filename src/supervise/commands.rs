@@ -15,7 +15,8 @@ use crate::guard::GuardConfig;
 use crate::process::reap::Change;
 use crate::process::shell::{self, ShellCommand};
 use crate::process::tail::Tail;
-use crate::report::log::{Logger, to_the_second};
+use crate::report::log::Logger;
+use crate::text::to_the_second;
 
 /// The command lines, and the running commands.
 pub(super) struct RunningCommands {

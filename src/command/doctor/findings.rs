@@ -3,10 +3,10 @@
 use neli_kafka::{Client, NewTopic};
 use neli_proto::leadership::ReadAt;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::command::output::{Style, Tone, wrapped};
-use crate::report::log::timestamp;
-use crate::text::{json, one_line};
+use crate::text::{json, one_line, timestamp};
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -80,19 +80,10 @@ impl Findings {
 
     /// One JSON object per finding: docs/json.md describes it.
     pub(super) fn json(&self, at: ReadAt, group: Option<&str>) -> String {
-        #[derive(Serialize)]
-        struct Line<'a> {
-            ts: &'a str,
-            group: Option<&'a str>,
-            check: &'static str,
-            outcome: CheckOutcome,
-            text: &'a str,
-            fix: Option<&'a str>,
-        }
-        let ts = timestamp(at.wall_ms);
         let line = |Finding { outcome, check, text, fix }: &Finding| {
-            let line = Line { ts: &ts, group, check, outcome: *outcome, text, fix: fix.as_deref() };
-            json(&line) + "\n"
+            json(&json!({
+                "ts": timestamp(at.wall_ms), "group": group, "check": check, "outcome": outcome, "text": text, "fix": fix,
+            })) + "\n"
         };
         self.0.iter().map(line).collect()
     }

@@ -12,11 +12,11 @@ use neli_proto::record::{LogRecord, MAX_BYTES, Offset};
 use neli_proto::time::millis;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::command::wording::{self, job};
 use crate::report::election::sentence;
-use crate::report::log::timestamp;
-use crate::text::{json, one_line};
+use crate::text::{json, one_line, timestamp};
 
 /// What is printed of an election: the lines that are not printed yet.
 pub(super) struct Account {
@@ -57,16 +57,7 @@ struct Line<'a> {
     verdict: Option<&'static str>,
     term: Option<Offset>,
     record: Option<Box<RawValue>>,
-    silent: Option<SilentLine>,
-}
-
-/// A line about a silence, which no record reports.
-#[derive(Serialize)]
-struct SilentLine {
-    name: Box<str>,
-    term: Offset,
-    lease_ms: u64,
-    for_ms: u64,
+    silent: Option<Value>,
 }
 
 impl Account {
@@ -195,7 +186,7 @@ impl Account {
             verdict: None,
             term: None,
             record: None,
-            silent: Some(SilentLine { name, term, lease_ms: millis(lease), for_ms: millis(silent) }),
+            silent: Some(json!({ "name": name, "term": term, "lease_ms": millis(lease), "for_ms": millis(silent) })),
         };
         self.lines.push(json(&line));
     }

@@ -11,7 +11,7 @@ fn source() -> LineSource {
 
 /// The line of an event in JSON.
 pub(super) fn line_of(event: &Event) -> String {
-    line::line(LogFormat::Json, AT, &source(), event)
+    event::line(LogFormat::Json, AT, &source(), event)
 }
 
 fn form(format: LogFormat) -> Form {
@@ -31,12 +31,12 @@ fn leading(term: i64) -> Event {
 fn a_line_has_the_documented_form() {
     let event = leading(42);
     assert_eq!(
-        line::line(LogFormat::Json, AT, &source(), &event),
+        event::line(LogFormat::Json, AT, &source(), &event),
         "{\"ts\":\"2026-01-31T12:00:00.123Z\",\"level\":\"info\",\"event\":\"leading\",\"group\":\"billing\",\"role\":0,\
          \"name\":\"db1\",\"term\":42}\n"
     );
     assert_eq!(
-        line::line(LogFormat::Text, AT, &source(), &event),
+        event::line(LogFormat::Text, AT, &source(), &event),
         "2026-01-31T12:00:00.123Z neli-run[77] billing: info: leading, term 42\n"
     );
 }
@@ -70,7 +70,7 @@ fn the_level_in_a_line_is_that_of_its_priority() {
 #[test]
 fn control_characters_of_another_candidates_name_are_escaped() {
     let event = Event::info("standby", "standing by: evil\n\u{1b}[2J leads");
-    let line = line::line(LogFormat::Text, AT, &source(), &event);
+    let line = event::line(LogFormat::Text, AT, &source(), &event);
     assert!(line.ends_with("standing by: evil\\n\\u{1b}[2J leads\n"), "{line:?}");
 }
 
@@ -78,7 +78,7 @@ fn control_characters_of_another_candidates_name_are_escaped() {
 fn a_line_enters_a_pipe_in_one_piece() {
     let event = Event::warning("ä".repeat(10_000));
     for format in [LogFormat::Json, LogFormat::Text] {
-        let line = line::line(format, AT, &source(), &event);
+        let line = event::line(format, AT, &source(), &event);
         assert!(line.len() <= 4_096 && line.ends_with('\n'), "{}", line.len());
     }
 }
@@ -93,11 +93,11 @@ fn text_from_other_candidates_makes_no_line_too_long() {
         Event::info("standby", long.clone()).with("leader", quotes).with("why", long.as_str()),
     ];
     for event in events {
-        let line = line::line(LogFormat::Json, AT, &source(), &event);
+        let line = event::line(LogFormat::Json, AT, &source(), &event);
         assert!(line.len() <= 4_096 && line.ends_with("}\n"), "{}", line.len());
         let line: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!((line["event"].as_str(), line["group"].as_str()), (Some(event.name), Some("billing")));
-        assert!(line::line(LogFormat::Text, AT, &source(), &event).len() <= 4_096);
+        assert!(event::line(LogFormat::Text, AT, &source(), &event).len() <= 4_096);
     }
 }
 
