@@ -21,7 +21,7 @@ mod snapshot;
 mod status;
 
 pub(crate) use answer::site;
-pub(crate) use metrics::escaped as label;
+pub(crate) use metrics::{escaped as label, flag, number, seconds};
 pub(crate) use server::{Bound, serve};
 pub(crate) use snapshot::{About, Board, Broker, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally};
 

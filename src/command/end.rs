@@ -7,7 +7,7 @@ use neli_kafka::ElectionId;
 use neli_proto::record::{Body, What};
 
 use crate::command::reading::{self, Observation, Place, Seen, Unread, read_at};
-use crate::command::request::{Answer, Appended, Outcome, answered, append, is_answered_yes, operator, record};
+use crate::command::request::{Answer, Appended, Outcome, answered, is_answered_yes, operator, request};
 use crate::command::wording::named;
 use crate::config::End;
 use crate::exit::ExitStatus;
@@ -68,7 +68,7 @@ async fn ending(end: &End) -> Result<Vec<Answer>> {
             reason: reason.clone(),
             successor: None,
         };
-        endings.push(match append(&access, election, look.timeout, record(election, body)).await? {
+        endings.push(match request(&access, election, look.timeout, body).await? {
             Appended::Yes => {
                 let name = named(election);
                 let sentence =

@@ -10,9 +10,7 @@ use serde_json::json;
 
 use crate::command::facts::{self, Recorded};
 use crate::command::reading::{self, Seen, Unread};
-use crate::command::request::{
-    Answer, Appended, KeyedRecord, Outcome, answered, append, is_answered_yes, operator, see_only,
-};
+use crate::command::request::{Answer, Appended, Outcome, answered, append, is_answered_yes, operator, see_only};
 use crate::command::wording::named;
 use crate::config::Forget;
 use crate::exit::ExitStatus;
@@ -98,13 +96,12 @@ async fn answer(forget: &Forget) -> Result<Answer> {
         answer.sentence = format!("{} was not forgotten: it was not confirmed", fact.key);
         return Ok(answer);
     }
-    let tombstones = unreadable.iter().map(|place| KeyedRecord { key: topic.key_at(*place).to_owned(), value: None });
-    let own = topic.key_at(Place::Forgotten).to_owned();
-    let forgotten = is_named.then(|| KeyedRecord { key: own, value: Some(fact.to_bytes()) });
+    let tombstones = unreadable.iter().map(|place| (topic.key_at(*place), None));
+    let forgotten = is_named.then(|| (topic.key_at(Place::Forgotten), Some(fact.to_bytes())));
     let of_facts = ElectionId { topic: topic.name.clone(), partition: 0, ..answer.election.clone() };
     let what = if is_named { &*fact.key } else { "what can't be read" };
-    for record in tombstones.chain(forgotten) {
-        answer.sentence = match append(&access, &of_facts, look.timeout, record).await? {
+    for (key, value) in tombstones.chain(forgotten) {
+        answer.sentence = match append(&access, &of_facts, look.timeout, key, value.as_deref()).await? {
             Appended::Yes => continue,
             Appended::No { why } => format!("{what} was not forgotten: {why}"),
             Appended::Unknown { why } => {

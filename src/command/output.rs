@@ -109,11 +109,7 @@ impl Page {
                 text += label;
                 text.push('\n');
             }
-            for (at, line) in wrapped(row, width.saturating_sub(indent)).into_iter().enumerate() {
-                let label = if at == 0 && !is_narrow { *label } else { "" };
-                text += format!("{label:indent$}{line}").trim_end();
-                text.push('\n');
-            }
+            text += &hanging(if is_narrow { "" } else { label }, indent, row, width);
         }
         text
     }
@@ -143,13 +139,20 @@ pub(super) fn columns<const N: usize>(head: [&str; N], rows: &[[String; N]], sty
         let cells = row.iter().zip(widths).take(N - 1).map(|(text, width)| format!("{text:width$}  "));
         let before = cells.collect::<Vec<_>>().concat();
         let last = row.last().map(String::as_str).unwrap_or_default();
-        for (number, part) in wrapped(last, terminal.saturating_sub(before_last)).iter().enumerate() {
-            let begin = if number == 0 { before.clone() } else { " ".repeat(before_last) };
-            text += format!("{begin}{part}").trim_end();
-            text.push('\n');
-        }
+        text += &hanging(&before, before_last, last, terminal);
     }
     text
+}
+
+/// The text in lines of at most this many columns, behind `begin` in the first one, and indented.
+pub(super) fn hanging(begin: &str, indent: usize, text: &str, width: usize) -> String {
+    let mut lines = String::new();
+    for (number, part) in wrapped(text, width.saturating_sub(indent)).iter().enumerate() {
+        let begin = if number == 0 { begin } else { "" };
+        lines += format!("{begin:indent$}{part}").trim_end();
+        lines.push('\n');
+    }
+    lines
 }
 
 /// The text in lines of at most this many columns, broken between words, or inside a word that is longer than a line.

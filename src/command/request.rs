@@ -110,19 +110,6 @@ pub(super) fn is_answered_yes(question: &str) -> bool {
         && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-/// The journal record of this operator's request.
-pub(super) fn record(election: &ElectionId, body: Body) -> KeyedRecord {
-    let record = Record { member: None, name: Some(operator()), seq: None, body };
-    KeyedRecord { key: election.key(), value: Some(record.to_bytes()) }
-}
-
-/// A record with its Kafka key.
-pub(super) struct KeyedRecord {
-    pub(super) key: String,
-    /// `None` is a tombstone, which deletes the key's record.
-    pub(super) value: Option<Vec<u8>>,
-}
-
 /// Whether Kafka has accepted a record in time.
 pub(super) enum Appended {
     Yes,
@@ -136,17 +123,24 @@ pub(super) enum Appended {
     },
 }
 
-/// Appends a record to the partition of this election.
+/// Appends this operator's request to the journal.
+pub(super) async fn request(access: &Access, election: &ElectionId, timeout: Duration, body: Body) -> Result<Appended> {
+    let record = Record { member: None, name: Some(operator()), seq: None, body };
+    append(access, election, timeout, &election.key(), Some(&record.to_bytes())).await
+}
+
+/// Appends a record to the partition of this election. Without a value it is a tombstone, which deletes the key's record.
 pub(super) async fn append(
     access: &Access,
     election: &ElectionId,
     timeout: Duration,
-    record: KeyedRecord,
+    key: &str,
+    value: Option<&[u8]>,
 ) -> Result<Appended> {
     let (sender, mut reports) = channel(REPORTS);
     let timeout = timeout.min(LONGEST_DELIVERY);
     let producer = Producer::start(access, &Elections::from(election), timeout, sender)?;
-    producer.send(election, Some(0), &record.key, record.value.as_deref())?;
+    producer.send(election, Some(0), key, value)?;
     let mut timer = reading::timer()?;
     let (mut trouble, mut failed) = (None, None);
     loop {

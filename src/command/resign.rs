@@ -14,7 +14,7 @@ use neli_proto::time::{Time, millis};
 use serde_json::{Value, json};
 
 use crate::command::reading::{self, Input, Observation, Place, Seen, Unread, read_at};
-use crate::command::request::{Answer, Appended, KeyedRecord, Outcome, Party, answered, append, operator, record};
+use crate::command::request::{Answer, Appended, Outcome, Party, answered, append, operator, request};
 use crate::command::wording::{counted, named, nobody_has_room};
 use crate::config::{Look, Resign};
 use crate::exit::{ExitStatus, line_of};
@@ -164,11 +164,10 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
     let until = clock::now() + look.timeout;
     let (term, by, reason) = (Some(from.term), Some(operator()), reason.clone());
     let body = Body::Request { what: What::Resign, term, by, reason, successor: successor.clone() };
-    let sentence = match append(access, election, look.timeout, record(election, body)).await? {
+    let sentence = match request(access, election, look.timeout, body).await? {
         Appended::Yes => {
             let named = to.as_deref().zip(successor);
-            let asked = Asked { election, from, named, timeout: look.timeout, until };
-            return next_leader(&mut observation, asked).await;
+            return next_leader(&mut observation, from, named, look.timeout, until).await;
         }
         Appended::No { why } => format!("{} was not asked: {why}", from.name),
         Appended::Unknown { why } => format!(
@@ -239,9 +238,8 @@ async fn answers(
 ) -> Result<bool> {
     let asked = clock::now();
     let of_hellos = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..observation.first()?.election.clone() };
-    let record = KeyedRecord { key: of_hellos.hello_key(), value: Some(question(&operator())) };
     // If it is not appended, a regular hello is as good as an answer.
-    append(access, &of_hellos, timeout, record).await?;
+    append(access, &of_hellos, timeout, &of_hellos.hello_key(), Some(&question(&operator()))).await?;
     let until = asked + timeout;
     loop {
         let mut standbys = observation.first()?.observer().standbys(read_at()).into_iter();
@@ -260,17 +258,6 @@ fn said_hello(standby: &Standby<'_>) -> String {
     format!("{} said hello {} ago", standby.candidate.shown(), span(standby.age))
 }
 
-/// A leader that was asked to stand down, and the time limit.
-struct Asked<'a> {
-    election: &'a ElectionId,
-    from: Party,
-    /// The name of `--to`, and that candidate.
-    named: Option<(&'a str, MemberId)>,
-    /// How long to wait for another leader, and until when.
-    timeout: Duration,
-    until: Time,
-}
-
 /// The time between a release and the next leader's claim, by the broker's timestamps, as in `history`. Records without timestamps are
 /// compared by the times at which they were read.
 fn gap(released: Receipt, next: &Leader) -> Duration {
@@ -280,9 +267,16 @@ fn gap(released: Receipt, next: &Leader) -> Duration {
     }
 }
 
-/// Waits for another leader, and measures the time without a leader.
-async fn next_leader(observation: &mut Observation, asked: Asked<'_>) -> Result<Answer> {
-    let Asked { election, from, named, timeout, until } = asked;
+/// Waits until then, which is the time limit after the request, for a leader after `from`, and measures the time without a leader. `named`: the
+/// name of `--to`, and that candidate.
+async fn next_leader(
+    observation: &mut Observation,
+    from: Party,
+    named: Option<(&str, MemberId)>,
+    timeout: Duration,
+    until: Time,
+) -> Result<Answer> {
+    let election = &observation.first()?.election.clone();
     let mut released = None;
     loop {
         let observer = observation.first()?.observer();

@@ -5,7 +5,7 @@ use neli_proto::leadership::ReadAt;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::command::output::{Style, Tone, wrapped};
+use crate::command::output::{Style, Tone, hanging};
 use crate::text::{json, one_line, timestamp};
 
 /// The result of a check.
@@ -93,22 +93,22 @@ impl Findings {
         let checks = self.0.iter().map(|finding| finding.check.len()).max().unwrap_or_default();
         let width = style.columns.unwrap_or(usize::MAX);
         let indent = if width < NARROW { 2 } else { OUTCOME + checks + 2 };
-        let mut lines = Vec::new();
+        let mut page = String::new();
         for Finding { outcome, check, text, fix } in &self.0 {
             let (word, tone) = outcome.shown();
             let painted = tone.map_or_else(|| word.to_owned(), |tone| style.paint(tone, word));
-            let head = format!("{painted}{:gap$}{check:checks$}", "", gap = OUTCOME - word.len());
-            let fix = fix.as_ref().map(|fix| format!("fix: {fix}"));
-            let texts = [Some(text), fix.as_ref()].into_iter().flatten();
-            let mut parts = texts.flat_map(|text| wrapped(text, width.saturating_sub(indent)));
+            let head = format!("{painted}{:gap$}{check:checks$}  ", "", gap = OUTCOME - word.len());
+            let mut begin = head.as_str();
             if width < NARROW {
-                lines.push(head.trim_end().to_owned());
-            } else {
-                lines.push(format!("{head}  {}", parts.next().unwrap_or_default()));
+                page += std::mem::take(&mut begin).trim_end();
+                page.push('\n');
             }
-            lines.extend(parts.map(|part| format!("{:indent$}{part}", "")));
+            let fix = fix.iter().map(|fix| format!("fix: {fix}"));
+            for text in std::iter::once(text.clone()).chain(fix) {
+                page += &hanging(std::mem::take(&mut begin), indent, &text, width);
+            }
         }
-        lines.into_iter().map(|line| line + "\n").collect()
+        page
     }
 }
 

@@ -27,16 +27,11 @@ pub(super) struct Account {
     prefix: String,
     /// The election's partition.
     partition: i32,
-    shown: Shown,
-    lines: Vec<String>,
-}
-
-/// The selection of the records that are shown.
-pub(super) struct Shown {
-    /// The first offset.
-    pub(super) first: Offset,
+    /// The first offset that is shown.
+    first: Offset,
     /// Earlier records, by their append time in milliseconds since 1970, are not shown.
-    pub(super) since_ms: u64,
+    since_ms: u64,
+    lines: Vec<String>,
 }
 
 /// The position of a record.
@@ -62,13 +57,14 @@ struct Line<'a> {
 
 impl Account {
     /// An account for a reading that has just begun.
-    pub(super) fn new(json: bool, election: &ElectionId, is_one_of_many: bool, shown: Shown) -> Self {
+    pub(super) fn new(json: bool, election: &ElectionId, is_one_of_many: bool, first: Offset, since_ms: u64) -> Self {
         Self {
             json,
             role: election.label(),
             prefix: if is_one_of_many { format!("{}: ", election.label()) } else { String::new() },
             partition: election.partition,
-            shown,
+            first,
+            since_ms,
             lines: Vec::new(),
         }
     }
@@ -89,7 +85,7 @@ impl Account {
     ) {
         let LogRecord { offset, value, written_ms, .. } = record;
         // The job's state is tracked before the first shown offset too, so that a state that was known then is not shown as a change.
-        if *offset < self.shown.first || written_ms.is_some_and(|written_ms| written_ms < self.shown.since_ms) {
+        if *offset < self.first || written_ms.is_some_and(|written_ms| written_ms < self.since_ms) {
             return;
         }
         let (past, changes): (Vec<Change>, Vec<Change>) =
@@ -129,7 +125,7 @@ impl Account {
     ) {
         let Position { partition, offset } = position;
         let written_ms = written_ms.unwrap_or(at.wall_ms);
-        if written_ms < self.shown.since_ms || (partition == self.partition && offset < self.shown.first) {
+        if written_ms < self.since_ms || (partition == self.partition && offset < self.first) {
             return;
         }
         if self.json {

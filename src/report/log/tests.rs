@@ -1,5 +1,4 @@
 use std::io::Read;
-use std::os::fd::OwnedFd;
 
 use super::*;
 
