@@ -17,8 +17,8 @@ fn form(format: LogFormat) -> Form {
     Form { format, has_priorities: false, least: Level::Info, source: source() }
 }
 
-fn pipe() -> (std::io::PipeReader, OwnedFd) {
-    let (reader, writer) = std::io::pipe().unwrap();
+fn pipe() -> (io::PipeReader, OwnedFd) {
+    let (reader, writer) = io::pipe().unwrap();
     (reader, writer.into())
 }
 
@@ -100,7 +100,7 @@ fn text_from_other_candidates_makes_no_line_too_long() {
     }
 }
 
-fn log_to(file: &std::path::Path) -> Logger {
+fn log_to(file: &Path) -> Logger {
     let (file_shown, file) = (file.display().to_string(), Some(file.to_owned()));
     let election = ElectionId { group: "b".to_owned(), topic: "t".to_owned(), partition: 0, role: 0, role_name: None };
     Logger::start(&Log { format: LogFormat::Text, verbosity: 0, file, file_shown }, &election, "db1").unwrap()
@@ -114,8 +114,8 @@ fn say(logger: &Logger, message: &str) {
 }
 
 /// The lines of a file.
-fn said(file: &std::path::Path) -> Vec<String> {
-    let text = std::fs::read_to_string(file).unwrap();
+fn said(file: &Path) -> Vec<String> {
+    let text = fs::read_to_string(file).unwrap();
     text.lines().map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect()
 }
 
@@ -126,14 +126,14 @@ fn a_renamed_file_is_replaced_by_a_new_one_and_a_truncated_one_is_continued() {
     let (file, old) = (directory.path().join("log"), directory.path().join("log.1"));
     let logger = log_to(&file);
     say(&logger, "first");
-    std::fs::rename(&file, &old).unwrap();
+    fs::rename(&file, &old).unwrap();
     say(&logger, "second");
     say(&logger, "third");
     assert_eq!((said(&old), said(&file)), (vec!["first".to_owned()], vec!["second".to_owned(), "third".to_owned()]));
-    std::fs::File::options().write(true).open(&file).unwrap().set_len(0).unwrap();
+    File::options().write(true).open(&file).unwrap().set_len(0).unwrap();
     say(&logger, "fourth");
     assert_eq!(said(&file), ["fourth"]);
-    std::fs::remove_dir_all(directory.path()).unwrap();
+    fs::remove_dir_all(directory.path()).unwrap();
     say(&logger, "into-the-void");
 }
 
