@@ -423,6 +423,7 @@ fn hello(elector: Elector) -> Body {
         elector: Some(elector.into()),
         group_member: None,
         group_refuses: None,
+        listen: None,
         priority: 0,
         overlap_ms: None,
         waits_ms: None,

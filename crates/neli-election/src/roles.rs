@@ -178,6 +178,7 @@ fn hello_of_roles(identity: &Identity, elections: &Elections, max_roles: Option<
         version,
         elector,
         group_refuses: None,
+        listen: None,
         roles: Some(elections.typed().into()),
         partitions: None,
         priority: 0,
