@@ -10,7 +10,7 @@ use std::panic;
 use std::task::{Context, Poll};
 
 use anyhow::{Context as _, Result};
-use neli_kafka::{Host, Nodes, clock};
+use neli_kafka::{Host, Nodes, clock, many_roles};
 use neli_proto::guard::GuardStarts;
 use neli_proto::leadership::ReadAt;
 use neli_proto::node::Event;
@@ -102,13 +102,18 @@ impl MainLoop {
         let elections = config.elections();
         let mut roles = Vec::new();
         for number in elections.roles.clone() {
-            let member = job_maker.member.clone();
-            roles.push(Role::new(&config, elections.election(number, 1), member, &logger, started)?);
+            roles.push(Role::new(&config, elections.election(number, 1), &job_maker.member, &logger, started)?);
         }
         if let (Some(job), Some(role)) = (job, roles.first_mut()) {
             role.job = Some(GuardedJob::new(job).context("the guard's answers can't be waited for")?);
         }
-        let nodes = Nodes::new(roles, kafka_session, role::many_roles(&config, &job_maker.member));
+        let (most, are_spread) = config.roles.as_ref().map_or((None, true), |roles| (roles.most, roles.are_spread));
+        let identity = role::identity(&config, &job_maker.member);
+        let nodes = Nodes::new(
+            roles,
+            kafka_session,
+            many_roles(&identity, &elections, config.timings.elector(), most, are_spread),
+        );
         let publisher =
             bound.map(|bound| Publisher::start(bound, &config, &job_maker, &nodes.roles, &logger)).transpose()?;
         let main_loop = Self {

@@ -2,7 +2,7 @@
 
 use std::{fs, io};
 
-use neli_kafka::random;
+use neli_kafka::random_bytes;
 use nix::fcntl::{self, OFlag};
 use nix::sys::resource::{self, Resource};
 use nix::sys::stat::Mode;
@@ -102,7 +102,7 @@ impl Mark {
     pub fn new() -> Option<Self> {
         let (_, limit) = resource::getrlimit(Resource::RLIMIT_LOCKS).ok()?;
         let range = limit.min(HIGHEST) / 2;
-        let random = u64::from_le_bytes(random::bytes().ok()?);
+        let random = u64::from_le_bytes(random_bytes().ok()?);
         (range >= LEAST).then(|| Self(range + random % range))
     }
 

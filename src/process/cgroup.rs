@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use neli_kafka::{clock, random};
+use neli_kafka::{clock, random_bytes};
 use neli_proto::time::Time;
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc;
@@ -107,7 +107,7 @@ impl Cgroup {
     }
 
     fn try_made_in(parent: &Path) -> io::Result<Self> {
-        let path = parent.join(format!("{PREFIX}{}.{:08x}", unistd::getpid(), u32::from_ne_bytes(random::bytes()?)));
+        let path = parent.join(format!("{PREFIX}{}.{:08x}", unistd::getpid(), u32::from_ne_bytes(random_bytes()?)));
         fs::create_dir(&path)?;
         Self::locked_at(&path).inspect_err(|_| drop(fs::remove_dir(&path)))
     }

@@ -9,7 +9,7 @@ use std::{future, io};
 
 use anyhow::{Context as _, Result};
 use neli_kafka::embedded::{BrokerFinder, FoundBroker};
-use neli_kafka::{Access, Brokers, Client, ElectionId, Session, SessionSettings, clock, random};
+use neli_kafka::{Access, Brokers, Client, ElectionId, Session, SessionSettings, clock, random_bytes};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::MemberId;
 use neli_proto::time::{Time, millis};
@@ -119,7 +119,7 @@ impl Prepared {
         let _ = spin_watch::watch_this_thread();
         // When the guard dies, this process becomes the parent of the remaining processes, and kills them.
         prctl::set_child_subreaper(true).map_err(io::Error::from).context("can't become a subreaper")?;
-        let bits = random::bytes().context("no randomness")?;
+        let bits = random_bytes().context("no randomness")?;
         let member = MemberId::from_random(u128::from_le_bytes(bits));
         let (access, broker) = reach_kafka(&config.client)?;
         let release_queue = ReleaseQueue::new().context("no file in memory for the guards' releases")?;

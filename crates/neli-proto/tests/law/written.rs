@@ -62,7 +62,12 @@ impl Law {
 
     pub(crate) fn read(&mut self, at: Time, offset: Offset, record: Option<&Record>) -> Verdict {
         // The gap before a record comes first, and then the record itself.
-        self.shown.push(Shown::Record { at, offset, record: record.cloned().map(Box::new), verdict: Verdict::Nonsense });
+        self.shown.push(Shown::Record {
+            at,
+            offset,
+            record: record.cloned().map(Box::new),
+            verdict: Verdict::Nonsense,
+        });
         let judged = record.map_or(Verdict::Nonsense, |record| self.judge(offset, record));
         if let Some(Shown::Record { verdict, .. }) = self.shown.last_mut() {
             *verdict = judged;
