@@ -39,6 +39,7 @@ pub(crate) fn candidate(candidate: &KnownCandidate, age: Duration, failed_runs: 
         "version": candidate.version,
         "elector": candidate.elector,
         "group_refuses": candidate.group_refuses,
+        "listen": candidate.listen,
         "priority": candidate.priority,
         "max_roles": candidate.max_roles,
         "hello_age_ms": millis(age),
