@@ -212,7 +212,7 @@ pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
 #[cfg(test)]
 mod tests {
     use neli_proto::fact::Success;
-    use neli_proto::window::Span;
+    use neli_proto::time::Span;
 
     use super::*;
 

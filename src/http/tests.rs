@@ -13,8 +13,7 @@ use neli_proto::late_beat::Punctuality;
 use neli_proto::leadership::{Ended, LastTerm, Leader, ReadAt, Receipt, Release, Request, TermState};
 use neli_proto::node::{Awaited, Awaits, Counts, OtherCandidate, Status};
 use neli_proto::record::{JobState, Record};
-use neli_proto::time::Time;
-use neli_proto::window::Span;
+use neli_proto::time::{Span, Time};
 use serde_json::Value;
 
 use super::answer::AnswerSource;

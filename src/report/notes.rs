@@ -5,9 +5,9 @@ use std::io;
 use std::time::Duration;
 
 use neli_proto::candidate::{StandbyReason, Timings};
-use neli_proto::command::CommandEnd;
 use neli_proto::fact::{Fact, Outcome};
 use neli_proto::health::Failure;
+use neli_proto::job::CommandEnd;
 use neli_proto::node::{Awaited, Awaits};
 use neli_proto::note::{Loss, Note, Refusal, SkipReason};
 use neli_proto::record::{Offset, Why};

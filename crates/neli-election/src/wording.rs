@@ -60,9 +60,9 @@ mod tests {
         // The facts of `--once`.
         ("kafka/src/facts.rs", "a longer --lease gives more"),
         ("src/fact.rs", "forget --force"),
-        ("topic/risk.rs", "--once-retention"),
+        ("src/topic.rs", "--once-retention"),
         // The priority of a candidate of `neli-run`.
-        ("candidate/preempting.rs", "(--preempt)"),
+        ("candidate/claims.rs", "(--preempt)"),
         // The command line of the broker's process.
         ("kafka/src/embedded.rs", "--idle-timeout"),
         // The options of Kafka's own commands.
