@@ -15,7 +15,7 @@ use neli_proto::time::Time;
 use neli_proto::{broker_death, supervisor};
 
 use crate::guard::Order;
-use crate::process::tail::Tail;
+use crate::process::shell::Tail;
 use crate::report::events;
 use crate::report::log::Event as LogEvent;
 use crate::report::notes::{self, Moment, Trouble};
