@@ -62,7 +62,9 @@ fn every_warning_and_error_has_a_row_that_says_what_to_do() {
     };
     let (texts, risks) = (texts(), text_of(&root(RISKS)));
     let warnings: Vec<&str> = WARNS.iter().flat_map(|call| messages(&texts, call)).collect();
-    let risks: Vec<&str> = ["f,", "f.write_str("].iter().flat_map(|call| messages(&risks, call)).collect();
+    // The texts of settings that are refused stand before those.
+    let (_, risks) = risks.split_once("fmt::Display for Risk").unwrap();
+    let risks: Vec<&str> = ["f,", "f.write_str("].iter().flat_map(|call| messages(risks, call)).collect();
     assert!(warnings.len() >= 20, "{} warnings were found in the sources", warnings.len());
     assert_eq!(risks.len(), 9, "each risk is found: {risks:?}");
     warnings.into_iter().chain(risks).for_each(has_row);
