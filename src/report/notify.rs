@@ -111,13 +111,15 @@ impl Notifier {
         }
         let is_due = |at: Option<Time>| at.is_some_and(|at| now >= at);
         let (alive, extend) = (is_due(self.alive_at), is_due(self.extend_at));
+        let once = |line: &'static str| self.unsent.contains(&line).then(|| line.to_owned());
         let lines = [
+            once("READY=1"),
             self.status.as_ref().map(|status| format!("STATUS={status}")),
+            once("STOPPING=1"),
             self.end.filter(|_| extend).map(|end| format!("EXTEND_TIMEOUT_USEC={}", end.since(now).as_micros())),
             alive.then(|| "WATCHDOG=1".to_owned()),
         ];
-        let unsent = self.unsent.iter().copied().map(str::to_owned);
-        let message = unsent.chain(lines.into_iter().flatten()).collect::<Vec<_>>().join("\n");
+        let message = lines.into_iter().flatten().collect::<Vec<_>>().join("\n");
         if message.is_empty() {
             return;
         }
