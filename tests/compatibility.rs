@@ -13,6 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
+use std::thread;
 
 use harness::candidate::{Elector, Running};
 use harness::election::TestElection;
@@ -45,10 +46,18 @@ const BY_ASSIGNMENT: Earlier = Earlier {
     codegen_units: 253,
 };
 
+/// Apart, so that it can be done while other tests run.
+#[test]
+#[ignore = "builds two earlier versions of the program: two minutes"]
+fn the_earlier_versions_are_built() {
+    built(&BUILT_BEFORE_THE_CRATES);
+    built(&BUILT_BY_ASSIGNMENT);
+}
+
 #[test]
 #[ignore = "builds an earlier version of the program: a minute"]
 fn an_earlier_version_and_this_one_elect_each_other() {
-    [Elector::Log, Elector::Group].into_iter().for_each(elect_each_other);
+    with_each_elector(elect_each_other);
 }
 
 fn elect_each_other(elector: Elector) {
@@ -95,7 +104,7 @@ fn elect_each_other(elector: Elector) {
 #[test]
 #[ignore = "builds an earlier version of the program: a minute"]
 fn an_operator_names_the_next_leader_beside_an_earlier_version() {
-    [Elector::Log, Elector::Group].into_iter().for_each(name_the_next_leader);
+    with_each_elector(name_the_next_leader);
 }
 
 /// A leader that does not know the name stands down as before, and so does a standby that does not know it claim.
@@ -127,7 +136,7 @@ fn name_the_next_leader(elector: Elector) {
 #[test]
 #[ignore = "builds an earlier version of the program: a minute"]
 fn an_earlier_version_and_this_one_share_roles() {
-    [Elector::Log, Elector::Group].into_iter().for_each(share_roles);
+    with_each_elector(share_roles);
 }
 
 /// Candidates are replaced one by one, as in an upgrade and back. Each time the shares become fair.
@@ -174,6 +183,15 @@ fn led(candidate: &Running) -> BTreeSet<u64> {
         }
     }
     led
+}
+
+/// Both at once: most of the time they wait, for the hello of a candidate of an earlier version for half a minute.
+fn with_each_elector(scenario: fn(Elector)) {
+    thread::scope(|scope| {
+        for elector in [Elector::Log, Elector::Group] {
+            scope.spawn(move || scenario(elector));
+        }
+    });
 }
 
 /// An earlier program; `None` if its commit is not in this clone.
