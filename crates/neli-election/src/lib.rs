@@ -144,9 +144,7 @@
 #![deny(missing_docs)]
 
 mod builder;
-mod command;
 mod driver;
-mod embedded_broker;
 mod error;
 mod event;
 mod follower;
@@ -161,8 +159,7 @@ mod waiter;
 mod warnings;
 mod wording;
 
-pub use builder::{Builder, Elector};
-pub use embedded_broker::EmbeddedBroker;
+pub use builder::{Builder, Elector, EmbeddedBroker};
 pub use error::{Error, Lost, Reason};
 pub use event::{Event, Events, Leader};
 pub use follower::Follower;

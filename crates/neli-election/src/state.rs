@@ -6,10 +6,9 @@ use neli_proto::node::Status;
 use neli_proto::record::Offset;
 use tokio::sync::{broadcast, watch};
 
-use crate::command::{Command, Commands};
 use crate::error::Error;
 use crate::event::{Event, Leader};
-use crate::lease::Tenure;
+use crate::lease::{Command, Commands, Tenure};
 
 /// The state that handles and leads share.
 #[derive(Debug)]
@@ -21,7 +20,7 @@ pub(crate) struct Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.commands.send(Command::Leave);
+        self.commands.send(Command::Leave { all: false });
     }
 }
 

@@ -5,9 +5,9 @@ use neli_proto::record::Record;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::command::Commands;
 use crate::handle::Election;
 use crate::leadership::Leadership;
+use crate::lease::Commands;
 use crate::state::Shared;
 
 const CLAIM: &str = r#"{"v":1,"member":"m","name":"db1","seq":1,"kind":"claim","after":-1,"lease_ms":5000}"#;
