@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 
 use anyhow::Result;
 use neli_kafka::{ElectionId, FactsTopic, clock};
-use neli_proto::fact::{Fact, Facts, Outcome as RunOutcome, Place, UNREADABLE};
+use neli_proto::fact::{Fact, Facts, Outcome as RunOutcome, Place, Runs, UNREADABLE};
 use neli_proto::record::Offset;
 use serde_json::json;
 
@@ -158,11 +158,15 @@ fn fact_of(key: Option<&str>, recorded: Option<&Fact>, facts: &Facts, seen: &See
     let forgets =
         Place::ALL.into_iter().filter_map(|place| facts.at(place)).map(|fact| fact.forgets).max().unwrap_or(0);
     let key = key.map_or_else(|| recorded.map_or_else(Box::default, |fact| fact.key.clone()), Box::from);
+    // Those who look show what the newest fact tells of all runs.
+    let mut runs = Runs::default();
+    runs.read(facts);
     Fact {
         window: recorded.and_then(|fact| fact.window),
         name: Some(operator()),
         at_ms: Some(clock::wall_ms()),
         forgets: forgets.saturating_add(1),
+        account: runs.account,
         ..Fact::new(key, RunOutcome::Forgotten, term)
     }
 }
