@@ -29,7 +29,7 @@ use crate::process::shell::ShellCommand;
 use crate::process::spawn::{ChildKind, SpawnSpec, spawn};
 use crate::process::terminal::ForegroundHandover;
 use crate::process::{descriptors, signals, system};
-use crate::report::log::to_the_second;
+use crate::text::to_the_second;
 
 /// How many pids fit into an answer.
 const MOST_STUCK: usize = 200;

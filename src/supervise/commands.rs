@@ -14,7 +14,8 @@ use crate::config::{Commands, job_variables};
 use crate::guard::GuardConfig;
 use crate::process::reap::Change;
 use crate::process::shell::{self, ShellCommand, Tail};
-use crate::report::log::{Logger, to_the_second};
+use crate::report::log::Logger;
+use crate::text::to_the_second;
 
 /// The command lines, and the running commands.
 pub(super) struct RunningCommands {

@@ -16,9 +16,10 @@ use neli_proto::{assumptions, supervisor};
 
 use crate::guard::Order;
 use crate::process::shell::Tail;
+use crate::report::election::Trouble;
 use crate::report::events;
 use crate::report::log::Event as LogEvent;
-use crate::report::notes::{self, Moment, Trouble};
+use crate::report::notes::{self, Moment};
 use crate::supervise::role::Role;
 use crate::supervise::{MainLoop, status_of};
 

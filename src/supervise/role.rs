@@ -133,7 +133,8 @@ fn policy_of(once: &Once) -> once::Policy {
 
 /// How this process is called, and what it says of itself.
 pub(super) fn own_hello(config: &Config, member: &MemberId) -> Hello {
-    hello(member.clone(), &config.name, env!("CARGO_PKG_VERSION"), config.timings.elector(), config.priority)
+    let (who, elector) = ((member.clone(), &*config.name), config.timings.elector());
+    hello(who, env!("CARGO_PKG_VERSION"), elector, config.priority, config.listening_at)
 }
 
 fn settings(config: &Config, member: &MemberId, started: Time) -> Settings {

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{self, Read};
+use std::net::SocketAddr;
 
 use neli_proto::candidate;
 use neli_proto::hello::Hello;
@@ -169,10 +170,17 @@ pub fn new_node(settings: Settings, is_one_of_many: bool) -> io::Result<Node> {
     Ok(node)
 }
 
-/// What each candidate of this process says of itself.
+/// What each candidate of this process says of itself. `listen`: the address where it answers by HTTP.
 #[must_use]
-pub fn hello(member: MemberId, name: &str, version: &str, elector: Elector, priority: u16) -> Hello {
+pub fn hello(
+    (member, name): (MemberId, &str),
+    version: &str,
+    elector: Elector,
+    priority: u16,
+    listen: Option<SocketAddr>,
+) -> Hello {
     Hello {
+        listen: listen.map(|address| address.to_string().into()),
         host: names::host().map(Into::into),
         pid: Some(std::process::id()),
         version: Some(version.into()),

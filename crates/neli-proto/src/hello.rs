@@ -41,6 +41,9 @@ pub struct Hello {
     /// Why the group does not take the writer, in Kafka's words; `None` if it does. Only displayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_refuses: Option<Box<str>>,
+    /// The address where the writer answers by HTTP (`--listen`). Only displayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<Box<str>>,
     /// `--roles` as typed; `None` if the writer is a candidate of one role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roles: Option<Box<str>>,
@@ -89,6 +92,7 @@ impl Hello {
             elector: None,
             group_member: None,
             group_refuses: None,
+            listen: None,
             roles: None,
             partitions: None,
             priority: 0,
@@ -119,6 +123,7 @@ impl Hello {
             elector: fields.text("elector"),
             group_member: fields.text("group_member"),
             group_refuses: fields.text("group_refuses"),
+            listen: fields.text("listen"),
             roles: fields.text("roles"),
             partitions: fields.number("partitions"),
             priority: fields.number("priority").unwrap_or_default(),
@@ -139,7 +144,7 @@ impl Hello {
         if line.len() <= MAX_BYTES {
             return line;
         }
-        Self { name: None, host: None, version: None, group_refuses: None, ..self.clone() }.to_line()
+        Self { name: None, host: None, version: None, group_refuses: None, listen: None, ..self.clone() }.to_line()
     }
 
     fn to_line(&self) -> Vec<u8> {
@@ -267,6 +272,7 @@ mod tests {
             group_member: Some("neli-run-2".into()),
             overlap_ms: Some(150),
             group_refuses: Some("Inconsistent group protocol".into()),
+            listen: Some("192.0.2.1:9464".into()),
             priority: 10,
             max_roles: Some(3),
             joined: Some(41),
@@ -325,10 +331,12 @@ mod tests {
             let left = left.clone();
             let asks = Some(MemberId::from_random(u128::MAX));
             let group_refuses = Some("w".repeat(200).into());
+            let listen = Some("[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff%4294967295]:65535".into());
             let longest = Hello {
                 name,
                 host,
                 group_refuses,
+                listen,
                 roles,
                 partitions,
                 max_roles,

@@ -156,6 +156,11 @@ impl Candidate {
         self.state = State::Departed(departure);
     }
 
+    /// Says that it leaves, and keeps its state: for a candidate that is refused and exits at once.
+    pub(crate) fn say_last_hello(&mut self) {
+        self.election.leave_for_good();
+    }
+
     /// Sends a claim (R2).
     pub(super) fn become_claiming(&mut self, now: Time) {
         let election = &mut self.election;

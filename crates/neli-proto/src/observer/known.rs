@@ -41,6 +41,8 @@ pub struct KnownCandidate {
     pub elector: Option<Box<str>>,
     /// Why the group does not take it, in Kafka's words; `None` if it does, or if that is unknown.
     pub group_refuses: Option<Box<str>>,
+    /// The address where it answers by HTTP (`--listen`).
+    pub listen: Option<Box<str>>,
     /// `--priority`.
     pub priority: u16,
     /// `--roles`: whether its hello is about all roles.
@@ -59,7 +61,9 @@ impl KnownCandidate {
     pub(super) fn of(hello: Hello, received: Receipt) -> Self {
         // A limit of as many roles as there are is none.
         let count = hello.mapping().count();
-        let Hello { member, name, host, pid, version, elector, group_refuses, priority, roles, max_roles, .. } = hello;
+        let Hello {
+            member, name, host, pid, version, elector, group_refuses, listen, priority, roles, max_roles, ..
+        } = hello;
         // No candidate waits longer than for the longest lease: more is a mistake of the writer's.
         let undecided_for = Duration::from_millis(hello.waits_ms.unwrap_or_default()).min(silence(LONGEST_LEASE));
         Self {
@@ -70,6 +74,7 @@ impl KnownCandidate {
             version,
             elector,
             group_refuses,
+            listen,
             priority,
             has_many_roles: roles.is_some(),
             max_roles: max_roles.filter(|most| *most < count),
