@@ -33,6 +33,7 @@ struct ElectionPart<'a> {
     #[serde(flatten)]
     line: Line<'a>,
     trouble: Option<&'a str>,
+    known_since: Option<String>,
     since: Option<String>,
     lease_ms: Option<u64>,
     lease_left_ms: Option<u64>,
@@ -115,6 +116,7 @@ impl<'a> ElectionPart<'a> {
         Self {
             line: Line::of(shown.topic, shown.found, shown.current, shown.at),
             trouble: shown.trouble,
+            known_since: shown.known_since_ms.map(timestamp),
             since: leader.and_then(|leader| leader.claimed_ms).map(timestamp),
             lease_ms: leader.map(|leader| millis(leader.lease)),
             lease_left_ms: leader.map(left),
