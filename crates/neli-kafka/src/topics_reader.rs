@@ -12,8 +12,7 @@ use std::thread;
 use std::time::Duration;
 use std::{io, iter};
 
-use neli_proto::kafka::{LogAnswer, LogRange, LogsAnswer, TopicsAction};
-use neli_proto::observer::RECENT;
+use neli_proto::kafka::{LogAnswer, LogRange, LogsAnswer, RECENT, TopicsAction};
 use neli_proto::record::LogRecord;
 use neli_proto::time::{Time, millis};
 use neli_proto::topic::TopicIdentity;

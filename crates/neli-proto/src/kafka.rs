@@ -3,6 +3,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use core::time::Duration;
 
 use crate::precedence::Assignment;
 use crate::process_hello::ProcessHello;
@@ -202,6 +203,10 @@ pub struct LogsAnswer {
     pub logs: Result<BTreeMap<i32, LogAnswer>, Box<str>>,
 }
 
+/// A reading begins no later than this before the present. Within 20 s each leader writes a heartbeat, whatever its lease, and within 30 s each
+/// standby a hello, so both are found; the rest is for a clock that differs from the brokers'.
+pub const RECENT: Duration = Duration::from_secs(5 * 60);
+
 /// A partition's log, or why nothing is known of it.
 pub type LogAnswer = Result<LogRange, Box<str>>;
 
@@ -210,7 +215,7 @@ pub type LogAnswer = Result<LogRange, Box<str>>;
 pub struct LogRange {
     /// The first offset.
     pub start: Offset,
-    /// That of the first record that is younger than [`RECENT`](crate::observer::RECENT); `end` if there is none.
+    /// That of the first record that is younger than [`RECENT`]; `end` if there is none.
     pub recent: Offset,
     /// The next offset.
     pub end: Offset,

@@ -25,7 +25,7 @@ pub use lost::OverlappedJob;
 pub use progress::Progress;
 pub use roles::{GroupHellos, LastHello, NoRoom};
 pub use topic::{FoundElection, Place, Topic};
-pub use topics::{JudgedRecord, RECENT, ReadTopic, Topics};
+pub use topics::{JudgedRecord, ReadTopic, Topics};
 
 mod election;
 mod history;

@@ -120,7 +120,7 @@ impl<'a> Watch<'a> {
             }
             TopicsEvent::Down(why) => {
                 if self.answer_due.is_none() && self.topics.outage().is_none() {
-                    self.warn(&wording::kafka_is_away(&why));
+                    self.say(&format!("warning: {}", wording::kafka_is_away(&why)));
                 }
                 self.topics.no_answer(at.now, &why);
             }
@@ -138,7 +138,7 @@ impl<'a> Watch<'a> {
             // The table shows the present alone.
             TopicsEvent::PastBegins { .. } => {}
             TopicsEvent::Refused(error) => bail!(error),
-            TopicsEvent::Warning(warning) => self.warn(&warning),
+            TopicsEvent::Warning(warning) => self.say(&format!("warning: {warning}")),
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl<'a> Watch<'a> {
             self.lines.push(format!("{} topic {topic} is gone", timestamp(at.wall_ms)));
         }
         for why in unread.difference(&self.said) {
-            self.warn(&format!("{why}; the others are shown"));
+            self.say(&format!("warning: {why}; the others are shown"));
         }
         self.said = unread;
         let mut current = Vec::new();
@@ -222,10 +222,6 @@ impl<'a> Watch<'a> {
         }
         let text: String = self.lines.drain(..).map(|line| line + "\n").collect();
         checked(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()))
-    }
-
-    fn warn(&self, warning: &str) {
-        self.say(&format!("warning: {warning}"));
     }
 
     /// Prints a line on stderr, unless there is a table, which shows it. If stderr is closed, it is lost.

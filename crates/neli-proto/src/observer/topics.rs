@@ -19,9 +19,6 @@ use crate::record::{LogRecord, Offset};
 use crate::time::{Time, millis};
 use crate::topic::TopicIdentity;
 
-/// A reading begins no later than this before the present. Within 20 s each leader writes a heartbeat, whatever its lease, and within 30 s each
-/// standby a hello, so both are found; the rest is for a clock that differs from the brokers'.
-pub const RECENT: Duration = Duration::from_secs(5 * 60);
 /// The reading of a topic's past is begun so often, if it stands still each time.
 const MOST_TRIES: u32 = 5;
 
@@ -86,7 +83,8 @@ pub struct ReadTopic {
 }
 
 impl Topics {
-    /// No topic is known yet. The reading of each log begins `span` records before its end, or further back so that it has [`RECENT`] records.
+    /// No topic is known yet. The reading of each log begins `span` records before its end, or further back so that it has all
+    /// [`RECENT`](crate::kafka::RECENT) ones.
     #[must_use]
     pub const fn new(span: Offset, most_roles: u32) -> Self {
         Self {
