@@ -17,12 +17,12 @@ use neli_proto::node::Event;
 use neli_proto::note::Refusal;
 use neli_proto::supervisor::{Ending, Lost};
 use neli_proto::time::Time;
+use nix::sys::signalfd::SignalFd;
 
 use crate::config::Config;
 use crate::exit::ExitStatus;
 use crate::process::descriptors::Reserve;
 use crate::process::ready::{Ready, Timer};
-use crate::process::signals::Signals;
 use crate::report::election::sentence;
 use crate::report::events;
 use crate::report::log::{Event as LogEvent, Logger};
@@ -89,7 +89,7 @@ fn log_panics(logger: Logger) {
 }
 
 impl MainLoop {
-    fn new(prepared: Prepared, logger: Logger, started: Time, has_terminal: bool) -> Result<(Self, Signals)> {
+    fn new(prepared: Prepared, logger: Logger, started: Time, has_terminal: bool) -> Result<(Self, SignalFd)> {
         let Prepared { config, access, broker, job_maker, job, signals, bound } = prepared;
         let writes_to_file_alone = config.log.file.is_some() && config.commands.health.is_some();
         let stderr = if writes_to_file_alone { logger.on_stderr()? } else { logger.clone() };
@@ -150,7 +150,7 @@ impl MainLoop {
     }
 
     /// Runs until the end.
-    async fn run(&mut self, signals: Signals) -> ExitStatus {
+    async fn run(&mut self, signals: SignalFd) -> ExitStatus {
         let (signals_ready, mut timer) = match (Ready::of(&signals), Timer::new()) {
             (Ok(ready), Ok(timer)) => (ready, timer),
             (Err(error), _) | (_, Err(error)) => {

@@ -8,17 +8,17 @@ use anyhow::Result;
 use neli_kafka::clock;
 use neli_proto::leadership::Leadership;
 use neli_proto::time::millis;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::command::output;
 use crate::command::reading::{self, Unread, read_at};
 use crate::command::request::see_only;
 use crate::config::{Assert, Look};
 use crate::exit::{ExitStatus, line_of, status_of, with_status};
-use crate::process::{procfs, sealed_file};
-use crate::report::election::{sentence, span};
-use crate::report::log::{spoken, timestamp};
-use crate::text::json;
+use crate::guard::lease;
+use crate::process::procfs;
+use crate::report::election::sentence;
+use crate::text::{json, span, spoken, timestamp};
 
 /// Whether the caller leads.
 struct Answer {
@@ -29,17 +29,6 @@ struct Answer {
     /// `None` if it is unknown.
     leads: Option<bool>,
     /// Why it does not lead, or why that is unknown.
-    why: Option<String>,
-}
-
-/// The answer as JSON: docs/json.md describes it.
-#[derive(Serialize)]
-struct Line {
-    ts: String,
-    term: i64,
-    leads: Option<bool>,
-    by: &'static str,
-    left_ms: Option<u64>,
     why: Option<String>,
 }
 
@@ -61,9 +50,10 @@ pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look>) -> Result<Exit
     };
     if assert.json {
         let ts = timestamp(clock::wall_ms());
-        let line = Line { ts, term: assert.term, leads, by, left_ms: left.map(millis), why };
-        let line = json(&line) + "\n";
-        output::print(&line)?;
+        let line = json!({
+            "ts": ts, "term": assert.term, "leads": leads, "by": by, "left_ms": left.map(millis), "why": why,
+        });
+        output::print(&(json(&line) + "\n"))?;
         return Ok(status);
     }
     match (leads, why) {
@@ -104,7 +94,7 @@ fn without_descriptor(assert: &Assert, missing: anyhow::Error) -> anyhow::Error 
 
 /// By the lease descriptor, if there is one for the term.
 fn by_descriptor(assert: &Assert) -> Option<Answer> {
-    let (term, deadline) = sealed_file::lease(assert.descriptor?)?;
+    let (term, deadline) = lease::read(assert.descriptor?)?;
     if term != assert.term || has_another_clock(assert) {
         return None;
     }

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::task::{Context, Poll};
 
-use neli_proto::command::CommandEnd;
 use neli_proto::hooks::{EndedRun, Hook};
+use neli_proto::job::CommandEnd;
 
 use neli_proto::node::{Event, HookRun};
 use neli_proto::supervisor::{self, JobStatus};
@@ -13,9 +13,9 @@ use nix::unistd::Pid;
 use crate::config::{Commands, job_variables};
 use crate::guard::GuardConfig;
 use crate::process::reap::Change;
-use crate::process::shell::{self, ShellCommand};
-use crate::process::tail::Tail;
-use crate::report::log::{Logger, to_the_second};
+use crate::process::shell::{self, ShellCommand, Tail};
+use crate::report::log::Logger;
+use crate::text::to_the_second;
 
 /// The command lines, and the running commands.
 pub(super) struct RunningCommands {
@@ -103,7 +103,7 @@ impl RunningCommands {
     }
 
     /// The event for a child's change, if the child was a hook.
-    pub(super) fn hook_changed(&mut self, change: &Change) -> Option<Event> {
+    pub(super) fn hook_changed(&mut self, change: Change) -> Option<Event> {
         let at = self.hooks.iter().position(|running| running.command.pid() == change.pid)?;
         let end = self.hooks[at].command.end(change.status)?;
         let HookProcess { hook, id, .. } = self.hooks.swap_remove(at);

@@ -14,9 +14,9 @@ use nix::unistd::Pid;
 
 use crate::config::Config;
 use crate::http::{self, About, Board, Bound, Broker, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
+use crate::report::election::of_next_window;
 use crate::report::events;
 use crate::report::log::Logger;
-use crate::report::notes;
 use crate::supervise::host::KafkaState;
 use crate::supervise::role::Role;
 use crate::supervise::start::JobMaker;
@@ -155,7 +155,7 @@ fn broker(was_reached: bool, kafka: &KafkaState) -> Broker {
 
 fn snapshot(role: &Role, now: Time, tally: Tally) -> Arc<RoleSnapshot> {
     let status = role.node.status(now);
-    let next = notes::of_next_window(role.node.next_window_ms());
+    let next = of_next_window(role.node.next_window_ms());
     let (label, partition) = (role.election.label(), role.election.partition);
     let runs = role.facts.as_ref().map(|facts| facts.runs(role.node.next_window_ms()));
     Arc::new(RoleSnapshot { label, partition, at: now, status, next, tally, runs })

@@ -8,7 +8,7 @@ use neli_proto::leadership::ReadAt;
 use neli_proto::time::Time;
 
 use crate::config::Config;
-use crate::report::notes::{self, Trouble};
+use crate::report::election::{Trouble, of_next_window, of_roles, of_status, of_trouble};
 use crate::report::notify::Notifier;
 use crate::supervise::MainLoop;
 
@@ -24,18 +24,15 @@ impl MainLoop {
         let (doing, is_leaving) = match self.nodes.roles.as_slice() {
             [role] => {
                 let status = role.node.status(now);
-                let next = notes::of_next_window(role.node.next_window_ms());
+                let next = of_next_window(role.node.next_window_ms());
                 let at = ReadAt { now, wall_ms: clock::wall_ms() };
                 let current = status.leadership(at, self.kafka.outage.trouble().is_none());
                 self.service_status.silent_at = current.changes_in().map(|left| now + left);
-                (format!("{}{next}", notes::of_status(&status, current, at.wall_ms)), status.is_leaving)
+                (format!("{}{next}", of_status(&status, current, at.wall_ms)), status.is_leaving)
             }
             roles => {
                 let led = roles.iter().filter(|role| role.node.leads().is_some()).map(|role| role.election.label());
-                (
-                    notes::of_roles(&led.collect::<Vec<_>>(), roles.len()),
-                    roles.iter().all(|role| role.node.is_leaving()),
-                )
+                (of_roles(&led.collect::<Vec<_>>(), roles.len()), roles.iter().all(|role| role.node.is_leaving()))
             }
         };
         let current = Some((doing, trouble));
@@ -43,8 +40,7 @@ impl MainLoop {
             && let Some((doing, trouble)) = &current
         {
             let trouble = trouble.as_ref();
-            let trouble =
-                trouble.map(|(since, trouble)| notes::of_trouble(now.since(*since), trouble, clock::wall_ms()));
+            let trouble = trouble.map(|(since, trouble)| of_trouble(now.since(*since), trouble, clock::wall_ms()));
             self.service_status.notifier.status(&format!("{doing}{}", trouble.unwrap_or_default()));
             self.service_status.reported = current;
         }

@@ -5,8 +5,7 @@
 
 use std::time::Duration;
 
-use neli_proto::time::Time;
-use neli_proto::window::{Span, Window};
+use neli_proto::time::{Span, Time, Window};
 
 use crate::calendar::Calendar;
 use crate::config::{Occasion, Once};

@@ -25,11 +25,10 @@ use neli_proto::time::Time;
 use neli_proto::timings::Elector;
 use neli_proto::topic::TopicIdentity;
 
-use crate::clock;
 use crate::election::{ElectionId, Elections};
 use crate::event::SessionEvent;
-use crate::names;
 use crate::session::Session;
+use crate::{clock, names};
 
 /// The part of a loop's state that belongs to one election.
 pub trait HasNode {
@@ -38,8 +37,6 @@ pub trait HasNode {
     /// The same.
     fn node_mut(&mut self) -> &mut Node;
     /// The election. With many roles its partition is known once the topic is known.
-    fn election(&self) -> &ElectionId;
-    /// The same.
     fn election_mut(&mut self) -> &mut ElectionId;
     /// When the loop is to call the node, or do something else for this election.
     fn poll_timeout(&self) -> Option<Time>;
@@ -297,9 +294,8 @@ impl<R: HasNode> Nodes<R> {
     pub(crate) fn handle_election_event(&mut self, now: Time, role: usize, event: candidate::Event) {
         if let candidate::Event::Answered { end, .. } = event {
             // By now it is known how many partitions the topic has.
-            let of_role = &mut self.roles[role];
-            if let Some(election) = self.session.election(of_role.election().role) {
-                *of_role.election_mut() = election;
+            if let Some(election) = self.session.election(number(role)) {
+                *self.roles[role].election_mut() = election;
             }
             if let (Some(many), Some(partitions)) = (&mut self.many, self.session.partitions()) {
                 many.listens(now, role, end, partitions.unsigned_abs());
@@ -332,7 +328,7 @@ impl<R: HasNode> Nodes<R> {
 
     /// Passes on the records of others, which were read before the event that follows.
     fn take_passed(&mut self, now: Time, role: usize) {
-        if let Some(passed) = self.session.take_passed(self.roles[role].election().role) {
+        if let Some(passed) = self.session.take_passed(number(role)) {
             self.call(now, role, |node| node.handle(now, Event::Election(passed)));
             self.note_caught_up(role);
         }
@@ -340,9 +336,8 @@ impl<R: HasNode> Nodes<R> {
 
     /// A node that has read everything learns of other elections' records only before it acts.
     fn note_caught_up(&mut self, role: usize) {
-        let role = &self.roles[role];
-        if role.node().is_caught_up() {
-            self.session.note_caught_up(role.election().role);
+        if self.roles[role].node().is_caught_up() {
+            self.session.note_caught_up(number(role));
         }
     }
 
@@ -355,7 +350,7 @@ impl<R: HasNode> Nodes<R> {
 
     /// Does in Kafka what a role's node has requested. Returns whether a record was handed over.
     fn request(&mut self, role: usize, request: &Request) -> bool {
-        let number = self.roles[role].election().role;
+        let number = number(role);
         match request {
             Request::Identify => self.session.identify(),
             Request::JoinGroup => {
@@ -375,8 +370,7 @@ impl<R: HasNode> Nodes<R> {
 
     /// Tells the session whether a role leads, once its node has no more actions.
     fn note_lead(&mut self, role: usize) {
-        let role = &self.roles[role];
-        self.session.set_leads(role.election().role, role.node().leads().is_some());
+        self.session.set_leads(number(role), self.roles[role].node().leads().is_some());
     }
 
     /// Whether the process stands in many elections.
@@ -439,6 +433,11 @@ impl<R: HasNode> Nodes<R> {
             }
         }
     }
+}
+
+/// The number of a role by its index: a session's roles begin with 0.
+fn number(role: usize) -> u32 {
+    u32::try_from(role).unwrap_or(u32::MAX)
 }
 
 // ---- the time at which each of many roles is to be called again. Finding the earliest takes no search --------------

@@ -18,9 +18,8 @@ use super::state::{Shown, State};
 use crate::command::history::{HEAD, by_broker, cells, draw, rows, strip};
 use crate::command::list::Rank;
 use crate::command::wording::{counted, date};
-use crate::report::election::{lasting_sentence, span};
-use crate::report::log::spoken;
-use crate::text::{json, one_line};
+use crate::report::election::lasting_sentence;
+use crate::text::{json, one_line, span, spoken};
 
 /// A strip is drawn anew this often, so that a row that is otherwise unchanged is not sent again.
 const STRIP_STEP_MS: u64 = 60_000;
