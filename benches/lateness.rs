@@ -18,8 +18,8 @@ use harness::figures::{Figures, Row};
 use neli_kafka::clock;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::attributes::Mark;
-use neli_run::process::release_queue::ReleaseQueue;
-use neli_run::process::signal_set::Set;
+use neli_run::process::memory_files::ReleaseQueue;
+use neli_run::process::signals::SignalSet;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::unistd;
 
@@ -104,7 +104,7 @@ fn guard_config(job: &str, release_queue: &ReleaseQueue) -> GuardConfig {
         command: ["/bin/sh", "-c", job].map(Into::into).into(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
         health: None,
-        ignored: Set::EMPTY,
+        ignored: SignalSet::EMPTY,
         inherited: vec![0, 1, 2],
         group: unistd::getpgrp().as_raw(),
         foreground: false,
@@ -127,7 +127,7 @@ fn next_answer(guard: &GuardHandle) -> (Answer, Option<OwnedFd>) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => await_readable(guard),
             other => {
                 let received = other.expect("an answer").expect("the guard lives");
-                return (received.answer, received.descriptor);
+                return received;
             }
         }
     }

@@ -13,18 +13,13 @@
 //!
 //! [`GuardHandle`] is the supervisor's end. The process is `guard_loop`, which performs what the guard decides.
 
-mod arguments;
-mod backlog;
 mod channel;
 mod guard_loop;
 mod handle;
 mod job;
 pub mod lease;
 mod message;
-mod outbox;
 mod perform;
-mod release;
-mod setup;
 mod trial;
 
 use std::panic;
@@ -32,9 +27,8 @@ use std::process::ExitCode;
 
 use crate::guard::guard_loop::GuardLoop;
 
-pub use crate::guard::arguments::Arguments;
-pub use crate::guard::handle::{GuardHandle, ReceivedAnswer};
-pub use crate::guard::message::{GuardConfig, ReleaseRequest};
+pub use crate::guard::handle::GuardHandle;
+pub use crate::guard::message::{Arguments, GuardConfig, ReleaseRequest};
 pub use crate::guard::trial::trial;
 pub use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
 

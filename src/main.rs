@@ -10,7 +10,7 @@ use neli_run::cli::{self, Request};
 use neli_run::command;
 use neli_run::exit::{self, ExitStatus};
 use neli_run::guard;
-use neli_run::process::{release_queue::Deliverer, system};
+use neli_run::process::{memory_files::Deliverer, system};
 use neli_run::release;
 use neli_run::report::log::{Level, is_stderr_the_journal};
 use neli_run::supervise::{self, AtStart};

@@ -12,33 +12,20 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use neli_kafka::{Access, Brokers, Client, ElectionId, Elections, KafkaEvent, Producer, Properties};
-use neli_proto::record::{MemberId, Offset, Record};
+use neli_proto::record::Record;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{self, Sender};
 
 use crate::config::WORDS;
 use crate::exit::ExitStatus;
-use crate::process::release_queue::Deliverer;
+use crate::guard;
+use crate::process::memory_files::Deliverer;
 
 /// The most records in flight at once. A producer's queue has room for a thousand.
 const MOST_IN_FLIGHT: usize = 500;
 
-/// A guard's request, one line of JSON in the queue: the guard's type of this name, with its configuration decoded.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct ReleaseRequest {
-    /// The member that held the term.
-    pub member: MemberId,
-    /// The term.
-    pub term: Offset,
-    /// The offset up to which the journal was read when the term was still current.
-    pub seen: Offset,
-    /// The release's sequence number.
-    pub seq: u64,
-    /// How long after the lease's end a process of the job may have been alive.
-    pub late_ms: Option<u64>,
-    /// The guard's configuration for the release.
-    pub release: ReleaseConfig,
-}
+/// A guard's request, with its configuration decoded.
+type ReleaseRequest = guard::ReleaseRequest<ReleaseConfig>;
 
 /// The parameters of a release, besides the term. The guard passes them on unread.
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -10,19 +10,19 @@ use std::panic;
 use std::task::{Context, Poll};
 
 use anyhow::{Context as _, Result};
-use neli_kafka::{Host, Nodes, clock};
+use neli_kafka::{Host, Nodes, clock, many_roles};
 use neli_proto::guard::GuardStarts;
 use neli_proto::leadership::ReadAt;
 use neli_proto::node::Event;
 use neli_proto::note::Refusal;
 use neli_proto::supervisor::{Ending, Lost};
 use neli_proto::time::Time;
+use nix::sys::signalfd::SignalFd;
 
 use crate::config::Config;
 use crate::exit::ExitStatus;
 use crate::process::descriptors::Reserve;
 use crate::process::ready::{Ready, Timer};
-use crate::process::signals::Signals;
 use crate::report::election::sentence;
 use crate::report::events;
 use crate::report::log::{Event as LogEvent, Logger};
@@ -89,7 +89,7 @@ fn log_panics(logger: Logger) {
 }
 
 impl MainLoop {
-    fn new(prepared: Prepared, logger: Logger, started: Time, has_terminal: bool) -> Result<(Self, Signals)> {
+    fn new(prepared: Prepared, logger: Logger, started: Time, has_terminal: bool) -> Result<(Self, SignalFd)> {
         let Prepared { config, access, broker, job_maker, job, signals, bound } = prepared;
         let writes_to_file_alone = config.log.file.is_some() && config.commands.health.is_some();
         let stderr = if writes_to_file_alone { logger.on_stderr()? } else { logger.clone() };
@@ -102,13 +102,18 @@ impl MainLoop {
         let elections = config.elections();
         let mut roles = Vec::new();
         for number in elections.roles.clone() {
-            let member = job_maker.member.clone();
-            roles.push(Role::new(&config, elections.election(number, 1), member, &logger, started)?);
+            roles.push(Role::new(&config, elections.election(number, 1), &job_maker.member, &logger, started)?);
         }
         if let (Some(job), Some(role)) = (job, roles.first_mut()) {
             role.job = Some(GuardedJob::new(job).context("the guard's answers can't be waited for")?);
         }
-        let nodes = Nodes::new(roles, kafka_session, role::many_roles(&config, &job_maker.member));
+        let (most, are_spread) = config.roles.as_ref().map_or((None, true), |roles| (roles.most, roles.are_spread));
+        let identity = role::identity(&config, &job_maker.member);
+        let nodes = Nodes::new(
+            roles,
+            kafka_session,
+            many_roles(&identity, &elections, config.timings.elector(), most, are_spread),
+        );
         let publisher =
             bound.map(|bound| Publisher::start(bound, &config, &job_maker, &nodes.roles, &logger)).transpose()?;
         let main_loop = Self {
@@ -145,7 +150,7 @@ impl MainLoop {
     }
 
     /// Runs until the end.
-    async fn run(&mut self, signals: Signals) -> ExitStatus {
+    async fn run(&mut self, signals: SignalFd) -> ExitStatus {
         let (signals_ready, mut timer) = match (Ready::of(&signals), Timer::new()) {
             (Ok(ready), Ok(timer)) => (ready, timer),
             (Err(error), _) | (_, Err(error)) => {

@@ -33,8 +33,7 @@ const HOSTS: [&str; 3] =
     ["crates/neli-kafka/src/clock", "crates/neli-kafka/src/nodes", "crates/neli-kafka/src/session"];
 
 /// Where the main loops get events from outside.
-const SOURCES: [&str; 6] =
-    ["read_signal()", "session.poll()", ".receive()", "reports.try_recv()", "events.try_recv()", "signals.read()"];
+const SOURCES: [&str; 5] = ["read_signal()", "session.poll()", ".receive()", "reports.try_recv()", "events.try_recv()"];
 
 /// The main loops, with what they call.
 const MAIN_LOOPS: [&str; 4] =

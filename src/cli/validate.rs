@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use neli_kafka::{Brokers, Client, ElectionId, bootstrap, names};
+use neli_kafka::{Brokers, Client, ElectionId, bootstrap_servers, names};
 use neli_proto::supervisor::OnLoss;
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
@@ -132,7 +132,7 @@ fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client> {
         }
         (None, Some(_)) => Brokers::Embedded,
         (Some(brokers), None) => {
-            let list = bootstrap::validate(brokers.text()?, &properties);
+            let list = bootstrap_servers::validate(brokers.text()?, &properties);
             Brokers::At(list.map_err(|error| brokers.refuse(error))?)
         }
         (Some(brokers), Some(embedded)) => {

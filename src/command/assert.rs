@@ -15,7 +15,8 @@ use crate::command::reading::{self, Unread, read_at};
 use crate::command::request::see_only;
 use crate::config::{Assert, Look};
 use crate::exit::{ExitStatus, line_of, status_of, with_status};
-use crate::process::{procfs, sealed_file};
+use crate::guard::lease;
+use crate::process::procfs;
 use crate::report::election::{sentence, span};
 use crate::report::log::{spoken, timestamp};
 use crate::text::json;
@@ -104,7 +105,7 @@ fn without_descriptor(assert: &Assert, missing: anyhow::Error) -> anyhow::Error 
 
 /// By the lease descriptor, if there is one for the term.
 fn by_descriptor(assert: &Assert) -> Option<Answer> {
-    let (term, deadline) = sealed_file::lease(assert.descriptor?)?;
+    let (term, deadline) = lease::read(assert.descriptor?)?;
     if term != assert.term || has_another_clock(assert) {
         return None;
     }

@@ -137,7 +137,6 @@ pub(super) struct Reading {
     sender: Sender<KafkaEvent>,
     events: Receiver<KafkaEvent>,
     timer: Timer,
-    timer_is_set_to: Option<Time>,
 }
 
 /// Runs the future in a runtime of its own.
@@ -223,7 +222,6 @@ impl Reading {
             sender,
             events,
             timer,
-            timer_is_set_to: None,
         })
     }
 
@@ -351,17 +349,11 @@ impl Reading {
             if let Some(input) = self.try_next()? {
                 return Ok(input);
             }
-            if self.timer_is_set_to != due {
-                self.timer.set(due);
-                self.timer_is_set_to = due;
-            }
+            self.timer.set(due);
             let event = tokio::select! {
                 biased;
                 event = self.events.recv() => event.ok_or_else(gone)?,
-                () = self.timer.due() => {
-                    self.timer_is_set_to = None;
-                    return Ok(Input::Timeout);
-                }
+                () = self.timer.due() => return Ok(Input::Timeout),
             };
             if let Some(input) = self.input(event)? {
                 return Ok(input);
@@ -428,20 +420,20 @@ impl Reading {
 
     /// A reader alone reports no other events.
     fn input_of_process(&mut self, event: SessionEvent) -> Result<Option<Input>> {
-        if let SessionEvent::Down { error } = event {
+        if let SessionEvent::Outage { error: Some(error) } = event {
             if self.is_embedded() {
                 bail!("the embedded broker is gone, and its journal with it");
             }
             (self.note_outage)(&error);
             (self.is_down, self.trouble) = (true, Some(error));
             return Ok(Some(Input::Noted));
-        } else if let SessionEvent::Refused { error } = event {
+        } else if let SessionEvent::Refused { error, .. } = event {
             bail!(error);
         } else if let SessionEvent::Warning(warning) = event {
             return Ok(Some(Input::Warning(warning)));
         }
         // A first answer without an outage before it is not reported.
-        Ok((matches!(event, SessionEvent::Up) && mem::take(&mut self.is_down)).then_some(Input::Up))
+        Ok((matches!(event, SessionEvent::Outage { .. }) && mem::take(&mut self.is_down)).then_some(Input::Up))
     }
 }
 

@@ -185,7 +185,7 @@ pub(super) async fn append(
         };
         match report {
             Some(KafkaEvent::Delivered { .. }) => return Ok(Appended::Yes),
-            Some(KafkaEvent::Process(SessionEvent::Refused { error })) => bail!(error),
+            Some(KafkaEvent::Process(SessionEvent::Refused { error, .. })) => bail!(error),
             Some(KafkaEvent::Process(SessionEvent::AppendRefused { error })) => trouble = Some(error),
             Some(KafkaEvent::NotDelivered { error, may_be_in_log, .. }) => {
                 failed = Some((trouble.take().unwrap_or(error), may_be_in_log));

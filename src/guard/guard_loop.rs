@@ -1,42 +1,38 @@
-//! The guard's process: one loop, which blocks only in its own `poll`. It passes events to [`Guard`] and performs its actions
+//! The guard's process: its setup, and one loop, which blocks only in its own `poll`. It passes events to [`Guard`] and performs its actions
 //! ([`perform`](super::perform)). A second thread watches it ([`spin_watch`]).
 
 use std::fs::File;
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::rc::Rc;
 use std::time::Duration;
 
-use neli_kafka::clock;
+use neli_kafka::clock::{self, Alarm};
 use neli_kafka::embedded::directory::BrokerDirectory;
 use neli_proto::guard::{Answer, Answers, Event, Grant, Guard, Remains, RunPhase};
 use neli_proto::time::Time;
 use neli_proto::window::Span;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{self, Pid};
 
-use crate::guard::arguments::Arguments;
-use crate::guard::channel::{Channel, SEND_AGAIN, Waiting};
+use crate::guard::channel::{self, Channel, SEND_AGAIN, Waiting};
 use crate::guard::job::{Commands, Job};
-use crate::guard::lease::{Lease, Slot};
-use crate::guard::message::GuardConfig;
-use crate::guard::outbox;
-use crate::guard::setup;
-use crate::process::attributes::{EarlierAttributes, OomScore};
+use crate::guard::lease::{self, Lease};
+use crate::guard::message::{Arguments, GuardConfig};
+use crate::process::attributes::{self, EarlierAttributes, OomScore, Scheduling};
 use crate::process::cgroup::Cgroup;
-use crate::process::descriptors;
-use crate::process::image::Image;
-use crate::process::procfs;
-use crate::process::reap::{WaitStatus, reap};
-use crate::process::release_queue::ReleaseQueue;
-use crate::process::sealed_file;
-use crate::process::spin_watch;
+use crate::process::memory_files::{self, ReleaseQueue};
+use crate::process::reap::reap;
+use crate::process::spawn::Image;
 use crate::process::terminal::Terminal;
 use crate::process::tree::Tree;
-use neli_kafka::clock::Alarm;
+use crate::process::{descriptors, limits, procfs, spin_watch, system};
 
 /// How many orders are read before other events are handled.
 const ORDERS_AT_ONCE: usize = 16;
@@ -66,7 +62,8 @@ pub(super) struct GuardLoop {
     /// The earlier values of attributes that this process or its parent has changed for itself; job and release get them back.
     pub(super) attributes_of_job: EarlierAttributes,
     pub(super) tree: Tree,
-    pub(super) slot: Slot,
+    /// The number of the lease descriptor, reserved in the job.
+    pub(super) slot: OwnedFd,
     /// `None` once the supervisor's end is closed.
     channel: Option<Channel>,
     supervisor: Supervisor,
@@ -104,27 +101,27 @@ pub(super) struct GuardLoop {
 impl GuardLoop {
     /// Sets this process up as the guard with these `arguments`.
     pub(super) fn new(arguments: &Arguments) -> io::Result<Self> {
-        setup::isolate()?;
-        let mut guard_config: GuardConfig = sealed_file::read(arguments.guard_config)?;
+        isolate()?;
+        let mut guard_config: GuardConfig = memory_files::read_sealed(arguments.guard_config)?;
         let lease_number = descriptors::lowest_free(&guard_config.inherited);
-        let channel = Channel::over(setup::adopt_beside(arguments.socket, lease_number)?);
+        let channel = Channel::over(adopt_beside(arguments.socket, lease_number)?);
         let supervisor_pidfd =
-            arguments.supervisor_pidfd.map(|number| setup::adopt_beside(number, lease_number)).transpose()?;
-        let cgroup = guard_config.cgroup.map(|number| setup::adopt_beside(number, lease_number)).transpose()?;
+            arguments.supervisor_pidfd.map(|number| adopt_beside(number, lease_number)).transpose()?;
+        let cgroup = guard_config.cgroup.map(|number| adopt_beside(number, lease_number)).transpose()?;
         let release_queue =
-            ReleaseQueue::adopt(guard_config.release_queue, |number| setup::adopt_beside(number, lease_number))?;
+            ReleaseQueue::adopt(guard_config.release_queue, |number| adopt_beside(number, lease_number))?;
         let own = [Some(channel.as_fd()), supervisor_pidfd.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
         let own = own.into_iter().flatten().chain(release_queue.descriptors());
-        setup::close_others(&guard_config.inherited, own)?;
+        close_others(&guard_config.inherited, own)?;
         // This must come before any other file is opened, because that file might get the number.
-        let slot = Slot::take(lease_number)?;
+        let slot = lease::reserve(lease_number)?;
         let broker_lock = guard_config.broker.as_deref().map(|path| BrokerDirectory::at(path)?.hold()).transpose()?;
 
         let environment = mem::take(&mut guard_config.environment);
         let image = Image::found_by_path(&mem::take(&mut guard_config.command), &environment)?;
         let commands = Commands::new(&guard_config, &environment)?;
         let attributes_of_job = EarlierAttributes {
-            scheduling: setup::raise_priority(guard_config.scheduling),
+            scheduling: raise_priority(guard_config.scheduling),
             open_files: guard_config.open_files,
             // At a memory limit the kernel would otherwise kill the guard instead of the job that has reached the limit.
             oom_score: OomScore::exempt_this_process(),
@@ -168,7 +165,8 @@ impl GuardLoop {
             _broker_lock: broker_lock,
         };
         guard_loop.prepare_run_cgroup();
-        setup::lock_memory();
+        // A guard whose pages must be read from a disk would be late. Locking may not be allowed.
+        limits::lock_memory();
         guard_loop.answers.put(Answer::Ready, None);
         Ok(guard_loop)
     }
@@ -269,7 +267,7 @@ impl GuardLoop {
         self.keeps_ended = (self.keeps_ended && reaped.children_left) || reaped.is_refused;
         let now = clock::now();
         for change in &reaped.changes {
-            if let Some((kind, end)) = self.commands.observe_child(change) {
+            if let Some((kind, end)) = self.commands.observe_child(*change) {
                 self.tell(now, Event::CommandEnded { kind, end }, None);
             }
         }
@@ -296,21 +294,19 @@ impl GuardLoop {
         }
     }
 
-    fn observe_main(&mut self, now: Time, status: WaitStatus) {
-        let (code, signal) = match status {
-            WaitStatus::Exited(code) => (Some(code), None),
-            WaitStatus::Killed(signal) => (None, Some(signal)),
-            WaitStatus::Stopped(signal) => return self.tell(now, Event::MainStopped { signal }, None),
-        };
+    fn observe_main(&mut self, now: Time, status: ExitStatus) {
+        if let Some(signal) = status.stopped_signal() {
+            return self.tell(now, Event::MainStopped { signal }, None);
+        }
         // Only now it is known for certain whether the job had executed its program.
         self.observe_start();
         self.job.iter_mut().for_each(|job| job.has_main = false);
-        self.tell(now, Event::MainEnded { code, signal }, None);
+        self.tell(now, Event::MainEnded { code: status.code(), signal: status.signal() }, None);
     }
 
     pub(super) fn flush(&mut self) {
         if let Some(channel) = &self.channel {
-            let waiting = outbox::flush(&mut self.answers, channel);
+            let waiting = channel::send_answers(&mut self.answers, channel);
             self.send_again_at = (waiting == Some(Waiting::OutOfResources)).then(|| clock::now() + SEND_AGAIN);
         }
     }
@@ -343,4 +339,40 @@ impl Supervisor {
         self.is_known_dead = unistd::getppid() != self.pid;
         self.is_known_dead && !was_known_dead
     }
+}
+
+/// Blocks every signal, creates a process group, and makes this process the subreaper of all orphans below it. It stays in the supervisor's
+/// session, whose terminal the job uses.
+fn isolate() -> io::Result<()> {
+    SigSet::all().thread_set_mask()?;
+    unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+    prctl::set_child_subreaper(true)?;
+    prctl::set_name(c"neli-guard")?;
+    Ok(())
+}
+
+/// Takes over a descriptor and moves it if it has the number that is reserved for the lease.
+fn adopt_beside(number: RawFd, kept: RawFd) -> io::Result<OwnedFd> {
+    let descriptor = system::adopt(number)?;
+    if number == kept { descriptor.try_clone() } else { Ok(descriptor) }
+}
+
+/// Closes every descriptor except those that the supervisor had `inherited` and the guard's `own`: descriptors that the supervisor has
+/// left open by mistake must not reach the job.
+fn close_others<'a>(inherited: &[RawFd], own: impl Iterator<Item = BorrowedFd<'a>>) -> io::Result<()> {
+    let own = own.map(|descriptor| descriptor.as_raw_fd());
+    let keep: Vec<RawFd> = inherited.iter().copied().chain(own).collect();
+    descriptors::close_all_but(&keep)
+}
+
+/// Raises the priority above all ordinary processes and above the job, if that is allowed; returns the scheduling that the job must get
+/// back. Without it, a machine with all cores busy may delay the guard for longer than the kill margin, and a real-time job may delay it
+/// for as long as the job runs.
+///
+/// `of_job`: the scheduling that the supervisor had before it raised its own; the job must get it.
+fn raise_priority(of_job: Option<Scheduling>) -> Option<Scheduling> {
+    let job = of_job.or_else(|| Scheduling::current().ok())?;
+    // With a limit on real-time running the kernel would kill the guard sooner or later.
+    let may = job.is_real_time() || attributes::is_running_unlimited();
+    (may && job.next_higher()?.set_for(Pid::from_raw(0)).is_ok()).then_some(job)
 }

@@ -16,28 +16,15 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{self, Pid};
 
 use crate::config::VARIABLE_PREFIX;
-use crate::guard::arguments::Arguments;
-use crate::guard::backlog::Backlog;
-use crate::guard::channel::Channel;
-use crate::guard::message::GuardConfig;
-use crate::process::image::Image;
+use crate::guard::channel::{Backlog, Channel};
+use crate::guard::message::{Arguments, GuardConfig};
+use crate::process::attributes::EarlierAttributes;
+use crate::process::memory_files;
 use crate::process::procfs;
-use crate::process::sealed_file;
-use crate::process::signal_set::Set;
-use crate::process::spawn::{ChildKind, PendingChild, Progress, SpawnSpec, spawn};
+use crate::process::signals::SignalSet;
+use crate::process::spawn::{ChildKind, Image, PendingChild, Progress, SpawnSpec, spawn};
 use crate::process::system;
 use crate::report::notify;
-
-/// An answer of the guard, with its descriptor.
-#[derive(Debug)]
-pub struct ReceivedAnswer {
-    /// The answer.
-    pub answer: Answer,
-    /// The pidfd in [`Answer::Started`], if the kernel has pidfds.
-    pub descriptor: Option<OwnedFd>,
-    /// Whether a descriptor came and was lost, because this process was at its limit of open files.
-    pub is_descriptor_lost: bool,
-}
 
 /// The supervisor's end of a guard: its process and its socket.
 ///
@@ -84,7 +71,7 @@ impl GuardHandle {
 
     fn fork(program: &Path, guard_config: &GuardConfig) -> io::Result<(Self, PendingChild)> {
         let (channel, peer) = Channel::pair()?;
-        let config_file = sealed_file::write(guard_config)?;
+        let config_file = memory_files::write_sealed(guard_config)?;
         let supervisor_pidfd = system::open_pidfd(unistd::getpid()).ok();
         let arguments = Arguments {
             supervisor: unistd::getpid().as_raw(),
@@ -98,7 +85,10 @@ impl GuardHandle {
             image: &Image::at(program, arguments.to_command_line(), own_environment())?,
             environment: &[],
             descriptors: &descriptors,
-            ignored: Set::EMPTY,
+            ignored: SignalSet::EMPTY,
+            attributes: EarlierAttributes::default(),
+            cgroup: None,
+            deadline: None,
             kind: ChildKind::Guard,
         })?;
         let process = system::open_pidfd(pending.pid).ok();
@@ -160,20 +150,24 @@ impl GuardHandle {
         !self.backlog.borrow().orders.is_empty()
     }
 
-    /// The next answer; `None` at the end of the stream: the guard is dead or about to die, and all its answers were read.
+    /// The next answer, and with [`Answer::Started`] the job's pidfd, if the kernel has pidfds; `None` at the end of the stream: the guard is dead
+    /// or about to die, and all its answers were read.
     ///
     /// # Errors
     ///
     /// `WouldBlock` if no answer has come; `InvalidData` if it can't be decoded.
-    pub fn receive(&self) -> io::Result<Option<ReceivedAnswer>> {
+    pub fn receive(&self) -> io::Result<Option<(Answer, Option<OwnedFd>)>> {
         let Some(packet) = self.channel.receive()? else { return Ok(None) };
         let answer =
             serde_json::from_slice(&packet.bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        Ok(Some(ReceivedAnswer {
-            answer,
-            descriptor: packet.descriptor,
-            is_descriptor_lost: packet.is_descriptor_lost,
-        }))
+        let answer = if let Answer::Started { pid } = answer
+            && packet.is_descriptor_lost
+        {
+            Answer::StartedUnseen { pid }
+        } else {
+            answer
+        };
+        Ok(Some((answer, packet.descriptor)))
     }
 
     /// Sends SIGKILL to the guard alone.
@@ -270,7 +264,7 @@ mod tests {
         peer.send(&answer[..answer.len() - 3], None).unwrap();
         peer.send_json(&Answer::Gone, None).unwrap();
         assert_eq!(guard.receive().unwrap_err().kind(), io::ErrorKind::InvalidData);
-        assert_eq!(guard.receive().unwrap().unwrap().answer, Answer::Gone);
+        assert_eq!(guard.receive().unwrap().unwrap().0, Answer::Gone);
     }
 
     /// Without pidfds only the guard's pid is known, and after waiting for the guard it may belong to another process.

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::ExitStatus;
 
 use neli_proto::command::CommandEnd;
 use neli_proto::guard::{CommandKind, Event, Step, Target};
@@ -11,10 +12,9 @@ use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
 use crate::guard::message::GuardConfig;
-use crate::process::image::Image;
-use crate::process::reap::{Change, WaitStatus};
-use crate::process::shell::{self, ShellCommand, ShellOptions};
-use crate::process::spawn::{PendingChild, Progress};
+use crate::process::reap::Change;
+use crate::process::shell::{self, ShellCommand};
+use crate::process::spawn::{Image, PendingChild, Progress};
 use crate::process::{procfs, system};
 
 /// A job that was forked, until all its processes are gone.
@@ -43,9 +43,9 @@ impl Job {
     }
 
     /// How the main process has ended, if it has and was not waited for; returned once.
-    pub(super) fn unwaited_end(&mut self) -> Option<WaitStatus> {
+    pub(super) fn unwaited_end(&mut self) -> Option<ExitStatus> {
         let process = self.process.take_if(|process| system::tells_end(process.as_fd()));
-        process.filter(|_| self.has_main).and_then(|_| procfs::status_of_ended(self.pid)).and_then(WaitStatus::of)
+        process.filter(|_| self.has_main).and_then(|_| procfs::status_of_ended(self.pid))
     }
 
     /// Becomes readable when the job has executed its program or failed to; `None` after that.
@@ -102,15 +102,17 @@ impl Commands {
         Ok(Self { health: image(&guard_config.health)?, on_lead: image(&guard_config.on_lead)?, running: Vec::new() })
     }
 
-    /// Starts a command; the error is its end, if it could not be started.
-    pub(super) fn start(&mut self, kind: CommandKind, options: ShellOptions<'_>) -> Result<(), CommandEnd> {
-        let image = match kind {
-            CommandKind::Health => &self.health,
-            CommandKind::Lead => &self.on_lead,
-        };
-        let image = image.as_ref().ok_or(CommandEnd::Abandoned)?;
-        let command = ShellCommand::start_in(image, options).map_err(shell::not_started)?;
-        self.running.push((kind, command));
+    /// The shell that runs a command, if it has a line.
+    pub(super) const fn image(&self, kind: CommandKind) -> Option<&Image> {
+        match kind {
+            CommandKind::Health => self.health.as_ref(),
+            CommandKind::Lead => self.on_lead.as_ref(),
+        }
+    }
+
+    /// Notes a command that was started; the error is its end, if it could not be.
+    pub(super) fn started(&mut self, kind: CommandKind, command: io::Result<ShellCommand>) -> Result<(), CommandEnd> {
+        self.running.push((kind, command.map_err(shell::not_started)?));
         Ok(())
     }
 
@@ -128,7 +130,7 @@ impl Commands {
     }
 
     /// The kind and the end of a command, if this child was one and has ended.
-    pub(super) fn observe_child(&mut self, change: &Change) -> Option<(CommandKind, CommandEnd)> {
+    pub(super) fn observe_child(&mut self, change: Change) -> Option<(CommandKind, CommandEnd)> {
         let at = self.running.iter().position(|(_, command)| command.pid() == change.pid)?;
         let end = self.running[at].1.end(change.status)?;
         Some((self.running.swap_remove(at).0, end))

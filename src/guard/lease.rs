@@ -5,10 +5,13 @@
 //! in nanoseconds of `CLOCK_BOOTTIME`, 0 once the term is over. Only the guard can write it, through a mapping made
 //! before the seals; a job maps it read-only.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use neli_proto::record::Offset;
 use neli_proto::time::Time;
 use nix::errno::Errno;
 use nix::fcntl::{self, FcntlArg, OFlag, SealFlag};
@@ -20,25 +23,13 @@ use crate::process::system::{self, SharedWords};
 const TERM: usize = 0;
 const DEADLINE: usize = 1;
 
-/// The number of the descriptor in the job, reserved for as long as the guard lives.
-#[derive(Debug)]
-pub(crate) struct Slot(OwnedFd);
-
-impl Slot {
-    /// Takes the lowest free descriptor number, at least `lowest`.
-    pub(crate) fn take(lowest: RawFd) -> io::Result<Self> {
-        let blank = memfd::memfd_create(c"neli-lease", MFdFlags::MFD_CLOEXEC)?;
-        if blank.as_raw_fd() == lowest {
-            return Ok(Self(blank));
-        }
-        let number = fcntl::fcntl(&blank, FcntlArg::F_DUPFD_CLOEXEC(lowest))?;
-        Ok(Self(system::adopt(number)?))
+/// Reserves the number of the descriptor in the job, for as long as the guard lives: the lowest free one, at least `lowest`.
+pub(crate) fn reserve(lowest: RawFd) -> io::Result<OwnedFd> {
+    let blank = memfd::memfd_create(c"neli-lease", MFdFlags::MFD_CLOEXEC)?;
+    if blank.as_raw_fd() == lowest {
+        return Ok(blank);
     }
-
-    /// The number.
-    pub(crate) fn number(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
+    system::adopt(fcntl::fcntl(&blank, FcntlArg::F_DUPFD_CLOEXEC(lowest))?)
 }
 
 /// The lease of one term, as its job sees it.
@@ -46,14 +37,14 @@ impl Slot {
 pub(crate) struct Lease(SharedWords);
 
 impl Lease {
-    /// Creates the lease of `term`, which is not granted yet, and puts its descriptor into `slot`.
-    pub(crate) fn new(term: i64, slot: &mut Slot) -> io::Result<Self> {
+    /// Creates the lease of `term`, which is not granted yet, and puts its descriptor into the [reserved](reserve) `slot`.
+    pub(crate) fn new(term: i64, slot: &mut OwnedFd) -> io::Result<Self> {
         let file = memfd::memfd_create(c"neli-lease", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
         unistd::ftruncate(&file, i64::try_from(SharedWords::SIZE).map_err(io::Error::other)?)?;
         let words = SharedWords::map(file.as_fd())?;
         words[TERM].store(term.cast_unsigned().to_le(), Ordering::Release);
         seal(&file)?;
-        unistd::dup3(&file, &mut slot.0, OFlag::O_CLOEXEC)?;
+        unistd::dup3(&file, slot, OFlag::O_CLOEXEC)?;
         Ok(Self(words))
     }
 
@@ -82,4 +73,24 @@ fn seal(file: &OwnedFd) -> io::Result<()> {
         other => other?,
     };
     Ok(())
+}
+
+/// Term and deadline in the lease descriptor with this number (`NELI_LEASE_FD`); `None` if it is another file. The descriptor is closed.
+#[must_use]
+pub fn read(number: RawFd) -> Option<(Offset, Time)> {
+    let shape = SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
+    let present = SealFlag::from_bits_retain(system::seals_of(number).ok()?);
+    if !present.contains(shape) || present.contains(SealFlag::F_SEAL_WRITE) {
+        return None;
+    }
+    let file = File::from(system::adopt(number).ok()?);
+    let word = |at: u64| {
+        let mut word = [0; 8];
+        file.read_exact_at(&mut word, at).ok()?;
+        Some(u64::from_le_bytes(word))
+    };
+    if file.metadata().ok()?.len() != 16 {
+        return None;
+    }
+    Some((Offset::try_from(word(0)?).ok()?, Time::from_nanos(word(8)?)))
 }

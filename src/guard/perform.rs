@@ -1,28 +1,34 @@
 //! Performs what the guard decides.
 
+use std::convert::Infallible;
+use std::env;
 use std::ffi::CString;
 use std::fmt;
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 
 use neli_kafka::clock;
+use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, KillMethod, Named, Step};
 use neli_proto::time::{Time, millis_rounded_up};
 use nix::libc::{self, SIGCONT};
-use nix::unistd::Pid;
+use nix::unistd::{self, Pid};
 
 use crate::config::job_variables::{ATTEMPT, EPOCH, EVENT, LEASE_FD, ONCE, WHY, WINDOW_END, WINDOW_START};
 use crate::guard::guard_loop::{Ending, GuardLoop};
 use crate::guard::job::Job;
 use crate::guard::lease::Lease;
 use crate::guard::message::ReleaseRequest;
-use crate::guard::release;
 use crate::process::attributes::EarlierAttributes;
-use crate::process::shell::ShellOptions;
+use crate::process::memory_files::Deliverer;
+use crate::process::shell::ShellCommand;
 use crate::process::spawn::{ChildKind, SpawnSpec, spawn};
-use crate::process::system;
 use crate::process::terminal::ForegroundHandover;
+use crate::process::{descriptors, signals, system};
 use crate::report::log::to_the_second;
 
 /// How many pids fit into an answer.
@@ -159,21 +165,19 @@ impl GuardLoop {
             None => Lease::new(term, &mut self.slot).map_err(|error| (Step::Lease, error))?,
         };
         lease.grant(until);
-        let environment = self.variables(term, [variable(LEASE_FD, self.slot.number())]);
+        let environment = self.variables(term, [variable(LEASE_FD, self.slot.as_raw_fd())]);
         let (_, lease) = self.lease.insert((term, lease));
         let terminal = if self.guard_config.foreground { self.terminal.about_to_hand_on() } else { None };
         let foreground = terminal.as_ref().map(|terminal| ForegroundHandover::of(terminal, &self.terminal));
         let spec = SpawnSpec {
             image: &self.image,
             environment: &environment,
-            descriptors: &[self.slot.number()],
+            descriptors: &[self.slot.as_raw_fd()],
             ignored: self.guard_config.ignored,
-            kind: ChildKind::Job {
-                deadline: lease.deadline(),
-                attributes: self.attributes_of_job,
-                cgroup: self.run_cgroup.as_ref().map(AsFd::as_fd),
-                foreground,
-            },
+            attributes: self.attributes_of_job,
+            cgroup: self.run_cgroup.as_ref().map(AsFd::as_fd),
+            deadline: Some(lease.deadline()),
+            kind: ChildKind::Job(foreground),
         };
         let pending = spawn(&spec).map_err(|error| (Step::Fork, error))?;
         self.terminal.belongs_to_job(pending.pid);
@@ -182,16 +186,21 @@ impl GuardLoop {
 
     fn start_command(&mut self, kind: CommandKind, output: Option<BorrowedFd<'_>>) {
         let Some((term, lease)) = &self.lease else { return };
+        let Some(image) = self.commands.image(kind) else {
+            return self.guard.handle(clock::now(), Event::CommandEnded { kind, end: CommandEnd::Abandoned });
+        };
         let environment = self.variables(*term, [variable(EVENT, kind.event()), variable(WHY, "")]);
-        let options = ShellOptions {
+        let command = ShellCommand::spawned(&SpawnSpec {
+            image,
+            environment: &environment,
+            descriptors: &[],
+            ignored: self.guard_config.ignored,
+            attributes: self.attributes_of_job,
             cgroup: self.run_cgroup.as_ref().map(AsFd::as_fd),
             deadline: Some(lease.deadline()),
-            environment: &environment,
-            ignored: self.guard_config.ignored,
-            output,
-            attributes: self.attributes_of_job,
-        };
-        if let Err(end) = self.commands.start(kind, options) {
+            kind: ChildKind::Command(output),
+        });
+        if let Err(end) = self.commands.started(kind, command) {
             self.guard.handle(clock::now(), Event::CommandEnded { kind, end });
         }
     }
@@ -221,11 +230,36 @@ impl GuardLoop {
         let Some(deliverer) = release_queue.append(&request)? else { return Ok(()) };
         // The program is a client of Kafka, which may need more open files than the job.
         EarlierAttributes { open_files: None, mark: None, ..attributes_of_job }.restore()?;
-        release::execute(&guard_config.releaser, deliverer).map(|never| match never {})
+        become_releaser(&guard_config.releaser, deliverer).map(|never| match never {})
     }
 }
 
 fn variable(name: &str, value: impl fmt::Display) -> CString {
     // A number or a time contains no NUL.
     CString::new(format!("{name}={value}")).unwrap_or_default()
+}
+
+/// Executes `<releaser> release <queue's descriptors>` without any other inherited descriptor. Returns only on failure. There is no fork: so a
+/// lack of processes can't prevent it, and no part of the guard is left.
+///
+/// Every signal stays blocked, as in the guard, because a service manager that sends SIGTERM to the whole control group of a dead
+/// supervisor must not end this program. It lives for at most a lease. Pending signals are discarded, in case one is unblocked: the kernel
+/// itself sends SIGHUP to a guard that was stopped when its supervisor died.
+fn become_releaser(releaser: &Path, deliverer: Deliverer) -> io::Result<Infallible> {
+    env::set_current_dir("/")?;
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    unistd::dup2_stdin(&null)?;
+    unistd::dup2_stdout(&null)?;
+    unistd::dup2_stderr(&null)?;
+    // If the file itself has one of the three numbers, it stays open; any other number is closed here.
+    let _ = null.into_raw_fd();
+    let queue: Vec<_> = deliverer.hand_on()?.into_iter().collect();
+    descriptors::close_all_but(&[&[0, 1, 2], queue.as_slice()].concat())?;
+    signals::discard_pending();
+
+    let program = CString::new(releaser.as_os_str().as_bytes())?;
+    let numbers = queue.iter().map(|number| CString::new(number.to_string()));
+    let mut arguments = vec![c"neli-run".to_owned(), c"release".to_owned()];
+    arguments.extend(numbers.collect::<Result<Vec<_>, _>>()?);
+    Ok(unistd::execv(&program, &arguments)?)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use neli_kafka::clock;
 use neli_proto::guard::{Answer, Grant, Order};
+use neli_proto::record::MemberId;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd;
 use serde_json::Value;
@@ -14,9 +15,9 @@ use serde_json::Value;
 use crate::guard::handle::GuardHandle;
 use crate::guard::message::GuardConfig;
 use crate::process::attributes::Mark;
+use crate::process::memory_files::ReleaseQueue;
 use crate::process::reap;
-use crate::process::release_queue::ReleaseQueue;
-use crate::process::signal_set::Set;
+use crate::process::signals::SignalSet;
 
 /// This program.
 const PROGRAM: &str = "/proc/self/exe";
@@ -56,7 +57,7 @@ fn run(guard: &GuardHandle) -> Result<(), String> {
     guard.send(&Order::Spawn { grant, run: 1, attempt: 1, window: None }).map_err(gone)?;
     loop {
         match guard.receive() {
-            Ok(Some(received)) => match received.answer {
+            Ok(Some((answer, _))) => match answer {
                 Answer::Gone => break,
                 Answer::NotStarted { errno, at } => {
                     return Err(format!("the job can't be started ({at:?}): {}", io::Error::from_raw_os_error(errno)));
@@ -100,14 +101,14 @@ fn guard_config(release_queue: &ReleaseQueue) -> GuardConfig {
         command: vec![PROGRAM.into(), "--version".into()],
         environment: Vec::new(),
         health: None,
-        ignored: Set::EMPTY,
+        ignored: SignalSet::EMPTY,
         inherited: Vec::new(),
         group: unistd::getpgrp().as_raw(),
         foreground: false,
         kill_margin: Duration::from_millis(20),
         lease: LEASE,
         mark: Mark::new(),
-        member: String::new(),
+        member: MemberId::from(""),
         on_lead: None,
         open_files: None,
         releaser: PROGRAM.into(),

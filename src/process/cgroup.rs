@@ -23,16 +23,13 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use neli_kafka::{clock, random};
+use neli_kafka::{clock, random_bytes};
 use neli_proto::time::Time;
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc;
 use nix::unistd::{self, Pid};
 
 use crate::process::system;
-
-#[cfg(test)]
-pub(crate) mod stalled;
 
 /// The consequence of having no group for the job, if neli-run does not run as root.
 pub const WITHOUT_ONE: &str = "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program of the \
@@ -107,7 +104,7 @@ impl Cgroup {
     }
 
     fn try_made_in(parent: &Path) -> io::Result<Self> {
-        let path = parent.join(format!("{PREFIX}{}.{:08x}", unistd::getpid(), u32::from_ne_bytes(random::bytes()?)));
+        let path = parent.join(format!("{PREFIX}{}.{:08x}", unistd::getpid(), u32::from_ne_bytes(random_bytes()?)));
         fs::create_dir(&path)?;
         Self::locked_at(&path).inspect_err(|_| drop(fs::remove_dir(&path)))
     }
@@ -365,11 +362,64 @@ fn start() -> io::Result<Sender<Arc<KillFile>>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::process::cgroup::Cgroup;
-    use crate::process::cgroup::stalled::StalledGroup;
+pub(crate) mod tests {
+    use std::io::{ErrorKind, Read};
+    use std::os::unix::fs::OpenOptionsExt;
 
+    use nix::libc::O_NONBLOCK;
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A directory that looks like a control group; its `cgroup.kill` is a full pipe, so that a write to it blocks.
+    pub(crate) struct StalledGroup {
+        directory: TempDir,
+        pipe: File,
+    }
+
+    impl StalledGroup {
+        pub(crate) fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("cgroup.kill");
+            mkfifo(&path, Mode::S_IRWXU).unwrap();
+            File::create(directory.path().join("cgroup.events")).unwrap();
+            let mut pipe = File::options().read(true).write(true).custom_flags(O_NONBLOCK).open(&path).unwrap();
+            let full = loop {
+                if let Err(error) = pipe.write(&[0; 4096]) {
+                    break error;
+                }
+            };
+            assert_eq!(full.kind(), ErrorKind::WouldBlock);
+            Self { directory, pipe }
+        }
+
+        pub(crate) fn open(&self) -> Cgroup {
+            Cgroup::open(File::open(self.directory.path()).unwrap().into()).unwrap()
+        }
+
+        /// Lets the writes continue. Returns whether one of them kills the group.
+        pub(crate) fn is_killed_now(&self) -> bool {
+            let mut bytes = [0; 4096];
+            let mut readable = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
+            while poll(&mut readable, PollTimeout::from(10_000_u16)) == Ok(1) {
+                let length = (&self.pipe).read(&mut bytes).unwrap();
+                if bytes[..length].contains(&b'1') {
+                    return true;
+                }
+            }
+            false
+        }
+
+        /// Whether the data in the pipe kills the group.
+        pub(crate) fn was_killed(&self) -> bool {
+            let mut bytes = vec![0; 1 << 20];
+            let length = (&self.pipe).read(&mut bytes).unwrap();
+            bytes[..length].contains(&b'1')
+        }
+    }
     const HYBRID: &str = "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n\
                           35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
                           41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";

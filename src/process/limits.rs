@@ -1,13 +1,17 @@
-//! Checks the resource limits of this process before it joins an election: can it have the threads, files and memory that it needs?
+//! The limits of this process: whether it can have the threads, files and memory that it needs, before it joins an election; and those of its
+//! control group on processor time and memory, which its guard and job share.
 //!
-//! librdkafka starts threads later, and waits for ever or aborts if it can't.
+//! librdkafka starts threads later, and waits for ever or aborts if it can't. Once a quota of processor time is used up, neither guard nor job
+//! runs until the next period, so the guard may be late. The control group is read once, at the start.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 use std::{fs, io, thread};
 
 use anyhow::{Result, anyhow, ensure};
 use nix::libc::{self, RLIM_INFINITY};
+use nix::sys::mman::{self, MlockAllFlags};
 use nix::sys::resource::{self, Resource};
 
 use crate::process::cgroup::{self, Hierarchy};
@@ -199,6 +203,105 @@ fn number(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
+/// A quota of processor time for this process with its guard and job (`cpu.max` of cgroup v2, `cpu.cfs_quota_us` of v1).
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Quota {
+    /// The file with the quota.
+    pub file: PathBuf,
+    /// The processor time in each period, on all processors together.
+    pub time: Duration,
+    /// The length of a period.
+    pub period: Duration,
+}
+
+/// The quota with the longest period on this process's group and those above it, as far as they are visible here.
+#[must_use]
+pub fn longest_quota() -> Option<Quota> {
+    let groups = [Hierarchy::V2, Hierarchy::V1("cpu")].into_iter().filter_map(cgroup::of_this_process);
+    groups.filter_map(|group| longest_quota_above(&group)).max_by_key(|quota| quota.period)
+}
+
+/// The longest quota on this group and those above it. Above the mount point no directory has such a file.
+fn longest_quota_above(group: &Path) -> Option<Quota> {
+    group
+        .ancestors()
+        .filter_map(|group| quota_of_v2(group).or_else(|| quota_of_v1(group)))
+        .max_by_key(|quota| quota.period)
+}
+
+fn quota_of_v2(group: &Path) -> Option<Quota> {
+    let file = group.join("cpu.max");
+    let text = fs::read_to_string(&file).ok()?;
+    let mut fields = text.split_ascii_whitespace();
+    // A value that is not a number (`max`) means no quota.
+    let (time, period) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some(Quota { file, time: Duration::from_micros(time), period: Duration::from_micros(period) })
+}
+
+fn quota_of_v1(group: &Path) -> Option<Quota> {
+    let read = |file: &Path| fs::read_to_string(file).ok()?.trim().parse().ok();
+    let file = group.join("cpu.cfs_quota_us");
+    // A negative number means no quota.
+    let (time, period) = (read(&file)?, read(&group.join("cpu.cfs_period_us"))?);
+    Some(Quota { file, time: Duration::from_micros(time), period: Duration::from_micros(period) })
+}
+
+/// A limit of a control group's memory.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct MemoryLimit {
+    /// The file with the limit.
+    pub file: PathBuf,
+    /// The limit in bytes for the whole group.
+    pub bytes: u64,
+    /// Whether the whole group is killed at once at a lack of memory (`memory.oom.group`).
+    pub kills_all: bool,
+}
+
+/// The lowest limit on this process's group and those above it, as far as they are visible here.
+#[must_use]
+pub fn memory() -> Option<MemoryLimit> {
+    let groups = [Hierarchy::V2, Hierarchy::V1("memory")].into_iter().filter_map(cgroup::of_this_process);
+    groups.filter_map(|group| lowest_memory_above(&group)).min_by_key(|limit| limit.bytes)
+}
+
+/// The lowest limit on this group and those above it. Above the mount point no directory has such a file.
+fn lowest_memory_above(group: &Path) -> Option<MemoryLimit> {
+    group.ancestors().filter_map(memory_of_group).min_by_key(|limit| limit.bytes)
+}
+
+fn memory_of_group(group: &Path) -> Option<MemoryLimit> {
+    /// Without a limit cgroup v1 shows the largest number that it supports.
+    const NONE: u64 = 1 << 60;
+    let read = |file: &Path| fs::read_to_string(file).ok();
+    let limit = |file: PathBuf| {
+        // A value that is not a number (`max`) means no limit.
+        let bytes: u64 = read(&file)?.trim().parse().ok()?;
+        let kills_all = read(&group.join("memory.oom.group")).is_some_and(|text| text.trim() == "1");
+        (bytes < NONE).then_some(MemoryLimit { file, bytes, kills_all })
+    };
+    ["memory.max", "memory.limit_in_bytes"].into_iter().find_map(|name| limit(group.join(name)))
+}
+
+/// Locks the memory that this process uses, and memory that it will use unless that is limited; returns whether that was allowed.
+/// `MCL_ONFAULT` locks only used pages, a tenth of the mapped ones. Memory that is mapped later is locked only without a limit: at a
+/// limit its allocation would fail.
+pub(crate) fn lock_memory() -> bool {
+    let on_fault = MlockAllFlags::MCL_CURRENT | MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
+    let unlimited = resource::getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == RLIM_INFINITY);
+    mman::mlockall(if unlimited { on_fault | MlockAllFlags::MCL_FUTURE } else { on_fault }).is_ok()
+}
+
+/// Whether memory may be locked: tries it and undoes it. Must be called while this process has not mapped more than a guard has.
+#[must_use]
+pub fn can_memory_be_locked() -> bool {
+    let can = lock_memory();
+    if can {
+        // This call only tests whether locking is allowed.
+        let _ = mman::munlockall();
+    }
+    can
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,5 +370,74 @@ mod tests {
         assert_eq!(of_load("0.20 0.18 0.12 1/345 12719\n"), Some(345));
         assert_eq!(of_load("0.20 0.18\n"), None);
         assert!(threads_of_all().unwrap() > 1);
+    }
+
+    /// Nested groups with these files; returns the lowest one.
+    fn groups(files: &[&[(&str, &str)]]) -> (tempfile::TempDir, PathBuf) {
+        let mount = tempfile::tempdir().unwrap();
+        let mut group = mount.path().to_owned();
+        for (depth, files) in files.iter().enumerate() {
+            if depth > 0 {
+                group.push("below");
+                fs::create_dir(&group).unwrap();
+            }
+            for (name, text) in *files {
+                fs::write(group.join(name), text).unwrap();
+            }
+        }
+        (mount, group)
+    }
+
+    fn found(files: &[&[(&str, &str)]]) -> Option<(PathBuf, u64, u64)> {
+        let (mount, group) = groups(files);
+        let quota = longest_quota_above(&group)?;
+        let file = quota.file.strip_prefix(mount.path()).unwrap().to_owned();
+        let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap();
+        Some((file, micros(quota.time), micros(quota.period)))
+    }
+
+    #[test]
+    fn one_of_any_group_above_counts() {
+        let none = [("cpu.max", "max 100000\n")].as_slice();
+        assert_eq!(found(&[&[], none, none]), None);
+        let half = [("cpu.max", "50000 100000\n")].as_slice();
+        assert_eq!(found(&[&[], half, none]), Some(("below/cpu.max".into(), 50_000, 100_000)));
+        // A container's own group is the root of its view.
+        assert_eq!(found(&[half]), Some(("cpu.max".into(), 50_000, 100_000)));
+        let slow = [("cpu.max", "900000 1000000\n")].as_slice();
+        assert_eq!(found(&[slow, half]), Some(("cpu.max".into(), 900_000, 1_000_000)), "the longest period");
+    }
+
+    #[test]
+    fn one_of_the_old_hierarchy_counts() {
+        let none = [("cpu.cfs_quota_us", "-1\n"), ("cpu.cfs_period_us", "100000\n")].as_slice();
+        let fifth = [("cpu.cfs_quota_us", "20000\n"), ("cpu.cfs_period_us", "100000\n")].as_slice();
+        assert_eq!(found(&[none, none]), None);
+        assert_eq!(found(&[fifth, none]), Some(("cpu.cfs_quota_us".into(), 20_000, 100_000)));
+    }
+
+    #[test]
+    fn an_invalid_value_gives_none() {
+        assert_eq!(found(&[&[("cpu.max", "")], &[("cpu.max", "nonsense")], &[("cpu.cfs_quota_us", "1000")]]), None);
+    }
+
+    #[test]
+    fn the_lowest_limit_of_all_groups_above_counts() {
+        let mount = tempfile::tempdir().unwrap();
+        let below = mount.path().join("below");
+        let own = below.join("own");
+        fs::create_dir_all(&own).unwrap();
+        let write = |group: &Path, name: &str, text: &str| fs::write(group.join(name), text).unwrap();
+        assert_eq!(lowest_memory_above(&own), None);
+        write(&own, "memory.max", "max\n");
+        write(mount.path(), "memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(lowest_memory_above(&own), None);
+        write(&own, "memory.max", "200\n");
+        write(&below, "memory.max", "100\n");
+        write(&below, "memory.oom.group", "1\n");
+        let limit = MemoryLimit { file: below.join("memory.max"), bytes: 100, kills_all: true };
+        assert_eq!(lowest_memory_above(&own), Some(limit));
+        write(mount.path(), "memory.limit_in_bytes", "50\n");
+        assert_eq!(lowest_memory_above(&own).map(|limit| (limit.bytes, limit.kills_all)), Some((50, false)));
     }
 }

@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 
 use anyhow::{Result, ensure};
 use neli_proto::guard::Named;
@@ -99,19 +101,20 @@ pub(crate) fn has_ended(child: Pid) -> bool {
     Procfs::mounted(child).process(child).is_some_and(|process| !process.lives)
 }
 
-/// The status of this child, as `waitpid` would report it, if it has ended and was not waited for; `None` also if the kernel hides it.
+/// The status of this child, if it has ended and was not waited for; `None` also if the kernel hides it.
 #[must_use]
-pub(crate) fn status_of_ended(child: Pid) -> Option<i32> {
+pub(crate) fn status_of_ended(child: Pid) -> Option<ExitStatus> {
     let stat = || watched(|| fs::read(format!("/proc/{child}/stat"))).ok();
     let first = stat()?;
     let process = parsed(child, &first)?;
-    match process.threads {
+    let status = match process.threads {
         _ if process.lives => None,
         1 => exit_code(&first),
         // The status is that of the thread that has ended last.
         _ if Procfs::mounted(child).has_living_thread(child) => None,
         _ => exit_code(&stat()?),
-    }
+    };
+    status.map(ExitStatus::from_raw)
 }
 
 /// A process as `/proc` shows it.

@@ -3,6 +3,8 @@
 //! (nix's `waitpid` fails and loses the child if a real-time signal killed it.)
 
 use std::ffi::c_int;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 use nix::errno::Errno;
 use nix::libc;
@@ -16,34 +18,8 @@ use crate::process::system;
 pub struct Change {
     /// The child's pid. If it has ended, the pid may be reused.
     pub pid: Pid,
-    /// The new state.
-    pub status: WaitStatus,
-}
-
-/// The new state of a child.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum WaitStatus {
-    /// It ended with this status.
-    Exited(i32),
-    /// This signal killed it.
-    Killed(i32),
-    /// This signal stopped it.
-    Stopped(i32),
-}
-
-impl WaitStatus {
-    /// The status that `waitpid` and `/proc/PID/stat` report; `None` for any other state.
-    pub(crate) fn of(status: c_int) -> Option<Self> {
-        if libc::WIFEXITED(status) {
-            Some(Self::Exited(libc::WEXITSTATUS(status)))
-        } else if libc::WIFSIGNALED(status) {
-            Some(Self::Killed(libc::WTERMSIG(status)))
-        } else if libc::WIFSTOPPED(status) {
-            Some(Self::Stopped(libc::WSTOPSIG(status)))
-        } else {
-            None
-        }
-    }
+    /// The new state: it has ended, or a signal has stopped it.
+    pub status: ExitStatus,
 }
 
 /// The result of [`reap`].
@@ -85,7 +61,7 @@ pub fn reap(mut before: impl FnMut(Pid)) -> Reaped {
             before(pid);
         }
         match watched_wait(|| system::wait_for(pid, NOW | libc::WUNTRACED)) {
-            Ok(Some(status)) => reaped.changes.extend(WaitStatus::of(status).map(|status| Change { pid, status })),
+            Ok(Some(status)) => reaped.changes.push(Change { pid, status: ExitStatus::from_raw(status) }),
             // It was stopped and has continued since.
             Ok(None) => {}
             // The same child would be found again and again.

@@ -1,8 +1,11 @@
-//! Starts a child, and follows its progress to the exec; and the child until then.
+//! Starts a child: the program that it executes, its progress to the exec, and the child until then. All memory is allocated in advance, because
+//! nothing may be allocated between fork and exec.
 
-use std::ffi::{CString, c_int};
+use std::ffi::{CString, OsStr, OsString, c_int};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use neli_kafka::clock;
@@ -15,9 +18,8 @@ use nix::sys::stat::Mode;
 use nix::unistd::{self, Pid};
 
 use crate::process::attributes::EarlierAttributes;
-use crate::process::image::Image;
-use crate::process::signal_set::{HIGHEST, Set};
-use crate::process::system::{self, Disposition, InChild, StringArray};
+use crate::process::signals::SignalSet;
+use crate::process::system::{self, HIGHEST_SIGNAL, StringArray};
 use crate::process::terminal::ForegroundHandover;
 
 /// A child that may not have executed yet.
@@ -25,7 +27,7 @@ use crate::process::terminal::ForegroundHandover;
 pub(crate) struct PendingChild {
     /// Its number.
     pub(crate) pid: Pid,
-    /// The pipe's end. It is closed at the exec; before that a [`Report`] may be read from it.
+    /// The pipe's end. It is closed at the exec; before that a report may be read from it: the errno of an exec that failed, or [`LATE`].
     report: OwnedFd,
 }
 
@@ -42,15 +44,19 @@ pub(crate) enum Progress {
     Late,
 }
 
+/// The report of a child that did not execute because its deadline had passed: no errno.
+const LATE: c_int = 0;
+
 impl PendingChild {
     /// The progress; after `Executed` further calls return the same.
     pub(crate) fn progress(&self) -> Progress {
-        let mut report = [0; Report::SIZE];
+        let mut report = [0; size_of::<c_int>()];
         match unistd::read(&self.report, &mut report) {
             Ok(0) => Progress::Executed,
-            Ok(_) => match Report::from_bytes(report) {
-                Report::Late => Progress::Late,
-                Report::Failed(errno) => Progress::Failed(Errno::from_raw(errno)),
+            // It is less than the atomic size of a pipe, so it comes whole.
+            Ok(_) => match c_int::from_ne_bytes(report) {
+                LATE => Progress::Late,
+                errno => Progress::Failed(Errno::from_raw(errno)),
             },
             Err(_) => Progress::Pending,
         }
@@ -71,12 +77,9 @@ impl AsFd for PendingChild {
 /// There is no free process, memory or descriptor.
 pub(crate) fn spawn(spec: &SpawnSpec<'_>) -> io::Result<PendingChild> {
     let (report, reporter) = unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
-    let cgroup = match spec.kind {
-        ChildKind::Guard => None,
-        ChildKind::Command { cgroup, .. } | ChildKind::Job { cgroup, .. } => cgroup,
-    };
-    let pid = system::fork(cgroup, Child::prepare(spec, reporter.as_fd()))?;
-    if let ChildKind::Command { .. } | ChildKind::Job { .. } = spec.kind {
+    let child = Child::prepare(spec, reporter.as_fd());
+    let pid = system::fork(spec.cgroup, || child.run())?;
+    if !matches!(spec.kind, ChildKind::Guard) {
         // Parent and child both do this, so that the group exists even if the parent runs first. It fails if the child has executed.
         let _ = unistd::setpgid(pid, pid);
     }
@@ -93,8 +96,14 @@ pub(crate) struct SpawnSpec<'a> {
     /// Descriptors that it inherits under the same number, although they are close-on-exec. All other close-on-exec ones are closed.
     pub(crate) descriptors: &'a [RawFd],
     /// The signals that it ignores; all others have their default action.
-    pub(crate) ignored: Set,
-    /// The parameters that depend on the kind.
+    pub(crate) ignored: SignalSet,
+    /// The earlier values of its parent's attributes, which it gets back.
+    pub(crate) attributes: EarlierAttributes,
+    /// The directory of the control group in which it is created; `None` means its parent's group.
+    pub(crate) cgroup: Option<BorrowedFd<'a>>,
+    /// It executes only before this time: nanoseconds of `CLOCK_BOOTTIME`, little-endian. `None` means at any time.
+    pub(crate) deadline: Option<&'a AtomicU64>,
+    /// What it is.
     pub(crate) kind: ChildKind<'a>,
 }
 
@@ -103,127 +112,66 @@ pub(crate) struct SpawnSpec<'a> {
 pub(crate) enum ChildKind<'a> {
     /// A guard: blocks every signal, and outlives its parent.
     Guard,
-    /// A command that runs beside the job: like a job, but with `/dev/null` as stdin, one output, and no other descriptor.
-    Command {
-        /// It executes only before this deadline, like a job; `None` means at any time.
-        deadline: Option<&'a AtomicU64>,
-        /// The earlier values of its parent's attributes, which it gets back.
-        attributes: EarlierAttributes,
-        /// The directory of the control group in which it is created; `None` means its parent's group.
-        cgroup: Option<BorrowedFd<'a>>,
-        /// Its stdout and stderr; `None` means its parent's stderr.
-        output: Option<BorrowedFd<'a>>,
-    },
-    /// A job: creates a process group, blocks no signal, and dies with its parent.
-    Job {
-        /// It executes only before this time: nanoseconds of `CLOCK_BOOTTIME`, little-endian.
-        deadline: &'a AtomicU64,
-        /// The earlier values of its parent's attributes, which it gets back.
-        attributes: EarlierAttributes,
-        /// The directory of the control group in which it is created; `None` means its parent's group.
-        cgroup: Option<BorrowedFd<'a>>,
-        /// The foreground of the terminal, if it is handed over.
-        foreground: Option<ForegroundHandover<'a>>,
-    },
-}
-
-/// The exit status if the child could not execute; a shell uses it for a command that was not found.
-const NOT_EXECUTED: c_int = 127;
-
-/// The report of a child that did not execute.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Report {
-    /// Execution failed with this errno.
-    Failed(c_int),
-    /// The deadline had passed.
-    Late,
-}
-
-impl Report {
-    /// The size of a report in bytes: less than the atomic size of a pipe.
-    pub(crate) const SIZE: usize = size_of::<c_int>();
-
-    /// [`Late`](Self::Late) is encoded as 0, which is not an errno.
-    const LATE: c_int = 0;
-
-    pub(crate) fn from_bytes(bytes: [u8; Self::SIZE]) -> Self {
-        match c_int::from_ne_bytes(bytes) {
-            Self::LATE => Self::Late,
-            errno => Self::Failed(errno),
-        }
-    }
-
-    fn to_bytes(self) -> [u8; Self::SIZE] {
-        match self {
-            Self::Failed(errno) => errno,
-            Self::Late => Self::LATE,
-        }
-        .to_ne_bytes()
-    }
+    /// A command that runs beside the job: like a job, but with `/dev/null` as stdin, this as stdout and stderr (`None` means its parent's
+    /// stderr), and no other descriptor.
+    Command(Option<BorrowedFd<'a>>),
+    /// A job: creates a process group, takes this foreground of the terminal, if it is handed over, blocks no signal, and dies with its
+    /// parent.
+    Job(Option<ForegroundHandover<'a>>),
 }
 
 /// A child between fork and exec: its data, prepared before the fork. The parent may have threads, and a lock that one of them held at the fork
 /// (the allocator's, for example) is never released here. So [`Child::run`] and its callees only make async-signal-safe calls, allocate
 /// nothing, and never panic.
 #[derive(Debug)]
-pub(crate) struct Child<'a> {
-    paths: &'a [CString],
+struct Child<'a> {
+    spec: &'a SpawnSpec<'a>,
     arguments: StringArray<'a>,
     /// The arguments of a shell that runs the program as a script; the second is the script.
     shell: StringArray<'a>,
     environment: StringArray<'a>,
-    descriptors: &'a [RawFd],
     reporter: BorrowedFd<'a>,
     parent: Pid,
-    ignored: Set,
-    kind: ChildKind<'a>,
-}
-
-impl InChild for Child<'_> {
-    /// The child's code until it executes.
-    fn run(mut self) -> ! {
-        let foreground = if let ChildKind::Job { foreground, .. } = self.kind { foreground } else { None };
-        if let ChildKind::Command { attributes, .. } | ChildKind::Job { attributes, .. } = self.kind {
-            self.join_group(foreground);
-            // The child continues even if that is refused.
-            let _ = attributes.restore();
-        }
-        for signal in 1..=HIGHEST {
-            let disposition = if self.ignored.contains(signal) { Disposition::Ignored } else { Disposition::Default };
-            // It fails for SIGKILL, SIGSTOP and the C library's own signals.
-            let _ = system::set_disposition(signal, disposition);
-        }
-        if let ChildKind::Command { output, .. } = self.kind {
-            redirect(output);
-        }
-        for number in self.descriptors {
-            system::keep_across_exec(*number);
-        }
-        let blocked = if let ChildKind::Guard = self.kind { SigSet::all() } else { SigSet::empty() };
-        let _ = signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&blocked), None);
-        let report = if self.is_late() { Report::Late } else { Report::Failed(self.execute()) };
-        let _ = unistd::write(self.reporter, &report.to_bytes());
-        system::exit(NOT_EXECUTED)
-    }
 }
 
 impl<'a> Child<'a> {
-    /// Prepares the child's data; the child writes its [`Report`] to `reporter`.
-    pub(crate) fn prepare(spec: &SpawnSpec<'a>, reporter: BorrowedFd<'a>) -> Self {
+    /// Prepares the child's data; the child writes its report to `reporter`.
+    fn prepare(spec: &'a SpawnSpec<'a>, reporter: BorrowedFd<'a>) -> Self {
         let image = spec.image;
         let arguments = || image.arguments.iter().map(CString::as_c_str);
         let environment = image.environment.iter().chain(spec.environment);
         Self {
-            paths: &image.paths,
+            spec,
             arguments: arguments().collect(),
             shell: [c"/bin/sh", c""].into_iter().chain(arguments().skip(1)).collect(),
             environment: environment.map(CString::as_c_str).collect(),
-            descriptors: spec.descriptors,
             reporter,
             parent: unistd::getpid(),
-            ignored: spec.ignored,
-            kind: spec.kind,
         }
+    }
+
+    /// The child's code. It returns if it could not execute.
+    fn run(mut self) {
+        let SpawnSpec { descriptors, ignored, attributes, kind, .. } = *self.spec;
+        if !matches!(kind, ChildKind::Guard) {
+            self.join_group(if let ChildKind::Job(foreground) = kind { foreground } else { None });
+            // The child continues even if that is refused.
+            let _ = attributes.restore();
+        }
+        for signal in 1..=HIGHEST_SIGNAL {
+            // It fails for SIGKILL, SIGSTOP and the C library's own signals.
+            let _ = system::set_ignored(signal, ignored.contains(signal));
+        }
+        if let ChildKind::Command(output) = kind {
+            redirect(output);
+        }
+        for number in descriptors {
+            system::keep_across_exec(*number);
+        }
+        let blocked = if let ChildKind::Guard = kind { SigSet::all() } else { SigSet::empty() };
+        let _ = signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&blocked), None);
+        let report = if self.is_late() { LATE } else { self.execute() };
+        let _ = unistd::write(self.reporter, &report.to_ne_bytes());
     }
 
     /// Makes the child die with its parent. Then creates a process group, and takes the foreground if it is handed over.
@@ -243,19 +191,17 @@ impl<'a> Child<'a> {
     }
 
     fn is_late(&self) -> bool {
-        let deadline = match self.kind {
-            ChildKind::Command { deadline: Some(deadline), .. } | ChildKind::Job { deadline, .. } => deadline,
-            ChildKind::Command { deadline: None, .. } | ChildKind::Guard => return false,
-        };
         // clock_gettime(2) is async-signal-safe.
-        clock::now().as_nanos() >= u64::from_le(deadline.load(Ordering::Acquire))
+        self.spec
+            .deadline
+            .is_some_and(|deadline| clock::now().as_nanos() >= u64::from_le(deadline.load(Ordering::Acquire)))
     }
 
     /// Like `execvp`: returns the errno if nothing could be executed.
     fn execute(&mut self) -> c_int {
         let mut denied = false;
         let mut error = libc::ENOENT;
-        for path in self.paths {
+        for path in &self.spec.image.paths {
             error = system::execute(path, &self.arguments, &self.environment);
             if error == libc::ENOEXEC {
                 self.shell.replace(1, path);
@@ -282,4 +228,126 @@ fn redirect(output: Option<BorrowedFd<'_>>) {
     let _ = unistd::dup2_stderr(output);
     // Before Linux 5.11 the child inherits the descriptors that `neli-run` inherited, as the job does.
     system::close_at_exec_from(3);
+}
+
+/// The search path if the environment has no PATH: glibc's `_CS_PATH`.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// A program, its arguments and its environment.
+#[derive(Clone, Debug)]
+pub(crate) struct Image {
+    /// The possible files of the program, in the order in which `execvp` would try them.
+    pub(crate) paths: Vec<CString>,
+    /// Its arguments, including the zeroth.
+    pub(crate) arguments: Vec<CString>,
+    /// Its environment: `NAME=value`.
+    pub(crate) environment: Vec<CString>,
+}
+
+impl Image {
+    /// `command` as `execvp` finds it, with the PATH of `environment` (not of this process).
+    ///
+    /// # Errors
+    ///
+    /// There is no command, or a string contains a NUL (`InvalidInput`).
+    pub(crate) fn found_by_path(command: &[OsString], environment: &[(OsString, OsString)]) -> io::Result<Self> {
+        let name = command.first().ok_or(io::ErrorKind::InvalidInput)?;
+        let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+        Ok(Self {
+            paths: c_strings(candidates(name, path).map(PathBuf::into_os_string))?,
+            arguments: c_strings(command.iter().cloned())?,
+            environment: c_strings(environment.iter().map(|(name, value)| assignment(name, value)))?,
+        })
+    }
+
+    /// `line` as a command line of the shell.
+    ///
+    /// # Errors
+    ///
+    /// A string contains a NUL (`InvalidInput`).
+    pub(crate) fn of_shell(line: &OsStr, environment: &[(OsString, OsString)]) -> io::Result<Self> {
+        let command = ["/bin/sh".into(), "-c".into(), line.to_owned()];
+        Self::found_by_path(&command, environment)
+    }
+
+    /// The program at `path`, with this environment.
+    ///
+    /// # Errors
+    ///
+    /// A string contains a NUL (`InvalidInput`).
+    pub(crate) fn at(
+        path: &Path,
+        arguments: Vec<OsString>,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            paths: c_strings([path.as_os_str().to_owned()])?,
+            arguments: c_strings(arguments)?,
+            environment: c_strings(environment.into_iter().map(|(name, value)| assignment(&name, &value)))?,
+        })
+    }
+}
+
+/// The files that `execvp` tries for `name`: the path itself if it contains a slash, otherwise one per directory of the PATH, where an
+/// empty entry is the working directory.
+pub(crate) fn candidates(name: &OsStr, path: Option<&OsStr>) -> impl Iterator<Item = PathBuf> {
+    let path = if is_searched(name) { path.unwrap_or(OsStr::new(DEFAULT_PATH)) } else { OsStr::new("") };
+    let directories = path.as_bytes().split(|byte| *byte == b':').filter(move |_| !name.is_empty());
+    directories.map(move |directory| Path::new(OsStr::from_bytes(directory)).join(name))
+}
+
+/// Whether the PATH is searched for a program of this name.
+pub(crate) fn is_searched(name: &OsStr) -> bool {
+    !name.as_bytes().contains(&b'/')
+}
+
+fn assignment(name: &OsStr, value: &OsStr) -> OsString {
+    let mut text = name.to_owned();
+    text.push("=");
+    text.push(value);
+    text
+}
+
+fn c_strings(texts: impl IntoIterator<Item = OsString>) -> io::Result<Vec<CString>> {
+    texts.into_iter().map(|text| Ok(CString::new(text.into_vec())?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tried(name: &str, path: Option<&str>) -> Vec<String> {
+        let paths = candidates(OsStr::new(name), path.map(OsStr::new));
+        paths.map(|path| path.into_os_string().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_name_with_a_slash_is_a_path() {
+        assert_eq!(tried("./job", Some("/bin")), ["./job"]);
+        assert_eq!(tried("/opt/job", None), ["/opt/job"]);
+    }
+
+    #[test]
+    fn a_name_is_tried_in_each_directory_of_the_path() {
+        assert_eq!(tried("job", Some("/usr/bin:/bin")), ["/usr/bin/job", "/bin/job"]);
+        assert_eq!(tried("job", None), ["/bin/job", "/usr/bin/job"]);
+    }
+
+    #[test]
+    fn an_empty_entry_of_the_path_is_the_working_directory() {
+        assert_eq!(tried("job", Some(":/bin:")), ["job", "/bin/job", "job"]);
+        assert_eq!(tried("job", Some("")), ["job"]);
+    }
+
+    #[test]
+    fn an_empty_name_has_no_path() {
+        assert!(tried("", Some("/bin")).is_empty());
+    }
+
+    #[test]
+    fn a_nul_within_is_refused() {
+        let command = [OsString::from("job"), OsString::from("a\0b")];
+        assert_eq!(Image::found_by_path(&command, &[]).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(Image::found_by_path(&[], &[]).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
 }

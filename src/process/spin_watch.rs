@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use nix::unistd::{self, Pid};
 
-use crate::process::priority::Scheduling;
+use crate::process::attributes::Scheduling;
 
 /// The time between two looks at a call. Usually a call takes microseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(1);

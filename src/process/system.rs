@@ -20,9 +20,10 @@ use nix::unistd::Pid;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::process::signal_set::{HIGHEST, Set};
+/// The highest signal number of Linux, the real-time ones included.
+pub const HIGHEST_SIGNAL: c_int = 64;
 
-/// The signals that were ignored when this process started, as the bits of a [`Set`].
+/// The signals that were ignored when this process started: signal `n` is bit `n - 1`.
 static IGNORED_AT_START: AtomicU64 = AtomicU64::new(0);
 
 /// A function that runs before Rust's runtime, because the runtime ignores SIGPIPE before `main`.
@@ -31,8 +32,8 @@ static IGNORED_AT_START: AtomicU64 = AtomicU64::new(0);
 static BEFORE_THE_RUNTIME: extern "C" fn() = note_ignored_signals;
 
 extern "C" fn note_ignored_signals() {
-    let mut ignored = Set::EMPTY;
-    for signal in 1..=HIGHEST {
+    let mut ignored = 0;
+    for signal in 1..=HIGHEST_SIGNAL {
         // SAFETY: a zeroed sigaction is a valid one, and with a null action sigaction(2) only writes to `present`.
         // A number that it refuses leaves the zeroes, which are SIG_DFL.
         let handler = unsafe {
@@ -41,15 +42,15 @@ extern "C" fn note_ignored_signals() {
             present.sa_sigaction
         };
         if handler == libc::SIG_IGN {
-            ignored = ignored.with(signal);
+            ignored |= 1 << (signal - 1);
         }
     }
-    IGNORED_AT_START.store(ignored.bits(), Ordering::Relaxed);
+    IGNORED_AT_START.store(ignored, Ordering::Relaxed);
 }
 
-/// The signals that were ignored when this process started, before Rust's runtime ignored SIGPIPE.
-pub fn ignored_at_start() -> Set {
-    Set::from_bits(IGNORED_AT_START.load(Ordering::Relaxed))
+/// The bits of the signals that were ignored when this process started, before Rust's runtime ignored SIGPIPE.
+pub(crate) fn ignored_at_start() -> u64 {
+    IGNORED_AT_START.load(Ordering::Relaxed)
 }
 
 /// Makes glibc's threads share two heaps. Otherwise it would give each of the first threads (eight for each processor) a heap of its own, which
@@ -92,27 +93,15 @@ fn unwritten_of_libraries(mappings: &str) -> impl Iterator<Item = Range<usize>> 
     })
 }
 
-/// The effect of a signal on a process that does not handle it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Disposition {
-    /// The kernel's default action.
-    Default,
-    /// The signal is ignored, and pending ones are discarded.
-    Ignored,
-}
-
-/// Sets the action of a signal.
+/// Has a signal ignored, and pending ones discarded, or gives it the kernel's default action.
 ///
 /// # Errors
 ///
 /// `EINVAL` if it is not a signal, or one whose action is fixed.
-pub(crate) fn set_disposition(signal: c_int, disposition: Disposition) -> io::Result<()> {
-    let handler = match disposition {
-        Disposition::Default => libc::SIG_DFL,
-        Disposition::Ignored => libc::SIG_IGN,
-    };
-    // SAFETY: neither disposition runs code of ours. Async-signal-safe: there is no other call.
-    if unsafe { libc::signal(signal, handler) } == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
+pub(crate) fn set_ignored(signal: c_int, is_ignored: bool) -> io::Result<()> {
+    let action = if is_ignored { libc::SIG_IGN } else { libc::SIG_DFL };
+    // SAFETY: neither action runs code of ours. Async-signal-safe: there is no other call.
+    if unsafe { libc::signal(signal, action) } == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Ends this process with `status`, without the exit handlers of libraries. OpenSSL's handler would free memory that librdkafka's threads
@@ -319,30 +308,31 @@ impl Drop for SharedWords {
     }
 }
 
-/// The code of a child after the fork. The parent may have threads.
-pub(crate) trait InChild {
-    /// Runs until it executes a program. Only async-signal-safe calls are allowed, no allocation and no panic.
-    fn run(self) -> !;
-}
+/// The exit status if the child could not execute; a shell uses it for a command that was not found.
+const NOT_EXECUTED: c_int = 127;
 
-/// Forks a child that [runs](InChild::run). It is created in `cgroup` if possible, and otherwise in the parent's group, because the job
-/// is more important.
+/// Forks a child that runs this code, which executes a program. The parent may have threads: so the code makes async-signal-safe calls only,
+/// allocates nothing and does not panic. The child is created in `cgroup` if possible, and otherwise in the parent's group, because the job is
+/// more important.
 ///
 /// (Moving it by a write to `cgroup.procs` takes some milliseconds, creating it there takes none: both were measured.)
-pub(crate) fn fork(cgroup: Option<BorrowedFd<'_>>, child: impl InChild) -> io::Result<Pid> {
-    // SAFETY: the child only calls `run`, which only makes calls that are allowed in the child of a process with threads. A child that was
+pub(crate) fn fork(cgroup: Option<BorrowedFd<'_>>, child: impl FnOnce()) -> io::Result<Pid> {
+    // SAFETY: the child only runs `child`, which only makes calls that are allowed in the child of a process with threads. A child that was
     // created in a control group is unknown to the C library, and does not ask it for the thread's id.
     let answer = unsafe {
         let cloned = cgroup.and_then(|cgroup| clone_into(cgroup).ok());
         cloned.unwrap_or_else(|| libc::fork())
     };
     match Errno::result(answer)? {
-        0 => child.run(),
+        0 => {
+            child();
+            exit(NOT_EXECUTED)
+        }
         pid => Ok(Pid::from_raw(pid)),
     }
 }
 
-/// The part of clone3(2)'s arguments that a fork into a control group needs.
+/// The part of clone3(2)'s arguments that a fork into a control group needs. (The libc crate has them for machines of 64 bits alone.)
 #[repr(C)]
 #[derive(Default)]
 struct CloneArguments {
@@ -475,4 +465,48 @@ fn send(process: BorrowedFd<'_>, signal: c_int, flags: c_uint) -> io::Result<()>
         libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, ptr::null::<libc::siginfo_t>(), flags)
     };
     Ok(Errno::result(answer).map(drop)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The resident size of this library's read-only pages, which hold no data of this process.
+    fn resident_of(library: &str) -> u64 {
+        let maps = fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut resident = 0;
+        let (mut is_looked_at, mut rss) = (false, 0);
+        for line in maps.lines() {
+            let mut words = line.split_whitespace();
+            match (words.next(), words.next()) {
+                (Some("Rss:"), Some(size)) => rss = size.parse().unwrap(),
+                (Some("Anonymous:"), Some("0")) if is_looked_at => resident += rss,
+                (Some(range), Some(rights)) if range.contains('-') => {
+                    is_looked_at = !rights.contains('w') && line.contains(library);
+                }
+                _ => {}
+            }
+        }
+        resident
+    }
+
+    #[test]
+    #[cfg(feature = "ssl")]
+    fn released_pages_of_a_library_are_loaded_again_when_used() {
+        use rdkafka::config::ClientConfig;
+        use rdkafka::producer::BaseProducer;
+        let use_it = || {
+            let config = ClientConfig::new().set("security.protocol", "ssl").create::<BaseProducer>();
+            config.unwrap();
+            resident_of("/libcrypto.so")
+        };
+        let used = use_it();
+        // If the library is linked statically, it is part of the program.
+        if used > 0 {
+            give_back_libraries();
+            let given_back = resident_of("/libcrypto.so");
+            assert!(given_back < used / 2, "{given_back} kB of {used} kB");
+            assert!(use_it() > given_back);
+        }
+    }
 }

@@ -18,7 +18,7 @@ use nix::sys::termios::{self, SetArg, Termios};
 use nix::unistd::{self, Pid};
 
 use crate::process::procfs::{Process, Procfs};
-use crate::process::system::{self, Disposition};
+use crate::process::system;
 
 /// The controlling terminal of this session, seen from one of its processes.
 #[derive(Debug)]
@@ -171,7 +171,7 @@ pub fn die_of(signal: i32, to_group: bool) -> io::Result<()> {
     let signal = Signal::try_from(signal)?;
     // After Ctrl-\ neli-run must leave no core file.
     let _ = resource::setrlimit(Resource::RLIMIT_CORE, 0, 0);
-    system::set_disposition(signal as i32, Disposition::Default)?;
+    system::set_ignored(signal as i32, false)?;
     signal::kill(if to_group { Pid::from_raw(0) } else { unistd::getpid() }, signal)?;
     SigSet::from(signal).thread_unblock()?;
     Ok(())

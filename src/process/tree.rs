@@ -3,27 +3,31 @@
 //! The process must be a subreaper. Then orphans of its tree become its children, so that a walk down from it finds all of them. A process
 //! that changed its uid is found, but this process may lack the right to kill it. Processes that other daemons started on behalf of the
 //! tree don't belong to it.
+//!
+//! Processes of a job that are no descendants of the root any more are found by the job's [`Mark`]. They are searched for in addition to a walk,
+//! which alone can prove that no process is left in this PID namespace.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
 use neli_kafka::clock;
 use neli_proto::guard::{Named, SeenChild, has_tree_ended};
 use neli_proto::time::Time;
+use nix::libc::SIGKILL;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::resource::{self, Resource};
 use nix::unistd::Pid;
-use pidfds::Pidfds;
 
-use crate::process::attributes::Mark;
+use crate::process::attributes::{Mark, Scheduling};
 use crate::process::cgroup::Cgroup;
-use crate::process::priority::Scheduling;
 use crate::process::procfs::{Process, Procfs};
+use crate::process::system;
 
 mod kill;
-mod marked;
-mod pidfds;
 
 /// The descendants of a process, except for some of its children.
 #[derive(Debug)]
@@ -214,6 +218,28 @@ impl Tree {
     pub fn named_members(&self, end: Time) -> Vec<Named> {
         self.members_by(Some(end)).into_iter().map(|pid| self.procfs.named(pid)).collect()
     }
+
+    /// The living processes with the job's mark, descendants or not, except for the root.
+    fn marked(&self) -> Vec<Pid> {
+        let Some(mark) = self.mark else { return Vec::new() };
+        let others = self.procfs.pids().into_iter().filter(|pid| *pid != self.root);
+        let marked = others.filter(|pid| self.procfs.has_mark(*pid, mark));
+        marked.filter(|pid| self.procfs.process(*pid).is_some_and(|process| process.lives)).collect()
+    }
+
+    /// Whether no process of the job is left that is no descendant of the root: in the control group, [learnt](Self::learn) while it was a
+    /// descendant, or with the job's mark. This alone proves nothing. A read that fails counts as a process.
+    #[must_use]
+    pub fn is_nothing_elsewhere(&self) -> bool {
+        self.procfs.start_scan();
+        let is_cgroup_empty = self.cgroup.as_ref().is_none_or(|cgroup| !cgroup.is_populated());
+        // A process that a tracer keeps may be dead although its descriptor does not tell.
+        let is_dead = |pid| self.procfs.process(pid).is_some_and(|process| !process.lives);
+        is_cgroup_empty
+            && self.learnt.not_ended().all(is_dead)
+            && self.marked().is_empty()
+            && self.procfs.has_seen_all()
+    }
 }
 
 /// The kernel's list of the children of this process's first thread, in which they are found without opening a file or allocating memory: at a
@@ -255,10 +281,73 @@ impl OwnChildren {
     }
 }
 
+/// The most processes that are held. Each needs a descriptor, so at most a quarter of the allowed ones are used.
+const MOST: u64 = 256;
+
+/// Processes that were seen in a tree. A descendant of the job always stays one, so a pidfd is sufficient to kill it later.
+#[derive(Debug, Default)]
+struct Pidfds {
+    held: Vec<(Pid, OwnedFd)>,
+}
+
+impl Pidfds {
+    /// Adds a process; returns false if there is no room for another.
+    fn insert(&mut self, pid: Pid, process: OwnedFd) -> bool {
+        let allowed = resource::getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft / 4);
+        let room = usize::try_from(MOST.min(allowed)).unwrap_or_default();
+        if self.held.len() < room {
+            self.held.push((pid, process));
+        }
+        self.held.len() < room
+    }
+
+    /// Whether the process with this pid is held.
+    fn contains(&self, pid: Pid) -> bool {
+        self.held.iter().any(|(held, _)| *held == pid)
+    }
+
+    /// Closes those that have ended: their pids may be reused.
+    fn remove_ended(&mut self) {
+        let mut ended = self.ended().into_iter();
+        self.held.retain(|_| !ended.next().unwrap_or_default());
+    }
+
+    /// Those of which their descriptors do not tell that they have ended. None of them was waited for, so no pid is reused.
+    fn not_ended(&self) -> impl Iterator<Item = Pid> {
+        self.held.iter().zip(self.ended()).filter(|(_, ended)| !ended).map(|((pid, _), _)| *pid)
+    }
+
+    /// One of them that is alive, if any is. If it is traced, it may have ended.
+    fn living(&self) -> Option<Pid> {
+        self.held.iter().find(|(_, process)| !system::tells_end(process.as_fd())).map(|(pid, _)| *pid)
+    }
+
+    /// Whether each has ended.
+    fn ended(&self) -> Vec<bool> {
+        let mut ends: Vec<PollFd<'_>> =
+            self.held.iter().map(|(_, process)| PollFd::new(process.as_fd(), PollFlags::POLLIN)).collect();
+        let is_any = poll(&mut ends, PollTimeout::ZERO).is_ok_and(|ended| ended > 0);
+        ends.iter().map(|end| is_any && end.any().unwrap_or_default()).collect()
+    }
+
+    /// Sends SIGKILL to each, and calls `then` for each that got it.
+    fn kill(&self, then: impl Fn(Pid)) {
+        for (pid, process) in &self.held {
+            if system::signal_pidfd(process.as_fd(), SIGKILL).is_ok() {
+                then(*pid);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::path::Path;
+    use std::process::{Child, Command};
+
+    use harness::wait;
+    use neli_proto::guard::KillMethod;
 
     use super::*;
     use crate::process::procfs::tests::proc_with;
@@ -401,5 +490,64 @@ mod tests {
             assert!(!tree.is_gone());
             assert_eq!(tree.members().first(), Some(&Pid::from_raw(6)));
         }
+    }
+
+    fn sleeper(command: &mut Command) -> (Child, Pid) {
+        let child = command.spawn().unwrap();
+        let pid = Pid::from_raw(child.id().cast_signed());
+        (child, pid)
+    }
+
+    fn end(mut child: Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_marked_process_that_is_no_descendant_is_found_and_killed_and_no_other() {
+        let mark = Mark::new().unwrap();
+        let (root, root_pid) = sleeper(Command::new("sleep").arg("600"));
+        let (mut stranger, stranger_pid) = sleeper(Command::new("sleep").arg("600"));
+        let limit = format!("--locks={0}:{0}", mark.0);
+        let (mut marked, pid) = sleeper(Command::new("prlimit").args([&limit, "sleep", "600"]));
+        let tree = Tree::below(root_pid).marked_with(Some(mark));
+        wait::until_true("its mark", || tree.procfs.has_mark(pid, mark));
+        assert_eq!((tree.marked(), tree.members()), (vec![pid], vec![pid]));
+        assert!(!tree.procfs.has_mark(stranger_pid, mark) && !tree.is_nothing_elsewhere());
+        assert!(Tree::below(root_pid).marked_with(Mark::new()).is_nothing_elsewhere());
+        tree.kill(&[KillMethod::Found]);
+        assert!(!marked.wait().unwrap().success());
+        assert!(tree.is_nothing_elsewhere());
+        assert_eq!(stranger.try_wait().unwrap(), None);
+        [root, stranger].into_iter().for_each(end);
+    }
+
+    /// It has got another parent since, and removed its mark.
+    #[test]
+    fn a_process_that_was_learnt_is_not_gone_before_it_has_ended() {
+        let (root, root_pid) = sleeper(Command::new("sh").args(["-c", "sleep 600 & wait"]));
+        let mut tree = Tree::below(root_pid);
+        wait::until_true("a child", || !tree.members().is_empty());
+        tree.learn(clock::now() + std::time::Duration::from_secs(60));
+        end(root);
+        assert_eq!(tree.members(), []);
+        assert!(!tree.is_nothing_elsewhere());
+        tree.kill(&[KillMethod::Known]);
+        wait::until_true("its end", || tree.is_nothing_elsewhere());
+    }
+
+    #[test]
+    fn held_processes_are_killed_and_ended_ones_removed() {
+        let mut children = [(); 2].map(|()| sleeper(Command::new("sleep").arg("600")));
+        let mut pidfds = Pidfds::default();
+        for (_, pid) in &children {
+            assert!(pidfds.insert(*pid, system::open_pidfd(*pid).unwrap()));
+        }
+        children[0].0.kill().unwrap();
+        children[0].0.wait().unwrap();
+        pidfds.remove_ended();
+        assert_eq!(children.each_ref().map(|(_, pid)| pidfds.contains(*pid)), [false, true]);
+        pidfds.kill(|_| {});
+        assert!(!children[1].0.wait().unwrap().success());
     }
 }

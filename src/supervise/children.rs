@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::mem;
+use std::os::unix::process::ExitStatusExt;
 
 use neli_kafka::{Host, clock};
 use neli_proto::supervisor::Event;
@@ -9,7 +10,7 @@ use nix::unistd::Pid;
 
 use crate::guard::GuardHandle;
 use crate::process::procfs;
-use crate::process::reap::{self, WaitStatus};
+use crate::process::reap;
 use crate::supervise::MainLoop;
 use crate::supervise::job::GuardedJob;
 use crate::supervise::orphans::{DESCRIPTORS as ORPHANS_DESCRIPTORS, Left, Orphans};
@@ -59,19 +60,18 @@ impl MainLoop {
             );
         }
         for change in &reaped.changes {
-            let hook = |(role, of_role): (usize, &mut Role)| Some((role, of_role.commands.hook_changed(change)?));
+            let hook = |(role, of_role): (usize, &mut Role)| Some((role, of_role.commands.hook_changed(*change)?));
             if let Some((role, event)) = self.nodes.roles.iter_mut().enumerate().find_map(hook) {
                 self.tell(role, event);
             }
-            match change.status {
-                WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
-                    self.broker
-                        .iter_mut()
-                        .for_each(|broker| broker.started = broker.started.filter(|child| *child != change.pid));
-                    self.job_with_guard(change.pid).into_iter().for_each(GuardedJob::note_guards_death);
-                }
+            if change.status.stopped_signal().is_some() {
                 // Another process stopped the guard, but the guard must run.
-                WaitStatus::Stopped(_) => self.job_with_guard(change.pid).iter().for_each(|job| drop(job.guard.cont())),
+                self.job_with_guard(change.pid).iter().for_each(|job| drop(job.guard.cont()));
+            } else {
+                self.broker
+                    .iter_mut()
+                    .for_each(|broker| broker.started = broker.started.filter(|child| *child != change.pid));
+                self.job_with_guard(change.pid).into_iter().for_each(GuardedJob::note_guards_death);
             }
         }
         reaped.children_left

@@ -13,8 +13,7 @@ use nix::unistd::Pid;
 use crate::config::{Commands, job_variables};
 use crate::guard::GuardConfig;
 use crate::process::reap::Change;
-use crate::process::shell::{self, ShellCommand};
-use crate::process::tail::Tail;
+use crate::process::shell::{self, ShellCommand, Tail};
 use crate::report::log::{Logger, to_the_second};
 
 /// The command lines, and the running commands.
@@ -103,7 +102,7 @@ impl RunningCommands {
     }
 
     /// The event for a child's change, if the child was a hook.
-    pub(super) fn hook_changed(&mut self, change: &Change) -> Option<Event> {
+    pub(super) fn hook_changed(&mut self, change: Change) -> Option<Event> {
         let at = self.hooks.iter().position(|running| running.command.pid() == change.pid)?;
         let end = self.hooks[at].command.end(change.status)?;
         let HookProcess { hook, id, .. } = self.hooks.swap_remove(at);

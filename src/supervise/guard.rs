@@ -1,6 +1,7 @@
 //! The main loop's part in a role's guard: sends orders, receives answers, and starts a new guard.
 
 use std::num::NonZero;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::{io, mem, thread};
@@ -12,7 +13,7 @@ use neli_proto::supervisor::Event;
 use nix::unistd::Pid;
 
 use crate::config::Config;
-use crate::guard::{Answer, CommandKind, GuardConfig, GuardHandle, Order, ReceivedAnswer};
+use crate::guard::{Answer, CommandKind, GuardConfig, GuardHandle, Order};
 use crate::report::events;
 use crate::supervise::MainLoop;
 use crate::supervise::job::{GuardedJob, PreparedJob};
@@ -64,7 +65,7 @@ impl MainLoop {
             let received = job.guard.receive();
             self.reserve.take_back();
             match received {
-                Ok(Some(received)) => self.handle_answer(role, received),
+                Ok(Some((answer, descriptor))) => self.handle_answer(role, answer, descriptor),
                 // The end of file is a reason to kill, but never to release: only the guard's death is.
                 Ok(None) => {
                     job.is_silent = true;
@@ -77,22 +78,11 @@ impl MainLoop {
         self.is_unfinished = true;
     }
 
-    fn handle_answer(
-        &mut self,
-        role: usize,
-        ReceivedAnswer { answer, descriptor, is_descriptor_lost }: ReceivedAnswer,
-    ) {
+    fn handle_answer(&mut self, role: usize, answer: Answer, descriptor: Option<OwnedFd>) {
         if !matches!(answer, Answer::Accepted { .. } | Answer::Ready) {
             // Its job has started, or will not start: the next guard may start.
             self.guard_starts.remove(role);
         }
-        let answer = if let Answer::Started { pid } = answer
-            && is_descriptor_lost
-        {
-            Answer::StartedUnseen { pid }
-        } else {
-            answer
-        };
         self.note_terminal(role, &answer);
         if let Answer::Started { pid } | Answer::StartedUnseen { pid } = answer {
             let main = descriptor.map(|pidfd| Rc::new(MainProcess { pid: Pid::from_raw(pid), pidfd }));

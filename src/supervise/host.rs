@@ -15,7 +15,7 @@ use neli_proto::time::Time;
 use neli_proto::{broker_death, supervisor};
 
 use crate::guard::Order;
-use crate::process::tail::Tail;
+use crate::process::shell::Tail;
 use crate::report::events;
 use crate::report::log::Event as LogEvent;
 use crate::report::notes::{self, Moment, Trouble};
@@ -123,24 +123,21 @@ impl Host for MainLoop {
                 self.logger.event(&events::topic_created(&topic, replicas, brokers));
             }
             SessionEvent::Debug(message) => self.logger.event(&LogEvent::debug(message)),
-            SessionEvent::Down { error } => self.kafka.outage.begin(now, error),
             SessionEvent::Facts { id, event } => self.handle_facts(ROLE_WITH_KEY, now, id, event),
             SessionEvent::Group { refusal: Some(refusal) } => self.kafka.group.begin(now, refusal),
             SessionEvent::Group { refusal: None } => drop(self.kafka.group.end(now)),
             SessionEvent::HelloDelivered => self.kafka.refused_appends.end(),
             SessionEvent::Risks { role, risks } => self.warn_of_risks(role as usize, &risks),
             SessionEvent::TopicOfFacts { id, facts } => self.judge_topic_of_facts(ROLE_WITH_KEY, now, id, &facts),
-            SessionEvent::Up => {
+            SessionEvent::Outage { error: Some(error) } => self.kafka.outage.begin(now, error),
+            SessionEvent::Outage { error: None } => {
                 if let Some(down) = self.kafka.outage.end(now) {
                     self.logger.event(&events::broker_up(down));
                 }
             }
             SessionEvent::Warning(message) => self.logger.warn(message),
             // For the nodes.
-            SessionEvent::Election { .. }
-            | SessionEvent::Hello { .. }
-            | SessionEvent::Refused { .. }
-            | SessionEvent::Unfit { .. } => {}
+            SessionEvent::Election { .. } | SessionEvent::Hello { .. } | SessionEvent::Refused { .. } => {}
         }
     }
 }

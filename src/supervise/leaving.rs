@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use neli_kafka::{EVENTS_TOGETHER, Host, SessionEvent, clock};
+use nix::sys::signalfd::SignalFd;
 
 use crate::process::ready::{Ready, Timer};
-use crate::process::signals::Signals;
 use crate::supervise::MainLoop;
 use crate::supervise::facts::KeyFacts;
 
@@ -18,7 +18,7 @@ const GUARD_TAKES: Duration = Duration::from_millis(200);
 
 impl MainLoop {
     /// Leaves the group in order, because the group would wait for a whole session for a member that only ends. Also waits for hooks.
-    pub(super) async fn leave(&mut self, signals: &Signals, signals_ready: &Ready, timer: &mut Timer) {
+    pub(super) async fn leave(&mut self, signals: &SignalFd, signals_ready: &Ready, timer: &mut Timer) {
         self.nodes.session.stop_reading();
         self.nodes.roles.iter_mut().filter_map(|role| role.facts.as_mut()).for_each(KeyFacts::stop_reading);
         // Processes that could not be killed may still have the terminal.

@@ -169,7 +169,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::process::cgroup::stalled::StalledGroup;
+    use crate::process::cgroup::tests::StalledGroup;
     use crate::process::procfs;
 
     /// The kernel's write for any control group blocks, and for the same reason the guard does not kill. The supervisor must not block,

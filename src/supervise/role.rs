@@ -1,17 +1,14 @@
 //! The state of this process in one election.
 
 use anyhow::Result;
-use neli_kafka::{ElectionId, HasNode, names, new_node};
+use neli_kafka::{ElectionId, HasNode, hello, new_node};
 use neli_proto::candidate::Identity;
 use neli_proto::guard::AwaitedGuard;
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::many_roles::{self, ManyRoles};
 use neli_proto::node::{Node, Settings};
 use neli_proto::once;
-use neli_proto::process_hello::ProcessHello;
-use neli_proto::record::{Body, MemberId};
+use neli_proto::record::MemberId;
 use neli_proto::reminder::Reminder;
-use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
 use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::time::Time;
@@ -53,7 +50,7 @@ impl Role {
     pub(super) fn new(
         config: &Config,
         election: ElectionId,
-        member: MemberId,
+        member: &MemberId,
         logger: &Logger,
         started: Time,
     ) -> Result<Self> {
@@ -113,10 +110,6 @@ impl HasNode for Role {
         &mut self.node
     }
 
-    fn election(&self) -> &ElectionId {
-        &self.election
-    }
-
     fn election_mut(&mut self) -> &mut ElectionId {
         &mut self.election
     }
@@ -138,20 +131,13 @@ fn policy_of(once: &Once) -> once::Policy {
     once::Policy { key, window, schedule, retries: once.retries, done_status: once.done_status }
 }
 
-fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
-    let hello = Body::Hello {
-        host: names::host().map(Into::into),
-        pid: Some(std::process::id()),
-        version: Some(env!("CARGO_PKG_VERSION").into()),
-        elector: Some(config.timings.elector().name().into()),
-        group_member: None,
-        group_refuses: None,
-        priority: config.priority,
-        overlap_ms: None,
-        waits_ms: None,
-        joined: None,
-        leaves: false,
-    };
+/// How this process is called, and what it says of itself.
+pub(super) fn identity(config: &Config, member: &MemberId) -> Identity {
+    let hello = hello(env!("CARGO_PKG_VERSION"), config.timings.elector(), config.priority);
+    Identity { member: member.clone(), name: config.name.as_str().into(), hello }
+}
+
+fn settings(config: &Config, member: &MemberId, started: Time) -> Settings {
     let job = Policy {
         settle: config.settle,
         stop: StopPolicy { signal: config.stop_signal, timeout: config.stop_timeout },
@@ -160,7 +146,7 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         health: config.commands.health.as_ref().map(|(_, health)| health.clone()),
     };
     Settings {
-        identity: Identity { member, name: config.name.as_str().into(), hello },
+        identity: identity(config, member),
         timings: config.timings.clone(),
         job,
         hooks: commands::hooks_in(&config.commands),
@@ -170,35 +156,6 @@ fn settings(config: &Config, member: MemberId, started: Time) -> Settings {
         wait: config.wait,
         first_span: FIRST_SPAN,
     }
-}
-
-/// The object for a process with many elections; `None` with a single one.
-pub(super) fn many_roles(config: &Config, member: &MemberId) -> Option<ManyRoles> {
-    let roles = config.roles.as_ref().filter(|_| config.elections().are_many())?;
-    let hello = ProcessHello {
-        member: member.clone(),
-        name: Some(config.name.as_str().into()),
-        host: names::host().map(Into::into),
-        pid: Some(std::process::id()),
-        version: Some(env!("CARGO_PKG_VERSION").into()),
-        elector: Some(config.timings.elector().name().into()),
-        group_refuses: None,
-        roles: Some(roles.text.as_str().into()),
-        partitions: None,
-        priority: config.priority,
-        max_roles: roles.most,
-        joined: None,
-        asks: None,
-        waits_ms: None,
-        left: RoleSet::new(),
-        leaves: false,
-    };
-    Some(ManyRoles::new(many_roles::Settings {
-        hello,
-        roles: roles.count as usize,
-        elector: config.timings.elector(),
-        are_spread: roles.are_spread,
-    }))
 }
 
 impl MainLoop {

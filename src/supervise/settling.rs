@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use neli_proto::time::Time;
 
-use crate::process::memory;
+use crate::process::system;
 
 /// Within this time after a role has read its journal, the process has joined its group.
 const SETTLES_WITHIN: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ impl Settling {
     pub(super) fn handle_timeout(&mut self, now: Time) {
         if self.poll_timeout().is_some_and(|time| now >= time) {
             *self = Self::Settled;
-            memory::give_back_libraries();
+            system::give_back_libraries();
         }
     }
 }

@@ -9,24 +9,24 @@ use std::{future, io};
 
 use anyhow::{Context as _, Result};
 use neli_kafka::embedded::{BrokerFinder, FoundBroker};
-use neli_kafka::{Access, Brokers, Client, ElectionId, Session, SessionSettings, clock, random};
+use neli_kafka::{Access, Brokers, Client, ElectionId, Session, SessionSettings, clock, random_bytes};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::MemberId;
 use neli_proto::time::{Time, millis};
 use nix::sys::prctl;
+use nix::sys::signalfd::SignalFd;
 use nix::unistd::{self, Pid};
 
 use crate::config::{self, Config, Listen};
 use crate::guard::{GuardConfig, GuardHandle};
 use crate::http::{self, Bound};
-use crate::process::attributes::Mark;
+use crate::process::attributes::{self, Mark, Priority};
 use crate::process::cgroup::{self, CgroupMaker};
-use crate::process::priority::{self, Priority};
+use crate::process::memory_files::ReleaseQueue;
 use crate::process::ready::Ready;
-use crate::process::release_queue::ReleaseQueue;
-use crate::process::signals::{self, Signals};
+use crate::process::signals;
 use crate::process::terminal::{is_there, may_be_handed_on};
-use crate::process::{descriptors, limits, procfs, quota, spin_watch, system};
+use crate::process::{descriptors, limits, procfs, spin_watch, system};
 use crate::release;
 use crate::report::events;
 use crate::report::log::Logger;
@@ -43,7 +43,7 @@ pub(super) struct Prepared {
     /// The guard of a single role, which starts before there are threads. With several roles, a role has a guard only while it is claimed
     /// or led.
     pub(super) job: Option<PreparedJob>,
-    pub(super) signals: Signals,
+    pub(super) signals: SignalFd,
     /// The bound address of `--listen`.
     pub(super) bound: Option<Bound>,
 }
@@ -85,7 +85,7 @@ impl JobMaker {
             kill_margin: config.timings.kill_margin(),
             lease: config.timings.lease(),
             mark: Mark::new(),
-            member: self.member.to_string(),
+            member: self.member.clone(),
             on_lead: config.commands.on_lead.clone(),
             open_files: self.open_files,
             releaser: PROGRAM.into(),
@@ -108,17 +108,17 @@ impl Prepared {
         let bound = config.listen.as_ref().map(bind).transpose()?;
         procfs::validate()?;
         procfs::keep_open().context("/proc can't be read")?;
-        let priority = priority::take()?;
+        let priority = attributes::take_priority()?;
         if !priority.guard_is_real_time {
-            let quota = quota::longest();
+            let quota = limits::longest_quota();
             config.widen_kill_margin(quota.as_ref().map(|quota| (quota.file.as_path(), quota.period)))?;
         }
-        let signals = Signals::take().context("signals can't be taken over")?;
+        let signals = signals::take().context("signals can't be taken over")?;
         // The watch is needed if the job, and so this process, is real-time. If no thread can be started, there is no watch.
         let _ = spin_watch::watch_this_thread();
         // When the guard dies, this process becomes the parent of the remaining processes, and kills them.
         prctl::set_child_subreaper(true).map_err(io::Error::from).context("can't become a subreaper")?;
-        let bits = random::bytes().context("no randomness")?;
+        let bits = random_bytes().context("no randomness")?;
         let member = MemberId::from_random(u128::from_le_bytes(bits));
         let (access, broker) = reach_kafka(&config.client)?;
         let release_queue = ReleaseQueue::new().context("no file in memory for the guards' releases")?;

@@ -8,11 +8,12 @@ use neli_proto::node;
 use neli_proto::supervisor::Event;
 use neli_proto::time::Time;
 use nix::libc::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU};
+use nix::sys::signalfd::{SignalFd, siginfo};
 use nix::unistd::{self, Pid};
 
 use crate::guard::Answer;
 use crate::process::ready::Ready;
-use crate::process::signals::{self, ReceivedSignal, Signals};
+use crate::process::signals;
 use crate::process::terminal::{self, Terminal};
 use crate::supervise::MainLoop;
 use crate::supervise::role::Role;
@@ -23,15 +24,15 @@ const SIGNALS_TOGETHER: usize = 64;
 
 impl MainLoop {
     /// Handles the signals that have come, up to [`SIGNALS_TOGETHER`].
-    pub(super) fn handle_signals(&mut self, signals: &Signals) {
+    pub(super) fn handle_signals(&mut self, signals: &SignalFd) {
         for _ in 0..SIGNALS_TOGETHER {
-            let Ok(Some(received)) = signals.read() else { return };
-            if received.signal == SIGCHLD {
+            let Ok(Some(received)) = signals.read_signal() else { return };
+            if number_of(&received) == SIGCHLD {
                 self.handle_children();
-            } else if received.signal == SIGPIPE && received.sender == unistd::getpid().as_raw() {
+            } else if number_of(&received) == SIGPIPE && received.ssi_pid == std::process::id() {
                 // It is SIGPIPE: a pipe of this process is closed (the log's, for example), and the write itself has failed too.
             } else {
-                self.handle_signal(received);
+                self.handle_signal(&received);
                 self.perform();
             }
         }
@@ -39,13 +40,13 @@ impl MainLoop {
     }
 
     /// Handles signals during the exit. If there are more, they are real-time signals of the job's or of a stranger's.
-    pub(super) fn handle_last_signals(&mut self, signals: &Signals) {
+    pub(super) fn handle_last_signals(&mut self, signals: &SignalFd) {
         for _ in 0..SIGNALS_TOGETHER {
-            let Ok(Some(received)) = signals.read() else { return };
-            if received.signal == SIGCHLD {
+            let Ok(Some(received)) = signals.read_signal() else { return };
+            if number_of(&received) == SIGCHLD {
                 self.reap_children();
             } else {
-                self.handle_signal(received);
+                self.handle_signal(&received);
             }
         }
     }
@@ -60,9 +61,10 @@ impl MainLoop {
     }
 
     /// Passes on a signal, with the state that is needed to interpret it.
-    fn handle_signal(&mut self, received: ReceivedSignal) {
-        let typed = received.code > 0;
-        let event = match received.signal {
+    fn handle_signal(&mut self, received: &siginfo) {
+        // A positive code means the kernel.
+        let typed = received.ssi_code > 0;
+        let event = match number_of(received) {
             SIGHUP if self.shell.had_terminal && !terminal::is_there() => Event::TerminalGone,
             signal @ (SIGINT | SIGQUIT) if typed => Event::Typed { signal },
             // The kernel sends these to the whole group: another process in it uses the terminal from the background.
@@ -116,6 +118,10 @@ impl MainLoop {
             self.perform();
         }
     }
+}
+
+fn number_of(received: &siginfo) -> i32 {
+    received.ssi_signo.cast_signed()
 }
 
 /// The time that container engines give a container to stop, if nobody has set another.

@@ -15,10 +15,10 @@ use harness::process::Process;
 use neli_kafka::clock;
 use neli_proto::guard::SeenEnd;
 use neli_proto::time::Time;
-use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order, ReceivedAnswer};
+use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::attributes::Mark;
-use neli_run::process::release_queue::ReleaseQueue;
-use neli_run::process::signal_set::Set;
+use neli_run::process::memory_files::ReleaseQueue;
+use neli_run::process::signals::SignalSet;
 use neli_run::process::system;
 use nix::libc::{O_NONBLOCK, SIGKILL};
 use nix::poll::{PollFd, PollFlags, poll};
@@ -154,13 +154,12 @@ impl GuardFixture {
 
     /// The next answer, with the descriptor that came with it.
     pub(crate) fn receive_with_descriptor(&self) -> (Answer, Option<OwnedFd>) {
-        let received = self.await_message().expect("the guard has ended");
-        (received.answer, received.descriptor)
+        self.await_message().expect("the guard has ended")
     }
 
     /// The next answer; `None` if the guard has ended.
     pub(crate) fn receive_if_alive(&self) -> Option<Answer> {
-        self.await_message().map(|received| received.answer)
+        self.await_message().map(|(answer, _)| answer)
     }
 
     /// The next answer, whichever it is.
@@ -170,24 +169,22 @@ impl GuardFixture {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     await_readable(self.handle().as_fd(), "an answer");
                 }
-                received => return received.unwrap().expect("the guard has ended").answer,
+                received => return received.unwrap().expect("the guard has ended").0,
             }
         }
     }
 
-    fn await_message(&self) -> Option<ReceivedAnswer> {
+    fn await_message(&self) -> Option<(Answer, Option<OwnedFd>)> {
         loop {
             match self.handle().receive() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     await_readable(self.handle().as_fd(), "an answer");
                 }
                 // Only one test is about the first; the number of the second depends on how fast the processes die.
-                Ok(Some(ReceivedAnswer { answer: Answer::Ready | Answer::StillKilling, .. })) => {}
+                Ok(Some((Answer::Ready | Answer::StillKilling, _))) => {}
                 other => {
                     let mut received = other.unwrap();
-                    if let Some(Answer::Exited { ended_at, .. }) =
-                        received.as_mut().map(|received| &mut received.answer)
-                    {
+                    if let Some(Answer::Exited { ended_at, .. }) = received.as_mut().map(|(answer, _)| answer) {
                         assert!(mem::replace(ended_at, ENDED) <= clock::now());
                     }
                     return received;
@@ -245,7 +242,7 @@ impl GuardFixture {
     pub(crate) fn has_no_answer(&self) -> bool {
         loop {
             match self.handle().receive() {
-                Ok(Some(ReceivedAnswer { answer: Answer::StillKilling, .. })) => {}
+                Ok(Some((Answer::StillKilling, _))) => {}
                 other => return other.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock),
             }
         }
@@ -297,7 +294,7 @@ pub(crate) fn guard_config(command: Vec<OsString>, pipe: &Path) -> GuardConfig {
         command,
         environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("PIPE".into(), pipe.into())],
         health: None,
-        ignored: Set::EMPTY,
+        ignored: SignalSet::EMPTY,
         inherited: vec![0, 1, 2],
         group: unistd::getpgrp().as_raw(),
         foreground: false,

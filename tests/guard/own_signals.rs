@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use neli_run::process::signals::{Signals, ignored_at_start};
+use neli_run::process::signals::{self, ignored_at_start};
 use nix::libc::{SIGCHLD, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2};
 use nix::sys::signal::{Signal, raise};
 
@@ -17,12 +17,12 @@ fn role_of_a_listener() {
     }
     let ignored: Vec<i32> = (1..=31).filter(|signal| ignored_at_start().contains(*signal)).collect();
     println!("\nignored {ignored:?}");
-    let signals = Signals::take().unwrap();
+    let signals = signals::take().unwrap();
     for signal in [Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGCHLD] {
         raise(signal).unwrap();
     }
-    while let Some(received) = signals.read().unwrap() {
-        println!("read {} {}", received.signal, received.sender == std::process::id().cast_signed());
+    while let Some(received) = signals.read_signal().unwrap() {
+        println!("read {} {}", received.ssi_signo, received.ssi_pid == std::process::id());
     }
 }
 

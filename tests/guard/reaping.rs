@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use neli_run::process::procfs;
-use neli_run::process::reap::{MOST_AT_ONCE, WaitStatus, reap, reap_many};
+use neli_run::process::reap::{MOST_AT_ONCE, reap, reap_many};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
@@ -37,7 +37,7 @@ fn role_of_a_reaper() {
     let reaped = reap(|_| {});
     let pids: Vec<Pid> = reaped.changes.iter().map(|change| change.pid).collect();
     assert_eq!(pids, [own]);
-    assert_eq!(reaped.changes[0].status, WaitStatus::Exited(0));
+    assert_eq!(reaped.changes[0].status.code(), Some(0));
     assert!(!reaped.children_left);
     assert!(child.wait().is_err(), "it was waited for");
     go.send(()).unwrap();

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use harness::process::may_schedule_in_real_time;
 use harness::program;
 use neli_run::guard::{Answer, Grant, Order, Step, Target};
-use neli_run::process::signal_set::Set;
+use neli_run::process::signals::SignalSet;
 use nix::libc::{EACCES, ENOENT, EPERM, SIGHUP, SIGPIPE, SIGSTOP, SIGTERM, SIGUSR1};
 use nix::unistd::{Pid, getpgid};
 
@@ -144,7 +144,7 @@ fn the_job_has_the_inherited_descriptors_and_its_lease_and_no_other() {
 #[test]
 fn signals_are_as_they_were_at_the_start_and_the_group_is_the_jobs_own() {
     let fixture = GuardFixture::configured(command(&["sleep", "600"]), |guard_config| {
-        guard_config.ignored = Set::EMPTY.with(SIGHUP).with(SIGPIPE);
+        guard_config.ignored = SignalSet::EMPTY.with(SIGHUP).with(SIGPIPE);
     });
     let (pid, _) = fixture.start(0, far_deadline());
     let ignored = u64::from_str_radix(&status(pid, "SigIgn"), 16).unwrap();

@@ -48,7 +48,7 @@ fn role_of_a_supervisor() {
         poll(&mut sources, PollTimeout::NONE).unwrap();
         let ready: Vec<bool> = sources.iter().map(|source| source.any().unwrap()).collect();
         for (guard, _) in guards.iter().zip(&ready).filter(|(_, answers)| **answers) {
-            let answer = guard.receive().unwrap().expect("the guard has ended").answer;
+            let answer = guard.receive().unwrap().expect("the guard has ended").0;
             println!("answer {}", serde_json::to_string(&answer).unwrap());
         }
         if ready.last() == Some(&true) {
@@ -182,7 +182,7 @@ fn when_the_supervisor_dies_the_tree_is_killed_and_the_term_released() {
     assert_eq!(lines.next(), Some("release"));
     assert_eq!(lines.next(), Some("/"));
     assert_eq!(lines.next(), Some(policy(nix::unistd::getpid()).to_string().as_str()));
-    let release_request: ReleaseRequest = serde_json::from_str(lines.next().unwrap()).unwrap();
+    let release_request: ReleaseRequest<serde_json::Value> = serde_json::from_str(lines.next().unwrap()).unwrap();
     assert_eq!((release_request.member.as_str(), release_request.term), ("m-1", 42));
     assert_eq!((release_request.seen, release_request.seq), (57, 9));
     assert_eq!(release_request.release, serde_json::json!({"why": "supervisor-died"}));

@@ -4,11 +4,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use neli_kafka::{SessionSettings, clock, names, random, reason, shown_duration};
+use neli_kafka::{SessionSettings, clock, hello, names, random_bytes, reason, shown_duration};
 use neli_proto::candidate::Identity;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node;
-use neli_proto::record::{Body, MemberId};
+use neli_proto::record::MemberId;
 use neli_proto::restart::RestartPolicy;
 use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
 use neli_proto::timings::{
@@ -17,15 +17,16 @@ use neli_proto::timings::{
 };
 use tokio::runtime::Handle;
 
-use crate::builder::place::{Place, PlaceOptions, RoleNames};
+use crate::builder::place::RoleNames;
 use crate::driver::{self, BeforeRelease, Callback};
-use crate::embedded_broker::EmbeddedBroker;
 use crate::error::{Error, Reason};
 use crate::follower::{self, Follower};
 use crate::handle::Election;
 use crate::lease::Lease;
 use crate::task_guard::STOP;
 use crate::warnings::OnWarning;
+
+pub use place::EmbeddedBroker;
 
 pub(crate) mod place;
 
@@ -80,8 +81,15 @@ pub enum Elector {
 #[derive(Clone)]
 #[must_use = "it does nothing before it joins or follows"]
 pub struct Builder {
-    pub(crate) place: PlaceOptions,
-    times: TimeOptions,
+    group: String,
+    brokers: Option<String>,
+    embedded: Option<EmbeddedBroker>,
+    topic: Option<String>,
+    properties: Vec<(String, String)>,
+    lease: Duration,
+    heartbeat_interval: Option<Duration>,
+    margin: Option<Duration>,
+    fence_warning: Option<Duration>,
     create_topic: bool,
     elector: Elector,
     patience: Option<Patience>,
@@ -91,7 +99,7 @@ pub struct Builder {
     pub(crate) on_warning: Option<OnWarning>,
     /// The roles in place of one election.
     pub(crate) roles: Option<RoleNames>,
-    pub(crate) are_spread: bool,
+    are_spread: bool,
     pub(crate) max_roles: Option<u32>,
 }
 
@@ -118,8 +126,15 @@ impl Election {
 impl Builder {
     pub(crate) fn new(group: String) -> Self {
         Self {
-            place: PlaceOptions::new(group),
-            times: TimeOptions::default(),
+            group,
+            brokers: None,
+            embedded: None,
+            topic: None,
+            properties: Vec::new(),
+            lease: Duration::from_secs(20),
+            heartbeat_interval: None,
+            margin: None,
+            fence_warning: None,
             create_topic: true,
             elector: Elector::Group,
             patience: None,
@@ -135,19 +150,19 @@ impl Builder {
 
     /// Kafka's bootstrap servers: `HOST:PORT,..`. Required, unless there is an [embedded](Self::embedded) broker.
     pub fn brokers(mut self, brokers: impl Into<String>) -> Self {
-        self.place.brokers = Some(brokers.into());
+        self.brokers = Some(brokers.into());
         self
     }
 
     /// A broker in this process, for tests and trials, in place of Kafka.
     pub fn embedded(mut self, broker: &EmbeddedBroker) -> Self {
-        self.place.embedded = Some(broker.clone());
+        self.embedded = Some(broker.clone());
         self
     }
 
     /// The topic that holds the election's journal; `<group>.neli` unless it is given. Several elections may share one.
     pub fn topic(mut self, topic: impl Into<String>) -> Self {
-        self.place.topic = Some(topic.into());
+        self.topic = Some(topic.into());
         self
     }
 
@@ -160,7 +175,7 @@ impl Builder {
     /// A property of librdkafka, for TLS and logins for example. If a property is given twice, the last value counts. [`join`](Self::join)
     /// refuses properties that the protocol sets itself.
     pub fn property(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.place.properties.push((key.into(), value.into()));
+        self.properties.push((key.into(), value.into()));
         self
     }
 
@@ -190,27 +205,27 @@ impl Builder {
     /// How long a leader may act while Kafka does not acknowledge its heartbeats, and how long the other candidates wait after a leader has
     /// died: 300 ms to 60 s, in whole milliseconds; 20 s unless it is given.
     pub const fn lease(mut self, lease: Duration) -> Self {
-        self.times.lease = lease;
+        self.lease = lease;
         self
     }
 
     /// The time from one heartbeat to the next: 10 ms to a third of the lease; a fifth of it, and at most 1 s, unless it is given.
     pub const fn heartbeat_interval(mut self, interval: Duration) -> Self {
-        self.times.heartbeat_interval = Some(interval);
+        self.heartbeat_interval = Some(interval);
         self
     }
 
     /// How long before its end the lease is over for this process: an effect that is in flight then has this time to arrive before another
     /// candidate leads. At least 20 ms; a tenth of the lease unless it is given.
     pub const fn margin(mut self, margin: Duration) -> Self {
-        self.times.margin = Some(margin);
+        self.margin = Some(margin);
         self
     }
 
     /// How long before its deadline a leader gives up the lead if its heartbeats don't come back: up to half of the lease; with zero it
     /// does not give it up before the deadline. A quarter of the lease, and at most 2.5 s, unless it is given.
     pub const fn fence_warning(mut self, warning: Duration) -> Self {
-        self.times.fence_warning = Some(warning);
+        self.fence_warning = Some(warning);
         self
     }
 
@@ -342,7 +357,7 @@ impl Builder {
     /// ```
     pub fn follow(self) -> Result<Follower, Error> {
         self.refuse_roles("follow follows one election, follow_roles those of these roles")?;
-        let Place { access, elections } = self.place.validate()?;
+        let (access, elections) = self.place()?;
         let mut followers = follower::start(access, elections, self.on_warning)?;
         followers.pop().ok_or_else(|| Error::System("an election without a role".to_owned()))
     }
@@ -356,8 +371,8 @@ impl Builder {
         let runtime = Handle::try_current()
             .map_err(|_| Error::System("join must be called within a tokio runtime".to_owned()))?;
         let elector = self.precedence()?;
-        let timings = self.times.validate(elector)?;
-        let place = self.place.validate()?;
+        let timings = self.timings(elector)?;
+        let (access, elections) = self.place()?;
         if self.stop_timeout > LONGEST {
             return Err(Error::option("stop_timeout", shown_duration(self.stop_timeout), "must be 0 to 365d"));
         }
@@ -367,22 +382,20 @@ impl Builder {
             return Err(Error::option("before_release", limit, "its limit must be 1ms to 365d"));
         }
         let no_randomness = |error| Error::System(format!("no randomness: {}", reason(&error)));
-        let member = MemberId::from_random(u128::from_le_bytes(random::bytes().map_err(no_randomness)?));
-        let session =
-            SessionSettings { elections: place.elections, create_topic: self.create_topic, timeout: timings.lease() };
-        let identity = Identity { member, name: self.candidates_name()?.into(), hello: hello(self.elector) };
+        let member = MemberId::from_random(u128::from_le_bytes(random_bytes().map_err(no_randomness)?));
+        let session = SessionSettings { elections, create_topic: self.create_topic, timeout: timings.lease() };
+        let identity = Identity { member, name: self.candidates_name()?.into(), hello: hello(VERSION, elector, 0) };
         let node = node_settings(identity, timings, self.stop_timeout + release_takes, self.create_topic);
-        let (access, stop_timeout) = (place.access, self.stop_timeout);
-        let (many, has_roles, before_release, on_warning) = (None, false, self.before_release, self.on_warning);
         Ok(driver::Settings {
             access,
             session,
             node,
-            many,
-            has_roles,
-            stop_timeout,
-            before_release,
-            on_warning,
+            max_roles: self.max_roles,
+            are_spread: self.are_spread,
+            has_roles: false,
+            stop_timeout: self.stop_timeout,
+            before_release: self.before_release,
+            on_warning: self.on_warning,
             runtime,
         })
     }
@@ -408,28 +421,11 @@ impl Builder {
     }
 }
 
+/// What hellos say of the program's version.
+const VERSION: &str = concat!("neli ", env!("CARGO_PKG_VERSION"));
+
 /// The longest value of durations that the protocol does not limit: a year, so that no sum of them overflows.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
-fn hello(elector: Elector) -> Body {
-    let elector = match elector {
-        Elector::Group => "group",
-        Elector::Log => "log",
-    };
-    Body::Hello {
-        host: names::host().map(Into::into),
-        pid: Some(std::process::id()),
-        version: Some(concat!("neli ", env!("CARGO_PKG_VERSION")).into()),
-        elector: Some(elector.into()),
-        group_member: None,
-        group_refuses: None,
-        priority: 0,
-        overlap_ms: None,
-        waits_ms: None,
-        joined: None,
-        leaves: false,
-    }
-}
 
 fn node_settings(identity: Identity, timings: Timings, stop_timeout: Duration, create_topic: bool) -> node::Settings {
     let stop = StopPolicy { signal: Some(STOP), timeout: stop_timeout };
@@ -454,23 +450,8 @@ fn node_settings(identity: Identity, timings: Timings, stop_timeout: Duration, c
 
 // ---- the durations of the protocol: their defaults and their bounds ------------------------------------------------
 
-/// The durations that were given.
-#[derive(Clone, Debug)]
-struct TimeOptions {
-    lease: Duration,
-    heartbeat_interval: Option<Duration>,
-    margin: Option<Duration>,
-    fence_warning: Option<Duration>,
-}
-
-impl Default for TimeOptions {
-    fn default() -> Self {
-        Self { lease: Duration::from_secs(20), heartbeat_interval: None, margin: None, fence_warning: None }
-    }
-}
-
-impl TimeOptions {
-    fn validate(&self, elector: timings::Elector) -> Result<Timings, Error> {
+impl Builder {
+    fn timings(&self, elector: timings::Elector) -> Result<Timings, Error> {
         let lease = self.lease;
         let wrong = |option, value, expected| Err(Error::option(option, shown_duration(value), expected));
         if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) {

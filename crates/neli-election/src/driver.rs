@@ -11,21 +11,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, Session, SessionEvent, SessionSettings, clock, reason};
-use neli_proto::many_roles::{self, ManyRoles};
-use neli_proto::node;
+use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, Session, SessionEvent, SessionSettings, clock, many_roles, reason};
+use neli_proto::node::{self, Status};
 use neli_proto::record::{Offset, Why};
 use neli_proto::reminder::{Reminder, Reminders};
 use neli_proto::time::Time;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
-use crate::command::{Command, Commands, Unfinished};
 use crate::error::{Error, Reason};
-use crate::event::Event;
-use crate::lease::{Lease, Task};
-use crate::state::Shared;
+use crate::event::{Event, Leader};
+use crate::lease::{Command, Commands, Lease, Task, Tenure};
 use crate::waiter::Waiter;
 use crate::warnings::{self, OnWarning, Warnings};
 use role::Role;
@@ -52,8 +50,9 @@ pub(crate) struct Settings {
     pub(crate) session: SessionSettings,
     /// The settings of each node.
     pub(crate) node: node::Settings,
-    /// Present if there are many roles.
-    pub(crate) many: Option<many_roles::Settings>,
+    /// With many roles: the most that this process leads, and whether roles are handed over.
+    pub(crate) max_roles: Option<u32>,
+    pub(crate) are_spread: bool,
     /// Whether the elections are those of roles, of which there may be only one.
     pub(crate) has_roles: bool,
     /// How long tasks may continue when the lead must be given up. The callback before the release has its own time after that, and the
@@ -68,8 +67,18 @@ pub(crate) struct Settings {
 /// Starts the thread. Returns the state that is shared with the handles, for each role.
 pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
     let cannot = |error: io::Error| Error::System(format!("the election can't be started: {}", reason(&error)));
-    let Settings { access, session, node, many, has_roles, stop_timeout, before_release, on_warning, runtime } =
-        settings;
+    let Settings {
+        access,
+        session,
+        node,
+        max_roles,
+        are_spread,
+        has_roles,
+        stop_timeout,
+        before_release,
+        on_warning,
+        runtime,
+    } = settings;
     let warnings = Warnings::start(&runtime, on_warning.unwrap_or_else(|| Arc::new(warnings::to_stderr)));
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (mut roles, mut shared) = (Vec::new(), Vec::new());
@@ -80,9 +89,10 @@ pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
         roles.push(role);
         shared.push(Shared { commands: Commands::new(at, command_sender.clone()), state: states, events });
     }
+    let many = many_roles(&node.identity, &session.elections, node.timings.elector(), max_roles, are_spread);
     let driver = Driver {
         standing: roles.len(),
-        nodes: Nodes::new(roles, Session::start(access, session)?, many.map(ManyRoles::new)),
+        nodes: Nodes::new(roles, Session::start(access, session)?, many),
         lease: node.timings.lease(),
         stop_timeout,
         before_release,
@@ -192,18 +202,17 @@ impl Driver {
 
     fn handle_command(&mut self, role: usize, command: Command) {
         match command {
-            Command::CallbackUnfinished(why) => self.nodes.roles[role].tell_unfinished(why),
             Command::Idle { term } => {
                 if self.nodes.roles[role].holds(term) {
                     self.end_if_idle(role);
                 }
             }
-            Command::Leave => {
-                let why = if self.nodes.has_many_roles() { Why::Left } else { Why::Departed };
+            Command::Leave { all } => {
+                let why = if self.nodes.has_many_roles() && !all { Why::Left } else { Why::Departed };
                 self.stand_down(role, why, true);
             }
-            Command::LeaveWithAll => self.stand_down(role, Why::Departed, true),
             Command::Resign { term } => self.give_up(role, term),
+            Command::Warn(message) => self.nodes.roles[role].report_warning(message),
         }
     }
 
@@ -225,7 +234,7 @@ impl Driver {
 
     /// Reports a warning to the subscribers of each election's events, and once to the callback.
     fn warn(&mut self, message: &str) {
-        self.nodes.roles.iter().take(1).for_each(|role| role.warnings.send(message));
+        self.nodes.roles.iter().take(1).for_each(|role| role.warnings.send(message, None));
         self.nodes.roles.iter().for_each(|role| role.pass_on(Event::warning(message)));
     }
 
@@ -284,6 +293,64 @@ impl Drop for Driver {
     }
 }
 
+// ---- what is known of a candidate outside of its thread --------------------------------------------------------------
+
+/// The state that handles and leads share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) commands: Commands,
+    pub(crate) state: watch::Receiver<State>,
+    pub(crate) events: broadcast::Receiver<Event>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.commands.send(Command::Leave { all: false });
+    }
+}
+
+/// What is known of a candidate outside of its thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    /// It has read the journal, the process may claim, and it stands for election.
+    pub(crate) stands: bool,
+    /// The term under which tasks may still run, or of which the release was not sent yet.
+    pub(crate) unreleased: Option<Offset>,
+    /// The lead that the candidate holds.
+    pub(crate) tenure: Option<Arc<Tenure>>,
+    pub(crate) leader: Option<Leader>,
+    /// What the node knows, without the standbys.
+    pub(crate) status: Status,
+    /// Why Kafka does not answer, if it does not.
+    pub(crate) trouble: Option<String>,
+    /// That a batch of the journal can't be decoded, if so.
+    pub(crate) undecodable: Option<String>,
+    /// Why the candidate no longer stands for election, if so.
+    pub(crate) ended: Option<Error>,
+}
+
+impl Shared {
+    /// Waits until the state gives something, or the candidate stands no more.
+    pub(crate) async fn wait_for<T>(&self, mut what: impl FnMut(&State) -> Option<T>) -> Result<T, Error> {
+        let mut states = self.state.clone();
+        loop {
+            {
+                let state = states.borrow_and_update();
+                if let Some(error) = &state.ended {
+                    return Err(error.clone());
+                }
+                if let Some(found) = what(&state) {
+                    return Ok(found);
+                }
+            }
+            if states.changed().await.is_err() {
+                let ended = states.borrow().ended.clone();
+                return Err(ended.unwrap_or_else(|| Error::System("the election's thread has panicked".to_owned())));
+            }
+        }
+    }
+}
+
 // ---- the call of the user's callback before a release, in the user's runtime ---------------------------------------
 
 /// A call that was begun, or waits for the runtime.
@@ -336,7 +403,10 @@ impl Waiting {
     /// Ends the wait: the call will not be begun.
     fn give_up(&self) {
         if let Some(_task) = self.end() {
-            self.commands.send(Command::CallbackUnfinished(Unfinished::NotBegun));
+            self.commands.send(Command::Warn(
+                "the callback of before_release was not called: the runtime in which join was called has ended, or was busy \
+                 until the limit or the lease was over",
+            ));
         }
     }
 }
@@ -355,8 +425,12 @@ impl Drop for Begun {
         if self.task.is_none() {
             self.waiting.give_up();
         } else if !self.is_finished {
-            let why = if thread::panicking() { Unfinished::Panicked } else { Unfinished::Dropped };
-            self.waiting.commands.send(Command::CallbackUnfinished(why));
+            self.waiting.commands.send(Command::Warn(if thread::panicking() {
+                "the callback of before_release has panicked: the lead is released although the callback is not finished"
+            } else {
+                "the callback of before_release was dropped before its end: its limit or the lease is over, or the runtime \
+                 that it ran in has ended"
+            }));
         }
     }
 }

@@ -177,20 +177,57 @@ impl Event {
 /// # Ok(()) }
 /// ```
 pub struct Events<T = Event> {
-    stream: Pin<Box<dyn Stream<Item = T> + Send + Sync>>,
+    next: Box<PollNext<T>>,
 }
+
+type PollNext<T> = dyn FnMut(&mut Context<'_>) -> Poll<Option<T>> + Send + Sync;
 
 impl Events {
     /// The events of one election.
     pub(crate) fn new(events: Receiver<Event>) -> Self {
-        Self { stream: Box::pin(OfElection { next: next(events) }) }
+        // The next one, and then the rest.
+        let mut next = next(events);
+        Self {
+            next: Box::new(move |context| {
+                let (event, events) = ready!(next.as_mut().poll(context));
+                next = self::next(events);
+                Poll::Ready(match event {
+                    Ok(event) => Some(event),
+                    Err(RecvError::Lagged(count)) => Some(Event::Missed { count }),
+                    Err(RecvError::Closed) => None,
+                })
+            }),
+        }
     }
 }
 
+type Next = Pin<Box<dyn Future<Output = (Result<Event, RecvError>, Receiver<Event>)> + Send + Sync>>;
+
+fn next(mut events: Receiver<Event>) -> Next {
+    Box::pin(async move { (events.recv().await, events) })
+}
+
 impl Events<(String, Event)> {
-    /// The events of these roles.
+    /// The events of these roles. A role that has just had an event is looked at last, so that no role waits behind one with many.
     pub(crate) fn of_roles(roles: Vec<(String, Events)>) -> Self {
-        Self { stream: Box::pin(OfRoles { roles: roles.into() }) }
+        let mut roles = VecDeque::from(roles);
+        let mut poll_each = move |context: &mut Context<'_>| {
+            for _ in 0..roles.len() {
+                let Some((role, mut events)) = roles.pop_front() else { break };
+                match (events.next)(context) {
+                    Poll::Ready(Some(event)) => {
+                        roles.push_back((role.clone(), events));
+                        return Poll::Ready(Some((role, event)));
+                    }
+                    // The role has ended.
+                    Poll::Ready(None) => {}
+                    Poll::Pending => roles.push_back((role, events)),
+                }
+            }
+            if roles.is_empty() { Poll::Ready(None) } else { Poll::Pending }
+        };
+        // tokio lets a task poll some hundred channels at once, and there may be more roles.
+        Self { next: Box::new(move |context| pin!(unconstrained(poll_fn(&mut poll_each))).poll(context)) }
     }
 }
 
@@ -220,7 +257,7 @@ impl<T> Events<T> {
     /// # Ok(()) }
     /// ```
     pub async fn next(&mut self) -> Option<T> {
-        poll_fn(|context| self.stream.as_mut().poll_next(context)).await
+        poll_fn(|context| (self.next)(context)).await
     }
 }
 
@@ -228,70 +265,13 @@ impl<T> Stream for Events<T> {
     type Item = T;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
-        self.stream.as_mut().poll_next(context)
+        (self.next)(context)
     }
 }
 
 impl<T> fmt::Debug for Events<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Events").finish_non_exhaustive()
-    }
-}
-
-struct OfElection {
-    /// The next one, and then the rest.
-    next: Next,
-}
-
-type Next = Pin<Box<dyn Future<Output = (Result<Event, RecvError>, Receiver<Event>)> + Send + Sync>>;
-
-fn next(mut events: Receiver<Event>) -> Next {
-    Box::pin(async move { (events.recv().await, events) })
-}
-
-impl Stream for OfElection {
-    type Item = Event;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
-        let (event, events) = ready!(self.next.as_mut().poll(context));
-        self.next = next(events);
-        Poll::Ready(match event {
-            Ok(event) => Some(event),
-            Err(RecvError::Lagged(count)) => Some(Event::Missed { count }),
-            Err(RecvError::Closed) => None,
-        })
-    }
-}
-
-struct OfRoles {
-    /// In the order in which they are looked at: a role that has just had an event is last, so that no role waits behind one with many.
-    roles: VecDeque<(String, Events)>,
-}
-
-impl OfRoles {
-    fn poll_each(&mut self, context: &mut Context<'_>) -> Poll<Option<(String, Event)>> {
-        for _ in 0..self.roles.len() {
-            let Some((role, mut events)) = self.roles.pop_front() else { break };
-            match Pin::new(&mut events).poll_next(context) {
-                Poll::Ready(Some(event)) => {
-                    self.roles.push_back((role.clone(), events));
-                    return Poll::Ready(Some((role, event)));
-                }
-                // The role has ended.
-                Poll::Ready(None) => {}
-                Poll::Pending => self.roles.push_back((role, events)),
-            }
-        }
-        if self.roles.is_empty() { Poll::Ready(None) } else { Poll::Pending }
-    }
-}
-
-impl Stream for OfRoles {
-    type Item = (String, Event);
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // tokio lets a task poll some hundred channels at once, and there may be more roles.
-        pin!(unconstrained(poll_fn(|context| self.poll_each(context)))).poll(context)
     }
 }
 

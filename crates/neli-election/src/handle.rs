@@ -9,13 +9,12 @@ use neli_proto::leadership::ReadAt;
 use neli_proto::time::Time;
 use tokio::time;
 
-use crate::command::Command;
+use crate::driver::{Shared, State};
 use crate::error::Error;
 use crate::event::{Events, Leader};
 use crate::lead::Lead;
 use crate::leadership::Leadership;
-use crate::lease::Lease;
-use crate::state::{Shared, State};
+use crate::lease::{Command, Lease};
 
 /// A candidate that stands for election. A clone is the same candidate; when the last clone and the last [`Lead`] are dropped it
 /// leaves the election, in the background.
@@ -58,7 +57,7 @@ impl Election {
     /// Begins to leave, in a process that leaves all its elections. The release tells the other candidates, so that they hand it no role
     /// while it leaves.
     pub(crate) fn begin_to_leave_with_all(&self) {
-        self.shared.commands.send(Command::LeaveWithAll);
+        self.shared.commands.send(Command::Leave { all: true });
     }
 
     /// Whether the candidate leaves once this handle is dropped: there is no clone of it, and no [`Lead`].
@@ -327,7 +326,7 @@ impl Election {
     /// # Ok(()) }
     /// ```
     pub async fn leave(self) {
-        self.shared.commands.send(Command::Leave);
+        self.shared.commands.send(Command::Leave { all: false });
         let _ = self.shared.wait_for(|_| None::<()>).await;
     }
 }

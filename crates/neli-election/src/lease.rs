@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use neli_kafka::clock;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
-use crate::command::{Command, Commands};
 use crate::error::{Lost, Reason};
 
 /// The right to act as the leader, for as long as it is valid. Cheap to clone, and may be sent to other tasks and threads.
@@ -448,6 +448,39 @@ impl Drop for Task {
         if is_awaited {
             self.tenure.commands.send(Command::Idle { term: self.tenure.term });
         }
+    }
+}
+
+// ---- what handles, leads and tasks tell the election's thread ------------------------------------------------------
+
+/// A command to the thread.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Command {
+    /// The last task under a lead that ends has ended.
+    Idle { term: Offset },
+    /// Leave the election; as `all` other elections of the process, or this one alone.
+    Leave { all: bool },
+    /// Give this lead up.
+    Resign { term: Offset },
+    /// Warn of this: the callback before a release is not finished.
+    Warn(&'static str),
+}
+
+/// Sends commands to the thread for one of its elections.
+#[derive(Clone, Debug)]
+pub(crate) struct Commands {
+    role: usize,
+    sender: UnboundedSender<(usize, Command)>,
+}
+
+impl Commands {
+    pub(crate) const fn new(role: usize, sender: UnboundedSender<(usize, Command)>) -> Self {
+        Self { role, sender }
+    }
+
+    /// Sends a command, unless the thread has ended.
+    pub(crate) fn send(&self, command: Command) {
+        let _ = self.sender.send((self.role, command));
     }
 }
 

@@ -144,9 +144,7 @@
 #![deny(missing_docs)]
 
 mod builder;
-mod command;
 mod driver;
-mod embedded_broker;
 mod error;
 mod event;
 mod follower;
@@ -155,14 +153,12 @@ mod lead;
 mod leadership;
 mod lease;
 mod roles;
-mod state;
 mod task_guard;
 mod waiter;
 mod warnings;
 mod wording;
 
-pub use builder::{Builder, Elector};
-pub use embedded_broker::EmbeddedBroker;
+pub use builder::{Builder, Elector, EmbeddedBroker};
 pub use error::{Error, Lost, Reason};
 pub use event::{Event, Events, Leader};
 pub use follower::Follower;

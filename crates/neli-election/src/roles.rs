@@ -5,16 +5,11 @@ use std::future::{Future, poll_fn};
 use std::mem;
 use std::task::Poll;
 
-use neli_kafka::{Elections, names};
-use neli_proto::candidate::Identity;
-use neli_proto::many_roles;
-use neli_proto::process_hello::ProcessHello;
-use neli_proto::record::Body;
-use neli_proto::role_set::RoleSet;
+use neli_kafka::names;
 use tokio::task::unconstrained;
 
 use crate::builder::Builder;
-use crate::builder::place::{Place, RoleNames};
+use crate::builder::place::RoleNames;
 use crate::driver;
 use crate::error::Error;
 use crate::event::{Event, Events};
@@ -134,7 +129,7 @@ impl Builder {
     pub fn follow_roles(self) -> Result<BTreeMap<String, Follower>, Error> {
         let roles = self.role_names();
         roles.validate()?;
-        let Place { access, elections } = self.place.validate()?;
+        let (access, elections) = self.place()?;
         let followers = follower::start(access, roles.elections(&elections), self.on_warning)?;
         Ok(roles.labels().into_iter().zip(followers).collect())
     }
@@ -145,48 +140,15 @@ impl Builder {
     }
 
     fn settings_of_roles(self) -> Result<driver::Settings, Error> {
-        let (roles, max_roles, are_spread) = (self.role_names(), self.max_roles, self.are_spread);
+        let roles = self.role_names();
         roles.validate()?;
-        if let Some(most) = max_roles.filter(|most| !(1..=names::MOST_ROLES).contains(most)) {
+        if let Some(most) = self.max_roles.filter(|most| !(1..=names::MOST_ROLES).contains(most)) {
             return Err(Error::option("max_roles", most.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
         }
         let mut settings = self.settings()?;
         settings.session.elections = roles.elections(&settings.session.elections);
         settings.has_roles = true;
-        let elections = &settings.session.elections;
-        if elections.are_many() {
-            let hello = hello_of_roles(&settings.node.identity, elections, max_roles);
-            let (roles, elector) = (roles.count as usize, settings.node.timings.elector());
-            settings.many = Some(many_roles::Settings { hello, roles, elector, are_spread });
-        }
         Ok(settings)
-    }
-}
-
-fn hello_of_roles(identity: &Identity, elections: &Elections, max_roles: Option<u32>) -> ProcessHello {
-    let (host, pid, version, elector) = match identity.hello.clone() {
-        Body::Hello { host, pid, version, elector, .. } => (host, pid, version, elector),
-        Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
-            (None, None, None, None)
-        }
-    };
-    ProcessHello {
-        member: identity.member.clone(),
-        name: Some(identity.name.clone()),
-        host,
-        pid,
-        version,
-        elector,
-        group_refuses: None,
-        roles: Some(elections.typed().into()),
-        partitions: None,
-        priority: 0,
-        max_roles,
-        joined: None,
-        asks: None,
-        waits_ms: None,
-        left: RoleSet::new(),
-        leaves: false,
     }
 }
 

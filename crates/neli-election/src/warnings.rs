@@ -49,17 +49,9 @@ impl Warnings {
         Self(Some(sender))
     }
 
-    /// Sends a warning. If the runtime has ended, it is lost.
-    pub(crate) fn send(&self, message: &str) {
-        self.pass(message, None);
-    }
-
-    /// Sends a warning about all roles that each of them reports: the callback gets it once.
-    pub(crate) fn send_of_each(&self, message: &str, role: u32) {
-        self.pass(message, Some(role));
-    }
-
-    fn pass(&self, message: &str, reported_by: Option<u32>) {
+    /// Sends a warning; if the runtime has ended, it is lost. `reported_by`: the role, if the warning is about all roles and each of them reports it;
+    /// the callback gets it once.
+    pub(crate) fn send(&self, message: &str, reported_by: Option<u32>) {
         let _ = self.0.as_ref().map(|sender| sender.send(Warning { message: message.to_owned(), reported_by }));
     }
 }

@@ -6,7 +6,7 @@
 //! [`Properties`] were checked for this, and for being known to librdkafka, when they were made.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rdkafka::client::ClientContext;
@@ -80,6 +80,11 @@ impl Access {
             Some(why) if self.cluster.is_embedded() => Err(format!("{}: {why}", self.bootstrap)),
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Whether a broker has ever answered this process.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.answered.load(Ordering::Relaxed)
     }
 
     /// The configuration of a reader of the journal. The reader joins no group.

@@ -1,11 +1,8 @@
-//! Finds out whether the bootstrap servers belong to one cluster.
-//!
-//! librdkafka connects to any of them, and from then on to the brokers that this one names. If the list names servers of two clusters, each
-//! client of each candidate is in one of the two by chance. So each server that the cluster does not name as its broker is asked by a client of
-//! its own.
+//! The bootstrap servers: whether the list is one that librdkafka takes, whether they belong to one cluster, and whether its brokers run on this
+//! machine.
 
 use std::collections::BTreeSet;
-use std::net::{TcpStream, ToSocketAddrs as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream, ToSocketAddrs as _, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -22,7 +19,80 @@ use crate::access::Access;
 use crate::clock;
 use crate::cluster::ONE_CLUSTER;
 use crate::context::KafkaContext;
+use crate::election::Properties;
 use crate::librdkafka::{cluster_id, topic_identity};
+use crate::names;
+
+/// Checks the list, and returns it without spaces.
+///
+/// librdkafka only logs an entry that it can't parse, and ignores it and all that follow. The election would then wait for ever, so each
+/// entry is parsed here first.
+///
+/// # Errors
+///
+/// What would be right.
+pub fn validate(list: &str, properties: &Properties) -> Result<String, String> {
+    let entries: Vec<&str> = list.split(',').map(str::trim).collect();
+    let security = properties.find("security.protocol").unwrap_or("plaintext");
+    for entry in &entries {
+        validate_entry(entry, security)?;
+    }
+    Ok(entries.join(","))
+}
+
+const PROTOCOLS: [&str; 4] = ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"];
+
+fn validate_entry(entry: &str, security: &str) -> Result<(), String> {
+    if entry.is_empty() {
+        return Err("must be HOST:PORT,.. and has an empty entry".to_owned());
+    }
+    let address = match entry.split_once("://") {
+        None => entry,
+        Some((protocol, address)) => {
+            validate_protocol(entry, protocol, security)?;
+            address
+        }
+    };
+    let Some((host, port)) = address.rsplit_once(':') else {
+        return Err(format!("must be HOST:PORT,.. and '{entry}' has no port"));
+    };
+    if !is_host(host) {
+        let of_ipv6 = if host.contains(':') { " (an IPv6 address stands in brackets: [::1]:9092)" } else { "" };
+        return Err(format!("must be HOST:PORT,.. and '{host}' is no host{of_ipv6}"));
+    }
+    let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits || !port.parse::<u16>().is_ok_and(|port| port > 0) {
+        return Err(format!("must be HOST:PORT,.. with a port of 1 to 65535, not '{port}'"));
+    }
+    Ok(())
+}
+
+/// librdkafka ignores an entry whose protocol is not that of `security.protocol`.
+fn validate_protocol(entry: &str, protocol: &str, security: &str) -> Result<(), String> {
+    let protocol = protocol.to_ascii_lowercase();
+    if !PROTOCOLS.contains(&protocol.as_str()) {
+        return Err(format!("must be HOST:PORT,.. and '{entry}' begins with none of {}", PROTOCOLS.join(", ")));
+    }
+    if !security.eq_ignore_ascii_case(&protocol) {
+        return Err(format!("'{entry}' needs the property security.protocol={protocol}, which is {security}"));
+    }
+    Ok(())
+}
+
+fn is_host(host: &str) -> bool {
+    if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        let (address, zone) = address.split_once('%').unwrap_or((address, "0"));
+        return address.parse::<Ipv6Addr>().is_ok() && !zone.is_empty();
+    }
+    // Letters of any script: a resolver may know such names.
+    !host.is_empty() && host.chars().all(|character| character.is_alphanumeric() || "-._".contains(character))
+}
+
+// ---- whether they belong to one cluster ----------------------------------------------------------------------------
+//
+// librdkafka connects to any of them, and from then on to the brokers that this one names. If the list names servers of two clusters, each
+// client of each candidate is in one of the two by chance. So each server that the cluster does not name as its broker is asked by a client of
+// its own.
 
 /// The servers must have answered within twice the time that the first answer to this process took, and this: a server that is down keeps no
 /// candidate from its election.
@@ -222,4 +292,92 @@ fn accepts_connections(address: &str) -> bool {
     let (Ok(port), host) = (port.parse::<u16>(), host.trim_matches(['[', ']'])) else { return false };
     let Ok(mut addresses) = (host, port).to_socket_addrs() else { return false };
     addresses.any(|address| TcpStream::connect_timeout(&address, CONNECTED).is_ok())
+}
+
+// ---- whether Kafka runs on this machine, and so uses the same wall clock -------------------------------------------
+
+/// Whether every broker of the cluster with this topic has an address of this machine. A broker counts as one on another machine if its
+/// host name would have to be looked up. So does a cluster that does not answer within `timeout`: a wrong "no" only costs the caller time.
+#[must_use]
+pub fn runs_on_this_machine(access: &Access, topic: &str, timeout: Duration) -> bool {
+    if access.embedded.is_some() {
+        return true;
+    }
+    let context = KafkaContext::new(access);
+    let Ok(consumer) = BaseConsumer::<KafkaContext>::from_config_and_context(&access.reader(), context) else {
+        return false;
+    };
+    let Ok(metadata) = consumer.fetch_metadata(Some(topic), timeout) else { return false };
+    let host = names::host();
+    !metadata.brokers().is_empty() && metadata.brokers().iter().all(|broker| is_here(broker.host(), host.as_deref()))
+}
+
+/// Whether a broker's host is this machine, whose host name is `own`.
+fn is_here(host: &str, own: Option<&str>) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    match address.parse() {
+        Ok(address) => is_own(address),
+        Err(_) => host == "localhost" || Some(host) == own,
+    }
+}
+
+/// Whether an address is one of this machine's: then the kernel would use the same address as the source. No packet is sent.
+fn is_own(address: IpAddr) -> bool {
+    if address.is_loopback() {
+        return true;
+    }
+    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let from = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((address, 9))?;
+        socket.local_addr()
+    });
+    from.is_ok_and(|from| from.ip() == address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_valid_librdkafka_property_is_accepted() {
+        for entry in ["localhost:9092", "10.0.0.1:1", "kafka-1.example.com:65535", "[::1]:9092", "[fe80::1%eth0]:9092"]
+        {
+            assert_eq!(validate_entry(entry, "plaintext"), Ok(()), "{entry}");
+        }
+        assert_eq!(validate_entry("SASL_SSL://kafka:9093", "sasl_ssl"), Ok(()));
+    }
+
+    #[test]
+    fn an_address_that_librdkafka_ignores_is_refused() {
+        let refused = [
+            "",
+            "localhost",
+            "localhost:",
+            "localhost:0",
+            "localhost:65536",
+            "localhost:+1",
+            ":9092",
+            "::1:9092",
+            "[::1]",
+            "[::g]:9092",
+            "a b:9092",
+            "http://a:9092",
+            "ssl://a:9092",
+            "a:9092/topic",
+            "://a:1",
+        ];
+        for entry in refused {
+            assert!(validate_entry(entry, "plaintext").is_err(), "{entry}");
+        }
+    }
+
+    #[test]
+    fn loopback_and_the_machine_s_own_name_are_this_machine() {
+        let here = ["127.0.0.1", "127.0.0.2", "::1", "[::1]", "localhost", "db1"];
+        assert!(here.iter().all(|host| is_here(host, Some("db1"))));
+        // 192.0.2.0/24 and 2001:db8::/32 are for documentation.
+        let elsewhere = ["192.0.2.1", "2001:db8::1", "db2", "db1.example", ""];
+        assert!(!elsewhere.iter().any(|host| is_here(host, Some("db1"))));
+        assert!(!is_here("db1", None));
+    }
 }

@@ -15,9 +15,12 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::mocking::MockCluster;
 use serde::{Deserialize, Serialize};
 
 use crate::clock;
@@ -25,7 +28,6 @@ use crate::embedded::directory::BrokerDirectory;
 use crate::text::shown_duration;
 
 pub mod directory;
-pub mod in_process;
 
 /// The id of the mock's only broker. The mock has no controller: librdkafka would wait for one until the question's time limit.
 pub const BROKER_ID: i32 = 1;
@@ -156,9 +158,7 @@ impl BrokerFinder {
     /// This error of a connection; or the reason why there is no broker, if no other can begin.
     fn explained(&self, error: io::Error) -> io::Error {
         match (error.kind(), self.directory.holder()) {
-            (io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound, Ok(Some(left))) => {
-                io::Error::other(left.to_string())
-            }
+            (io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound, Ok(Some(left))) => io::Error::other(left),
             _ => error,
         }
     }
@@ -192,8 +192,8 @@ pub struct Connection {
 enum Host {
     /// In a process that candidates share.
     Process { directory: BrokerDirectory, stream: UnixStream },
-    /// In a thread of this process.
-    Thread(in_process::Topics),
+    /// In a thread of this process, which creates the topics that it is sent.
+    Thread(Sender<TopicOfThread>),
 }
 
 impl Connection {
@@ -203,9 +203,19 @@ impl Connection {
         Ok(Self { bootstrap: info.bootstrap, host: Host::Process { directory: directory.clone(), stream } })
     }
 
-    /// A connection to a broker in this process.
-    const fn to_thread(bootstrap: String, topics: in_process::Topics) -> Self {
-        Self { bootstrap, host: Host::Thread(topics) }
+    /// Starts a broker in this process: librdkafka's mock of Kafka, on a port of the loopback interface. It stores nothing on disk. It lives
+    /// until the last clone of the connection is dropped.
+    ///
+    /// # Errors
+    ///
+    /// The machine has no thread, port or descriptor to spare.
+    pub fn to_own_broker() -> io::Result<Self> {
+        let (bootstrap_sender, bootstrap) = mpsc::channel();
+        let (topics, asked) = mpsc::channel();
+        let thread = thread::Builder::new().name("neli-broker".to_owned());
+        thread.spawn(move || host(&bootstrap_sender, &asked))?;
+        let bootstrap = bootstrap.recv().map_err(|_| io::Error::other("its thread has ended"))?;
+        Ok(Self { bootstrap: bootstrap.map_err(io::Error::other)?, host: Host::Thread(topics) })
     }
 
     /// The broker's address: a loopback address and a port, in librdkafka's format.
@@ -232,7 +242,13 @@ impl Connection {
     pub fn create_topic(&self, topic: &str, partitions: i32) -> io::Result<()> {
         let directory = match &self.host {
             Host::Process { directory, .. } => directory,
-            Host::Thread(topics) => return topics.create(topic, partitions),
+            Host::Thread(topics) => {
+                let (answer, answered) = mpsc::channel();
+                let gone = || io::Error::from(io::ErrorKind::ConnectionReset);
+                let wanted = TopicOfThread { topic: topic.to_owned(), partitions, answer };
+                topics.send(wanted).map_err(|_| gone())?;
+                return answered.recv().map_err(|_| gone())?.map_err(io::Error::other);
+            }
         };
         let (mut stream, _) = connect(directory)?;
         let mut line = serde_json::to_vec(&Request { create_topic: topic.to_owned(), partitions })?;
@@ -256,4 +272,29 @@ fn read_line(stream: &UnixStream) -> io::Result<String> {
     // The broker sends nothing after an answer until it gets another request, so the buffer contains no more than this line.
     BufReader::new(stream).read_line(&mut line)?;
     if line.ends_with('\n') { Ok(line) } else { Err(io::ErrorKind::ConnectionReset.into()) }
+}
+
+// ---- a broker in this process, for the tests and examples of programs that use the library -------------------------
+
+/// A topic to be created by the broker's thread.
+#[derive(Debug)]
+struct TopicOfThread {
+    topic: String,
+    partitions: i32,
+    answer: Sender<Result<(), KafkaError>>,
+}
+
+/// Runs the broker while there is a connection that may ask for topics.
+fn host(bootstrap: &Sender<Result<String, KafkaError>>, asked: &Receiver<TopicOfThread>) {
+    let cluster = match MockCluster::new(1) {
+        Ok(cluster) => cluster,
+        Err(error) => return drop(bootstrap.send(Err(error))),
+    };
+    let _ = bootstrap.send(Ok(cluster.bootstrap_servers()));
+    while let Ok(TopicOfThread { topic, partitions, answer }) = asked.recv() {
+        let _ = answer.send(match cluster.create_topic(&topic, partitions, 1) {
+            Ok(()) | Err(KafkaError::MockCluster(RDKafkaErrorCode::TopicAlreadyExists)) => Ok(()),
+            Err(error) => Err(error),
+        });
+    }
 }

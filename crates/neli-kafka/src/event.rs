@@ -118,11 +118,6 @@ pub enum SessionEvent {
     },
     /// An explanation for the log: why a question is repeated.
     Debug(String),
-    /// No broker answers. Sent when that begins and when the reason changes; [`SessionEvent::Up`] ends it.
-    Down {
-        /// The last reason, with host and port if they are known.
-        error: String,
-    },
     /// An event of one election.
     Election {
         /// Its role.
@@ -152,9 +147,16 @@ pub enum SessionEvent {
     },
     /// A hello of this process with several roles is in the log.
     HelloDelivered,
-    /// Kafka or librdkafka refuses for good: one line with the cause, its value and the right value.
+    /// No broker answers, which is sent when that begins and when the reason changes; or one answers again.
+    Outage {
+        /// The last reason, with host and port if they are known; `None` once a broker answers.
+        error: Option<String>,
+    },
+    /// Kafka or librdkafka refuses for good; or the topic must not carry a role's election (R0).
     Refused {
-        /// The line.
+        /// The role, if it concerns no other.
+        role: Option<u32>,
+        /// One line with the cause, its value and the right value.
         error: String,
     },
     /// The topic may carry a role's election, with these risks (R0).
@@ -171,15 +173,6 @@ pub enum SessionEvent {
         /// The settings.
         facts: TopicFacts,
     },
-    /// The topic must not carry a role's election (R0).
-    Unfit {
-        /// The role.
-        role: u32,
-        /// One line with the setting, its value and the right value.
-        error: String,
-    },
-    /// A broker answers again.
-    Up,
     /// A warning; the process goes on.
     Warning(String),
 }

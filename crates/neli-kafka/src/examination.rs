@@ -13,17 +13,16 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::metadata::{Metadata, MetadataBroker, MetadataPartition};
 
 use crate::access::Access;
-use crate::answer_limit::AnswerLimit;
 use crate::bootstrap_servers::ask_servers;
 use crate::clock;
 use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
 use crate::error_class::{self, ErrorClass, Layer, code_of, has_no_coordinator, plain};
-use crate::facts::{self, FactsSettings};
 use crate::librdkafka::{
-    AdminError, GroupDescription, NewTopic, Rights, Variation, broker_settings, describe_group, describe_topic,
-    topic_settings, try_to_create_topic,
+    AdminError, GroupDescription, NewTopic, Rights, Variation, broker_settings, create_topic, describe_group,
+    describe_topic, topic_settings,
 };
+use crate::questions::AnswerLimit;
 use crate::text::Words;
 use crate::topic::{self, TopicError};
 
@@ -205,7 +204,7 @@ impl Examination {
         topic: NewTopic<'a>,
     ) -> Result<NewTopic<'a>, (String, NewTopic<'a>)> {
         let client = self.consumer.client();
-        let create = |topic: &NewTopic<'a>| match try_to_create_topic(client, topic, self.timeout) {
+        let create = |topic: &NewTopic<'a>| match create_topic(client, topic, Variation::ValidateOnly, self.timeout) {
             Err(AdminError { code: RDKafkaErrorCode::TopicAlreadyExists, .. }) => Ok(()),
             outcome => outcome,
         };
@@ -248,18 +247,6 @@ impl Examination {
         // Without the right, the settings are missing from the answer, and there is no error.
         if settings.is_empty() { Err(NotAnswered::Forbidden) } else { Ok(settings) }
     }
-}
-
-/// The topic of these elections, as a candidate creates it with this many brokers up.
-#[must_use]
-pub fn journal_to_create(elections: &Elections, brokers: usize) -> NewTopic<'_> {
-    topic::wanted(elections, brokers)
-}
-
-/// The topic of facts, as a candidate creates it with this many replicas.
-#[must_use]
-pub fn facts_to_create(topic: &str, facts_settings: FactsSettings, replicas: usize) -> NewTopic<'_> {
-    facts::topic_wanted(topic, facts_settings, replicas)
 }
 
 fn brokers(metadata: &Metadata) -> Vec<i32> {

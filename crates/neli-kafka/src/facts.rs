@@ -16,8 +16,6 @@ use rdkafka::message::Message;
 use rdkafka::metadata::{MetadataPartition, MetadataTopic};
 use tokio::sync::mpsc::Sender;
 
-use crate::access::Access;
-use crate::answer_limit::AnswerLimit;
 use crate::clock;
 use crate::context::{KafkaContext, explain};
 use crate::election::{ElectionId, Elections};
@@ -25,7 +23,8 @@ use crate::error_class::{ErrorClass, code_of, plain};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{NewTopic, topic_identity};
 use crate::partition_consumer::PartitionConsumer;
-use crate::poll_thread::end_offset;
+use crate::questions::AnswerLimit;
+use crate::reading::{IfMissing, Source, end_offset};
 use crate::topic::{self, Presence, TopicError};
 
 /// The time limit of the first question.
@@ -46,19 +45,6 @@ const SHORT: i64 = 100;
 const ANSWER_BYTES: &str = "fetch.message.max.bytes";
 /// The longest time after which the thread of a dropped reading notices the drop.
 const LINGER: Duration = Duration::from_millis(200);
-
-/// The source of the facts that are read.
-#[derive(Clone)]
-pub(crate) struct FactsSource {
-    /// The access to Kafka.
-    pub(crate) access: Access,
-    /// The elections to whose journal the topic belongs.
-    pub(crate) elections: Elections,
-    /// Whether a missing topic is created.
-    pub(crate) create_topic: bool,
-    /// The facts that are wanted.
-    pub(crate) wanted: WantedFacts,
-}
 
 /// The topic of an election's facts, whose partition is 0; and where those of one key, or of the election's windows, are in it.
 #[derive(Clone, Debug)]
@@ -130,7 +116,7 @@ struct ReadingState {
 }
 
 impl FactsReading {
-    /// Starts the reading with this number; its events go to `events`. If `earlier`, a reading of the same source, still runs, it continues
+    /// Starts the reading with this number; its events go to `events`. If `earlier`, a reading of the same facts, still runs, it continues
     /// with the new number in its own thread, so that an answer in flight is not lost. Otherwise a new thread continues where `earlier`
     /// stopped.
     ///
@@ -138,7 +124,8 @@ impl FactsReading {
     ///
     /// The thread can't be started.
     pub(crate) fn start(
-        source: FactsSource,
+        source: Source,
+        wanted: WantedFacts,
         id: u32,
         events: Sender<KafkaEvent>,
         earlier: Option<Self>,
@@ -155,7 +142,7 @@ impl FactsReading {
         }
         let (stopped, state) =
             (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(ReadingState { id, is_over: false, progress })));
-        let reading = Thread { source, events, stopped: Arc::clone(&stopped), state: Arc::clone(&state) };
+        let reading = Thread { source, wanted, events, stopped: Arc::clone(&stopped), state: Arc::clone(&state) };
         thread::Builder::new().name("neli-facts".to_owned()).spawn(move || reading.run())?;
         Ok(Self { stopped, state })
     }
@@ -184,7 +171,9 @@ enum Failure {
 }
 
 struct Thread {
-    source: FactsSource,
+    /// The journal to whose elections the topic belongs.
+    source: Source,
+    wanted: WantedFacts,
     events: Sender<KafkaEvent>,
     stopped: Arc<AtomicBool>,
     state: Arc<Mutex<ReadingState>>,
@@ -200,7 +189,7 @@ impl Thread {
         while !self.is_over() {
             let connected = match consumer.take().map_or_else(|| self.connect(&config, &context), Ok) {
                 Ok(connected) => consumer.insert(connected),
-                Err(error) => return self.send(SessionEvent::Refused { error: explain(&error) }),
+                Err(error) => return self.send(SessionEvent::Refused { role: None, error: explain(&error) }),
             };
             let id = lock(&self.state).id;
             match self.read(connected, &context, &mut limit) {
@@ -216,7 +205,7 @@ impl Thread {
                     self.report_trouble(&error);
                 }
                 Err(Failure::Moving(_)) if clock::now().since(begun) < LED_WITHIN => thread::park_timeout(LOOK_AGAIN),
-                Err(Failure::Refused(error)) => return self.send(SessionEvent::Refused { error }),
+                Err(Failure::Refused(error)) => return self.send(SessionEvent::Refused { role: None, error }),
                 Err(Failure::Moving(error) | Failure::Transient(error)) => {
                     self.report_trouble(&error);
                     thread::park_timeout(RETRY);
@@ -241,11 +230,11 @@ impl Thread {
         if let Some(bytes) = lock(&self.state).progress.answer_bytes {
             config.set(ANSWER_BYTES, bytes.to_string());
         }
-        PartitionConsumer::new(&config, context.clone(), &self.source.wanted.topic.name)
+        PartitionConsumer::new(&config, context.clone(), &self.wanted.topic.name)
     }
 
     fn report_trouble(&self, error: &str) {
-        let error = format!("topic \"{}\": {error}", self.source.wanted.topic.name).into();
+        let error = format!("topic \"{}\": {error}", self.wanted.topic.name).into();
         self.report(FactsEvent::Unread { error });
     }
 
@@ -309,7 +298,7 @@ impl Thread {
         consumer: &PartitionConsumer<KafkaContext>,
         limit: &mut AnswerLimit,
     ) -> Result<(i64, i64), RDKafkaErrorCode> {
-        let bounds = consumer.consumer().fetch_watermarks(&self.source.wanted.topic.name, 0, limit.ask());
+        let bounds = consumer.consumer().fetch_watermarks(&self.wanted.topic.name, 0, limit.ask());
         bounds.map_err(|error| code_of(&error))
     }
 
@@ -333,7 +322,7 @@ impl Thread {
                     handed_over = clock::now();
                     let progress = &mut lock(&self.state).progress;
                     progress.next = next;
-                    self.source.wanted.topic.take(&mut progress.facts, message.key(), message.payload());
+                    self.wanted.topic.take(&mut progress.facts, message.key(), message.payload());
                 }
                 // A transaction's marker may stand after the last record.
                 Some(Err(KafkaError::PartitionEOF(_))) => {
@@ -372,7 +361,7 @@ impl Thread {
         format!(
             "topic \"{}\": {read} of {all} offsets were read in time; the next lead continues there; a longer --lease gives more \
              time, and segment.ms=3600000 has Kafka compact the topic sooner",
-            self.source.wanted.topic.name
+            self.wanted.topic.name
         )
     }
 
@@ -386,7 +375,7 @@ impl Thread {
     fn failure(&self, code: RDKafkaErrorCode, trouble: Option<String>) -> Failure {
         let class = ErrorClass::from(code);
         if class == ErrorClass::TopicForbidden {
-            return Failure::Refused(topic::may_not_read(&self.source.wanted.topic.name));
+            return Failure::Refused(topic::may_not_read(&self.wanted.topic.name));
         }
         let words = trouble.unwrap_or_else(|| plain(code));
         // The broker that leads the partition of a new topic may learn of it after the others.
@@ -451,7 +440,8 @@ const SEGMENT: Duration = Duration::from_secs(60 * 60);
 
 /// The topic of facts to be created. Each lead reads the whole topic, so it must stay short. With Kafka's own settings, compaction leaves
 /// out the active segment for up to a week (`segment.ms`), and waits until half of the log can be compacted.
-pub(crate) fn topic_wanted(name: &str, kept: FactsSettings, replicas: usize) -> NewTopic<'_> {
+#[must_use]
+pub fn facts_to_create(name: &str, kept: FactsSettings, replicas: usize) -> NewTopic<'_> {
     let settings = vec![
         ("cleanup.policy", "compact,delete".to_owned()),
         ("message.timestamp.type", "LogAppendTime".to_owned()),
@@ -472,12 +462,12 @@ impl Thread {
         consumer: &PartitionConsumer<KafkaContext>,
         limit: &mut AnswerLimit,
     ) -> Result<(), Failure> {
-        if !self.source.wanted.judge || self.source.access.embedded.is_some() {
+        if !self.wanted.judge || self.source.access.embedded.is_some() {
             return Ok(());
         }
         let facts = topic::facts(consumer.consumer().client(), &self.place(), limit);
         let facts = facts.map_err(|error| self.of_topic_error(error))?;
-        self.source.wanted.judge = false;
+        self.wanted.judge = false;
         if !self.is_over() {
             let id = lock(&self.state).id;
             self.send(SessionEvent::TopicOfFacts { id, facts });
@@ -513,7 +503,7 @@ impl Thread {
                 }
                 Presence::Missing { brokers } => brokers,
             };
-            if !self.source.create_topic {
+            if self.source.if_missing != IfMissing::Create {
                 return Err(Failure::Refused(topic::must_be_created(&place.topic, self.source.access.words)));
             }
             // The topic gets as many replicas as the journal has.
@@ -522,35 +512,18 @@ impl Thread {
                 Presence::There(found) => found.replicas(),
                 Presence::Coming | Presence::Missing { .. } => brokers.len().clamp(1, 3),
             };
-            if self.create(consumer, replicas, &brokers, limit.ask())? {
+            let wanted = facts_to_create(&place.topic, self.wanted.settings, replicas);
+            let created = topic::create(client, &self.source.access, wanted, &brokers, &place, limit.ask());
+            if created.map_err(|error| self.of_topic_error(error))? {
                 created_with = Some(brokers.len());
             }
         }
         Err(Failure::Transient("it was given up".to_owned()))
     }
 
-    /// Returns whether this process created the topic; false if another one did so meanwhile, or with the embedded broker, where it is not
-    /// reported.
-    fn create(
-        &self,
-        consumer: &PartitionConsumer<KafkaContext>,
-        replicas: usize,
-        brokers: &[i32],
-        timeout: Duration,
-    ) -> Result<bool, Failure> {
-        let FactsSource { access, wanted: WantedFacts { topic, settings, .. }, .. } = &self.source;
-        if let Some(connection) = &access.embedded {
-            let created = connection.create_topic(&topic.name, 1);
-            return created.map(|()| false).map_err(|error| Failure::Transient(error.to_string()));
-        }
-        let wanted = topic_wanted(&topic.name, *settings, replicas);
-        topic::create_one(consumer.consumer().client(), access, wanted, brokers, &self.place(), timeout)
-            .map_err(|error| self.of_topic_error(error))
-    }
-
     /// The topic of facts, in the form of one election's topic.
     fn place(&self) -> Elections {
-        Elections { topic: self.source.wanted.topic.name.clone(), roles: 0..1, ..self.source.elections.clone() }
+        Elections { topic: self.wanted.topic.name.clone(), roles: 0..1, ..self.source.elections.clone() }
     }
 
     /// The topic's id, from the broker that leads its partition; `None` from a broker without topic ids (before 2.8).
@@ -560,7 +533,7 @@ impl Thread {
         limit: &AnswerLimit,
     ) -> Result<Option<TopicId>, RDKafkaErrorCode> {
         let client = consumer.consumer().client();
-        let name = &self.source.wanted.topic.name;
+        let name = &self.wanted.topic.name;
         let metadata = client.fetch_metadata(Some(name), limit.limit()).map_err(|error| code_of(&error))?;
         let mut leaders = metadata.topics().iter().flat_map(MetadataTopic::partitions).map(MetadataPartition::leader);
         let leader = leaders.find(|leader| *leader >= 0).ok_or(RDKafkaErrorCode::LeaderNotAvailable)?;

@@ -19,13 +19,12 @@ use rdkafka::producer::{BaseProducer, Producer as _, ProducerContext};
 use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
-use crate::answer_limit::AnswerLimit;
-use crate::by_broker::{ByBroker, ask_all};
 use crate::clock;
 use crate::election::Elections;
 use crate::error_class::{code_of, plain};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{TopicDescription, Variation, describe_topic};
+use crate::questions::{AnswerLimit, ByBroker, ask_all};
 use crate::rebootstrap::Rebootstrap;
 
 /// The least time limit of a question to one broker. librdkafka takes a connection for dead after the same time (`socket.timeout.ms`),
@@ -173,7 +172,7 @@ impl Question {
                 // Another cluster's topic confirms nothing.
                 deliver(match access.admit(client) {
                     Ok(()) => KafkaEvent::Identified { asked, identity, count, partitions },
-                    Err(error) => SessionEvent::Refused { error }.into(),
+                    Err(error) => SessionEvent::Refused { role: None, error }.into(),
                 });
             }
             Err(code) => {
@@ -253,7 +252,9 @@ mod tests {
         let answers = ask(&one);
         assert!(matches!(answers[..], [KafkaEvent::Identified { .. }]), "{answers:?}");
         let answers = ask(&other);
-        let [KafkaEvent::Process(SessionEvent::Refused { error })] = &answers[..] else { panic!("{answers:?}") };
+        let [KafkaEvent::Process(SessionEvent::Refused { role: None, error })] = &answers[..] else {
+            panic!("{answers:?}")
+        };
         assert!(error.starts_with("answers of two clusters: "), "{error}");
     }
 }

@@ -189,33 +189,6 @@ fn settings(
     Ok(entries.iter().map(entry).filter_map(|(name, value)| Some((name?, value))).collect())
 }
 
-/// Creates a topic with this many partitions and replicas, and with these settings (`CreateTopics`; the controller answers). Waits
-/// `timeout` for the answer.
-///
-/// # Errors
-///
-/// librdkafka's code: no answer in time, or why the topic was not created; `TopicAlreadyExists` if it exists.
-pub(crate) fn create_topic(
-    client: &Client<impl ClientContext>,
-    topic: &NewTopic<'_>,
-    timeout: Duration,
-) -> Result<(), AdminError> {
-    create(client, topic, Variation::None, timeout)
-}
-
-/// Whether the topic could be created. It is not created; otherwise like [`create_topic`].
-///
-/// # Errors
-///
-/// As for [`create_topic`].
-pub(crate) fn try_to_create_topic(
-    client: &Client<impl ClientContext>,
-    topic: &NewTopic<'_>,
-    timeout: Duration,
-) -> Result<(), AdminError> {
-    create(client, topic, Variation::ValidateOnly, timeout)
-}
-
 /// A topic to be created.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NewTopic<'a> {
@@ -229,7 +202,12 @@ pub struct NewTopic<'a> {
     pub settings: Vec<(&'static str, String)>,
 }
 
-fn create(
+/// Creates a topic (`CreateTopics`; the controller answers), or only asks whether it could be created. Waits `timeout` for the answer.
+///
+/// # Errors
+///
+/// librdkafka's code: no answer in time, or why the topic was not created; `TopicAlreadyExists` if it exists.
+pub(crate) fn create_topic(
     client: &Client<impl ClientContext>,
     NewTopic { name, partitions, replicas, settings }: &NewTopic<'_>,
     variation: Variation,

@@ -8,24 +8,27 @@
 //! next one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 
-use neli_proto::candidate;
+use neli_proto::candidate::{self, Identity};
 use neli_proto::kafka::Request;
 use neli_proto::many_roles::{self, ManyRoles};
 use neli_proto::node::{Action, Event, Node, Settings};
 use neli_proto::note::{Note, Refusal};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
+use neli_proto::record::Body;
+use neli_proto::role_set::RoleSet;
 use neli_proto::time::Time;
+use neli_proto::timings::Elector;
 use neli_proto::topic::TopicIdentity;
 
 use crate::clock;
-use crate::election::ElectionId;
+use crate::election::{ElectionId, Elections};
 use crate::event::SessionEvent;
-use crate::random;
+use crate::names;
 use crate::session::Session;
-use crate::text::ClientError;
 
 /// The part of a loop's state that belongs to one election.
 pub trait HasNode {
@@ -34,8 +37,6 @@ pub trait HasNode {
     /// The same.
     fn node_mut(&mut self) -> &mut Node;
     /// The election. With many roles its partition is known once the topic is known.
-    fn election(&self) -> &ElectionId;
-    /// The same.
     fn election_mut(&mut self) -> &mut ElectionId;
     /// When the loop is to call the node, or do something else for this election.
     fn poll_timeout(&self) -> Option<Time>;
@@ -103,15 +104,7 @@ pub trait Host {
             return;
         }
         let now = clock::now();
-        let done = self.nodes().request(now, role, request);
-        let is_done = done.is_ok();
-        match done {
-            Ok(()) => {}
-            Err(Undone::Append(error)) => {
-                self.handle_process_event(now, SessionEvent::AppendRefused { error: error.to_string() });
-            }
-            Err(Undone::Client(error)) => self.nodes().tell_all(&Event::Refused(error.to_string().into())),
-        }
+        let is_done = self.nodes().request(role, request);
         self.end_request(now, role, request, is_done);
     }
 
@@ -135,10 +128,12 @@ pub trait Host {
             self.nodes().handle_election_event(now, role as usize, event);
         } else if let SessionEvent::Hello { offset, value } = event {
             self.nodes().handle_hello(now, offset, &value);
-        } else if let SessionEvent::Refused { error } = event {
-            self.nodes().tell_all(&Event::Refused(error.into()));
-        } else if let SessionEvent::Unfit { role, error } = event {
-            self.nodes().tell(now, role as usize, Event::Refused(error.into()));
+        } else if let SessionEvent::Refused { role, error } = event {
+            let refused = Event::Refused(error.into());
+            match role {
+                Some(role) => self.nodes().tell(now, role as usize, refused),
+                None => self.nodes().tell_all(&refused),
+            }
         } else {
             self.handle_process_event(now, event);
         }
@@ -160,22 +155,13 @@ pub struct Nodes<R> {
     notes: VecDeque<Note>,
 }
 
-/// Why a request was not done.
-#[derive(Debug)]
-pub enum Undone {
-    /// The record could not be handed over: the queue is full, or the record too large. The node knows that it is not delivered.
-    Append(ClientError),
-    /// A client of Kafka could not be made, without which the process can't stand.
-    Client(ClientError),
-}
-
 /// A new node. One of many roles claims nothing before the process may stand.
 ///
 /// # Errors
 ///
 /// The kernel gives no randomness.
 pub fn new_node(settings: Settings, is_one_of_many: bool) -> io::Result<Node> {
-    let random = Random::from_seed(u64::from_le_bytes(random::bytes()?));
+    let random = Random::from_seed(u64::from_le_bytes(random_bytes()?));
     let node = Node::new(clock::now(), settings, random);
     if !is_one_of_many {
         return Ok(node);
@@ -183,6 +169,56 @@ pub fn new_node(settings: Settings, is_one_of_many: bool) -> io::Result<Node> {
     let mut node = node.one_of_many();
     node.handle(clock::now(), Event::SpreadBy(None));
     Ok(node)
+}
+
+/// What each candidate of this process says of itself.
+#[must_use]
+pub fn hello(version: &str, elector: Elector, priority: u16) -> Body {
+    Body::Hello {
+        host: names::host().map(Into::into),
+        pid: Some(std::process::id()),
+        version: Some(version.into()),
+        elector: Some(elector.name().into()),
+        group_member: None,
+        group_refuses: None,
+        priority,
+        overlap_ms: None,
+        waits_ms: None,
+        joined: None,
+        leaves: false,
+    }
+}
+
+/// What spreads the roles of a process with many of them, which says one hello for all; `None` with a single election.
+#[must_use]
+pub fn many_roles(
+    Identity { member, name, hello }: &Identity,
+    elections: &Elections,
+    elector: Elector,
+    max_roles: Option<u32>,
+    are_spread: bool,
+) -> Option<ManyRoles> {
+    let Body::Hello { host, pid, version, elector: shown, priority, .. } = hello else { return None };
+    let hello = ProcessHello {
+        member: member.clone(),
+        name: Some(name.clone()),
+        host: host.clone(),
+        pid: *pid,
+        version: version.clone(),
+        elector: shown.clone(),
+        group_refuses: None,
+        roles: Some(elections.typed().into()),
+        partitions: None,
+        priority: *priority,
+        max_roles,
+        joined: None,
+        asks: None,
+        waits_ms: None,
+        left: RoleSet::new(),
+        leaves: false,
+    };
+    let settings = many_roles::Settings { hello, roles: elections.roles.len(), elector, are_spread };
+    elections.are_many().then(|| ManyRoles::new(settings))
 }
 
 impl<R: HasNode> Nodes<R> {
@@ -256,9 +292,8 @@ impl<R: HasNode> Nodes<R> {
     pub(crate) fn handle_election_event(&mut self, now: Time, role: usize, event: candidate::Event) {
         if let candidate::Event::Answered { end, .. } = event {
             // By now it is known how many partitions the topic has.
-            let of_role = &mut self.roles[role];
-            if let Some(election) = self.session.election(of_role.election().role) {
-                *of_role.election_mut() = election;
+            if let Some(election) = self.session.election(number(role)) {
+                *self.roles[role].election_mut() = election;
             }
             if let (Some(many), Some(partitions)) = (&mut self.many, self.session.partitions()) {
                 many.listens(now, role, end, partitions.unsigned_abs());
@@ -291,7 +326,7 @@ impl<R: HasNode> Nodes<R> {
 
     /// Passes on the records of others, which were read before the event that follows.
     fn take_passed(&mut self, now: Time, role: usize) {
-        if let Some(passed) = self.session.take_passed(self.roles[role].election().role) {
+        if let Some(passed) = self.session.take_passed(number(role)) {
             self.call(now, role, |node| node.handle(now, Event::Election(passed)));
             self.note_caught_up(role);
         }
@@ -299,9 +334,8 @@ impl<R: HasNode> Nodes<R> {
 
     /// A node that has read everything learns of other elections' records only before it acts.
     fn note_caught_up(&mut self, role: usize) {
-        let role = &self.roles[role];
-        if role.node().is_caught_up() {
-            self.session.note_caught_up(role.election().role);
+        if self.roles[role].node().is_caught_up() {
+            self.session.note_caught_up(number(role));
         }
     }
 
@@ -312,13 +346,9 @@ impl<R: HasNode> Nodes<R> {
         self.touched.insert(role);
     }
 
-    /// Does in Kafka what a role's node has requested.
-    ///
-    /// # Errors
-    ///
-    /// It was not done.
-    pub fn request(&mut self, now: Time, role: usize, request: &Request) -> Result<(), Undone> {
-        let number = self.roles[role].election().role;
+    /// Does in Kafka what a role's node has requested. Returns whether a record was handed over.
+    fn request(&mut self, role: usize, request: &Request) -> bool {
+        let number = number(role);
         match request {
             Request::Identify => self.session.identify(),
             Request::JoinGroup => {
@@ -326,27 +356,19 @@ impl<R: HasNode> Nodes<R> {
                     self.session.join_group(number);
                 }
             }
-            Request::LeaveGroup => self.session.leave_group(number, self.roles[role].node().is_alone(now)),
+            Request::LeaveGroup => self.session.leave_group(number, self.roles[role].node().is_alone(clock::now())),
             Request::LookForEnd => self.session.look_for_end(number),
             Request::ReadAnew => self.session.read_anew(number),
             Request::ReadFrom(offset) => self.session.read_from(number, *offset),
-            Request::RenewProducer => self.session.renew_producer(number).map_err(Undone::Client)?,
-            Request::Send { record } => {
-                if let Err(error) = self.session.send(number, record) {
-                    // A record that can't be handed over will not be delivered.
-                    let seq = record.seq.unwrap_or_default();
-                    self.election_event(now, role, candidate::Event::Undelivered { seq });
-                    return Err(Undone::Append(error));
-                }
-            }
+            Request::RenewProducer => self.session.renew_producer(number),
+            Request::Send { record } => return self.session.send(number, record),
         }
-        Ok(())
+        true
     }
 
     /// Tells the session whether a role leads, once its node has no more actions.
     fn note_lead(&mut self, role: usize) {
-        let role = &self.roles[role];
-        self.session.set_leads(role.election().role, role.node().leads().is_some());
+        self.session.set_leads(number(role), self.roles[role].node().leads().is_some());
     }
 
     /// Whether the process stands in many elections.
@@ -411,6 +433,11 @@ impl<R: HasNode> Nodes<R> {
     }
 }
 
+/// The number of a role by its index: a session's roles begin with 0.
+fn number(role: usize) -> u32 {
+    u32::try_from(role).unwrap_or(u32::MAX)
+}
+
 // ---- the time at which each of many roles is to be called again. Finding the earliest takes no search --------------
 
 /// The timeouts, by role.
@@ -443,6 +470,17 @@ impl Timeouts {
     pub fn due(&self, now: Time) -> Vec<usize> {
         self.by_time.iter().take_while(|(at, _)| *at <= now).map(|(_, role)| *role).collect()
     }
+}
+
+/// This many random bytes, of the only source of randomness: the kernel's.
+///
+/// # Errors
+///
+/// When `/dev/urandom` can't be read.
+pub fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext
 use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
-use crate::answer_limit::AnswerLimit;
 use crate::clock;
 use crate::context::{KafkaContext, explain};
 use crate::election::{ElectionId, Elections};
@@ -24,6 +23,7 @@ use crate::error_class::{ErrorClass, of_refused_append, plain};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::identity::Identifier;
 use crate::librdkafka::{MainQueue, Waker, topic_identity};
+use crate::questions::AnswerLimit;
 use crate::rebootstrap::Rebootstrap;
 use crate::text::{self, ClientError};
 use crate::topic::{self, Presence, TopicError};
@@ -129,7 +129,8 @@ impl Producer {
                     polled.poll(Duration::ZERO);
                     if polled.context().forbidden.swap(false, Ordering::Relaxed) {
                         let error = why_forbidden(&polled, &of);
-                        let _ = polled.context().events.blocking_send(SessionEvent::Refused { error }.into());
+                        let _ =
+                            polled.context().events.blocking_send(SessionEvent::Refused { role: None, error }.into());
                     }
                     queue.wait(polled.context().rebootstrap().after_poll(polled.client()));
                 }
@@ -169,7 +170,9 @@ impl Producer {
                         }
                         return;
                     }
-                    Err(TopicError::Refused(error)) => return context.send(SessionEvent::Refused { error }),
+                    Err(TopicError::Refused(error)) => {
+                        return context.send(SessionEvent::Refused { role: None, error });
+                    }
                     // The reader creates the topic, or reports why it can't.
                     Err(TopicError::Transient(error)) if ErrorClass::from(error.code) == ErrorClass::UnknownTopic => {
                         let is_new = clock::now().since(*missing_since.get_or_insert_with(clock::now));
@@ -207,8 +210,18 @@ impl Producer {
         key: &str,
         payload: Option<&[u8]>,
     ) -> Result<(), ClientError> {
-        let opaque = Box::new(seq.map_or(Sent::Hello, |seq| Sent::Record { role: election.role, seq }));
-        let mut record = BaseRecord::with_opaque_to(&election.topic, opaque).partition(election.partition).key(key);
+        let sent = seq.map_or(Sent::Hello, |seq| Sent::Record { role: election.role, seq });
+        self.queue((&election.topic, election.partition), key, payload, sent)
+    }
+
+    fn queue(
+        &self,
+        (topic, partition): (&str, i32),
+        key: &str,
+        payload: Option<&[u8]>,
+        sent: Sent,
+    ) -> Result<(), ClientError> {
+        let mut record = BaseRecord::with_opaque_to(topic, Box::new(sent)).partition(partition).key(key);
         record.payload = payload;
         self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
     }
@@ -219,10 +232,8 @@ impl Producer {
     ///
     /// The queue is full (1,000 records) or the hello is too large.
     pub fn say_hello(&self, payload: &[u8]) -> Result<(), ClientError> {
-        let (topic, key) = (&self.elections.topic, self.elections.hello_key());
-        let record = BaseRecord::with_opaque_to(topic, Box::new(Sent::Hello)).partition(Elections::PARTITION_OF_HELLOS);
-        let record = record.key(&key).payload(payload);
-        self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
+        let partition = (&*self.elections.topic, Elections::PARTITION_OF_HELLOS);
+        self.queue(partition, &self.elections.hello_key(), Some(payload), Sent::Hello)
     }
 
     /// Queues a fact for partition 0 of the topic of facts, and returns at once. The outcome is reported with `id`.
@@ -231,8 +242,7 @@ impl Producer {
     ///
     /// The queue is full (1,000 records) or the fact is too large; then no event follows for `id`.
     pub fn append_fact(&self, id: u32, topic: &str, key: &str, payload: &[u8]) -> Result<(), ClientError> {
-        let record = BaseRecord::with_opaque_to(topic, Box::new(Sent::Fact(id))).partition(0).key(key).payload(payload);
-        self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
+        self.queue((topic, 0), key, Some(payload), Sent::Fact(id))
     }
 
     /// Asks which topic exists under the topic's name, until there is an answer: [`KafkaEvent::Identified`]. `partitions` is the number of
@@ -343,7 +353,7 @@ impl Deliveries {
             Err((error, message)) => {
                 let code = error.rdkafka_error_code();
                 if code.is_some_and(|code| ErrorClass::from(code) == ErrorClass::TopicForbidden) {
-                    self.send(SessionEvent::Refused { error: topic::may_not_write(message.topic()) });
+                    self.send(SessionEvent::Refused { role: None, error: topic::may_not_write(message.topic()) });
                 }
                 FactsEvent::NotAppended { id, error: reason(error).into() }
             }

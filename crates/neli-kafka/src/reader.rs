@@ -19,21 +19,17 @@ use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::mpsc::Sender;
 
-use crate::answer_limit::AnswerLimit;
 use crate::bootstrap_servers::{ServersQuestion, ask_servers};
 use crate::clock;
-use crate::context::{KafkaContext, explain};
+use crate::context::explain;
 use crate::embedded;
 use crate::error_class::ErrorClass;
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{AdminError, topic_identity};
-use crate::log_bounds::{Answer, Question};
-use crate::partition_consumer::PartitionConsumer;
-use crate::poll_thread::PollThread;
-use crate::reading::{IfMissing, Source};
-use crate::reading::{Order, Reading};
+use crate::questions::{Answer, AnswerLimit, Question};
+use crate::reading::{IfMissing, Order, Reading, Source};
 use crate::text::reason;
-use crate::topic::{self, Leaders, Presence, TopicError};
+use crate::topic::{self, Found, Presence, TopicError};
 
 /// The time between two questions for the log's end (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
@@ -61,8 +57,16 @@ impl Reader {
     pub fn start(source: Source, reading: u32, events: Sender<KafkaEvent>) -> Result<Self, std::io::Error> {
         let (orders, received) = mpsc::channel();
         let stopped = Arc::new(AtomicBool::new(false));
-        let reading = Reading::new(source, reading, events, orders.clone(), Arc::clone(&stopped));
-        thread::Builder::new().name("neli-asker".to_owned()).spawn(move || Asker::run(Arc::new(reading), &received))?;
+        let (sender, ended) = (orders.clone(), Arc::clone(&stopped));
+        let run = move || match Reading::new(source, reading, events.clone(), sender, ended) {
+            Ok(reading) => Asker::run(reading, &received),
+            Err(error) => {
+                let refused = SessionEvent::Refused { role: None, error: explain(&error) };
+                // It fails only if the receiver is gone.
+                let _ = events.blocking_send(refused.into());
+            }
+        };
+        thread::Builder::new().name("neli-asker".to_owned()).spawn(run)?;
         Ok(Self { orders, stopped })
     }
 
@@ -88,17 +92,17 @@ impl Drop for Reader {
 /// The thread that asks the blocking questions.
 struct Asker {
     reading: Arc<Reading>,
-    consumer: Arc<PartitionConsumer<KafkaContext>>,
     /// The time limit of the next question.
     answer_limit: AnswerLimit,
     /// The question to the bootstrap servers, for whose answers the first answer waits.
     servers: Option<ServersQuestion>,
     /// The last question had no answer, so the next one first makes librdkafka connect to the partitions' leaders.
     reaches_leaders_first: bool,
-    /// The brokers that lead the partitions, if they were looked up.
-    leaders: Option<Leaders>,
-    /// The partitions that had no answer.
-    unanswered_partitions: UnansweredPartitions,
+    /// The topic as it was found last, if its leaders were looked up.
+    leaders: Option<Found>,
+    /// The partitions that had no leader when the last question was asked, and those whose leader did not answer it.
+    leaderless: Waiting,
+    silent: Waiting,
     /// Whether this reading has seen the topic.
     found: bool,
     /// The partitions to read, with their offsets. They are kept here until the number of the topic's partitions is known, because it
@@ -107,35 +111,26 @@ struct Asker {
 }
 
 impl Asker {
-    fn run(reading: Arc<Reading>, orders: &mpsc::Receiver<Order>) {
-        let source = &reading.source;
-        let topic = &source.elections.topic;
-        let config = source.access.reader();
-        let consumer = match PartitionConsumer::new(&config, reading.context.clone(), topic) {
-            Ok(consumer) => Arc::new(consumer),
-            Err(error) => {
-                reading.refuse(explain(&error));
-                return;
-            }
-        };
-        let poll_thread = PollThread { reading: Arc::clone(&reading), consumer: Arc::clone(&consumer) };
-        let started = thread::Builder::new().name("neli-reader".to_owned()).spawn(move || poll_thread.run());
+    fn run(reading: Reading, orders: &mpsc::Receiver<Order>) {
+        let reading = Arc::new(reading);
+        let polled = Arc::clone(&reading);
+        let started = thread::Builder::new().name("neli-reader".to_owned()).spawn(move || polled.poll());
         if let Err(error) = started {
             reading.refuse(format!("no thread for the journal's reader: {}", reason(&error)));
             return;
         }
-        Self::new(reading, consumer).ask_on(orders);
+        Self::new(reading).ask_on(orders);
     }
 
-    fn new(reading: Arc<Reading>, consumer: Arc<PartitionConsumer<KafkaContext>>) -> Self {
+    fn new(reading: Arc<Reading>) -> Self {
         Self {
             reading,
-            consumer,
             answer_limit: AnswerLimit::new(FIRST_ANSWER, ANSWER),
             servers: None,
             reaches_leaders_first: false,
             leaders: None,
-            unanswered_partitions: UnansweredPartitions::default(),
+            leaderless: Waiting::default(),
+            silent: Waiting::default(),
             found: false,
             to_be_begun: Vec::new(),
         }
@@ -170,9 +165,8 @@ impl Asker {
     fn ask_servers(&self) -> Option<ServersQuestion> {
         let (access, elections) = (&self.reading.source.access, &self.reading.source.elections);
         let reading = Arc::clone(&self.reading);
-        ask_servers(access, Some(&elections.topic), &self.consumer, PartitionConsumer::consumer, move || {
-            reading.is_over()
-        })
+        let consumer: fn(&Reading) -> &_ = |reading| reading.consumer.consumer();
+        ask_servers(access, Some(&elections.topic), &self.reading, consumer, move || reading.is_over())
     }
 
     /// Whether an answer to the question that was asked at `asked` is of this process's cluster. The first time it waits for the answers of the
@@ -185,14 +179,14 @@ impl Asker {
         if let Some(servers) = self.servers.take() {
             servers.wait(clock::now().since(asked));
         }
-        self.reading.source.access.admit(self.consumer.consumer().client())
+        self.reading.source.access.admit(self.reading.consumer.consumer().client())
     }
 
     /// Reads the ordered partitions, once the number of the topic's partitions is known.
     fn begin(&mut self) {
         if self.reading.partitions().is_some() {
             for (partition, offset) in self.to_be_begun.drain(..) {
-                self.reading.read_from(&self.consumer, partition, offset);
+                self.reading.read_from(partition, offset);
             }
         }
     }
@@ -214,13 +208,13 @@ impl Asker {
     /// Asks for these partitions; if the leaders are given, makes librdkafka connect to each of them first. If a question waits in
     /// librdkafka's queue for a connection and its time (`socket.timeout.ms`) ends, librdkafka closes that connection, even in the middle of
     /// its login. The question that connects does not wait in that queue.
-    fn ask_for(&mut self, partitions: &BTreeSet<i32>, limit: Duration, leaders: Option<&Leaders>) -> Duration {
+    fn ask_for(&mut self, partitions: &BTreeSet<i32>, limit: Duration, leaders: Option<&Found>) -> Duration {
         let nexts: BTreeMap<i32, Option<i64>> =
             partitions.iter().map(|partition| (*partition, self.reading.next(*partition))).collect();
         let asked = clock::now();
         let reading = Arc::clone(&self.reading);
-        let (consumer, topic) = (Arc::clone(&self.consumer), &reading.source.elections.topic);
-        let question = Question { consumer: consumer.consumer(), topic, limit };
+        let (consumer, topic) = (reading.consumer.consumer(), &reading.source.elections.topic);
+        let question = Question { consumer, topic, limit };
         let mut next_time = ASK_INTERVAL;
         let mut unanswered: Vec<(RDKafkaErrorCode, BTreeSet<i32>)> = Vec::new();
         let handle = |asked, answers: BTreeMap<i32, Answer>| {
@@ -239,13 +233,13 @@ impl Asker {
         };
         match leaders {
             None => question.ask(partitions, handle),
-            Some(Leaders { of, reported_by }) => {
+            Some(found) => {
                 let reach = |leader| {
-                    let is_connected = leader == *reported_by;
-                    let client = consumer.consumer().client();
+                    let is_connected = leader == found.answered_by;
+                    let client = consumer.client();
                     if is_connected { Ok(()) } else { topic_identity(client, topic, Some(leader), limit).map(drop) }
                 };
-                question.ask_leaders(of, partitions, reach, handle);
+                question.ask_leaders(&found.leaders(), partitions, reach, handle);
             }
         }
         self.handle_unanswered(partitions, asked, unanswered).min(next_time)
@@ -329,12 +323,12 @@ impl Asker {
     }
 
     /// The brokers that lead the partitions. If they were looked up before, they may no longer be leaders: they are looked up again next time.
-    fn leaders(&mut self, limit: Duration) -> Result<Leaders, RDKafkaErrorCode> {
+    fn leaders(&mut self, limit: Duration) -> Result<Found, RDKafkaErrorCode> {
         if let Some(known) = self.leaders.take() {
             return Ok(known);
         }
-        match topic::look(self.consumer.consumer().client(), &self.reading.source.elections, limit) {
-            Ok(Presence::There(found)) => Ok(self.leaders.insert(found.into_leaders()).clone()),
+        match topic::look(self.reading.consumer.consumer().client(), &self.reading.source.elections, limit) {
+            Ok(Presence::There(found)) => Ok(self.leaders.insert(found).clone()),
             Ok(Presence::Coming) => Err(RDKafkaErrorCode::LeaderNotAvailable),
             Ok(Presence::Missing { .. }) => Err(RDKafkaErrorCode::UnknownTopicOrPartition),
             Err(TopicError::Refused(error)) => {
@@ -350,14 +344,13 @@ impl Asker {
     /// known from the start. With other brokers this question is asked in parallel to the first real one, which then finds an open
     /// connection. The answer is not used.
     fn reach_broker(&self) {
-        let Source { access, elections, .. } = &self.reading.source;
-        let (consumer, topic) = (Arc::clone(&self.consumer), elections.topic.clone());
-        let limit = self.answer_limit.limit();
+        let (reading, limit) = (Arc::clone(&self.reading), self.answer_limit.limit());
         let ask = move |broker| {
             // The next question fails for the same reason, and reports it.
-            let _ = topic_identity(consumer.consumer().client(), &topic, broker, limit);
+            let topic = &reading.source.elections.topic;
+            let _ = topic_identity(reading.consumer.consumer().client(), topic, broker, limit);
         };
-        if access.embedded.is_some() {
+        if self.reading.source.access.embedded.is_some() {
             ask(Some(embedded::BROKER_ID));
         } else {
             // Without this thread the first answer only takes a little longer.
@@ -382,7 +375,7 @@ impl Asker {
                 return error;
             }
             self.answer_limit.was_too_short();
-            self.reading.context.rebootstrap().unanswered(self.consumer.consumer().client());
+            self.reading.context.rebootstrap().unanswered(self.reading.consumer.consumer().client());
             // The embedded broker does not support the question that connects, and is always near.
             self.reaches_leaders_first = self.reading.source.access.embedded.is_none();
         }
@@ -418,7 +411,8 @@ impl Asker {
         };
         while !self.reading.is_over() {
             let (limit, asked) = (self.answer_limit.ask(), clock::now());
-            let presence = topic::look(self.consumer.consumer().client(), elections, limit);
+            let client = reading.consumer.consumer().client();
+            let presence = topic::look(client, elections, limit);
             let presence = presence.and_then(|there| self.admit(asked).map(|()| there).map_err(TopicError::Refused));
             let trouble = match presence {
                 Ok(Presence::There(found)) if found.is_whole || !is_new() => {
@@ -427,7 +421,7 @@ impl Asker {
                         self.reading.send(SessionEvent::Created { topic, replicas, brokers });
                     }
                     self.reading.found(found.partitions);
-                    self.leaders = Some(found.into_leaders());
+                    self.leaders = Some(found);
                     return;
                 }
                 Ok(Presence::There(_)) => {
@@ -445,7 +439,14 @@ impl Asker {
                     continue;
                 }
                 Ok(Presence::Missing { brokers }) if *if_missing == IfMissing::Create => {
-                    match topic::create(self.consumer.consumer().client(), access, elections, &brokers, limit) {
+                    match topic::create(
+                        client,
+                        access,
+                        topic::journal_to_create(elections, brokers.len()),
+                        &brokers,
+                        elections,
+                        limit,
+                    ) {
                         Ok(is_created) => {
                             created_with = is_created.then_some(brokers.len()).or(created_with);
                             continue;
@@ -471,7 +472,7 @@ impl Asker {
                         pause(LOOK_AGAIN);
                         continue;
                     }
-                    TopicError::Refused(topic::missing(self.consumer.consumer().client(), elections, limit))
+                    TopicError::Refused(topic::missing(client, elections, limit))
                 }
                 Ok(Presence::Missing { .. }) => {
                     TopicError::Refused(topic::must_be_created(&elections.topic, access.words))
@@ -517,13 +518,6 @@ fn pause(span: Duration) {
 /// While a partition's leader changes, the partition has no leader for less than this.
 const CHANGE_TAKES: Duration = Duration::from_secs(1);
 
-/// The partitions that had no answer to the last question.
-#[derive(Default)]
-struct UnansweredPartitions {
-    leaderless: Waiting,
-    silent: Waiting,
-}
-
 /// Partitions that wait for the same thing.
 #[derive(Default)]
 struct Waiting {
@@ -568,23 +562,22 @@ impl Asker {
             of_classes.flat_map(|(_, partitions)| partitions).copied().collect()
         };
         let topic = &self.reading.source.elections.topic;
-        let UnansweredPartitions { leaderless, silent } = &mut self.unanswered_partitions;
-        let lasting = leaderless.lasting(&of(&[ErrorClass::Moving]), asked);
+        let lasting = self.leaderless.lasting(&of(&[ErrorClass::Moving]), asked);
         if !lasting.is_empty() {
             let has = if lasting.len() == 1 { "has" } else { "have" };
             let what =
                 format!("topic \"{topic}\": {} {has} no leader; start the brokers that hold it", numbers(&lasting));
             if lasting == *asked_for {
                 self.reading.down(what);
-            } else if leaderless.is_to_be_warned_of(lasting) {
+            } else if self.leaderless.is_to_be_warned_of(lasting) {
                 self.reading.warn(format!("{what}. The elections there wait until there is one"));
             }
         }
-        let lasting = silent.lasting(&of(&[ErrorClass::Connection, ErrorClass::NoBroker]), asked);
+        let lasting = self.silent.lasting(&of(&[ErrorClass::Connection, ErrorClass::NoBroker]), asked);
         // If no partition has an answer, Kafka is reported as down.
         if !are_all && !lasting.is_empty() {
             let what = numbers(&lasting);
-            if silent.is_to_be_warned_of(lasting) {
+            if self.silent.is_to_be_warned_of(lasting) {
                 let why = self.reading.no_answer(&RDKafkaErrorCode::BrokerTransportFailure.into());
                 self.reading.warn(format!(
                     "topic \"{topic}\": no answer from the leader of {what} ({why}). The elections there wait until it answers, or \

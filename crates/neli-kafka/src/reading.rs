@@ -1,4 +1,4 @@
-//! What a reader reads, and the data that its threads share: its progress, whether a broker answers, and the channel for its events.
+//! One reading, as the reader's two threads share it: what is read, how far, and whether a broker answers. And the work of the thread that polls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,18 +6,22 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
 use neli_proto::kafka::Event;
+use neli_proto::record::LogRecord;
 use neli_proto::time::Time;
+use rdkafka::consumer::Consumer;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{Message, Timestamp};
 use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
 use crate::clock;
 use crate::context::KafkaContext;
 use crate::election::Elections;
-use crate::error_class::{self, ErrorClass};
-use crate::event::{KafkaEvent, SessionEvent};
+use crate::error_class::{self, ErrorClass, NoToken, code_of, is_worth_another_login, of_refused_login};
+use crate::event::{JournalRecord, KafkaEvent, SessionEvent};
 use crate::librdkafka::AdminError;
 use crate::partition_consumer::PartitionConsumer;
-use crate::topic;
+use crate::topic::{self, may_not_describe, may_not_read};
 
 /// What to read, and from which cluster.
 #[derive(Clone)]
@@ -75,6 +79,7 @@ pub(super) struct Reading {
     pub(super) source: Source,
     events: Sender<KafkaEvent>,
     pub(super) context: KafkaContext,
+    pub(super) consumer: PartitionConsumer<KafkaContext>,
     orders: mpsc::Sender<Order>,
     stopped: Arc<AtomicBool>,
     /// The number of the topic's partitions, once it is known.
@@ -90,20 +95,27 @@ pub(super) struct Reading {
 
 impl Reading {
     /// `stopped` is set when the receiver is gone; `orders` are received by the asker.
+    ///
+    /// # Errors
+    ///
+    /// librdkafka does not take the configuration.
     pub(super) fn new(
         source: Source,
         number: u32,
         events: Sender<KafkaEvent>,
         orders: mpsc::Sender<Order>,
         stopped: Arc<AtomicBool>,
-    ) -> Self {
+    ) -> Result<Self, KafkaError> {
         // A process with a single role always uses partition 0.
         let known = if source.elections.roles.end == 1 { Some(1) } else { source.partitions };
         let partitions = known.map_or_else(OnceLock::new, OnceLock::from);
-        Self {
+        let context = KafkaContext::new(&source.access);
+        let config = source.access.reader();
+        Ok(Self {
             number,
             partitions,
-            context: KafkaContext::new(&source.access),
+            consumer: PartitionConsumer::new(&config, context.clone(), &source.elections.topic)?,
+            context,
             source,
             events,
             orders,
@@ -113,7 +125,7 @@ impl Reading {
             begun: clock::now(),
             refused: AtomicBool::new(false),
             is_asked_for: AtomicBool::new(false),
-        }
+        })
     }
 
     /// Sends an event, unless this reading is over.
@@ -184,7 +196,7 @@ impl Reading {
         self.source.access.answered.store(true, Ordering::Relaxed);
         if self.change_contact(Contact::Up).is_some() {
             self.context.forget_trouble();
-            self.send(SessionEvent::Up);
+            self.send(SessionEvent::Outage { error: None });
         }
     }
 
@@ -194,7 +206,7 @@ impl Reading {
             return;
         }
         if self.change_contact(Contact::Down(error.clone())).is_some() {
-            self.send(SessionEvent::Down { error });
+            self.send(SessionEvent::Outage { error: Some(error) });
         }
     }
 
@@ -206,16 +218,14 @@ impl Reading {
 
     /// The last failure of a connection, if there was one since the last answer.
     pub(super) fn trouble(&self) -> Option<String> {
-        let has_answered = self.source.access.answered.load(Ordering::Relaxed);
-        if has_answered { self.context.trouble() } else { self.context.first_trouble() }
+        if self.source.access.has_answered() { self.context.trouble() } else { self.context.first_trouble() }
     }
 
     /// The reason for the missing answer, in one line.
     pub(super) fn no_answer(&self, error: &AdminError) -> String {
         let bootstrap = &self.source.access.bootstrap;
-        let has_answered = self.source.access.answered.load(Ordering::Relaxed);
         self.trouble().unwrap_or_else(|| {
-            if self.source.access.asks_for_tokens() && !has_answered {
+            if self.source.access.asks_for_tokens() && !self.source.access.has_answered() {
                 // librdkafka connects to no broker before it has a token, and retries a failing endpoint for 50 s without a report.
                 format!("{bootstrap}: no answer; no broker is asked before the token endpoint has given a token")
             } else if matches!(error.code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
@@ -229,24 +239,24 @@ impl Reading {
     /// Reports that Kafka refuses, and another attempt is useless. It is reported once.
     pub(super) fn refuse(&self, error: String) {
         if !self.refused.swap(true, Ordering::Relaxed) {
-            self.send(SessionEvent::Refused { error });
+            self.send(SessionEvent::Refused { role: None, error });
         }
     }
 
     /// Whether a failed connection may be that of the first address of a host with several, which librdkafka tries in turn: `localhost` is `::1` and
     /// `127.0.0.1`.
     pub(super) fn may_have_other_addresses(&self) -> bool {
-        let has_answered = self.source.access.answered.load(Ordering::Relaxed);
-        !has_answered && clock::now().since(self.begun) < OTHER_ADDRESSES
+        !self.source.access.has_answered() && clock::now().since(self.begun) < OTHER_ADDRESSES
     }
 
     /// If no broker has answered yet: the line about a certificate that is not accepted, since then no broker will ever answer. Later the
     /// same error is temporary, because some of the brokers may have another certificate.
     pub(super) fn permanent_failure(&self) -> Option<String> {
-        if self.source.access.answered.load(Ordering::Relaxed) {
-            return None;
-        }
-        self.context.trouble().as_deref().and_then(error_class::of_certificate)
+        self.context
+            .trouble()
+            .filter(|_| !self.source.access.has_answered())
+            .as_deref()
+            .and_then(error_class::of_certificate)
     }
 
     /// Makes the asker ask soon.
@@ -256,14 +266,219 @@ impl Reading {
         }
     }
 
-    /// Makes the consumer read a partition from this offset on.
-    pub(super) fn read_from(&self, consumer: &PartitionConsumer<KafkaContext>, partition: i32, offset: i64) {
+    /// Reads a partition from this offset on.
+    pub(super) fn read_from(&self, partition: i32, offset: i64) {
         self.handing_over_below(partition, offset);
-        if let Err(error) = consumer.read_from(partition, offset) {
+        if let Err(error) = self.consumer.read_from(partition, offset) {
             let topic = &self.source.elections.topic;
             self.send(SessionEvent::Refused {
+                role: None,
                 error: format!("topic \"{topic}\": it can't be read from offset {offset}: {error}"),
             });
         }
+    }
+}
+
+// ---- the thread that polls ------------------------------------------------------------------------------------------
+
+/// The time between two attempts to read a batch that can't be decoded.
+const DECODE_RETRY: Duration = Duration::from_millis(500);
+/// The longest time after which a dropped reader's threads notice the drop. The caller does not wait for that.
+const LINGER: Duration = Duration::from_millis(500);
+
+impl Reading {
+    /// Waits inside librdkafka, so that each record is delivered as soon as it arrives.
+    pub(super) fn poll(&self) {
+        // The partitions that can't be decoded, and the time of the next attempt.
+        let mut retry: Option<(Time, BTreeSet<i32>)> = None;
+        while !self.is_over() {
+            let timeout = retry.as_ref().map_or(LINGER, |(at, _)| at.since(clock::now()).min(LINGER));
+            match self.consumer.consumer().poll(timeout) {
+                // Between two attempts too: the asker may begin to read other partitions then. Those that were stopped deliver nothing.
+                Some(Ok(message)) => self.hand_over(&message),
+                Some(Err(error)) => {
+                    if let Some(stopped) = self.undecodable(&error) {
+                        let (_, waiting) = retry.get_or_insert_with(|| (clock::now() + DECODE_RETRY, BTreeSet::new()));
+                        waiting.extend(stopped);
+                    }
+                }
+                None => {}
+            }
+            self.context.rebootstrap().after_poll(self.consumer.consumer().client());
+            if let Some((_, stopped)) = retry.take_if(|(at, _)| clock::now() >= *at) {
+                for partition in stopped {
+                    self.read_from(partition, self.next(partition).unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    fn hand_over(&self, message: &impl Message) {
+        let (partition, offset) = (message.partition(), message.offset());
+        self.handing_over_below(partition, offset + 1);
+        self.up();
+        let written_ms = written_ms(message);
+        let (reading, key, value) = (self.number, message.key(), message.payload());
+        self.send(if self.source.is_for_display {
+            KafkaEvent::ReadForDisplay { reading, partition, record: record_for_display(message) }
+        } else {
+            let record = self.journal_record((partition, offset), key, value, written_ms);
+            KafkaEvent::Read { reading, partition, offset, record }
+        });
+    }
+
+    /// A record with an election's key belongs to the election only if it is in the partition of its role.
+    fn journal_record(
+        &self,
+        (partition, offset): (i32, i64),
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        written_ms: Option<u64>,
+    ) -> JournalRecord {
+        let hello = |role| JournalRecord::Role(role, Event::of_hello(offset, value));
+        let is_here = |role| self.partitions().is_some_and(|count| Elections::partition_of(role, count) == partition);
+        let elections = &self.source.elections;
+        if partition == Elections::PARTITION_OF_HELLOS && key.is_some_and(|key| elections.is_hello(key)) {
+            // A candidate without roles also reads the hellos of processes with roles, whose keys may name other roles.
+            return match value {
+                _ if !elections.are_many() => hello(elections.roles.start),
+                Some(value) => JournalRecord::Hello(value.into()),
+                None => JournalRecord::Other,
+            };
+        }
+        match key.and_then(|key| elections.find(key)) {
+            Some((role, false)) if is_here(role) => {
+                JournalRecord::Role(role, Event::of_record(offset, value, written_ms))
+            }
+            Some((role, true)) if is_here(role) => hello(role),
+            Some(_) | None => JournalRecord::Other,
+        }
+    }
+
+    /// Handles an error. If a batch can't be decoded, reading stops and the partitions that were read are returned. librdkafka does not
+    /// report which partition it is, so the others continue half a second later.
+    fn undecodable(&self, error: &KafkaError) -> Option<BTreeSet<i32>> {
+        if let KafkaError::PartitionEOF(partition) = error {
+            self.caught_up(*partition);
+            return None;
+        }
+        let code = code_of(error);
+        let words = self.context.error_text(code);
+        match code.into() {
+            // Perhaps only one connection of several has failed; or the topic may be gone.
+            ErrorClass::Connection | ErrorClass::UnknownPartition | ErrorClass::UnknownTopic => self.ask_soon(),
+            ErrorClass::Moving => {}
+            ErrorClass::Cut => self.cut(),
+            ErrorClass::Login => self.login_failed(&words),
+            ErrorClass::NoBroker => {
+                if let Some(error) = self.permanent_failure() {
+                    self.refuse(error);
+                    return None;
+                }
+                // The first question, whose time is over then, reports it.
+                if !self.may_have_other_addresses() {
+                    self.down(self.no_answer(&code.into()));
+                }
+                self.ask_soon();
+            }
+            // The reader has no group.
+            ErrorClass::GroupForbidden | ErrorClass::Other => {
+                self.warn(words);
+            }
+            ErrorClass::TopicForbidden => {
+                let topic = &self.source.elections.topic;
+                let is_fetch = words.starts_with("Fetch");
+                self.refuse(if is_fetch { may_not_read(topic) } else { may_not_describe(topic) });
+            }
+            ErrorClass::Undecodable => {
+                // Records after the batch must not be handed over before it.
+                let stopped = self.consumer.stop();
+                for partition in &stopped {
+                    let offset = self.next(*partition).unwrap_or_default();
+                    let error = words.as_str().into();
+                    self.send_own(*partition, Event::Undecodable { offset, error });
+                }
+                return Some(stopped);
+            }
+        }
+        None
+    }
+
+    /// Handles an offset that is out of range. If one partition is read, it is that one. Otherwise the first offsets of the logs show which
+    /// one it is.
+    fn cut(&self) {
+        let partitions = self.to_be_read().unwrap_or_default();
+        match partitions.first().filter(|_| partitions.len() == 1) {
+            Some(partition) => self.send_own(*partition, Event::HistoryCut),
+            None => self.ask_soon(),
+        }
+    }
+
+    fn login_failed(&self, words: &str) {
+        let access = &self.source.access;
+        let (answered, asks_for_tokens) = (access.has_answered(), access.asks_for_tokens());
+        if let Some(NoToken { why, is_refusal }) = self.context.no_token(words) {
+            if answered {
+                // The new token is asked for long before the last one expires, and the last one is used until then.
+                let message =
+                    format!("{why}; the last token counts until it expires, and a new one is asked for every 10 s");
+                self.warn(message);
+            } else if is_refusal {
+                self.refuse(why);
+            } else {
+                self.down(why);
+            }
+        } else if is_worth_another_login(words) || answered {
+            // A token that has expired is replaced as soon as the token endpoint gives a new one. One of several brokers may have outdated
+            // users, or none yet: then other brokers answer, or the lease ends without an answer.
+            self.ask_soon();
+        } else {
+            self.refuse(of_refused_login(words, asks_for_tokens));
+        }
+    }
+
+    fn caught_up(&self, partition: i32) {
+        let words = self.context.error_text(RDKafkaErrorCode::PartitionEOF);
+        let handed_over = self.next(partition).unwrap_or_default();
+        // rust-rdkafka leaves out the end's offset, but librdkafka's message contains it. It may be higher than the offset after the last
+        // record, because a transaction's marker has no record.
+        let next = end_offset(&words).map_or(handed_over, |end| end.max(handed_over));
+        self.handing_over_below(partition, next);
+        self.up();
+        self.send_own(partition, Event::ReachedEnd { next });
+    }
+}
+
+/// The offset in `... reached end of partition at offset 57 (HighwaterMark 57)`.
+pub(super) fn end_offset(words: &str) -> Option<i64> {
+    let (_, tail) = words.split_once("at offset ")?;
+    tail.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// The whole record, for those who show it.
+pub(crate) fn record_for_display(message: &impl Message) -> LogRecord {
+    LogRecord {
+        offset: message.offset(),
+        key: message.key().map(Box::from),
+        value: message.payload().map(Box::from),
+        written_ms: written_ms(message),
+        is_brokers_time: matches!(message.timestamp(), Timestamp::LogAppendTime(_)),
+    }
+}
+
+/// The record's timestamp, in milliseconds since 1970.
+fn written_ms(message: &impl Message) -> Option<u64> {
+    message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_parsed_from_librdkafkas_message() {
+        let words = "Fetch from broker 1 reached end of partition at offset 57 (HighwaterMark 58)";
+        assert_eq!(end_offset(words), Some(57));
+        assert_eq!(end_offset("Fetch from broker 1 failed"), None);
     }
 }

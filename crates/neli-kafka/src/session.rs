@@ -19,18 +19,15 @@ use crate::access::Access;
 use crate::clock;
 use crate::election::{ElectionId, Elections};
 use crate::event::{KafkaEvent, SessionEvent};
-use crate::facts::{FactsReading, FactsSource, WantedFacts};
+use crate::facts::{FactsReading, WantedFacts};
 use crate::group::{GroupReport, Member, Refusal};
 use crate::producer::Producer;
 use crate::reading::{IfMissing, Source};
 use crate::text::{ClientError, reason};
-use group::Members;
 
-pub use readers::KafkaReaders;
-pub use router::Router;
+pub use router::{KafkaReaders, Router};
 
 mod group;
-mod readers;
 mod router;
 mod topic;
 
@@ -71,7 +68,12 @@ pub struct Session {
     is_judging: bool,
     /// When the question could not be asked for lack of a thread, if so.
     no_thread_at: Option<Time>,
-    members: Members<Member>,
+    /// The member of the group, which stands for all roles; none while this process is not in the group.
+    member: Option<Member>,
+    /// The number of members so far, which is the number of the last one.
+    members: u32,
+    /// The members that have not left yet.
+    leaving_members: u32,
     /// The roles that stand in the group.
     in_group: BTreeSet<u32>,
     /// The roles that this process leads.
@@ -128,7 +130,9 @@ impl Session {
             unjudged: BTreeMap::new(),
             is_judging: false,
             no_thread_at: None,
-            members: Members::none(),
+            member: None,
+            members: 0,
+            leaving_members: 0,
             in_group: BTreeSet::new(),
             leading: BTreeSet::new(),
             held: None,
@@ -234,13 +238,16 @@ impl Session {
         self.follow_router();
     }
 
-    /// Hands over a record of the role, and returns at once: its result is reported with its `seq`.
-    ///
-    /// # Errors
-    ///
-    /// The queue is full, the record too large, or the topic not known yet; then nothing more is reported for this
-    /// `seq`.
-    pub fn send(&mut self, role: u32, record: &Record) -> Result<(), ClientError> {
+    /// Hands over a record of the role, and returns at once whether that was possible: its result is reported with its `seq`. If the queue is full,
+    /// the record too large, or the topic not known yet, [`SessionEvent::AppendRefused`] and [`Event::Undelivered`] follow.
+    pub fn send(&mut self, role: u32, record: &Record) -> bool {
+        let Err(error) = self.hand_over(role, record) else { return true };
+        self.outputs.push_back(SessionEvent::AppendRefused { error: error.to_string() });
+        self.tell(role, Event::Undelivered { seq: record.seq.unwrap_or_default() });
+        false
+    }
+
+    fn hand_over(&mut self, role: u32, record: &Record) -> Result<(), ClientError> {
         let election = self.election(role).ok_or_else(|| ClientError("the topic is not known yet".to_owned()))?;
         let seq = (!record.is_last_hello()).then(|| record.seq.unwrap_or_default());
         self.producer.send(&election, seq, &election.key_of(record), Some(&record.to_bytes()))?;
@@ -266,13 +273,17 @@ impl Session {
     /// After a topic was deleted and created again, a producer may never reach the partitions' new leaders, because it remembers the old ones
     /// (librdkafka's issue 4898). A new producer remembers nothing.
     ///
-    /// # Errors
-    ///
-    /// As for [`start`](Self::start).
-    pub fn renew_producer(&mut self, role: u32) -> Result<(), ClientError> {
+    /// If it can't be made, [`SessionEvent::Refused`] follows: without one the process can't stand.
+    pub fn renew_producer(&mut self, role: u32) {
         if self.known_renewals.get(&role).copied().unwrap_or_default() == self.renewals {
             let SessionSettings { elections, timeout, .. } = &self.settings;
-            self.producer = Producer::start(&self.access, elections, *timeout, self.event_sender.clone())?;
+            match Producer::start(&self.access, elections, *timeout, self.event_sender.clone()) {
+                Ok(producer) => self.producer = producer,
+                Err(error) => {
+                    self.outputs.push_back(SessionEvent::Refused { role: None, error: error.to_string() });
+                    return;
+                }
+            }
             self.renewals += 1;
             // Questions to the old producer will not be answered, whichever role asked them.
             self.is_judging = false;
@@ -280,7 +291,6 @@ impl Session {
             self.identify();
         }
         self.known_renewals.insert(role, self.renewals);
-        Ok(())
     }
 
     // ---- how it works -----------------------------------------------------------------------------------------------
@@ -323,7 +333,7 @@ impl Session {
     fn follow_router(&mut self) {
         if let Err(error) = self.readers.follow(&mut self.router) {
             let error = format!("the journal can't be read: {}", reason(&error));
-            self.outputs.push_back(SessionEvent::Refused { error });
+            self.outputs.push_back(SessionEvent::Refused { role: None, error });
         }
         self.outputs.extend(std::iter::from_fn(|| self.router.poll()));
     }
@@ -339,9 +349,8 @@ impl Session {
     ///
     /// The machine has no thread to spare.
     pub fn read_facts(&self, wanted: WantedFacts, id: u32, earlier: Option<FactsReading>) -> io::Result<FactsReading> {
-        let (elections, create_topic) = (self.settings.elections.clone(), self.settings.create_topic);
-        let source = FactsSource { access: self.access.clone(), elections, create_topic, wanted };
-        FactsReading::start(source, id, self.event_sender.clone(), earlier)
+        let journal = source(&self.access, &self.settings);
+        FactsReading::start(journal, wanted, id, self.event_sender.clone(), earlier)
     }
 
     /// Hands over a fact under this key, and returns at once: its result is reported with `id`.

@@ -11,12 +11,12 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::{MetadataBroker, MetadataTopic};
 
 use crate::access::Access;
-use crate::answer_limit::AnswerLimit;
 use crate::clock;
 use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of, plain};
-use crate::librdkafka::{AdminError, NewTopic, broker_settings, create_topic, topic_settings};
+use crate::librdkafka::{AdminError, NewTopic, Variation, broker_settings, create_topic, topic_settings};
+use crate::questions::AnswerLimit;
 use crate::text::{ClientError, Words};
 
 /// The time limit for the settings is twice the time of the first answer, and this.
@@ -73,11 +73,10 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// The leaders of the partitions in use.
-    pub(super) fn into_leaders(self) -> Leaders {
+    /// The leader of each partition; below 0 if it has none, or is not in use.
+    pub(super) fn leaders(&self) -> BTreeMap<i32, i32> {
         let leader = |partition| self.layouts.get(&partition).map_or(NO_LEADER, |layout| layout.leader);
-        let of = (0..self.partitions).map(|partition| (partition, leader(partition))).collect();
-        Leaders { of, reported_by: self.answered_by }
+        (0..self.partitions).map(|partition| (partition, leader(partition))).collect()
     }
 
     /// The number of replicas of the first partition in use that has a leader.
@@ -90,15 +89,6 @@ impl Found {
     fn into_first(self) -> Option<Layout> {
         self.layouts.into_values().next()
     }
-}
-
-/// The brokers that lead a topic's partitions.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Leaders {
-    /// The leader of each partition; below 0 if it has none, or is not in use.
-    pub(super) of: BTreeMap<i32, i32>,
-    /// The broker that reported them; below 0 if only its address is known. This client has a connection to it.
-    pub(super) reported_by: i32,
 }
 
 /// Why a question about the topic has no usable answer.
@@ -180,13 +170,10 @@ pub(super) fn missing(client: &Client<impl ClientContext>, elections: &Elections
     format!("topic \"{}\" does not exist; {there}", elections.topic)
 }
 
-fn partitions_of_new(elections: &Elections) -> i32 {
-    i32::try_from(elections.roles.end).unwrap_or(MOST_PARTITIONS).min(MOST_PARTITIONS)
-}
-
 /// The topic to be created: with the settings that R0 requires, one partition for each role up to [`MOST_PARTITIONS`], and up to three
 /// replicas, as `brokers` allows.
-pub(super) fn wanted(elections: &Elections, brokers: usize) -> NewTopic<'_> {
+#[must_use]
+pub fn journal_to_create(elections: &Elections, brokers: usize) -> NewTopic<'_> {
     let settings = vec![
         (CLEANUP_POLICY, "delete".to_owned()),
         (TIMESTAMP_TYPE, "LogAppendTime".to_owned()),
@@ -196,7 +183,7 @@ pub(super) fn wanted(elections: &Elections, brokers: usize) -> NewTopic<'_> {
         ("segment.ms", "3600000".to_owned()),
         (UNCLEAN_LEADER_ELECTION, "false".to_owned()),
     ];
-    let partitions = partitions_of_new(elections);
+    let partitions = i32::try_from(elections.roles.end).unwrap_or(MOST_PARTITIONS).min(MOST_PARTITIONS);
     replicated(NewTopic { name: &elections.topic, partitions, replicas: None, settings }, brokers.clamp(1, 3))
 }
 
@@ -273,8 +260,8 @@ fn without_defaults(topic: NewTopic<'_>) -> NewTopic<'_> {
     NewTopic { replicas: None, settings, ..topic }
 }
 
-/// Creates the topic as [`wanted`] describes it. Waits `timeout` for an answer. Returns whether this process has created it; false if another
-/// candidate created the topic meanwhile, or if the broker is the embedded one.
+/// Creates this topic, of these elections or of their facts. Waits `timeout` for an answer. Returns whether this process has created it; false if
+/// another candidate created the topic meanwhile, or if the broker is the embedded one.
 ///
 /// # Errors
 ///
@@ -282,29 +269,18 @@ fn without_defaults(topic: NewTopic<'_>) -> NewTopic<'_> {
 pub(super) fn create(
     client: &Client<impl ClientContext>,
     access: &Access,
-    elections: &Elections,
-    brokers: &[i32],
-    timeout: Duration,
-) -> Result<bool, TopicError> {
-    if let Some(connection) = &access.embedded {
-        return connection
-            .create_topic(&elections.topic, partitions_of_new(elections))
-            .map(|()| false)
-            .map_err(|_| TopicError::Transient(RDKafkaErrorCode::BrokerTransportFailure.into()));
-    }
-    create_one(client, access, wanted(elections, brokers.len()), brokers, elections, timeout)
-}
-
-/// Creates this topic; otherwise like [`create`].
-pub(super) fn create_one(
-    client: &Client<impl ClientContext>,
-    access: &Access,
     topic: NewTopic<'_>,
     brokers: &[i32],
     elections: &Elections,
     timeout: Duration,
 ) -> Result<bool, TopicError> {
-    let create = |topic: &NewTopic<'_>| create_topic(client, topic, timeout);
+    if let Some(connection) = &access.embedded {
+        return connection
+            .create_topic(topic.name, topic.partitions)
+            .map(|()| false)
+            .map_err(|_| TopicError::Transient(RDKafkaErrorCode::BrokerTransportFailure.into()));
+    }
+    let create = |topic: &NewTopic<'_>| create_topic(client, topic, Variation::None, timeout);
     match create_as_accepted(client, topic, brokers.first().copied(), timeout, create) {
         Ok(_) => Ok(true),
         Err((AdminError { code: RDKafkaErrorCode::TopicAlreadyExists, .. }, _)) => Ok(false),
@@ -486,7 +462,7 @@ mod tests {
         for (brokers, replicas, least_in_sync) in
             [(0, 1, None), (1, 1, None), (2, 2, None), (3, 3, Some("2")), (9, 3, Some("2"))]
         {
-            let topic = wanted(&elections, brokers);
+            let topic = journal_to_create(&elections, brokers);
             let least = topic.settings.iter().find(|(name, _)| *name == MIN_INSYNC_REPLICAS);
             assert_eq!(
                 (topic.replicas, least.map(|(_, least)| least.as_str())),
@@ -519,7 +495,7 @@ mod tests {
             ("unclean.leader.election.enable", "false"),
             ("default.replication.factor", "1"),
         ]);
-        let of = |brokers| wanted(&elections, brokers);
+        let of = |brokers| journal_to_create(&elections, brokers);
         assert_eq!(sent(beside(of(1), &kafkas)), (Some(1), ALWAYS.to_owned()));
         assert_eq!(sent(beside(of(3), &kafkas)), (Some(3), format!("{ALWAYS} min.insync.replicas=2")));
         // One of the three brokers of a cluster that demands three replicas is down.

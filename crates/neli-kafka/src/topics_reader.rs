@@ -24,14 +24,13 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
-use crate::answer_limit::AnswerLimit;
-use crate::by_broker::{ByBroker, ask_all};
 use crate::clock;
 use crate::context::{KafkaContext, explain};
 use crate::error_class::{self, ErrorClass, code_of, is_worth_another_login, of_refused_login, plain};
 use crate::librdkafka::{TopicDescription, Variation, describe_topics};
 use crate::partition_consumer::PartitionConsumer;
-use crate::poll_thread::record_for_display;
+use crate::questions::{AnswerLimit, ByBroker, ask_all};
+use crate::reading::record_for_display;
 use crate::text::reason;
 use crate::topic::{may_not_describe, may_not_read};
 

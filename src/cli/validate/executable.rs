@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use nix::unistd::{AccessFlags, eaccess};
 
 use crate::exit::{ExitStatus, status_of, with_status};
-use crate::process::image;
+use crate::process::spawn;
 use crate::text::{quoted, reason};
 
 /// Finds the file of COMMAND; if there is none, the refusal suggests what was probably meant.
@@ -67,7 +67,7 @@ pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf> {
         return Err(not_found(format!("{shown}: not found")));
     }
     let mut nearest = Obstacle::Missing;
-    for file in image::candidates(program, path) {
+    for file in spawn::candidates(program, path) {
         // execvp continues after a file that can't be run, and fails for it only if it finds no other.
         match examine(&file) {
             None => return Ok(file),
@@ -75,7 +75,7 @@ pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf> {
         }
     }
     match nearest {
-        Obstacle::Missing if image::is_searched(program) => Err(not_found(format!("{shown}: not found in PATH"))),
+        Obstacle::Missing if spawn::is_searched(program) => Err(not_found(format!("{shown}: not found in PATH"))),
         Obstacle::Interpreter(_) | Obstacle::Missing | Obstacle::Refused(_) => Err(nearest.refusal(&shown)),
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
 fn without_embedded_broker(findings: &mut Findings) {
     let left = BrokerFinder::of_user().and_then(|finder| finder.directory.holder());
     if let Ok(Some(left)) = left {
-        findings.fail("brokers", left.to_string(), None);
+        findings.fail("brokers", left, None);
     } else {
         findings.ok("brokers", "no embedded broker runs yet: the first candidate with --embedded starts one");
     }

@@ -15,8 +15,8 @@ use super::findings::Findings;
 use crate::config::Doctor;
 use crate::exit::line_of;
 use crate::process::cgroup::{self, Cgroup};
-use crate::process::memory::Limit;
-use crate::process::{descriptors, limits, memory, priority, procfs, quota, sealed_file, signals, system};
+use crate::process::limits::MemoryLimit;
+use crate::process::{attributes, descriptors, limits, memory_files, procfs, signals, system};
 use crate::text::{reason, shown_duration};
 use crate::{guard, http};
 
@@ -25,7 +25,7 @@ const LITTLE_MEMORY: u64 = 32 << 20;
 
 /// Checks the machine; returns whether a Kafka client can run here. Must be called while there is only one thread.
 pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
-    lock(memory::can_be_locked(), findings);
+    lock(limits::can_memory_be_locked(), findings);
     schedule(doctor, findings);
     let open_files_of_http = doctor.candidate.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
     let inherited = descriptors::open().map_or(0, |inherited| inherited.len());
@@ -50,7 +50,7 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
     needed("proc", procfs::validate(), "/proc shows all of a job's processes", None, findings);
     pidfd(system::open_pidfd(Pid::this()).map(drop), findings);
     group(Cgroup::make().inspect(Cgroup::remove).is_ok(), unistd::geteuid().is_root(), findings);
-    limit(memory::limit(), findings);
+    limit(limits::memory(), findings);
     match &doctor.command {
         None => {}
         Some(Ok(())) => findings.ok("command", "COMMAND is found and can be run"),
@@ -77,7 +77,7 @@ fn refused_calls() -> Vec<(&'static str, io::Error)> {
     let thread = limits::try_thread()
         .or_else(|error| if error.kind() == io::ErrorKind::WouldBlock { Ok(()) } else { Err(error) });
     let calls = [
-        ("memfd_create", sealed_file::write(&()).map(drop)),
+        ("memfd_create", memory_files::write_sealed(&()).map(drop)),
         ("signalfd4", signals::try_take()),
         ("timerfd_create", Alarm::new().map(drop)),
         (THREAD, thread),
@@ -110,8 +110,8 @@ fn lock(can_be_locked: bool, findings: &mut Findings) {
 
 /// The guard's priority, and a processor quota that may delay it without that priority.
 fn schedule(doctor: &Doctor, findings: &mut Findings) {
-    let quota = quota::longest();
-    let is_real_time = match priority::take() {
+    let quota = limits::longest_quota();
+    let is_real_time = match attributes::take_priority() {
         Ok(priority) => priority.guard_is_real_time,
         Err(error) => return findings.fail("real-time", error.to_string(), None),
     };
@@ -168,7 +168,7 @@ fn group(can_be_made: bool, is_root: bool, findings: &mut Findings) {
     }
 }
 
-fn limit(limit: Option<Limit>, findings: &mut Findings) {
+fn limit(limit: Option<MemoryLimit>, findings: &mut Findings) {
     let Some(limit) = limit else { return findings.ok("memory-limit", "no limit of memory") };
     let (file, mebibytes) = (limit.file.display().to_string(), limit.bytes >> 20);
     let text = format!("{mebibytes} MiB for neli-run, its guard and the job together ({file})");
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn a_limit_of_memory_is_reported_with_its_effect() {
         let of = |bytes, kills_all| {
-            let found = Limit { file: "/sys/fs/cgroup/memory.max".into(), bytes, kills_all };
+            let found = MemoryLimit { file: "/sys/fs/cgroup/memory.max".into(), bytes, kills_all };
             page_of(|findings| limit(Some(found), findings))
         };
         assert!(

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use anyhow::Result;
-use neli_kafka::{Access, ElectionId, Source, clock, runs_on_this_machine};
+use neli_kafka::{Access, ElectionId, Source, bootstrap_servers, clock};
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::observer::{Election, Judged, Observer};
@@ -236,7 +236,7 @@ impl Observation {
     fn doubt(&self, deadline: Time) -> Option<Duration> {
         let is_one_clock = LazyCell::new(|| {
             let Source { access, elections, .. } = &self.reading.source;
-            runs_on_this_machine(access, &elections.topic, deadline.since(clock::now()).min(LOOK))
+            bootstrap_servers::runs_on_this_machine(access, &elections.topic, deadline.since(clock::now()).min(LOOK))
         });
         // If the timestamps are by this machine's clock, no difference of clocks matters. If candidates write them, those on an embedded broker are.
         let is_sure = |seen: &Seen| {

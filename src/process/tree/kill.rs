@@ -165,6 +165,24 @@ impl Tree {
         KillRound { has_seen_all, lived_at, none_lived_at }
     }
 
+    /// Sends SIGKILL to the marked processes that are not among the `killed`, and adds them. Returns whether one of them was alive.
+    fn kill_marked(&self, killed: &mut HashSet<Pid>) -> bool {
+        let mut one_lives = false;
+        for pid in self.marked() {
+            // A process of the job that ends meanwhile may leave its pid to a stranger. So the process is held, and its mark read again.
+            // Without pidfds a risk of some microseconds remains.
+            let target = Target { pid, pidfd: system::open_pidfd(pid).ok() };
+            if !self.mark.is_some_and(|mark| self.procfs.has_mark(pid, mark)) || !killed.insert(pid) {
+                continue;
+            }
+            one_lives = one_lives || target.lives();
+            if target.signal(SIGKILL) {
+                self.prioritize_main_thread(pid);
+            }
+        }
+        one_lives
+    }
+
     fn with_root(&self, members: &[Process]) -> HashSet<Pid> {
         members.iter().map(|member| member.pid).chain([self.root]).collect()
     }
@@ -179,7 +197,7 @@ impl Tree {
     }
 
     /// Lets the first thread, whose id is the process's, run at once.
-    pub(super) fn prioritize_main_thread(&self, pid: Pid) {
+    fn prioritize_main_thread(&self, pid: Pid) {
         if let Some(scheduling) = self.killed_scheduling {
             let _ = scheduling.set_for(pid);
         }
@@ -208,20 +226,20 @@ impl Tree {
 }
 
 /// A process of the tree that is about to get a signal.
-pub(super) struct Target {
-    pub(super) pid: Pid,
-    pub(super) pidfd: Option<OwnedFd>,
+struct Target {
+    pid: Pid,
+    pidfd: Option<OwnedFd>,
 }
 
 impl Target {
     /// Whether it is alive, given that it was when it was found.
-    pub(super) fn lives(&self) -> bool {
+    fn lives(&self) -> bool {
         self.pidfd.as_ref().is_none_or(|pidfd| !system::tells_end(pidfd.as_fd()))
     }
 
     /// Returns whether the process got the signal. It may end at any time, and may belong to another user: the next check shows the
     /// remaining processes.
-    pub(super) fn signal(&self, signal: i32) -> bool {
+    fn signal(&self, signal: i32) -> bool {
         match &self.pidfd {
             Some(pidfd) => system::signal_pidfd(pidfd.as_fd(), signal),
             None => system::signal(self.pid, signal),
@@ -243,7 +261,7 @@ mod tests {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
     use super::*;
-    use crate::process::cgroup::stalled::StalledGroup;
+    use crate::process::cgroup::tests::StalledGroup;
     use crate::process::procfs::{Procfs, tests::proc_with};
 
     /// A tree's root, which must be waited for, and a process below it in its own session.

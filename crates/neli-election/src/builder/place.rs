@@ -3,38 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use neli_kafka::{
-    Access, Elections, MemberTimings, Properties, bootstrap, names,
-    properties::{self, Fault},
-};
+use neli_kafka::embedded::Connection;
+use neli_kafka::properties::{self, Fault};
+use neli_kafka::{Access, Elections, MemberTimings, Properties, bootstrap_servers, names, reason};
 
-use crate::embedded_broker::EmbeddedBroker;
+use crate::builder::Builder;
 use crate::error::Error;
 use crate::wording;
 
-/// The options as they were given.
-#[derive(Clone)]
-pub(crate) struct PlaceOptions {
-    group: String,
-    pub(crate) brokers: Option<String>,
-    pub(crate) embedded: Option<EmbeddedBroker>,
-    pub(crate) topic: Option<String>,
-    pub(crate) properties: Vec<(String, String)>,
-}
-
-/// Which election, and how Kafka is reached.
-pub(crate) struct Place {
-    /// One role, called by its number.
-    pub(crate) elections: Elections,
-    pub(crate) access: Access,
-}
-
-impl PlaceOptions {
-    pub(crate) const fn new(group: String) -> Self {
-        Self { group, brokers: None, embedded: None, topic: None, properties: Vec::new() }
-    }
-
-    pub(crate) fn validate(&self) -> Result<Place, Error> {
+impl Builder {
+    /// How Kafka is reached, and the election: of one role, called by its number.
+    pub(crate) fn place(&self) -> Result<(Access, Elections), Error> {
         let group = &self.group;
         names::validate_group(group).map_err(|error| Error::option("group", group, error))?;
         let topic = self.topic.clone().unwrap_or_else(|| format!("{group}.neli"));
@@ -49,11 +28,11 @@ impl PlaceOptions {
             });
         }
         let elections = Elections { group: group.clone(), topic, roles: 0..1, names: Arc::default() };
-        Ok(Place { elections, access: self.access()? })
+        Ok((self.access()?, elections))
     }
 
     fn access(&self) -> Result<Access, Error> {
-        let properties = self.properties()?;
+        let properties = self.checked_properties()?;
         let access = match (&self.brokers, &self.embedded) {
             (None, None) => {
                 return Err(Error::option("brokers", "", "is required: HOST:PORT,.. of Kafka's bootstrap servers"));
@@ -63,7 +42,7 @@ impl PlaceOptions {
             }
             (None, Some(broker)) => Access::embedded(&broker.connection, &properties),
             (Some(brokers), None) => {
-                let list = bootstrap::validate(brokers, &properties);
+                let list = bootstrap_servers::validate(brokers, &properties);
                 let list = list.map_err(|error| Error::option("brokers", brokers, error))?;
                 Access::at(&list, &properties)
             }
@@ -71,7 +50,7 @@ impl PlaceOptions {
         Ok(Access { words: &wording::WORDS, ..access })
     }
 
-    fn properties(&self) -> Result<Properties, Error> {
+    fn checked_properties(&self) -> Result<Properties, Error> {
         let mut checked: Vec<(String, String)> = Vec::new();
         for (key, value) in &self.properties {
             // The value may be a secret.
@@ -122,5 +101,38 @@ impl RoleNames {
     /// Their elections, in the place of that of one role.
     pub(crate) fn elections(&self, of_one: &Elections) -> Elections {
         Elections { roles: 0..self.count, names: self.names.clone().into(), ..of_one.clone() }
+    }
+}
+
+// ---- a broker in this process, for tests and trials -----------------------------------------------------------------
+
+/// A small broker in this process, for tests and trials: librdkafka's mock of Kafka, on a port of the loopback interface. It stores nothing
+/// on disk. It lives until the last clone of this value, and the last candidate and follower that use it, are dropped.
+///
+/// Only candidates of this process can use it; candidates of several processes need a real Kafka. `neli-run --embedded` has a broker of its
+/// own, in a separate process.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let broker = neli_election::EmbeddedBroker::start()?;
+/// let election = neli_election::Election::builder("billing").embedded(&broker).join().await?;
+/// assert!(election.lead().await?.lease().is_valid());
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct EmbeddedBroker {
+    pub(crate) connection: Arc<Connection>,
+}
+
+impl EmbeddedBroker {
+    /// Starts a broker.
+    ///
+    /// # Errors
+    ///
+    /// The machine has no thread, port or descriptor to spare.
+    pub fn start() -> Result<Self, Error> {
+        let connection = Connection::to_own_broker()
+            .map_err(|error| Error::System(format!("the embedded broker can't be started: {}", reason(&error))))?;
+        Ok(Self { connection: Arc::new(connection) })
     }
 }

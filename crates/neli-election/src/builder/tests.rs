@@ -73,7 +73,7 @@ fn outside_of_a_runtime_nothing_is_joined() {
 /// Whatever the lease, the margin that is chosen leaves room for the other durations.
 #[test]
 fn the_margin_is_a_tenth_of_the_lease_unless_it_is_given() {
-    let margin = |lease| TimeOptions { lease, ..TimeOptions::default() }.validate(timings::Elector::Log);
+    let margin = |lease| builder().lease(lease).timings(timings::Elector::Log);
     for lease in (300..=60_000).step_by(97).map(ms) {
         assert_eq!(margin(lease).unwrap().kill_margin(), lease / 10);
     }

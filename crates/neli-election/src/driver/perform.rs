@@ -14,10 +14,9 @@ use neli_proto::time::Time;
 use super::Driver;
 use super::LastCall;
 use super::role::{Held, Role};
-use crate::command::Commands;
 use crate::error::Reason;
 use crate::event::Event;
-use crate::lease::{Lease, Tenure};
+use crate::lease::{Commands, Lease, Tenure};
 use crate::task_guard::Effect;
 
 impl Host for Driver {
@@ -73,11 +72,11 @@ impl Host for Driver {
         if let SessionEvent::AppendRefused { error } = event {
             // One warning for each kind of refusal, and again every 30 s: librdkafka tries again many times a second.
             self.refused_appends.begin(now, error);
-        } else if let SessionEvent::Down { error } = event {
-            self.nodes.roles.iter().for_each(|role| role.set_trouble(Some(&error)));
-            self.warn(&format!("Kafka does not answer: {error}"));
-        } else if let SessionEvent::Up = event {
-            self.nodes.roles.iter().for_each(|role| role.set_trouble(None));
+        } else if let SessionEvent::Outage { error } = event {
+            self.nodes.roles.iter().for_each(|role| role.set_trouble(error.as_deref()));
+            if let Some(error) = error {
+                self.warn(&format!("Kafka does not answer: {error}"));
+            }
         } else if let SessionEvent::Group { refusal } = event {
             match refusal {
                 Some(refusal) => self.group.begin(now, refusal),

@@ -12,12 +12,10 @@ use neli_proto::supervisor::Ending;
 use neli_proto::time::Time;
 use tokio::sync::{broadcast, watch};
 
-use super::LastCall;
-use crate::command::Unfinished;
+use super::{LastCall, State};
 use crate::error::{Error, Reason};
 use crate::event::{Event, Leader};
 use crate::lease::Tenure;
-use crate::state::State;
 use crate::task_guard::TaskGuard;
 use crate::warnings::Warnings;
 use crate::wording;
@@ -73,10 +71,6 @@ impl HasNode for Role {
 
     fn node_mut(&mut self) -> &mut Node {
         &mut self.node
-    }
-
-    fn election(&self) -> &ElectionId {
-        &self.election
     }
 
     fn election_mut(&mut self) -> &mut ElectionId {
@@ -180,7 +174,7 @@ impl Role {
                 (None, None)
             }
             Event::Warning { message } => {
-                self.warnings.send_of_each(message, self.election.role);
+                self.warnings.send(message, Some(self.election.role));
                 (None, None)
             }
             Event::Missed { .. } | Event::Revoked { .. } => (None, None),
@@ -194,8 +188,8 @@ impl Role {
         let event = Event::warning(message);
         if let Event::Warning { message } = &event {
             match &self.label {
-                Some(label) => self.warnings.send(&format!("role {label}: {message}")),
-                None => self.warnings.send(message),
+                Some(label) => self.warnings.send(&format!("role {label}: {message}"), None),
+                None => self.warnings.send(message, None),
             }
         }
         self.pass_on(event);
@@ -205,23 +199,6 @@ impl Role {
     pub(super) fn pass_on(&self, event: Event) {
         // Nobody may be listening.
         let _ = self.events.as_ref().map(|events| events.send(event));
-    }
-
-    /// Reports that the callback before a release is not finished.
-    pub(super) fn tell_unfinished(&self, why: Unfinished) {
-        self.report_warning(match why {
-            Unfinished::Dropped => {
-                "the callback of before_release was dropped before its end: its limit or the lease is over, or the runtime \
-                 that it ran in has ended"
-            }
-            Unfinished::NotBegun => {
-                "the callback of before_release was not called: the runtime in which join was called has ended, or was busy \
-                 until the limit or the lease was over"
-            }
-            Unfinished::Panicked => {
-                "the callback of before_release has panicked: the lead is released although the callback is not finished"
-            }
-        });
     }
 
     /// Notes an event of the journal of which users learn.

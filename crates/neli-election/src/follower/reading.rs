@@ -248,14 +248,14 @@ impl Reading {
 
     /// Readers alone report no other events.
     fn handle_process_event(&mut self, event: SessionEvent) -> Result<(), Error> {
-        if let SessionEvent::Refused { error } = event {
+        if let SessionEvent::Refused { error, .. } = event {
             return Err(Error::Refused(error));
-        } else if let SessionEvent::Down { error } = event {
-            self.set_trouble(Some(error));
+        } else if let SessionEvent::Outage { error: None } = event {
+            self.trouble_is_over();
+        } else if let SessionEvent::Outage { error } = event {
+            self.set_trouble(error);
         } else if let SessionEvent::Warning(message) = event {
             self.warn(&message);
-        } else if let SessionEvent::Up = event {
-            self.trouble_is_over();
         }
         Ok(())
     }

@@ -4,7 +4,6 @@ use std::task::{Context, Waker};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use super::*;
-use crate::command::{Command, Commands};
 
 fn tenure(left: Duration) -> (Arc<Tenure>, UnboundedReceiver<(usize, Command)>) {
     let (commands, received) = mpsc::unbounded_channel();

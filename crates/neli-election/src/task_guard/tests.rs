@@ -4,8 +4,8 @@ use neli_proto::guard::{Grant, SeenEnd};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::command::Commands;
 use crate::error::Reason;
+use crate::lease::Commands;
 use crate::lease::Tenure;
 
 const LEASE: Duration = Duration::from_secs(10);

@@ -2,7 +2,6 @@
 //! process of an earlier one is left.
 
 use std::ffi::{OsStr, c_int};
-use std::fmt;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -88,40 +87,29 @@ impl BrokerDirectory {
         Ok(file)
     }
 
-    /// Another process that holds that lock. This process must not hold it, or loses it.
+    /// The line about another process that holds that lock: a candidate or a guard that an ended broker has left. This process must not hold the
+    /// lock, or loses it.
     ///
     /// # Errors
     ///
     /// The file can't be opened, or the kernel can't be asked.
-    pub fn holder(&self) -> io::Result<Option<Left>> {
+    pub fn holder(&self) -> io::Result<Option<String>> {
         let mut lock = whole_file(libc::F_WRLCK);
         fcntl(&self.candidates()?, FcntlArg::F_GETLK(&mut lock))?;
-        Ok((c_int::from(lock.l_type) != libc::F_UNLCK).then_some(Left { pid: lock.l_pid }))
+        let process = match lock.l_pid {
+            0 => "a process in another PID namespace".to_owned(),
+            pid => format!("process {pid}"),
+        };
+        Ok((c_int::from(lock.l_type) != libc::F_UNLCK).then(|| {
+            format!(
+                "the last broker has ended, and its journal with it, but {process}, which is a candidate of it or a guard, still runs, and so may \
+                 its job; end it, or wait until it has ended"
+            )
+        }))
     }
 
     fn candidates(&self) -> io::Result<File> {
         File::options().create(true).truncate(false).read(true).write(true).open(self.path.join("candidates.lock"))
-    }
-}
-
-/// A process that an ended broker has left: a candidate or a guard.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Left {
-    /// 0 in another PID namespace.
-    pid: libc::pid_t,
-}
-
-impl fmt::Display for Left {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let process = match self.pid {
-            0 => "a process in another PID namespace".to_owned(),
-            pid => format!("process {pid}"),
-        };
-        write!(
-            f,
-            "the last broker has ended, and its journal with it, but {process}, which is a candidate of it or a guard, still runs, and so \
-             may its job; end it, or wait until it has ended"
-        )
     }
 }
 

@@ -5,19 +5,29 @@ use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::access::Access;
 use crate::election::Properties;
 
-fn source(cluster: &MockCluster<'_, DefaultProducerContext>) -> FactsSource {
-    FactsSource {
+fn start(
+    cluster: &MockCluster<'_, DefaultProducerContext>,
+    id: u32,
+    events: Sender<KafkaEvent>,
+    earlier: Option<FactsReading>,
+) -> FactsReading {
+    let journal = Source {
         access: Access::at(&cluster.bootstrap_servers(), &Properties::default()),
         elections: Elections { group: "g".into(), topic: "journal".into(), roles: 0..1, names: Arc::new([]) },
-        create_topic: false,
-        wanted: WantedFacts {
-            topic: FactsTopic { name: "facts".into(), keys: Place::ALL.map(|place| (format!("{place:?}"), place)) },
-            settings: FactsSettings { retention: Duration::from_secs(1), compaction_lag: Duration::ZERO },
-            judge: false,
-        },
-    }
+        partitions: None,
+        only: None,
+        if_missing: IfMissing::Refuse,
+        is_for_display: false,
+    };
+    let wanted = WantedFacts {
+        topic: FactsTopic { name: "facts".into(), keys: Place::ALL.map(|place| (format!("{place:?}"), place)) },
+        settings: FactsSettings { retention: Duration::from_secs(1), compaction_lag: Duration::ZERO },
+        judge: false,
+    };
+    FactsReading::start(journal, wanted, id, events, earlier).unwrap()
 }
 
 /// A topic that was just created is visible a moment before its partition has a leader.
@@ -27,9 +37,8 @@ fn a_leader_that_is_not_ready_for_a_moment_is_not_an_error() {
     cluster.create_topic("facts", 1, 1).unwrap();
     let not_ready = [RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION; 5];
     cluster.request_errors(RDKafkaApiKey::ListOffsets, &not_ready);
-    let source = source(&cluster);
     let (events, mut received) = mpsc::channel(8);
-    let _reading = FactsReading::start(source, 7, events, None).unwrap();
+    let _reading = start(&cluster, 7, events, None);
     let first = received.blocking_recv().unwrap();
     assert!(
         matches!(first, KafkaEvent::Process(SessionEvent::Facts { id: 7, event: FactsEvent::Read { .. } })),
@@ -45,7 +54,7 @@ fn a_reading_that_still_runs_continues_with_a_later_number() {
     let (events, mut received) = mpsc::channel(8);
     let mut reading = None;
     for id in 1..=20 {
-        reading = Some(FactsReading::start(source(&cluster), id, events.clone(), reading).unwrap());
+        reading = Some(start(&cluster, id, events.clone(), reading));
     }
     loop {
         let event = received.blocking_recv().unwrap();
@@ -65,7 +74,7 @@ fn a_partition_without_a_leader_is_reported() {
     cluster.create_topic("facts", 1, 1).unwrap();
     cluster.partition_leader("facts", 0, None).unwrap();
     let (events, mut received) = mpsc::channel(8);
-    let _reading = FactsReading::start(source(&cluster), 7, events, None).unwrap();
+    let _reading = start(&cluster, 7, events, None);
     let mut next = || {
         let event = received.blocking_recv().unwrap();
         let KafkaEvent::Process(SessionEvent::Facts { id: 7, event }) = event else { panic!("{event:?}") };
@@ -85,7 +94,7 @@ fn a_topic_that_its_broker_does_not_know_for_long_is_reported() {
     let unknown = RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
     cluster.request_errors(RDKafkaApiKey::ListOffsets, &vec![unknown; 100_000]);
     let (events, mut received) = mpsc::channel(8);
-    let _reading = FactsReading::start(source(&cluster), 7, events, None).unwrap();
+    let _reading = start(&cluster, 7, events, None);
     let first = received.blocking_recv().unwrap();
     let KafkaEvent::Process(SessionEvent::Facts { event: FactsEvent::Unread { .. }, .. }) = first else {
         panic!("{first:?}")

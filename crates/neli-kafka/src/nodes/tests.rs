@@ -1,17 +1,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use neli_proto::candidate::Identity;
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::record::{Body, MemberId, Record, Why};
+use neli_proto::record::{MemberId, Record, Why};
 use neli_proto::restart::RestartPolicy;
 use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
-use neli_proto::timings::{Durations, Elector, Patience, Timings};
+use neli_proto::timings::{Durations, Patience, Timings};
 use rdkafka::mocking::MockCluster;
 
 use super::*;
 use crate::access::Access;
-use crate::election::{Elections, Properties};
+use crate::election::Properties;
 use crate::event::{JournalRecord, KafkaEvent, SessionEvent};
 use crate::session::SessionSettings;
 
@@ -27,10 +26,6 @@ impl HasNode for Role {
 
     fn node_mut(&mut self) -> &mut Node {
         &mut self.node
-    }
-
-    fn election(&self) -> &ElectionId {
-        &self.election
     }
 
     fn election_mut(&mut self) -> &mut ElectionId {
@@ -94,7 +89,7 @@ fn perform_all(nodes: &mut Nodes<Role>) {
     while let Some(at) = nodes.touched.pop_first() {
         while let Some(action) = nodes.roles[at].node.poll_action() {
             if let Action::Kafka(request) = action {
-                let _ = nodes.request(clock::now(), at, &request);
+                nodes.request(at, &request);
             }
         }
     }
@@ -149,9 +144,15 @@ async fn what_can_not_be_handed_over_is_told_to_its_node() {
     let mut nodes = nodes();
     perform_all(&mut nodes);
     // The topic is not known yet.
-    let sent = nodes.request(clock::now(), 1, &claim(1));
-    assert!(matches!(sent, Err(Undone::Append(_))), "{sent:?}");
-    assert_eq!(nodes.touched.pop_first(), Some(1));
+    assert!(!nodes.request(1, &claim(7)));
+    let told = [(); 2].map(|()| nodes.session.poll());
+    let [
+        Some(SessionEvent::AppendRefused { .. }),
+        Some(SessionEvent::Election { role: 1, event: candidate::Event::Undelivered { seq: 7 } }),
+    ] = told
+    else {
+        panic!("{told:?}");
+    };
 }
 
 /// A claim with this sequence number.
@@ -163,7 +164,7 @@ fn claim(seq: u64) -> Request {
 /// Does a request of role 0, and waits for the event that follows from it. Without it a reader asks for the log's end every 20 s, and
 /// the topic is identified once.
 async fn perform(nodes: &mut Nodes<Role>, request: Request, wanted: fn(&candidate::Event) -> bool) {
-    nodes.request(clock::now(), 0, &request).unwrap();
+    assert!(nodes.request(0, &request));
     let follows = async {
         loop {
             nodes.session.wait().await;

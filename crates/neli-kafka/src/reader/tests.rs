@@ -79,7 +79,7 @@ fn the_first_record_is_the_elections_own_although_another_partition_has_no_leade
 }
 
 fn down(event: KafkaEvent) -> Option<String> {
-    let KafkaEvent::Process(SessionEvent::Down { error }) = event else { return None };
+    let KafkaEvent::Process(SessionEvent::Outage { error: Some(error) }) = event else { return None };
     Some(error)
 }
 
@@ -90,7 +90,7 @@ fn the_first_answer_is_reported_before_the_partitions_end() {
     let (_reader, mut events) = start(&cluster, 1, None);
     let mut is_up = false;
     await_event(&mut events, |event| {
-        is_up |= matches!(event, KafkaEvent::Process(SessionEvent::Up));
+        is_up |= matches!(event, KafkaEvent::Process(SessionEvent::Outage { error: None }));
         matches!(event, KafkaEvent::Reading { event: Event::Answered { .. }, .. }).then_some(())
     });
     assert!(is_up);
@@ -104,7 +104,9 @@ fn partitions_that_all_have_no_leader_are_reported() {
     let message = await_event(&mut events, down);
     assert!(message.starts_with("topic \"t\": partition 0 has no leader; "), "{message}");
     cluster.partition_leader("t", 0, Some(1)).unwrap();
-    await_event(&mut events, |event| matches!(event, KafkaEvent::Process(SessionEvent::Up)).then_some(()));
+    await_event(&mut events, |event| {
+        matches!(event, KafkaEvent::Process(SessionEvent::Outage { error: None })).then_some(())
+    });
 
     for partition in [0, 1] {
         cluster.partition_leader("t", partition, None).unwrap();
@@ -160,7 +162,7 @@ fn a_leader_that_does_not_answer_does_not_delay_the_roles_of_another() {
     let mut next = |wanted: fn(&KafkaEvent) -> bool| {
         await_event(&mut events, |event| {
             assert!(
-                !matches!(event, KafkaEvent::Process(SessionEvent::Down { .. })),
+                !matches!(event, KafkaEvent::Process(SessionEvent::Outage { error: Some(_) })),
                 "the other broker answers: {event:?}"
             );
             wanted(&event).then_some(event)
@@ -218,10 +220,7 @@ fn an_answer_that_contradicts_what_was_read_is_passed_on_and_followed_by_another
     let source = source(Access::at(&cluster.bootstrap_servers(), &Properties::default()), 1, Some(2));
     let (sender, mut events) = mpsc::channel(1024);
     let (orders, _received) = std::sync::mpsc::channel();
-    let config = source.access.reader();
-    let reading = Arc::new(Reading::new(source, 1, sender, orders, Arc::default()));
-    let consumer = Arc::new(PartitionConsumer::new(&config, reading.context.clone(), "t").unwrap());
-    let mut asker = Asker::new(reading, consumer);
+    let mut asker = Asker::new(Arc::new(Reading::new(source, 1, sender, orders, Arc::default()).unwrap()));
     let now = clock::now();
     // The next offset to be read is 5.
     for (log, next_time) in [(0..5, ASK_INTERVAL), (0..3, RETRY), (6..9, RETRY), (5..9, ASK_INTERVAL)] {
@@ -295,7 +294,7 @@ fn id(cluster: &Cluster) -> String {
 fn refusal(events: &mut Receiver<KafkaEvent>) -> Option<String> {
     await_event(events, |event| {
         let is_answer = matches!(event, KafkaEvent::Reading { event: Event::Answered { .. }, .. });
-        if let KafkaEvent::Process(SessionEvent::Refused { error }) = event {
+        if let KafkaEvent::Process(SessionEvent::Refused { error, .. }) = event {
             Some(Some(error))
         } else {
             is_answer.then_some(None)
@@ -365,7 +364,7 @@ fn a_connection_that_fails_at_the_start_is_reported_when_other_addresses_were_tr
     let begun = clock::now();
     let (_reader, mut events) = start_with(Access::at("127.0.0.1:9", &Properties::default()), 1, None);
     let error = await_event(&mut events, |event| {
-        if let KafkaEvent::Process(SessionEvent::Down { error }) = event { Some(error) } else { None }
+        if let KafkaEvent::Process(SessionEvent::Outage { error: Some(error) }) = event { Some(error) } else { None }
     });
     assert!(error.contains("127.0.0.1:9"), "{error}");
     assert!(clock::now().since(begun) >= Duration::from_secs(1));

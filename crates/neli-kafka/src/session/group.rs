@@ -19,7 +19,7 @@ impl Session {
     /// Adds the role to the group. The process joins the group with its first role.
     pub fn join_group(&mut self, role: u32) {
         self.in_group.insert(role);
-        if self.members.is_in_group() {
+        if self.member.is_some() {
             self.tell_standing(role);
         } else {
             self.join();
@@ -51,12 +51,12 @@ impl Session {
     /// Whether a member has not left yet. If the process ends before, the other members' next rebalance waits for a whole session.
     #[must_use]
     pub const fn is_leaving_group(&self) -> bool {
-        self.members.are_leaving()
+        self.leaving_members > 0
     }
 
     /// Stops waiting for members that are leaving.
     pub const fn stop_waiting_for_group(&mut self) {
-        self.members.stop_waiting();
+        self.leaving_members = 0;
     }
 
     /// Joins the group. Without a thread or a client for a member this is tried again later: no election depends on the group.
@@ -64,10 +64,10 @@ impl Session {
         let Self { access, settings, report_sender, .. } = self;
         let in_use = settings.elections.partitions_in_use(self.router.partitions().unwrap_or(1));
         (self.held, self.group_member, self.has_unused_partitions) = (None, None, false);
-        let join = |number| Member::join(access, &settings.elections, in_use, number, report_sender.clone());
-        match self.members.join(join) {
-            Ok(()) => {
-                self.joins_again_at = None;
+        self.members += 1;
+        match Member::join(access, &settings.elections, in_use, self.members, report_sender.clone()) {
+            Ok(member) => {
+                (self.member, self.joins_again_at) = (Some(member), None);
                 self.tell_member_whether_it_leads();
             }
             Err(error) => {
@@ -96,7 +96,7 @@ impl Session {
     }
 
     fn tell_member_whether_it_leads(&self) {
-        if let Some(member) = self.members.current() {
+        if let Some(member) = &self.member {
             member.set_leads(!self.leading.is_empty());
         }
     }
@@ -104,15 +104,17 @@ impl Session {
     pub(super) fn leave(&mut self, alone: bool) {
         self.joins_again_at = None;
         self.set_refusal(None);
-        if let Some(member) = self.members.leave() {
+        if let Some(member) = self.member.take() {
+            self.leaving_members += 1;
             member.leave(alone);
         }
     }
 
     pub(super) fn handle_group_report(&mut self, report: GroupReport) {
-        let is_current = self.members.is_current(report.member);
+        // What a former member has reported before it left no longer counts.
+        let is_current = self.member.is_some() && report.member == self.members;
         match report.event {
-            GroupEvent::Left => self.members.left(),
+            GroupEvent::Left => self.leaving_members = self.leaving_members.saturating_sub(1),
             GroupEvent::Debug(message) => self.outputs.push_back(SessionEvent::Debug(message)),
             GroupEvent::Assigned { .. }
             | GroupEvent::Named { .. }
@@ -173,91 +175,5 @@ impl Session {
         for event in [name, unused, assignment, refusal].into_iter().flatten() {
             self.tell(role, event);
         }
-    }
-}
-
-// ---- the numbers of the members -----------------------------------------------------------------------------------------
-
-/// This process's members of the group: the current one, and earlier ones that are leaving. One member stands for all roles. `M` is [`Member`],
-/// except in tests.
-#[derive(Debug)]
-pub(super) struct Members<M> {
-    current: Option<M>,
-    /// The number of members so far, which is the number of the last one.
-    count: u32,
-    /// The members that have not left yet.
-    leaving: u32,
-}
-
-impl<M> Members<M> {
-    /// The members of a process that has not joined the group yet.
-    pub(super) const fn none() -> Self {
-        Self { current: None, count: 0, leaving: 0 }
-    }
-
-    /// Joins the group by a new member, which gets the next number.
-    pub(super) fn join<E>(&mut self, join: impl FnOnce(u32) -> Result<M, E>) -> Result<(), E> {
-        self.count += 1;
-        self.current = Some(join(self.count)?);
-        Ok(())
-    }
-
-    /// Takes the current member, which is to leave, if there is one. It counts as leaving until it has [left](Self::left).
-    pub(super) fn leave(&mut self) -> Option<M> {
-        let member = self.current.take()?;
-        self.leaving += 1;
-        Some(member)
-    }
-
-    /// A member that was leaving has left.
-    pub(super) fn left(&mut self) {
-        self.leaving = self.leaving.saturating_sub(1);
-    }
-
-    /// Whether the member with this number is the current one. Reports of earlier members no longer count.
-    pub(super) const fn is_current(&self, number: u32) -> bool {
-        self.current.is_some() && number == self.count
-    }
-
-    /// The current member, if there is one.
-    pub(super) const fn current(&self) -> Option<&M> {
-        self.current.as_ref()
-    }
-
-    /// Whether there is a current member.
-    pub(super) const fn is_in_group(&self) -> bool {
-        self.current.is_some()
-    }
-
-    /// Whether a member is still leaving.
-    pub(super) const fn are_leaving(&self) -> bool {
-        self.leaving > 0
-    }
-
-    /// Stops waiting for members that are leaving.
-    pub(super) const fn stop_waiting(&mut self) {
-        self.leaving = 0;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_member_that_was_left_is_no_longer_current() {
-        let mut members = Members::none();
-        let join = |members: &mut Members<u32>| members.join(Ok::<_, String>).map(|()| members.count);
-        assert!(!members.is_current(0) && !members.is_current(1));
-        let first = join(&mut members).unwrap();
-        assert!(members.is_current(first));
-        assert_eq!(members.leave(), Some(first));
-        assert!(!members.is_current(first), "its words that are still on their way");
-        let second = join(&mut members).unwrap();
-        assert!(members.is_current(second) && !members.is_current(first));
-        assert!(members.are_leaving());
-        members.left();
-        assert!(!members.are_leaving() && members.is_in_group());
-        assert_eq!(members.join(|_| Err("no thread".to_owned())), Err("no thread".to_owned()));
     }
 }

@@ -10,19 +10,23 @@
 //! election shares the next one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
 use std::ops::Range;
 use std::time::Duration;
 
 use neli_proto::kafka::Event;
 use neli_proto::listener::CutSigns;
 use neli_proto::time::Time;
+use tokio::sync::mpsc::Sender;
 
 use crate::election::Elections;
-use crate::event::{JournalRecord, SessionEvent};
+use crate::event::{JournalRecord, KafkaEvent, SessionEvent};
+use crate::reader::Reader;
+use crate::reading::Source;
 
 /// What is to be done with the reader of a reading.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) enum ReaderOrder {
+enum ReaderOrder {
     /// End it.
     Close,
     /// Ask soon where the logs end.
@@ -76,13 +80,13 @@ impl Router {
         }
     }
 
-    /// The next event, of an election or of the process. The readers are to [follow](super::KafkaReaders::follow) the router before.
+    /// The next event, of an election or of the process. The readers are to [follow](KafkaReaders::follow) the router before.
     pub fn poll(&mut self) -> Option<SessionEvent> {
         self.events.pop_front()
     }
 
     /// The next order to a reader, with the number of its reading.
-    pub(super) fn poll_order(&mut self) -> Option<(u32, ReaderOrder)> {
+    fn poll_order(&mut self) -> Option<(u32, ReaderOrder)> {
         self.orders.pop_front()
     }
 
@@ -584,6 +588,50 @@ impl Router {
         {
             self.close(reading, partition);
         }
+    }
+}
+
+// ---- the readers, by the numbers of their readings -----------------------------------------------------------------
+
+/// Readers of elections whose records share a topic.
+pub struct KafkaReaders {
+    /// The source for each later reader, except which partitions it reads. Its number of partitions is `None` if each reader is to find the
+    /// topic's number.
+    pub source: Source,
+    /// Whether a later reader gets the number of partitions that an earlier one found.
+    keeps_partitions: bool,
+    by_reading: BTreeMap<u32, Reader>,
+    event_sender: Sender<KafkaEvent>,
+}
+
+impl KafkaReaders {
+    /// The readers send their events to `event_sender`, which are to be passed to the router.
+    #[must_use]
+    pub const fn new(source: Source, keeps_partitions: bool, event_sender: Sender<KafkaEvent>) -> Self {
+        Self { source, keeps_partitions, by_reading: BTreeMap::new(), event_sender }
+    }
+
+    /// Does what the router wants of the readers.
+    ///
+    /// # Errors
+    ///
+    /// A reader can't be started: the machine has no thread to spare.
+    pub fn follow(&mut self, router: &mut Router) -> io::Result<()> {
+        while let Some((reading, order)) = router.poll_order() {
+            match (order, self.by_reading.get(&reading)) {
+                (ReaderOrder::Close, _) => drop(self.by_reading.remove(&reading)),
+                (ReaderOrder::LookForEnd, Some(reader)) => reader.look_for_end(),
+                (ReaderOrder::ReadFrom { partition, offset }, Some(reader)) => reader.read_from(partition, offset),
+                (ReaderOrder::LookForEnd | ReaderOrder::ReadFrom { .. }, None) => {}
+                (ReaderOrder::Start { only, found }, _) => {
+                    let partitions = found.filter(|_| self.keeps_partitions).or(self.source.partitions);
+                    let source = Source { partitions, only, ..self.source.clone() };
+                    let reader = Reader::start(source, reading, self.event_sender.clone())?;
+                    self.by_reading.insert(reading, reader);
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -25,7 +25,7 @@ async fn a_producer_that_is_renewed_asks_again_which_topic_it_is() {
     session.handle_kafka_event(KafkaEvent::Partitions(2));
     session.identify();
     session.access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
-    session.renew_producer(0).unwrap();
+    session.renew_producer(0);
     let is_answer = |event: &SessionEvent| {
         matches!(event, SessionEvent::Election { role: 1, event: Event::TopicIdentified { .. } })
     };
@@ -42,7 +42,7 @@ async fn a_producer_that_is_renewed_asks_again_how_the_topic_is_set() {
     session.read_anew(0);
     assert!(session.is_judging);
     session.access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
-    session.renew_producer(0).unwrap();
+    session.renew_producer(0);
     let is_answer =
         |event: &SessionEvent| matches!(event, SessionEvent::Election { role: 0, event: Event::TopicJudged { .. } });
     await_event(&mut session, is_answer).await;
@@ -57,12 +57,15 @@ async fn the_settings_are_asked_for_again_after_a_lack_of_threads() {
     session.note_question(clock::now(), no_thread());
     let warning = session.outputs.pop_front();
     assert!(matches!(&warning, Some(SessionEvent::Warning(warning)) if warning.contains("lack of a thread")));
-    session.handle_kafka_event(SessionEvent::Up.into());
+    session.handle_kafka_event(SessionEvent::Outage { error: None }.into());
     assert!(!session.is_judging, "not at once");
     session.note_question(clock::now() - Duration::from_secs(1), no_thread());
-    session.handle_kafka_event(SessionEvent::Up.into());
+    session.handle_kafka_event(SessionEvent::Outage { error: None }.into());
     assert!(session.is_judging);
-    assert!(session.outputs.iter().all(|output| matches!(output, SessionEvent::Up)), "one warning is enough");
+    assert!(
+        session.outputs.iter().all(|output| matches!(output, SessionEvent::Outage { .. })),
+        "one warning is enough"
+    );
 }
 
 /// A cut of the history concerns all roles, and each asks for a new producer.
@@ -70,7 +73,7 @@ async fn the_settings_are_asked_for_again_after_a_lack_of_threads() {
 async fn a_new_producer_is_made_once_for_all_roles() {
     let mut session = session("127.0.0.1:9", 2);
     let renew = |role| {
-        session.renew_producer(role).unwrap();
+        session.renew_producer(role);
         session.renewals
     };
     assert_eq!([0, 1, 1, 0].map(renew), [1, 1, 2, 2]);
@@ -179,10 +182,27 @@ fn a_member_that_can_not_be_made_is_tried_again() {
     session.access = Access::at("127.0.0.1:9", &Properties(properties.to_vec()));
     session.join_group(0);
     assert!(session.outputs.iter().any(|event| matches!(event, SessionEvent::Group { refusal: Some(_) })));
-    assert!(!session.members.is_in_group());
+    assert!(session.member.is_none());
     session.access = access;
     session.join_again(clock::now());
-    assert!(!session.members.is_in_group(), "not at once");
+    assert!(session.member.is_none(), "not at once");
     session.join_again(clock::now() + Duration::from_secs(5));
-    assert!(session.members.is_in_group());
+    assert!(session.member.is_some());
+}
+
+/// Its reports may still be on their way.
+#[test]
+fn a_member_that_was_left_no_longer_counts() {
+    let mut session = session("127.0.0.1:9", 1);
+    session.join_group(0);
+    session.leave_group(0, true);
+    session.join_group(0);
+    let reported_by = |session: &mut Session, member| {
+        session.handle_group_report(GroupReport { member, event: GroupEvent::UnusedPartitions });
+        session.outputs.drain(..).count()
+    };
+    assert_eq!((reported_by(&mut session, 1), reported_by(&mut session, 2)), (0, 1));
+    assert!(session.is_leaving_group());
+    session.handle_group_report(GroupReport { member: 1, event: GroupEvent::Left });
+    assert!(!session.is_leaving_group() && session.member.is_some());
 }

@@ -30,7 +30,7 @@ impl Session {
     /// With another number of partitions a role is in another partition, and two candidates with different numbers could both lead it.
     fn refuse_count(&mut self, known: i32, partitions: i32) {
         let error = partitions_changed(&self.settings.elections.topic, known, partitions);
-        self.outputs.push_back(SessionEvent::Refused { error });
+        self.outputs.push_back(SessionEvent::Refused { role: None, error });
     }
 
     /// Whether the roles stay in their partitions, now that the topic has this number of them. They do if partitions were added to the same topic,
@@ -134,7 +134,7 @@ impl Session {
             }
             Err(refusal) => {
                 let error = format!("topic {:?}: {refusal}", elections.topic);
-                self.outputs.push_back(SessionEvent::Unfit { role, error });
+                self.outputs.push_back(SessionEvent::Refused { role: Some(role), error });
             }
         }
     }

@@ -97,13 +97,13 @@ fn an_outage_is_a_warning_once_and_so_is_its_end() {
     let mut fixture = Fixture::new();
     let mut events = fixture.reading.warnings.subscribe();
     for error in ["no broker answers", "refused"] {
-        fixture.reading.handle(SessionEvent::Down { error: error.to_owned() }.into()).unwrap();
+        fixture.reading.handle(SessionEvent::Outage { error: Some(error.to_owned()) }.into()).unwrap();
     }
     let warning = |message: &str| Event::Warning { message: message.to_owned() };
     let mut told = || std::iter::from_fn(|| events.try_recv().ok()).collect::<Vec<_>>();
     assert_eq!(told(), [warning("it is unknown who leads: no broker answers")]);
     for _ in 0..2 {
-        fixture.reading.handle(SessionEvent::Up.into()).unwrap();
+        fixture.reading.handle(SessionEvent::Outage { error: None }.into()).unwrap();
     }
     let over = told();
     let [Event::Warning { message }] = over.as_slice() else { panic!("{over:?}") };
@@ -133,7 +133,7 @@ fn a_record_of_one_role_costs_no_look_at_the_others() {
     assert_eq!(reading.publish(lease_end), None);
     assert!(!is_led());
     let trouble = Some("no broker answers".to_owned());
-    reading.handle(SessionEvent::Down { error: "no broker answers".to_owned() }.into()).unwrap();
+    reading.handle(SessionEvent::Outage { error: trouble.clone() }.into()).unwrap();
     reading.publish(lease_end);
     for follower in &followers {
         assert_eq!(follower.borrow().leadership, Leadership::Unknown { trouble: trouble.clone() });

@@ -1,9 +1,8 @@
-//! Asks for the first and the next offset of several partitions' logs with one question.
-//!
-//! The broker answers a connection's requests in turn, and may delay a fetch for half a second. With one question for each partition, a
-//! hundred partitions would take most of a minute.
+//! Questions to brokers: how long an answer is waited for, how several brokers are asked at the same time, and the question for the bounds of
+//! several partitions' logs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -12,9 +11,116 @@ use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionListElem};
 
-use crate::by_broker::{ByBroker, ask_all};
 use crate::clock;
 use crate::error_class::code_of;
+
+// ---- the time limit ------------------------------------------------------------------------------------------------
+//
+// A slow link needs several round trips before the first answer (TCP, TLS, API versions, login, metadata). If the limit never grew, each
+// attempt would end before its first answer, for ever.
+
+/// The longest time limit, unless the caller sets a shorter one.
+const LONGEST: Duration = Duration::from_secs(16);
+/// The limit is multiplied by this after a question without an answer.
+const GROWTH: u32 = 4;
+/// The limit after an answer is the time that the answer took, multiplied by this.
+const ALLOWANCE: u32 = 4;
+
+/// The time limit of one caller's questions.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct AnswerLimit {
+    /// The limit of the first question.
+    first: Duration,
+    /// The limit of each question after an answer, at least.
+    least: Duration,
+    /// The limit of each question, at most.
+    longest: Duration,
+    limit: Option<Duration>,
+    /// When the first question since the last answer was asked.
+    asking_since: Option<Time>,
+}
+
+impl AnswerLimit {
+    /// The first question has the limit `first`; each question after an answer has at least `least`.
+    pub(super) const fn new(first: Duration, least: Duration) -> Self {
+        Self { first, least, longest: LONGEST, limit: None, asking_since: None }
+    }
+
+    /// The same with another longest limit, for answers that are useless after that time.
+    pub(super) const fn at_most(self, longest: Duration) -> Self {
+        Self { longest, ..self }
+    }
+
+    /// The limit of the question that is asked now.
+    pub(super) fn ask(&mut self) -> Duration {
+        self.asking_since.get_or_insert_with(clock::now);
+        self.limit()
+    }
+
+    /// The limit of the next question.
+    pub(super) fn limit(&self) -> Duration {
+        self.limit.unwrap_or(self.first)
+    }
+
+    /// Whether the next question is the first one.
+    pub(super) const fn is_first(&self) -> bool {
+        self.limit.is_none()
+    }
+
+    /// There was no answer in time: the next question has four times the limit.
+    pub(super) fn was_too_short(&mut self) {
+        self.limit = Some((self.limit() * GROWTH).min(self.longest));
+    }
+
+    /// There was an answer to a question that was asked at `asked`. Returns the time since the first question without an answer: it
+    /// includes the time for connecting, so it shows what a question needs on this link.
+    pub(super) fn answered(&mut self, asked: Time) -> Duration {
+        let now = clock::now();
+        let since = self.asking_since.take().unwrap_or(asked);
+        self.limit = Some((now.since(asked) * ALLOWANCE).clamp(self.least, self.longest));
+        now.since(since).min(LONGEST)
+    }
+}
+
+// ---- several brokers at the same time ------------------------------------------------------------------------------
+
+/// The partitions that each broker is asked about; of one topic by their numbers.
+pub(super) type ByBroker<P = i32> = BTreeMap<i32, BTreeSet<P>>;
+
+/// Calls `ask` for each broker and its partitions, all at the same time. Each result goes to `handle` as soon as it is there.
+pub(super) fn ask_all<P: Sync, T: Send>(
+    questions: &ByBroker<P>,
+    ask: impl Fn(i32, &BTreeSet<P>) -> Result<T, RDKafkaErrorCode> + Sync,
+    mut handle: impl FnMut(i32, &BTreeSet<P>, Result<T, RDKafkaErrorCode>),
+) {
+    // Usually there is one broker, and then no other thread is needed.
+    if let (1, Some((broker, partitions))) = (questions.len(), questions.first_key_value()) {
+        return handle(*broker, partitions, ask(*broker, partitions));
+    }
+    let (sender, results) = mpsc::channel();
+    thread::scope(|scope| {
+        for (broker, partitions) in questions {
+            let (ask, sender) = (&ask, sender.clone());
+            let thread = thread::Builder::new().name("neli-asks-one".to_owned());
+            // An error in sending means that the receiver has panicked.
+            let started = thread.spawn_scoped(scope, move || drop(sender.send((*broker, ask(*broker, partitions)))));
+            if started.is_err() {
+                handle(*broker, partitions, Err(RDKafkaErrorCode::Fail));
+            }
+        }
+        drop(sender);
+        for (broker, result) in results {
+            if let Some(partitions) = questions.get(&broker) {
+                handle(broker, partitions, result);
+            }
+        }
+    });
+}
+
+// ---- the first and the next offset of several partitions' logs -----------------------------------------------------
+//
+// The broker answers a connection's requests in turn, and may delay a fetch for half a second. With one question for each partition, a
+// hundred partitions would take most of a minute.
 
 /// The first and the next offset of a log, or why they are unknown.
 pub(super) type Answer = Result<(i64, i64), RDKafkaErrorCode>;
@@ -223,5 +329,46 @@ mod tests {
         question(Duration::from_secs(2)).ask_leaders(&leaders, &BTreeSet::from([0, 1, 2]), |_| Ok(()), handle);
         let answered: Vec<_> = answered.into_iter().map(|(partition, answer)| (partition, answer.ok())).collect();
         assert_eq!(answered, [(1, Some((0, 1))), (0, None), (2, None)], "in the order of their arrival");
+    }
+
+    #[test]
+    fn each_question_after_a_missing_answer_has_more_time_up_to_a_limit() {
+        let mut answer_limit = AnswerLimit::new(Duration::from_secs(1), Duration::from_secs(2));
+        let mut limits = Vec::new();
+        assert!(answer_limit.is_first());
+        for _ in 0..4 {
+            limits.push(answer_limit.ask().as_secs());
+            answer_limit.was_too_short();
+            assert!(!answer_limit.is_first());
+        }
+        assert_eq!(limits, [1, 4, 16, 16]);
+    }
+
+    #[test]
+    fn a_caller_may_set_a_shorter_longest_limit() {
+        let mut answer_limit =
+            AnswerLimit::new(Duration::from_secs(2), Duration::from_secs(2)).at_most(Duration::from_secs(5));
+        let mut limits = Vec::new();
+        for _ in 0..3 {
+            limits.push(answer_limit.ask().as_secs());
+            answer_limit.was_too_short();
+        }
+        assert_eq!(limits, [2, 5, 5]);
+        answer_limit.answered(Time::from_nanos(clock::now().as_nanos() - 3_000_000_000));
+        assert_eq!(answer_limit.limit(), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn the_limit_follows_the_time_of_the_last_answer() {
+        let mut answer_limit = AnswerLimit::new(Duration::from_secs(1), Duration::from_secs(2));
+        answer_limit.ask();
+        answer_limit.was_too_short();
+        answer_limit.was_too_short();
+        let took = answer_limit.answered(clock::now());
+        assert!(took < Duration::from_secs(1));
+        assert_eq!(answer_limit.limit(), Duration::from_secs(2));
+        answer_limit.answered(Time::from_nanos(clock::now().as_nanos() - 3_000_000_000));
+        let limit = answer_limit.limit();
+        assert!((Duration::from_secs(12)..Duration::from_secs(13)).contains(&limit), "{limit:?}");
     }
 }

@@ -1,7 +1,11 @@
-//! The releases of the guards of one dead supervisor: a file in memory to which each guard appends, and whose content one of them delivers.
+//! Files in memory that processes of this program share: the arguments of a process, in a sealed file; and the releases of the guards of one dead
+//! supervisor, a queue to which each guard appends and whose content one of them delivers.
+//!
+//! Arguments in a command line could be read by other users. A sealed file also distinguishes a hidden mode of this program from a typed command: a
+//! shell can't open one.
 //!
 //! Separate processes with their own Kafka clients would keep a machine with hundreds of roles busy for seconds, during which those roles
-//! would have no leader. So the guard that gets the file's lock becomes the program that delivers all appended requests
+//! would have no leader. So the guard that gets the queue's lock becomes the program that delivers all appended requests
 //! ([`release`](crate::release)), and the others exit.
 //!
 //! No request is lost: a guard first appends and then tries to get the lock; the deliverer first gives up the lock and then checks for new
@@ -10,7 +14,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Seek, Write};
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
@@ -24,6 +28,50 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::system;
 
+/// The seals of a sealed file: it can't be changed any more.
+const OF_SEALED: SealFlag =
+    SealFlag::F_SEAL_SEAL.union(SealFlag::F_SEAL_SHRINK).union(SealFlag::F_SEAL_GROW).union(SealFlag::F_SEAL_WRITE);
+
+/// The seals of a queue: it can't be shortened, and no other file has exactly these seals.
+const OF_QUEUE: SealFlag = SealFlag::F_SEAL_SEAL.union(SealFlag::F_SEAL_SHRINK);
+
+/// Writes `content`, as JSON, into a file that is sealed. The descriptor closes at an exec unless it is kept open.
+///
+/// # Errors
+///
+/// No memory, no descriptor to spare, or a kernel before 3.17.
+pub fn write_sealed(content: &impl Serialize) -> io::Result<OwnedFd> {
+    let mut file = File::from(memfd::memfd_create(c"neli-run", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?);
+    // As a whole: written token by token, JSON would take a system call for each.
+    file.write_all(&serde_json::to_vec(content)?)?;
+    file.rewind()?;
+    fcntl::fcntl(&file, FcntlArg::F_ADD_SEALS(OF_SEALED))?;
+    Ok(file.into())
+}
+
+/// Reads the sealed file with this descriptor number to its end, and closes it.
+///
+/// # Errors
+///
+/// `InvalidInput` if it is not sealed, or its content can't be decoded.
+pub(crate) fn read_sealed<T: DeserializeOwned>(number: RawFd) -> io::Result<T> {
+    let file = system::adopt(number)?;
+    if !is_sealed(file.as_raw_fd()) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok(serde_json::from_reader(BufReader::new(File::from(file)))?)
+}
+
+/// Whether this argument is the number of a sealed file. If it is, this program has started itself.
+#[must_use]
+pub fn is_sealed_and_named_by(argument: &OsStr) -> bool {
+    argument.to_str().and_then(|number| number.parse().ok()).is_some_and(is_sealed)
+}
+
+fn is_sealed(number: RawFd) -> bool {
+    system::seals_of(number).is_ok_and(|present| SealFlag::from_bits_retain(present).contains(OF_SEALED))
+}
+
 /// The size of the number at the file's beginning: the offset of the first request that was not delivered yet.
 const HEADER: u64 = 8;
 
@@ -32,17 +80,18 @@ const HEADER: u64 = 8;
 pub struct ReleaseQueue {
     /// The file: after the header, one JSON object per line, and blank lines. Writes append to its end.
     requests: File,
-    appended: Counter,
+    /// An eventfd; a write to it ends a wait.
+    appended: File,
 }
 
 /// The descriptors of a queue as numbers.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Numbers {
+pub struct QueueNumbers {
     pub(crate) requests: RawFd,
     pub(crate) appended: RawFd,
 }
 
-impl Numbers {
+impl QueueNumbers {
     pub(crate) fn into_iter(self) -> impl Iterator<Item = RawFd> {
         [self.requests, self.appended].into_iter()
     }
@@ -62,27 +111,27 @@ impl ReleaseQueue {
         let flags = flags | MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
         let mut requests = File::from(memfd::memfd_create(c"neli-releases", flags)?);
         requests.write_all(&HEADER.to_le_bytes())?;
-        fcntl::fcntl(&requests, FcntlArg::F_ADD_SEALS(seals()))?;
+        fcntl::fcntl(&requests, FcntlArg::F_ADD_SEALS(OF_QUEUE))?;
         fcntl::fcntl(&requests, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
         let appended = EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?;
-        Ok(Self { requests, appended: Counter(File::from(OwnedFd::from(appended))) })
+        Ok(Self { requests, appended: OwnedFd::from(appended).into() })
     }
 
     /// The numbers of its descriptors, for a process that inherits them.
     #[must_use]
-    pub fn numbers(&self) -> Numbers {
-        Numbers { requests: self.requests.as_raw_fd(), appended: self.appended.0.as_raw_fd() }
+    pub fn numbers(&self) -> QueueNumbers {
+        QueueNumbers { requests: self.requests.as_raw_fd(), appended: self.appended.as_raw_fd() }
     }
 
     /// Its descriptors.
     pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
-        [self.requests.as_fd(), self.appended.0.as_fd()]
+        [self.requests.as_fd(), self.appended.as_fd()]
     }
 
     /// Takes over the queue with these descriptors, by calling `adopt` for each.
-    pub(crate) fn adopt(numbers: Numbers, adopt: impl Fn(RawFd) -> io::Result<OwnedFd>) -> io::Result<Self> {
-        let Numbers { requests, appended } = numbers;
-        Ok(Self { requests: adopt(requests)?.into(), appended: Counter(adopt(appended)?.into()) })
+    pub(crate) fn adopt(numbers: QueueNumbers, adopt: impl Fn(RawFd) -> io::Result<OwnedFd>) -> io::Result<Self> {
+        let QueueNumbers { requests, appended } = numbers;
+        Ok(Self { requests: adopt(requests)?.into(), appended: adopt(appended)?.into() })
     }
 
     /// Appends a request. Returns `Some` if no other process delivers the queue; then the caller must deliver it.
@@ -92,7 +141,7 @@ impl ReleaseQueue {
         let line = [b"\n", serde_json::to_vec(request)?.as_slice(), b"\n"].concat();
         // A single write keeps the line in one piece.
         requests.write_all(&line)?;
-        appended.add()?;
+        note_appended(&appended)?;
         // The file is opened again, because a lock belongs to an open file description, and all guards share this one.
         let path = format!("/proc/self/fd/{}", requests.as_raw_fd());
         Ok(Deliverer::of(File::options().read(true).write(true).open(path)?, appended))
@@ -103,13 +152,13 @@ impl ReleaseQueue {
 #[derive(Debug)]
 pub struct Deliverer {
     requests: Flock<File>,
-    appended: Counter,
+    appended: File,
     /// The offset of the next request to read; unknown before the first read.
     offset: Option<u64>,
 }
 
 impl Deliverer {
-    fn of(requests: File, appended: Counter) -> Option<Self> {
+    fn of(requests: File, appended: File) -> Option<Self> {
         let requests = Flock::lock(requests, FlockArg::LockExclusiveNonblock).ok()?;
         Some(Self { requests, appended, offset: None })
     }
@@ -122,16 +171,16 @@ impl Deliverer {
         let (requests, appended) = (requests?, appended?);
         // With `vm.memfd_noexec` (since Linux 6.3) the kernel adds a seal.
         let added_by_kernel = SealFlag::from_bits_retain(libc::F_SEAL_EXEC);
-        if SealFlag::from_bits_retain(system::seals_of(requests).ok()?) - added_by_kernel != seals() {
+        if SealFlag::from_bits_retain(system::seals_of(requests).ok()?) - added_by_kernel != OF_QUEUE {
             return None;
         }
-        Self::of(system::adopt(requests).ok()?.into(), Counter(system::adopt(appended).ok()?.into()))
+        Self::of(system::adopt(requests).ok()?.into(), system::adopt(appended).ok()?.into())
     }
 
     /// Keeps the descriptors open at an exec, and returns their numbers. The executed program then has the lock.
-    pub(crate) fn hand_on(self) -> io::Result<Numbers> {
-        let Self { requests, appended: Counter(appended), .. } = self;
-        let numbers = Numbers { requests: requests.as_raw_fd(), appended: appended.as_raw_fd() };
+    pub(crate) fn hand_on(self) -> io::Result<QueueNumbers> {
+        let Self { requests, appended, .. } = self;
+        let numbers = QueueNumbers { requests: requests.as_raw_fd(), appended: appended.as_raw_fd() };
         for descriptor in [requests.as_fd(), appended.as_fd()] {
             fcntl::fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty()))?;
         }
@@ -157,7 +206,7 @@ impl Deliverer {
     ///
     /// A system call fails; no case is known.
     pub fn wait(&self) -> io::Result<()> {
-        self.appended.wait()
+        (&self.appended).read_exact(&mut [0; size_of::<u64>()])
     }
 
     /// A function that ends a wait.
@@ -166,8 +215,8 @@ impl Deliverer {
     ///
     /// There is no free descriptor.
     pub fn waker(&self) -> io::Result<impl Fn() + Send + 'static> {
-        let appended = Counter(self.appended.0.try_clone()?);
-        Ok(move || drop(appended.add()))
+        let appended = self.appended.try_clone()?;
+        Ok(move || drop(note_appended(&appended)))
     }
 
     /// Gives up the lock. Must be called when all requests that were read are settled. Returns `Some` if more were appended meanwhile and
@@ -205,37 +254,20 @@ fn complete_lines(requests: &File, offset: u64) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// An eventfd; a write to it ends a wait.
-#[derive(Debug)]
-struct Counter(File);
-
-impl Counter {
-    fn add(&self) -> io::Result<()> {
-        (&self.0).write_all(&1_u64.to_ne_bytes())
-    }
-
-    fn wait(&self) -> io::Result<()> {
-        (&self.0).read_exact(&mut [0; size_of::<u64>()])
-    }
-}
-
-/// The seals of the file: it can't be shortened, and no other file has exactly these seals.
-fn seals() -> SealFlag {
-    SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK
+/// Ends the wait for this eventfd.
+fn note_appended(mut appended: &File) -> io::Result<()> {
+    appended.write_all(&1_u64.to_ne_bytes())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsString;
-
     use super::*;
+    use std::ffi::OsString;
+    use std::os::fd::IntoRawFd;
 
     /// The queue in another process that has inherited it.
     fn inherited(queue: &ReleaseQueue) -> ReleaseQueue {
-        ReleaseQueue {
-            requests: queue.requests.try_clone().unwrap(),
-            appended: Counter(queue.appended.0.try_clone().unwrap()),
-        }
+        ReleaseQueue { requests: queue.requests.try_clone().unwrap(), appended: queue.appended.try_clone().unwrap() }
     }
 
     fn read(deliverer: &mut Deliverer) -> Vec<u32> {
@@ -345,5 +377,26 @@ mod tests {
         assert!(Deliverer::named_by(&OsString::from("requests"), &appended).is_none());
         let mut deliverer = Deliverer::named_by(&requests, &appended).unwrap();
         assert_eq!(read(&mut deliverer), [7]);
+    }
+
+    #[test]
+    fn written_values_are_read_back() {
+        let number = write_sealed(&["a", "b"]).unwrap().into_raw_fd();
+        assert_eq!(read_sealed::<Vec<String>>(number).unwrap(), ["a", "b"]);
+    }
+
+    #[test]
+    fn an_argument_is_checked_for_the_number_of_a_sealed_file() {
+        let (sealed, other) = (write_sealed(&"a").unwrap(), File::open("/dev/zero").unwrap());
+        let is_named_by = |argument: &str| is_sealed_and_named_by(OsStr::new(argument));
+        assert!(is_named_by(&sealed.as_raw_fd().to_string()));
+        assert!(!is_named_by(&other.as_raw_fd().to_string()));
+        assert!(!is_named_by("1000000") && !is_named_by("-1") && !is_named_by("") && !is_named_by("text"));
+    }
+
+    #[test]
+    fn a_file_that_is_not_sealed_is_refused() {
+        let number = File::open("/dev/zero").unwrap().into_raw_fd();
+        assert_eq!(read_sealed::<Vec<String>>(number).unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 }
