@@ -133,7 +133,7 @@ fn policy_of(once: &Once) -> once::Policy {
 
 /// How this process is called, and what it says of itself.
 pub(super) fn identity(config: &Config, member: &MemberId) -> Identity {
-    let hello = hello(env!("CARGO_PKG_VERSION"), config.timings.elector(), config.priority);
+    let hello = hello(env!("CARGO_PKG_VERSION"), config.timings.elector(), config.priority, config.listening_at);
     Identity { member: member.clone(), name: config.name.as_str().into(), hello }
 }
 

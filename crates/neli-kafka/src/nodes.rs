@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{self, Read};
+use std::net::SocketAddr;
 
 use neli_proto::candidate::{self, Identity};
 use neli_proto::kafka::Request;
@@ -171,9 +172,9 @@ pub fn new_node(settings: Settings, is_one_of_many: bool) -> io::Result<Node> {
     Ok(node)
 }
 
-/// What each candidate of this process says of itself.
+/// What each candidate of this process says of itself. `listen`: the address where it answers by HTTP.
 #[must_use]
-pub fn hello(version: &str, elector: Elector, priority: u16) -> Body {
+pub fn hello(version: &str, elector: Elector, priority: u16, listen: Option<SocketAddr>) -> Body {
     Body::Hello {
         host: names::host().map(Into::into),
         pid: Some(std::process::id()),
@@ -181,6 +182,7 @@ pub fn hello(version: &str, elector: Elector, priority: u16) -> Body {
         elector: Some(elector.name().into()),
         group_member: None,
         group_refuses: None,
+        listen: listen.map(|address| address.to_string().into()),
         priority,
         overlap_ms: None,
         waits_ms: None,
@@ -198,7 +200,7 @@ pub fn many_roles(
     max_roles: Option<u32>,
     are_spread: bool,
 ) -> Option<ManyRoles> {
-    let Body::Hello { host, pid, version, elector: shown, priority, .. } = hello else { return None };
+    let Body::Hello { host, pid, version, elector: shown, listen, priority, .. } = hello else { return None };
     let hello = ProcessHello {
         member: member.clone(),
         name: Some(name.clone()),
@@ -207,6 +209,7 @@ pub fn many_roles(
         version: version.clone(),
         elector: shown.clone(),
         group_refuses: None,
+        listen: listen.clone(),
         roles: Some(elections.typed().into()),
         partitions: None,
         priority: *priority,
