@@ -16,8 +16,7 @@ use crate::config::Config;
 use crate::guard::{Answer, CommandKind, GuardConfig, GuardHandle, Order};
 use crate::report::events;
 use crate::supervise::MainLoop;
-use crate::supervise::job::{GuardedJob, PreparedJob};
-use crate::supervise::orphans::MainProcess;
+use crate::supervise::job::{GuardedJob, MainProcess, PreparedJob};
 use crate::supervise::start;
 use crate::text::reason;
 
