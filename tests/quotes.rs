@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use neli_run::cli;
-use neli_run::cli::parsed_args::Environment;
 
 /// The pages that quote messages.
 const QUOTING: [&str; 2] = ["docs/operating.md", "docs/troubleshooting.md"];
@@ -92,8 +91,10 @@ fn the_program_accepts_every_command_in_the_pages() {
     for (page, text) in pages() {
         for command in commands(&text) {
             let words: Vec<OsString> = words(&command).into_iter().map(OsString::from).collect();
-            if let Err(error) = cli::parse(&words, Environment(Vec::new())) {
-                panic!("{page}: {command}: {error:#}");
+            if let Err(error) = cli::parse(&words, Vec::new())
+                && error.use_stderr()
+            {
+                panic!("{page}: {command}: {:#}", cli::refusal(&error, &words));
             }
             count += 1;
         }
