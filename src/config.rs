@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -122,6 +123,8 @@ pub struct Config {
     pub log: Log,
     /// `--listen`: the address for HTTP.
     pub listen: Option<Listen>,
+    /// The address that was bound for it, with the port that the kernel chose if 0 was given.
+    pub listening_at: Option<SocketAddr>,
     /// `--properties`: the file, by its whole path.
     pub properties_file: Option<PathBuf>,
     /// Variables of options that the command line overrides. The job does not get them.

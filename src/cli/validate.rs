@@ -83,6 +83,7 @@ fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config> {
         commands: job::commands(args)?,
         log: log(args)?,
         listen: listen(args)?,
+        listening_at: None,
         // If the path can't be made absolute, the relative one may still work in this directory.
         properties_file: args
             .value("properties")

@@ -109,10 +109,6 @@ impl HasNode for Role {
         &mut self.node
     }
 
-    fn election(&self) -> &ElectionId {
-        &self.election
-    }
-
     fn election_mut(&mut self) -> &mut ElectionId {
         &mut self.election
     }
@@ -136,7 +132,7 @@ fn policy_of(once: &Once) -> once::Policy {
 
 /// How this process is called, and what it says of itself.
 pub(super) fn identity(config: &Config, member: &MemberId) -> Identity {
-    let hello = hello(env!("CARGO_PKG_VERSION"), config.timings.elector(), config.priority);
+    let hello = hello(env!("CARGO_PKG_VERSION"), config.timings.elector(), config.priority, config.listening_at);
     Identity { member: member.clone(), name: config.name.as_str().into(), hello }
 }
 

@@ -106,6 +106,7 @@ impl Prepared {
         limits::validate(more_files)?;
         lead_as_many_as_possible(&mut config, more_files);
         let bound = config.listen.as_ref().map(bind).transpose()?;
+        config.listening_at = bound.as_ref().map(|bound| bound.address);
         procfs::validate()?;
         procfs::keep_open().context("/proc can't be read")?;
         let priority = attributes::take_priority()?;

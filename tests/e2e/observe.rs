@@ -93,7 +93,7 @@ const STAMPED: [(&str, &str); 1] = [("message.timestamp.type", "LogAppendTime")]
 fn it_shows_what_list_and_status_show_and_follows_live() {
     let election = election(Elector::Log);
     let (topic, kafka) = (election.topic(), Kafka::shared());
-    let mut run = election.candidate().option("--name", "<b>one").start();
+    let mut run = election.candidate().option("--name", "<b>one").option("--listen", "127.0.0.1:0").start();
     run.await_lead();
     let observing = Observing::start(kafka.address(), &["--topics", &format!("{topic},no-such-topic")]);
     observing.await_ready();
@@ -109,6 +109,10 @@ fn it_shows_what_list_and_status_show_and_follows_live() {
     assert!(page.contains("&lt;b&gt;one leads") && !page.contains("<b>one"), "{page}");
     let (code, detail) = get(&observing.address, &format!("/election/{}", election.group));
     assert!(code == 200 && detail.contains("<h3>Terms</h3>") && !detail.contains("<b>one"), "{detail}");
+    // The port that the candidate really has.
+    let own = status["leader"]["hello"]["listen"].as_str().expect("an address");
+    assert!(detail.contains(&format!("<td>{own}</td>")), "{own}: {detail}");
+    assert_eq!(get(own, "/leader").0, 200);
     let (_, object) = get(&observing.address, &format!("/elections/{}", election.group));
     let object: Value = serde_json::from_str(&object).expect("JSON");
     Schema::read(include_str!("../../docs/observe.md"), "/elections/GROUP").assert_holds(&object);

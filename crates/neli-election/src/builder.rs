@@ -384,7 +384,8 @@ impl Builder {
         let no_randomness = |error| Error::System(format!("no randomness: {}", reason(&error)));
         let member = MemberId::from_random(u128::from_le_bytes(random_bytes().map_err(no_randomness)?));
         let session = SessionSettings { elections, create_topic: self.create_topic, timeout: timings.lease() };
-        let identity = Identity { member, name: self.candidates_name()?.into(), hello: hello(VERSION, elector, 0) };
+        let identity =
+            Identity { member, name: self.candidates_name()?.into(), hello: hello(VERSION, elector, 0, None) };
         let node = node_settings(identity, timings, self.stop_timeout + release_takes, self.create_topic);
         Ok(driver::Settings {
             access,

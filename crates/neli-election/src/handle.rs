@@ -9,12 +9,12 @@ use neli_proto::leadership::ReadAt;
 use neli_proto::time::Time;
 use tokio::time;
 
+use crate::driver::{Shared, State};
 use crate::error::Error;
 use crate::event::{Events, Leader};
 use crate::lead::Lead;
 use crate::leadership::Leadership;
 use crate::lease::{Command, Lease};
-use crate::state::{Shared, State};
 
 /// A candidate that stands for election. A clone is the same candidate; when the last clone and the last [`Lead`] are dropped it
 /// leaves the election, in the background.

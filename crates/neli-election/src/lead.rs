@@ -3,9 +3,9 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use crate::driver::Shared;
 use crate::error::Lost;
 use crate::lease::{Lease, Tenure};
-use crate::state::Shared;
 
 /// This process leads, for as long as the [`Lease`] is valid. Dropping the `Lead` gives up the lead, so that another candidate leads first.
 /// If there is no other candidate, nobody leads for two leases after that, and then this one may lead again; so keep the `Lead` for as long

@@ -153,7 +153,6 @@ mod lead;
 mod leadership;
 mod lease;
 mod roles;
-mod state;
 mod task_guard;
 mod waiter;
 mod warnings;

@@ -1,7 +1,7 @@
 //! Names of elections, topics and candidates.
 
 /// The longest name of an election, in bytes: what Kafka lets a topic's name be.
-pub const LONGEST_GROUP: usize = 249;
+const LONGEST_GROUP: usize = 249;
 /// The longest name of a candidate, in bytes: a record must fit 1 KiB, and JSON may need two bytes for one.
 pub const LONGEST_NAME: usize = 255;
 /// The longest name of a topic, by Kafka's rule.

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{self, Read};
+use std::net::SocketAddr;
 
 use neli_proto::candidate::{self, Identity};
 use neli_proto::kafka::Request;
@@ -37,8 +38,6 @@ pub trait HasNode {
     /// The same.
     fn node_mut(&mut self) -> &mut Node;
     /// The election. With many roles its partition is known once the topic is known.
-    fn election(&self) -> &ElectionId;
-    /// The same.
     fn election_mut(&mut self) -> &mut ElectionId;
     /// When the loop is to call the node, or do something else for this election.
     fn poll_timeout(&self) -> Option<Time>;
@@ -173,9 +172,9 @@ pub fn new_node(settings: Settings, is_one_of_many: bool) -> io::Result<Node> {
     Ok(node)
 }
 
-/// What each candidate of this process says of itself.
+/// What each candidate of this process says of itself. `listen`: the address where it answers by HTTP.
 #[must_use]
-pub fn hello(version: &str, elector: Elector, priority: u16) -> Body {
+pub fn hello(version: &str, elector: Elector, priority: u16, listen: Option<SocketAddr>) -> Body {
     Body::Hello {
         host: names::host().map(Into::into),
         pid: Some(std::process::id()),
@@ -183,6 +182,7 @@ pub fn hello(version: &str, elector: Elector, priority: u16) -> Body {
         elector: Some(elector.name().into()),
         group_member: None,
         group_refuses: None,
+        listen: listen.map(|address| address.to_string().into()),
         priority,
         overlap_ms: None,
         waits_ms: None,
@@ -200,7 +200,7 @@ pub fn many_roles(
     max_roles: Option<u32>,
     are_spread: bool,
 ) -> Option<ManyRoles> {
-    let Body::Hello { host, pid, version, elector: shown, priority, .. } = hello else { return None };
+    let Body::Hello { host, pid, version, elector: shown, listen, priority, .. } = hello else { return None };
     let hello = ProcessHello {
         member: member.clone(),
         name: Some(name.clone()),
@@ -209,6 +209,7 @@ pub fn many_roles(
         version: version.clone(),
         elector: shown.clone(),
         group_refuses: None,
+        listen: listen.clone(),
         roles: Some(elections.typed().into()),
         partitions: None,
         priority: *priority,
@@ -294,9 +295,8 @@ impl<R: HasNode> Nodes<R> {
     pub(crate) fn handle_election_event(&mut self, now: Time, role: usize, event: candidate::Event) {
         if let candidate::Event::Answered { end, .. } = event {
             // By now it is known how many partitions the topic has.
-            let of_role = &mut self.roles[role];
-            if let Some(election) = self.session.election(of_role.election().role) {
-                *of_role.election_mut() = election;
+            if let Some(election) = self.session.election(number(role)) {
+                *self.roles[role].election_mut() = election;
             }
             if let (Some(many), Some(partitions)) = (&mut self.many, self.session.partitions()) {
                 many.listens(now, role, end, partitions.unsigned_abs());
@@ -329,7 +329,7 @@ impl<R: HasNode> Nodes<R> {
 
     /// Passes on the records of others, which were read before the event that follows.
     fn take_passed(&mut self, now: Time, role: usize) {
-        if let Some(passed) = self.session.take_passed(self.roles[role].election().role) {
+        if let Some(passed) = self.session.take_passed(number(role)) {
             self.call(now, role, |node| node.handle(now, Event::Election(passed)));
             self.note_caught_up(role);
         }
@@ -337,9 +337,8 @@ impl<R: HasNode> Nodes<R> {
 
     /// A node that has read everything learns of other elections' records only before it acts.
     fn note_caught_up(&mut self, role: usize) {
-        let role = &self.roles[role];
-        if role.node().is_caught_up() {
-            self.session.note_caught_up(role.election().role);
+        if self.roles[role].node().is_caught_up() {
+            self.session.note_caught_up(number(role));
         }
     }
 
@@ -352,7 +351,7 @@ impl<R: HasNode> Nodes<R> {
 
     /// Does in Kafka what a role's node has requested. Returns whether a record was handed over.
     fn request(&mut self, role: usize, request: &Request) -> bool {
-        let number = self.roles[role].election().role;
+        let number = number(role);
         match request {
             Request::Identify => self.session.identify(),
             Request::JoinGroup => {
@@ -372,8 +371,7 @@ impl<R: HasNode> Nodes<R> {
 
     /// Tells the session whether a role leads, once its node has no more actions.
     fn note_lead(&mut self, role: usize) {
-        let role = &self.roles[role];
-        self.session.set_leads(role.election().role, role.node().leads().is_some());
+        self.session.set_leads(number(role), self.roles[role].node().leads().is_some());
     }
 
     /// Whether the process stands in many elections.
@@ -436,6 +434,11 @@ impl<R: HasNode> Nodes<R> {
             }
         }
     }
+}
+
+/// The number of a role by its index: a session's roles begin with 0.
+fn number(role: usize) -> u32 {
+    u32::try_from(role).unwrap_or(u32::MAX)
 }
 
 // ---- the time at which each of many roles is to be called again. Finding the earliest takes no search --------------

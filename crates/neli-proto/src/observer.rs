@@ -130,8 +130,19 @@ impl Observer {
     pub fn hello_received(&mut self, at: ReadAt, record: Record, written_ms: Option<u64>) {
         let received = self.receipt(at, written_ms);
         let Record { member: Some(member), name, body, .. } = record else { return };
-        let Body::Hello { host, pid, version, elector, group_refuses, priority, overlap_ms, waits_ms, leaves, .. } =
-            body
+        let Body::Hello {
+            host,
+            pid,
+            version,
+            elector,
+            group_refuses,
+            listen,
+            priority,
+            overlap_ms,
+            waits_ms,
+            leaves,
+            ..
+        } = body
         else {
             return;
         };
@@ -148,6 +159,7 @@ impl Observer {
             version,
             elector,
             group_refuses,
+            listen,
             priority,
             has_many_roles,
             max_roles,

@@ -33,6 +33,9 @@ pub struct ProcessHello {
     /// Why the group does not take the writer, in Kafka's words; `None` if it does. Only displayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_refuses: Option<Box<str>>,
+    /// The address where the writer answers by HTTP (`--listen`). Only displayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<Box<str>>,
     /// `--roles` as typed; `None` if the writer is a candidate of one role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roles: Option<Box<str>>,
@@ -80,6 +83,7 @@ impl ProcessHello {
             version: fields.text("version"),
             elector: fields.text("elector"),
             group_refuses: fields.text("group_refuses"),
+            listen: fields.text("listen"),
             roles: fields.text("roles"),
             partitions: fields.number("partitions"),
             priority: fields.number("priority").unwrap_or_default(),
@@ -99,7 +103,7 @@ impl ProcessHello {
         if line.len() <= MAX_BYTES {
             return line;
         }
-        Self { name: None, host: None, version: None, group_refuses: None, ..self.clone() }.to_line()
+        Self { name: None, host: None, version: None, group_refuses: None, listen: None, ..self.clone() }.to_line()
     }
 
     fn to_line(&self) -> Vec<u8> {
@@ -158,6 +162,7 @@ mod tests {
             version: Some("1".into()),
             elector: Some("log".into()),
             group_refuses: None,
+            listen: None,
             roles: Some("ingest,bill".into()),
             partitions: Some(2),
             priority: 0,
@@ -174,6 +179,7 @@ mod tests {
     fn it_is_read_as_it_was_written() {
         let full = ProcessHello {
             group_refuses: Some("Inconsistent group protocol".into()),
+            listen: Some("192.0.2.1:9464".into()),
             priority: 10,
             max_roles: Some(3),
             joined: Some(41),
@@ -230,10 +236,12 @@ mod tests {
             let left = left.clone();
             let asks = Some(MemberId::from_random(u128::MAX));
             let group_refuses = Some("w".repeat(200).into());
+            let listen = Some("[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff%4294967295]:65535".into());
             let longest = ProcessHello {
                 name,
                 host,
                 group_refuses,
+                listen,
                 roles,
                 partitions,
                 max_roles,

@@ -123,6 +123,9 @@ pub enum Body {
         /// Why the group does not take the candidate, in Kafka's words; left out if it does. Only displayed.
         #[serde(skip_serializing_if = "Option::is_none")]
         group_refuses: Option<Box<str>>,
+        /// The address where the candidate answers by HTTP (`--listen`); left out if it does not. Only displayed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        listen: Option<Box<str>>,
         /// `--priority`: a higher one claims first; left out if it is 0.
         #[serde(skip_serializing_if = "is_default")]
         priority: u16,
@@ -327,6 +330,7 @@ impl Body {
                 elector: fields.text("elector"),
                 group_member: fields.text("group_member"),
                 group_refuses: fields.text("group_refuses"),
+                listen: fields.text("listen"),
                 priority: fields.number("priority").unwrap_or_default(),
                 overlap_ms: fields.number("overlap_ms"),
                 waits_ms: fields.number("waits_ms"),

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
 
 use neli_proto::leadership::{Leader, ReadAt};
 use neli_proto::observer::KnownCandidate;
@@ -290,14 +291,14 @@ fn section(page: &mut String, shown: &Shown<'_>) {
     if !all.is_empty() {
         let differs = differing(&all.iter().map(|(candidate, _)| *candidate).collect::<Vec<_>>());
         page.push_str("<h3>Candidates</h3>\n");
-        let head = ["name", "host", "pid", "version", "elect", "priority", "max roles", "hello"];
+        let head = ["name", "host", "pid", "version", "elect", "priority", "max roles", "hello", "own page"];
         let cells = all.iter().enumerate().map(|(number, (candidate, age))| {
             let mut cells = candidate_cells(candidate);
             if number == 0 && hello.is_some() {
                 cells[0] += " (leads)";
             }
-            let marked = cells.iter().zip(differs).map(|(cell, differs)| (cell.clone(), differs));
-            marked.chain([(format!("{} ago", span(*age)), false)]).collect()
+            let marked = cells.iter().zip(differs).map(|(cell, differs)| (html(cell), differs));
+            marked.chain([(format!("{} ago", span(*age)), false), (own_page(candidate), false)]).collect()
         });
         table(page, &head, cells);
     }
@@ -307,7 +308,7 @@ fn section(page: &mut String, shown: &Shown<'_>) {
         "<h3>Terms</h3>\n<div class=\"drawing\">{}</div>",
         draw(&shown.found.place.to_string(), &terms, 0..at.wall_ms)
     );
-    let plain = |cells: [String; 6]| cells.into_iter().map(|cell| (cell, false)).collect();
+    let plain = |cells: [String; 6]| cells.iter().map(|cell| (html(cell), false)).collect();
     table(page, &HEAD, terms.iter().rev().map(|term| plain(cells(term, at.wall_ms))));
     page.push_str("<h3>Last changes</h3>\n<ol reversed>\n");
     for (ms, what) in shown.notes.iter().flat_map(|notes| notes.changes.iter().rev()) {
@@ -336,12 +337,35 @@ fn differing(all: &[&KnownCandidate]) -> [bool; 7] {
     std::array::from_fn(|at| at > 2 && cells.windows(2).any(|two| two[0][at] != two[1][at]))
 }
 
-/// A table of cells, each with whether it is marked.
+/// Where the candidate serves its own page: a link, if other machines can follow it.
+fn own_page(candidate: &KnownCandidate) -> String {
+    let Some(listen) = &candidate.listen else { return "-".to_owned() };
+    let link = |url: String| format!("<a href=\"{}\">{}</a>", html(&url), html(listen));
+    url_elsewhere(listen, candidate.host.as_deref()).map_or_else(|| html(listen), link)
+}
+
+/// The URL of an address that is bound on this host, for other machines. There is none for a loopback address, nor for one that is valid on one
+/// link alone, which no URL can name. A host that listens on all its addresses is reached by its name.
+fn url_elsewhere(listen: &str, host: Option<&str>) -> Option<String> {
+    let address: SocketAddr = listen.parse().ok()?;
+    let is_of_link = matches!(address, SocketAddr::V6(v6) if v6.ip().segments()[0] & 0xffc0 == 0xfe80);
+    match address.ip().to_canonical() {
+        ip if ip.is_loopback() || is_of_link => None,
+        ip if ip.is_unspecified() => {
+            let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+            let host = host.filter(|host| !host.is_empty() && host.bytes().all(is_name))?;
+            Some(format!("http://{host}:{}/", address.port()))
+        }
+        _ => Some(format!("http://{address}/")),
+    }
+}
+
+/// A table of cells in HTML, each with whether it is marked.
 fn table(page: &mut String, head: &[&str], rows: impl Iterator<Item = Vec<(String, bool)>>) {
     let _ = writeln!(page, "<div class=\"wide\"><table><thead><tr>{}</tr></thead><tbody>", heads(head));
     for row in rows {
         let mark = |marked| if marked { " class=\"bad\"" } else { "" };
-        let cells = row.iter().map(|(cell, marked)| format!("<td{}>{}</td>", mark(*marked), html(cell)));
+        let cells = row.iter().map(|(cell, marked)| format!("<td{}>{cell}</td>", mark(*marked)));
         let _ = writeln!(page, "<tr>{}</tr>", cells.collect::<Vec<_>>().concat());
     }
     page.push_str("</tbody></table></div>\n");

@@ -132,11 +132,34 @@ fn trouble_comes_first_and_the_first_answer_has_the_whole_table() {
 }
 
 #[test]
+fn a_candidate_s_own_page_is_linked_if_other_machines_reach_it() {
+    for (listen, host, url) in [
+        ("192.0.2.1:9464", "web1", Some("http://192.0.2.1:9464/")),
+        ("[2001:db8::1]:9464", "web1", Some("http://[2001:db8::1]:9464/")),
+        ("[::]:9464", "web1.example", Some("http://web1.example:9464/")),
+        ("0.0.0.0:9464", "web1", Some("http://web1:9464/")),
+        ("0.0.0.0:9464", "web1/<b>@", None),
+        ("0.0.0.0:9464", "", None),
+        ("127.0.0.1:9464", "web1", None),
+        ("[::ffff:127.0.0.1]:9464", "web1", None),
+        ("[fe80::1%2]:9464", "web1", None),
+        ("javascript:alert(1)//:9464", "web1", None),
+    ] {
+        let mut world = World::new();
+        let hello = format!(r#"{{"v":1,"kind":"hello","member":"n","seq":1,"host":"{host}","listen":"{listen}"}}"#);
+        world.write(1, "a.neli", "g/0/hello", &hello);
+        let detail = of_group(&world.state, "g", at(2));
+        let cell = url.map_or(listen.to_owned(), |url| format!("<a href=\"{url}\">{listen}</a>"));
+        assert!(detail.contains(&format!("<td>{cell}</td></tr>")), "{listen} on {host}: {detail}");
+    }
+}
+
+#[test]
 fn names_with_markup_and_escapes_are_shown_as_text_everywhere() {
     let mut world = World::new();
     world.claim(0, MARKUP, MARKUP);
     let hello = format!(
-        r#"{{"v":1,"kind":"hello","member":"n","seq":1,"name":{name},"host":{name},"version":{name}}}"#,
+        r#"{{"v":1,"kind":"hello","member":"n","seq":1,"name":{name},"host":{name},"version":{name},"listen":{name}}}"#,
         name = serde_json::to_string(MARKUP).expect("a name")
     );
     world.write(1, "a.neli", &format!("{MARKUP}/0/hello"), &hello);

@@ -12,11 +12,10 @@ use neli_proto::supervisor::Ending;
 use neli_proto::time::Time;
 use tokio::sync::{broadcast, watch};
 
-use super::LastCall;
+use super::{LastCall, State};
 use crate::error::{Error, Reason};
 use crate::event::{Event, Leader};
 use crate::lease::Tenure;
-use crate::state::State;
 use crate::task_guard::TaskGuard;
 use crate::warnings::Warnings;
 use crate::wording;
@@ -72,10 +71,6 @@ impl HasNode for Role {
 
     fn node_mut(&mut self) -> &mut Node {
         &mut self.node
-    }
-
-    fn election(&self) -> &ElectionId {
-        &self.election
     }
 
     fn election_mut(&mut self) -> &mut ElectionId {

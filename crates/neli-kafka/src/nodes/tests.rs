@@ -28,10 +28,6 @@ impl HasNode for Role {
         &mut self.node
     }
 
-    fn election(&self) -> &ElectionId {
-        &self.election
-    }
-
     fn election_mut(&mut self) -> &mut ElectionId {
         &mut self.election
     }

@@ -19,6 +19,7 @@ fn hello(member: &str, typed: &str, partitions: u32) -> ProcessHello {
         version: None,
         elector: None,
         group_refuses: None,
+        listen: None,
         roles: Some(typed.into()),
         partitions: Some(partitions),
         priority: 0,

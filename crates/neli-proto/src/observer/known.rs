@@ -41,6 +41,8 @@ pub struct KnownCandidate {
     pub elector: Option<Box<str>>,
     /// Why the group does not take it, in Kafka's words; `None` if it does, or if that is unknown.
     pub group_refuses: Option<Box<str>>,
+    /// The address where it answers by HTTP (`--listen`).
+    pub listen: Option<Box<str>>,
     /// `--priority`.
     pub priority: u16,
     /// `--roles`: whether its hello is about all roles.
@@ -61,7 +63,9 @@ impl KnownCandidate {
         // A limit of as many roles as there are is none.
         let count = hello.mapping().count();
         let max_roles = hello.max_roles.filter(|most| *most < count);
-        let ProcessHello { member, name, host, pid, version, elector, group_refuses, priority, waits_ms, .. } = hello;
+        let ProcessHello {
+            member, name, host, pid, version, elector, group_refuses, listen, priority, waits_ms, ..
+        } = hello;
         Self {
             member,
             name,
@@ -70,6 +74,7 @@ impl KnownCandidate {
             version,
             elector,
             group_refuses,
+            listen,
             priority,
             has_many_roles: true,
             max_roles,

@@ -203,6 +203,7 @@ mod tests_of_room {
             version: None,
             elector: None,
             group_refuses: None,
+            listen: None,
             priority: 0,
             has_many_roles: true,
             max_roles,

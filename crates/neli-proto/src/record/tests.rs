@@ -32,6 +32,7 @@ fn bodies() -> Vec<Body> {
             elector: Some("log".into()),
             group_member: Some("neli-run-2".into()),
             group_refuses: Some("Inconsistent group protocol".into()),
+            listen: Some("192.0.2.1:9464".into()),
             priority: 10,
             overlap_ms: Some(150),
             waits_ms: Some(58_000),
@@ -79,7 +80,7 @@ fn the_line_is_as_the_protocol_says() {
 
 fn hello(leaves: bool) -> Body {
     let (host, pid, version, elector) = (None, None, None, None);
-    let (group_member, group_refuses, overlap_ms, waits_ms, joined) = (None, None, None, None, None);
+    let (group_member, group_refuses, listen, overlap_ms, waits_ms, joined) = (None, None, None, None, None, None);
     Body::Hello {
         host,
         pid,
@@ -87,6 +88,7 @@ fn hello(leaves: bool) -> Body {
         elector,
         group_member,
         group_refuses,
+        listen,
         priority: 0,
         overlap_ms,
         waits_ms,

@@ -31,7 +31,7 @@ enum Shown {
     Answer { asked: Time, end: Offset },
     MissingBelow(Offset),
     Other { at: Time, offset: Offset },
-    Record { at: Time, offset: Offset, record: Option<Record>, verdict: Verdict },
+    Record { at: Time, offset: Offset, record: Option<Box<Record>>, verdict: Verdict },
 }
 
 /// An event that changes the knowledge about the election.
@@ -62,7 +62,12 @@ impl Law {
 
     pub(crate) fn read(&mut self, at: Time, offset: Offset, record: Option<&Record>) -> Verdict {
         // The gap before a record comes first, and then the record itself.
-        self.shown.push(Shown::Record { at, offset, record: record.cloned(), verdict: Verdict::Nonsense });
+        self.shown.push(Shown::Record {
+            at,
+            offset,
+            record: record.cloned().map(Box::new),
+            verdict: Verdict::Nonsense,
+        });
         let judged = record.map_or(Verdict::Nonsense, |record| self.judge(offset, record));
         if let Some(Shown::Record { verdict, .. }) = self.shown.last_mut() {
             *verdict = judged;
@@ -244,7 +249,7 @@ impl Law {
     /// All records of the election.
     fn records(&self) -> impl Iterator<Item = (Offset, Option<&Record>, Verdict)> {
         self.shown.iter().filter_map(|shown| match shown {
-            Shown::Record { offset, record, verdict, .. } => Some((*offset, record.as_ref(), *verdict)),
+            Shown::Record { offset, record, verdict, .. } => Some((*offset, record.as_deref(), *verdict)),
             Shown::Answer { .. } | Shown::MissingBelow(_) | Shown::Other { .. } => None,
         })
     }

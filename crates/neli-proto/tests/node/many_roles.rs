@@ -24,6 +24,7 @@ pub(super) fn hello(member: &str, typed: &str, partitions: Option<u32>) -> Proce
         version: None,
         elector: None,
         group_refuses: None,
+        listen: None,
         roles: Some(typed.into()),
         partitions,
         priority: 0,

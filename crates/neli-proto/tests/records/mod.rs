@@ -11,6 +11,7 @@ pub(crate) const fn hello(priority: u16) -> Body {
         elector: None,
         group_member: None,
         group_refuses: None,
+        listen: None,
         priority,
         overlap_ms: None,
         waits_ms: None,

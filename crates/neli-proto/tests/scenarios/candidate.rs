@@ -332,6 +332,7 @@ fn process_hello(words: &Words<'_>) -> ProcessHello {
         version: None,
         elector: None,
         group_refuses: None,
+        listen: None,
         roles: words.value("roles").map(Into::into),
         partitions: words.number_of("partitions"),
         priority: 0,

@@ -5,10 +5,10 @@ use neli_proto::record::Record;
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::driver::Shared;
 use crate::handle::Election;
 use crate::leadership::Leadership;
 use crate::lease::Commands;
-use crate::state::Shared;
 
 const CLAIM: &str = r#"{"v":1,"member":"m","name":"db1","seq":1,"kind":"claim","after":-1,"lease_ms":5000}"#;
 const BEAT: &str = r#"{"v":1,"member":"m","name":"db1","seq":2,"kind":"beat","term":0,"seen":0,"lease_ms":5000}"#;
