@@ -14,7 +14,7 @@ use neli_proto::health::HealthPolicy;
 use neli_proto::restart::RestartPolicy;
 use neli_proto::schedule::CatchUp;
 use neli_proto::supervisor::OnLoss;
-use neli_proto::window::Window;
+use neli_proto::time::Window;
 
 use crate::calendar::Calendar;
 use crate::text::shown_duration;

@@ -97,27 +97,34 @@ fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config> {
 }
 
 fn election(args: &ParsedArgs) -> Result<ElectionId> {
-    let Some(group) = args.value("group") else {
-        bail!("--group is required: the election's name, the same on every machine");
-    };
-    let name = group.text()?.to_owned();
-    names::validate_group(&name).map_err(|error| group.refuse(error))?;
-    let topic = if let Some(topic) = args.value("topic") {
-        let name = topic.text()?.to_owned();
-        if !names::is_topic(&name) {
-            return Err(topic.refuse(format!("must be {}", names::TOPIC)));
-        }
-        name
+    let Some(name) = group(args)? else { bail!("--group is required: the election's name, the same on every machine") };
+    let topic = if let Some(topic) = topic(args)? {
+        topic
     } else {
         let topic = format!("{name}.neli");
         if !names::is_topic(&topic) {
-            return Err(
-                group.refuse(format!("the topic '{topic}' would not be {}; give another by --topic", names::TOPIC))
-            );
+            let why = format!("the topic '{topic}' would not be {}; give another by --topic", names::TOPIC);
+            return Err(args.setting("group").refuse(why));
         }
         topic
     };
     Ok(ElectionId { group: name, topic, partition: 0, role: 0, role_name: None })
+}
+
+fn group(args: &ParsedArgs) -> Result<Option<String>> {
+    let Some(group) = args.value("group") else { return Ok(None) };
+    let name = group.text()?.to_owned();
+    names::validate_group(&name).map_err(|error| group.refuse(error))?;
+    Ok(Some(name))
+}
+
+fn topic(args: &ParsedArgs) -> Result<Option<String>> {
+    let Some(topic) = args.value("topic") else { return Ok(None) };
+    let name = topic.text()?.to_owned();
+    if !names::is_topic(&name) {
+        return Err(topic.refuse(format!("must be {}", names::TOPIC)));
+    }
+    Ok(Some(name))
 }
 
 fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client> {
@@ -142,7 +149,10 @@ fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client> {
 }
 
 fn name(args: &ParsedArgs) -> Result<String> {
-    let Some(value) = args.value("name") else { return Ok(names::of_process()) };
+    args.value("name").map_or_else(|| Ok(names::of_process()), |value| candidate_name(&value))
+}
+
+fn candidate_name(value: &Value) -> Result<String> {
     let name = value.text()?.to_owned();
     names::validate(&name, names::LONGEST_NAME).map_err(|error| value.refuse(error))?;
     Ok(name)

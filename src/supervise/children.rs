@@ -9,8 +9,7 @@ use neli_proto::supervisor::Event;
 use nix::unistd::Pid;
 
 use crate::guard::GuardHandle;
-use crate::process::procfs;
-use crate::process::reap;
+use crate::process::{procfs, reap};
 use crate::supervise::MainLoop;
 use crate::supervise::job::{GuardedJob, Left, ORPHANS_DESCRIPTORS, Orphans};
 use crate::supervise::role::Role;

@@ -9,9 +9,8 @@ use std::time::Duration;
 use neli_kafka::{ElectionId, FactsReading, FactsSettings, FactsTopic, WantedFacts, clock};
 use neli_proto::fact::{Account, Fact, Runs};
 use neli_proto::node::{Event, FactsEvent};
-use neli_proto::time::Time;
+use neli_proto::time::{Span, Time, Window};
 use neli_proto::topic::{self, TopicFacts};
-use neli_proto::window::{Span, Window};
 
 use crate::calendar::Calendar;
 use crate::config::{Occasion, Once};

@@ -17,9 +17,9 @@ use nix::unistd::Pid;
 
 use crate::config::Config;
 use crate::http::{self, About, Board, Bound, Broker, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
+use crate::report::election::{Trouble, of_next_window, of_roles, of_status, of_trouble};
 use crate::report::events;
 use crate::report::log::Logger;
-use crate::report::notes::{self, Trouble};
 use crate::report::notify::Notifier;
 use crate::supervise::MainLoop;
 use crate::supervise::host::KafkaState;
@@ -38,18 +38,15 @@ impl MainLoop {
         let (doing, is_leaving) = match self.nodes.roles.as_slice() {
             [role] => {
                 let status = role.node.status(now);
-                let next = notes::of_next_window(role.node.next_window_ms());
+                let next = of_next_window(role.node.next_window_ms());
                 let at = ReadAt { now, wall_ms: clock::wall_ms() };
                 let current = status.leadership(at, self.kafka.outage.trouble().is_none());
                 self.service_status.silent_at = current.changes_in().map(|left| now + left);
-                (format!("{}{next}", notes::of_status(&status, current, at.wall_ms)), status.is_leaving)
+                (format!("{}{next}", of_status(&status, current, at.wall_ms)), status.is_leaving)
             }
             roles => {
                 let led = roles.iter().filter(|role| role.node.leads().is_some()).map(|role| role.election.label());
-                (
-                    notes::of_roles(&led.collect::<Vec<_>>(), roles.len()),
-                    roles.iter().all(|role| role.node.is_leaving()),
-                )
+                (of_roles(&led.collect::<Vec<_>>(), roles.len()), roles.iter().all(|role| role.node.is_leaving()))
             }
         };
         let current = Some((doing, trouble));
@@ -57,8 +54,7 @@ impl MainLoop {
             && let Some((doing, trouble)) = &current
         {
             let trouble = trouble.as_ref();
-            let trouble =
-                trouble.map(|(since, trouble)| notes::of_trouble(now.since(*since), trouble, clock::wall_ms()));
+            let trouble = trouble.map(|(since, trouble)| of_trouble(now.since(*since), trouble, clock::wall_ms()));
             self.service_status.notifier.status(&format!("{doing}{}", trouble.unwrap_or_default()));
             self.service_status.reported = current;
         }
@@ -235,7 +231,7 @@ fn broker(was_reached: bool, kafka: &KafkaState) -> Broker {
 
 fn snapshot(role: &Role, now: Time, tally: Tally) -> Arc<RoleSnapshot> {
     let status = role.node.status(now);
-    let next = notes::of_next_window(role.node.next_window_ms());
+    let next = of_next_window(role.node.next_window_ms());
     let (label, partition) = (role.election.label(), role.election.partition);
     let runs = role.facts.as_ref().map(|facts| facts.runs(role.node.next_window_ms()));
     Arc::new(RoleSnapshot { label, partition, at: now, status, next, tally, runs })

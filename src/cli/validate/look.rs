@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use neli_kafka::ElectionId;
 
-use super::{LONGEST, client, duration, listen, once};
+use super::{LONGEST, candidate_name, client, duration, group, listen, once, topic};
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::{
     Assert, End, Forget, HistoryOf, List, Look, Observe, Resign, TopicPatterns, Watch, WatchFrom, job_variables,
@@ -58,12 +58,11 @@ fn election(args: &ParsedArgs) -> Result<ElectionId> {
 /// # Errors
 /// A value is missing or out of its bounds.
 pub fn list(args: &ParsedArgs) -> Result<List> {
-    let text = |long| args.value(long).map(|value| value.text().map(str::to_owned)).transpose();
     let mut warnings = args.warnings();
     Ok(List {
         client: client(args, &mut warnings)?,
-        topic: text("topic")?,
-        group: text("group")?,
+        topic: topic(args)?,
+        group: group(args)?,
         is_live: args.flag("watch")?.is_some(),
         has_dead: args.flag("all")?.is_some(),
         json: args.flag("json")?.is_some(),
@@ -92,8 +91,8 @@ pub fn observe(args: &ParsedArgs) -> Result<Observe> {
             parts.into_iter().map(str::to_owned).collect()
         }
     };
-    let group = args.value("group").map(|value| value.text().map(str::to_owned)).transpose()?;
-    Ok(Observe { client: client(args, &mut warnings)?, listen, topics: TopicPatterns(topics), group, warnings })
+    let (client, group) = (client(args, &mut warnings)?, group(args)?);
+    Ok(Observe { client, listen, topics: TopicPatterns(topics), group, warnings })
 }
 
 /// `status --once`: the key whose state is shown alone.
@@ -138,7 +137,7 @@ pub fn resign(args: &ParsedArgs) -> Result<Resign> {
     if let Some(to) = to.as_ref().filter(|_| all_roles) {
         return Err(to.refuse("can't be combined with --all-roles: it names who is to lead one role, so give --role"));
     }
-    let to = to.map(|to| to.text().map(Into::into)).transpose()?;
+    let to = to.map(|to| candidate_name(&to).map(Into::into)).transpose()?;
     Ok(Resign { look, all_roles, to, force: args.flag("force")?.is_some(), reason: reason(args)? })
 }
 

@@ -16,9 +16,8 @@ use super::state::{Shown, State};
 use crate::command::history::{HEAD, by_broker, cells, draw, rows, strip};
 use crate::command::list::Rank;
 use crate::command::wording::{counted, date};
-use crate::report::election::{lasting_sentence, span};
-use crate::report::log::spoken;
-use crate::text::{json, one_line};
+use crate::report::election::lasting_sentence;
+use crate::text::{json, one_line, span, spoken};
 
 /// The time that a strip shows.
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
