@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use neli_kafka::{TopicsEvent, TopicsReader, clock, names};
 use neli_proto::leadership::{Leadership, ReadAt};
-use neli_proto::observer::{FoundElection, Judged, Place, Topics};
+use neli_proto::observer::{FoundElection, JudgedRecord, Place, Topics};
 use neli_proto::time::Time;
 use tokio::sync::mpsc::channel;
 
@@ -119,23 +119,25 @@ impl<'a> Watch<'a> {
             }
             TopicsEvent::Down(why) => {
                 if self.answer_due.is_none() && self.topics.outage().is_none() {
-                    self.say(&wording::kafka_is_away(&why));
+                    self.say(&format!("warning: {}", wording::kafka_is_away(&why)));
                 }
                 self.topics.no_answer(at.now, &why);
             }
             TopicsEvent::Read { reading, topic, partition, record } => {
                 let judged = self.topics.read(at, (reading, &topic), partition, &record);
-                if let Some((place, Judged { changes, .. })) = judged.filter(|_| self.told.contains(&*topic)) {
+                if let Some(JudgedRecord { place, judged, election, .. }) =
+                    judged.filter(|_| self.told.contains(&*topic))
+                {
                     let ms = record.written_ms.unwrap_or(at.wall_ms);
-                    let election = self.topics.topic(&topic).and_then(|read| read.topic().election(&place));
-                    let sentences = election.map(|election| {
-                        changes.iter().map(|change| wording::change(election.observer(), change)).collect()
-                    });
-                    self.tell(at, (&topic, &place), ms, sentences.unwrap_or_default());
+                    let sentence = |change| wording::change(election.observer(), change);
+                    let sentences = judged.changes.iter().map(sentence).collect();
+                    self.tell(at, (&topic, &place), ms, sentences);
                 }
             }
+            // The table shows the present alone.
+            TopicsEvent::PastBegins { .. } => {}
             TopicsEvent::Refused(error) => bail!(error),
-            TopicsEvent::Warning(warning) => self.say(&warning),
+            TopicsEvent::Warning(warning) => self.say(&format!("warning: {warning}")),
         }
         Ok(())
     }
@@ -155,7 +157,7 @@ impl<'a> Watch<'a> {
             self.lines.push(format!("{} topic {topic} is gone", timestamp(at.wall_ms)));
         }
         for why in unread.difference(&self.said) {
-            self.say(&format!("{why}; the others are shown"));
+            self.say(&format!("warning: {why}; the others are shown"));
         }
         self.said = unread;
         let mut current = Vec::new();
@@ -223,10 +225,10 @@ impl<'a> Watch<'a> {
         checked(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()))
     }
 
-    /// Prints a warning, unless there is a table, which shows it. If stderr is closed, it is lost.
-    fn say(&self, warning: &str) {
+    /// Prints a line on stderr, unless there is a table, which shows it. If stderr is closed, it is lost.
+    fn say(&self, line: &str) {
         if !self.is_drawn {
-            let _ = writeln!(io::stderr(), "neli-run: warning: {}", one_line(warning));
+            let _ = writeln!(io::stderr(), "neli-run: {}", one_line(line));
         }
     }
 

@@ -52,7 +52,7 @@ fn page(state: &State, at: ReadAt, elections: &[Value]) -> String {
 }
 
 fn election_part(shown: &Shown<'_>) -> Value {
-    let Shown { at, topic, found, current, trouble, notes, run: last } = *shown;
+    let Shown { at, topic, found, current, trouble, known_since_ms, notes, run: last } = *shown;
     let leader = current.leader();
     let left = |leader: &Leader| {
         let age = found.observer().age(leader.last_record, at);
@@ -60,6 +60,7 @@ fn election_part(shown: &Shown<'_>) -> Value {
     };
     let part = json!({
         "trouble": trouble,
+        "known_since": known_since_ms.map(timestamp),
         "since": leader.and_then(|leader| leader.claimed_ms).map(timestamp),
         "lease_ms": leader.map(|leader| millis(leader.lease)),
         "lease_left_ms": leader.map(left),
