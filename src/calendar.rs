@@ -12,8 +12,7 @@ pub use cron::Expression;
 use jiff::civil::{DateTime, date};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use neli_proto::time::millis;
-use neli_proto::window::{Span, Window};
+use neli_proto::time::{Span, Window, millis};
 
 /// Windows are counted from this Monday, so that windows of a week begin on Mondays.
 const FIRST_EDGE: DateTime = date(1970, 1, 5).at(0, 0, 0, 0);

@@ -3,22 +3,156 @@
 //! A thread of its own serves the state that the main loop has published last, so the main loop never waits for it. Clients are limited:
 //! one request for each connection, some thousand connections a second, a maximum number at a time, and a time limit for each.
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use hyper::{Method, StatusCode};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
 mod answer;
 mod metrics;
 mod server;
-mod site;
 mod snapshot;
 mod status;
 
 pub(crate) use answer::site;
-pub(crate) use metrics::escaped as label;
+pub(crate) use metrics::{escaped as label, flag, number, seconds};
 pub(crate) use server::{Bound, serve};
-pub(crate) use site::{Answer, ContentType, Events, Site, ok, text, unavailable};
 pub(crate) use snapshot::{About, Board, Broker, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally};
-pub(crate) use status::BrokerPart;
 
 /// The most descriptors that the server uses.
 pub(crate) const OPEN_FILES: u64 = 80;
+
+/// The answers of a server. It is made and used on the server's thread alone.
+pub(crate) trait Site {
+    /// The answer to a `GET` or `HEAD` of this path, which is without its query (`?`), and not `/events`.
+    fn answer(&self, path: &str) -> Answer;
+
+    /// The events for one client that follows.
+    fn events(self: Rc<Self>) -> Events;
+}
+
+/// Returns the next event as it is sent, unless nothing has changed since the last call. It is called when the connection has room: a slow reader
+/// gets fewer events, not late ones.
+pub(crate) type Events = Box<dyn FnMut() -> Option<Bytes>>;
+
+/// The answer to a request.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Answer {
+    status: StatusCode,
+    kind: ContentType,
+    body: Bytes,
+}
+
+/// The content type of a body.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum ContentType {
+    Html,
+    JavaScript,
+    Json,
+    Metrics,
+    Text,
+}
+
+impl ContentType {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Html => "text/html; charset=utf-8",
+            Self::JavaScript => "text/javascript; charset=utf-8",
+            Self::Json => "application/json",
+            Self::Metrics => "text/plain; version=0.0.4; charset=utf-8",
+            Self::Text => "text/plain; charset=utf-8",
+        }
+    }
+}
+
+fn is_read(method: &Method) -> bool {
+    *method == Method::GET || *method == Method::HEAD
+}
+
+/// Whether a request asks for the state as it changes, until the client closes the connection.
+fn follows(method: &Method, path: &str) -> bool {
+    is_read(method) && path == "/events"
+}
+
+/// The answer of a site to any other request; a query (`?`) after the path is ignored.
+fn answer_to(site: &dyn Site, method: &Method, path: &str) -> Answer {
+    if is_read(method) {
+        site.answer(path)
+    } else {
+        text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD: nothing can be changed here")
+    }
+}
+
+pub(crate) fn ok(kind: ContentType, body: Bytes) -> Answer {
+    Answer { status: StatusCode::OK, kind, body }
+}
+
+pub(crate) fn unavailable(why: &str) -> Answer {
+    text(StatusCode::SERVICE_UNAVAILABLE, why)
+}
+
+pub(crate) fn text(status: StatusCode, line: &str) -> Answer {
+    Answer { status, kind: ContentType::Text, body: format!("{line}\n").into() }
+}
+
+/// The time between two checks for a change. Nothing announces it, because that would have to wake this thread.
+const LOOKS_EVERY: Duration = Duration::from_millis(250);
+
+/// The body of an answer: one piece, or an event for each change.
+struct Payload {
+    /// The piece, until it is sent.
+    body: Option<Bytes>,
+    events: Option<(Events, Interval)>,
+    /// The permit for a large answer, or for one client that follows.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl Payload {
+    const fn whole(body: Bytes, place: Option<OwnedSemaphorePermit>) -> Self {
+        Self { body: Some(body), events: None, _place: place }
+    }
+
+    fn live(events: Events, place: OwnedSemaphorePermit) -> Self {
+        let mut interval = interval(LOOKS_EVERY);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { body: None, events: Some((events, interval)), _place: Some(place) }
+    }
+}
+
+impl Body for Payload {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let Self { body, events, .. } = self.get_mut();
+        let Some((events, interval)) = events else {
+            return Poll::Ready(body.take().map(|body| Ok(Frame::data(body))));
+        };
+        loop {
+            ready!(interval.poll_tick(context));
+            if let Some(event) = events() {
+                return Poll::Ready(Some(Ok(Frame::data(event))));
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.events.is_none() && self.body.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.events.is_some() {
+            return SizeHint::default();
+        }
+        SizeHint::with_exact(self.body.as_ref().map_or(0, |body| body.len() as u64))
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -15,9 +15,18 @@ pub mod guard;
 mod http;
 pub mod process;
 pub mod release;
-pub mod report;
 pub mod supervise;
 pub mod text;
+
+/// Reports to users and to the service manager: the log, systemd's status, and the texts for a node's notes.
+pub mod report {
+    pub(crate) mod election;
+    pub(crate) mod events;
+    pub(crate) mod json;
+    pub mod log;
+    pub(crate) mod notes;
+    pub mod notify;
+}
 
 /// The subcommands, one file each.
 pub mod command {

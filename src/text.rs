@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use neli_kafka::names::is_invisible;
 pub use neli_kafka::{reason, shown_duration};
@@ -79,6 +80,67 @@ pub fn cut(text: &str, longest: usize) -> &str {
     text.get(..end.last().unwrap_or(0)).unwrap_or_default()
 }
 
+/// A duration for users: `40ms`, `1.25s`, `2m 5s`.
+#[must_use]
+pub fn spoken(duration: Duration) -> String {
+    match duration.as_millis() {
+        ms @ 0..1_000 => format!("{ms}ms"),
+        ms @ 1_000..60_000 => {
+            let digits = format!("{}.{:03}", ms / 1_000, ms % 1_000);
+            format!("{}s", digits.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => humantime::format_duration(Duration::from_secs(duration.as_secs())).to_string(),
+    }
+}
+
+/// A duration for comparison: `400ms`, `4.2s`, `108s`, `14m 3s`, `3h 12m`, `5d 3h`.
+#[must_use]
+pub fn span(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0 => format!("{}ms", span.as_millis()),
+        1..10 => spoken(Duration::from_millis(u64::from(span.subsec_millis()) / 100 * 100 + seconds * 1_000)),
+        10..120 => format!("{seconds}s"),
+        120..7_200 => two(seconds / 60, "m", seconds % 60, "s"),
+        7_200..172_800 => two(seconds / 3_600, "h", seconds % 3_600 / 60, "m"),
+        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3_600, "h"),
+    }
+}
+
+fn two(one: u64, unit: &str, more: u64, smaller: &str) -> String {
+    if more == 0 { format!("{one}{unit}") } else { format!("{one}{unit} {more}{smaller}") }
+}
+
+/// Milliseconds since 1970 as UTC in RFC 3339. A record in the topic may contain a later time than the year 9999: it is shown as the last
+/// moment of that year.
+#[must_use]
+pub fn timestamp(wall_ms: u64) -> String {
+    humantime::format_rfc3339_millis(wall_time(wall_ms)).to_string()
+}
+
+/// The same time without milliseconds.
+#[must_use]
+pub fn to_the_second(wall_ms: u64) -> String {
+    humantime::format_rfc3339_seconds(wall_time(wall_ms)).to_string()
+}
+
+/// Only the time of the day, in UTC, without its milliseconds: `05:40:50Z`.
+#[must_use]
+pub fn time_of_day(wall_ms: u64) -> String {
+    to_the_second(wall_ms).chars().skip(11).collect()
+}
+
+/// A date and time, in UTC, without its milliseconds: `2026-01-31 05:40:50Z`.
+#[must_use]
+pub fn date(wall_ms: u64) -> String {
+    to_the_second(wall_ms).replace('T', " ")
+}
+
+fn wall_time(wall_ms: u64) -> SystemTime {
+    const LAST: u64 = 253_402_300_799_999;
+    UNIX_EPOCH + Duration::from_millis(wall_ms.min(LAST))
+}
+
 /// The signal's name: `SIGTERM`, `SIGRTMIN+1`. (Neither nix nor signal-hook has names for the real-time signals.)
 #[must_use]
 pub fn signal_name(number: i32) -> String {
@@ -95,6 +157,25 @@ pub fn signal_name(number: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_in_utc() {
+        assert_eq!(time_of_day(1_769_860_800_123), "12:00:00Z");
+        assert_eq!(date(1_769_860_800_123), "2026-01-31 12:00:00Z");
+    }
+
+    #[test]
+    fn a_duration_is_readable() {
+        let said = [0, 40, 999, 1_000, 1_250, 8_000, 59_999, 125_400].map(|ms| spoken(Duration::from_millis(ms)));
+        assert_eq!(said, ["0ms", "40ms", "999ms", "1s", "1.25s", "8s", "59.999s", "2m 5s"]);
+    }
+
+    #[test]
+    fn a_span_is_short_and_can_be_compared() {
+        let shown =
+            [40, 4_250, 108_700, 843_000, 11_520_000, 442_800_000, 7_200_000].map(Duration::from_millis).map(span);
+        assert_eq!(shown, ["40ms", "4.2s", "108s", "14m 3s", "3h 12m", "5d 3h", "2h"]);
+    }
 
     /// A name that another candidate has chosen must not change the order or the lines of the text around it.
     #[test]

@@ -15,7 +15,7 @@ const CRATES: [&str; 4] = ["src", "crates/neli-election/src", "crates/neli-kafka
 const CIRCLES: &[(&str, &str)] = &[("src/report/log", "an event is cut to the length of a line, which is made of it")];
 
 /// The modules of `neli-proto` with the words that both sides use. The others decide.
-const SHARED: [&str; 9] = ["command", "fact", "guard", "job", "kafka", "record", "time", "topic", "window"];
+const SHARED: [&str; 7] = ["fact", "guard", "job", "kafka", "record", "time", "topic"];
 
 /// The modules that may contain unsafe code: raw system calls, and librdkafka's C interface.
 const UNSAFE: [&str; 3] =

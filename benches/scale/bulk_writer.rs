@@ -36,7 +36,15 @@ impl BulkWriter {
 
     /// Passes a record to the producer, waiting while the queue is full.
     pub(crate) fn write(&self, key: &str, payload: &str) {
-        let mut record = BaseRecord::to(&self.topic).partition(0).key(key).payload(payload);
+        self.send(BaseRecord::to(&self.topic).partition(0).key(key).payload(payload));
+    }
+
+    /// The same with a timestamp, in milliseconds since 1970.
+    pub(crate) fn write_at(&self, ms: i64, key: &str, payload: &str) {
+        self.send(BaseRecord::to(&self.topic).partition(0).key(key).payload(payload).timestamp(ms));
+    }
+
+    fn send(&self, mut record: BaseRecord<'_, str, str>) {
         while let Err((error, back)) = self.producer.send(record) {
             let full = KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull);
             assert_eq!(error, full, "the producer takes it");

@@ -55,6 +55,9 @@ struct Arguments {
     /// For `history` and `observe`: the number of records.
     #[arg(long, default_value_t = 1_000_000)]
     records: i64,
+    /// For `observe`: the number of terms of each election.
+    #[arg(long, default_value_t = 1)]
+    terms: usize,
     /// One JSON object per row, printed as soon as it is measured.
     #[arg(long)]
     json: bool,

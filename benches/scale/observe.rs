@@ -27,19 +27,16 @@ pub(crate) fn measure(broker: &Broker, arguments: &Arguments) -> Vec<Row> {
     let records = usize::try_from(arguments.records).expect("a number of records") / TOPICS;
     let topics: Vec<String> = (0..TOPICS).map(|number| format!("observed-{number}.neli")).collect();
     let authors: Vec<Author> = (0..of_each).map(Author::new).collect();
+    let history = History { of_each: i64::try_from(records / of_each).expect("64 bits"), terms: arguments.terms };
     for topic in &topics {
-        broker.kafka().create_topic(topic, &[("message.timestamp.type", "LogAppendTime")]);
+        broker.kafka().create_topic(topic, &[]);
         let writer = BulkWriter::of_history(&broker.kafka(), topic);
-        for (number, author) in authors.iter().enumerate() {
-            writer.write(&key(number), &author.claim(1, -1));
-        }
-        for number in (0..of_each).cycle().take(records.saturating_sub(of_each)) {
-            writer.write(&key(number), &beat(&authors, number));
-        }
+        history.write(&writer, &authors);
         writer.flush();
     }
 
-    let when = format!("{} elections in {TOPICS} topics of {records} records", of_each * TOPICS);
+    let when =
+        format!("{} elections of {} terms in {TOPICS} topics of {records} records", of_each * TOPICS, arguments.terms);
     let began = wait::now();
     let observe = Observe::start(broker);
     wait::until_true("the topics to be read", || observe.get("/readyz").starts_with("HTTP/1.1 200"));
@@ -48,15 +45,26 @@ pub(crate) fn measure(broker: &Broker, arguments: &Arguments) -> Vec<Row> {
     assert!(page.contains(&format!(">{} elections: ", of_each * TOPICS)), "the page has all elections");
     let resident = || observe.process.megabytes("status", &["VmRSS:"]).expect("it runs");
     let row = |what: &str, unit: &'static str, value: f64| Row::new(format!("{when}: {what}"), unit, vec![value]);
+    let known =
+        || wait::until_true("the past to be read", || !observe.get("/elections").contains("\"known_since\":\""));
     let mut rows = vec![
         Row::between(format!("{when}: process start to a complete page"), [(began, complete)]),
         row("its page", "kB", number(page.len() as u64) / 1e3),
         row("its page without a second's change: time of an answer", "ms", answer_ms(&observe)),
         row("resident memory then", "MB", resident()),
+        Row::between(
+            format!("{when}: process start to 24 hours in each strip"),
+            [(began, {
+                known();
+                wait::now()
+            })],
+        ),
+        row("its page then", "kB", number(observe.get("/").len() as u64) / 1e3),
+        row("resident memory then, with the page", "MB", resident()),
     ];
     let over = AtomicBool::new(false);
     let cost = thread::scope(|scope| {
-        scope.spawn(|| write(broker, &topics, &authors, &over));
+        scope.spawn(|| write(broker, &topics, &authors, &history, &over));
         let cost = meter::cost(broker, &[&[observe.process]], arguments.seconds);
         over.store(true, Ordering::Relaxed);
         cost
@@ -76,14 +84,56 @@ fn key(number: usize) -> String {
     format!("team-{number}/0")
 }
 
-/// The claims are the first records of the topic, so a term is the election's number.
-fn beat(authors: &[Author], number: usize) -> String {
-    let term = i64::try_from(number).expect("a small number");
-    authors[number].beat(2, term, term)
+/// What stands in a topic before the start: the elections write in turn, up to now, and all but their last terms are released.
+struct History {
+    /// The number of each election's records.
+    of_each: i64,
+    /// The number of its terms.
+    terms: usize,
+}
+
+impl History {
+    fn write(&self, writer: &BulkWriter, authors: &[Author]) {
+        let elections = i64::try_from(authors.len()).expect("64 bits");
+        let (all, per_term, now_ms) = (self.of_each * elections, self.per_term(), wait::wall_ms());
+        for offset in 0..all {
+            let (turn, number) = (offset / elections, usize::try_from(offset % elections).expect("64 bits"));
+            let (in_term, term) = (turn % per_term, self.term(turn, offset, elections));
+            let author = &authors[number];
+            let record = match in_term {
+                0 if turn <= self.last_claim() => author.claim(1, offset - 1),
+                last if last == per_term - 1 && turn < self.last_claim() => author.release(2, term, offset - 1),
+                _ => author.beat(2, term, offset - 1),
+            };
+            writer.write_at(now_ms - (all - offset) * 1_000 / RECORDS_A_SECOND.cast_signed(), &key(number), &record);
+        }
+    }
+
+    fn per_term(&self) -> i64 {
+        self.of_each / i64::try_from(self.terms).expect("64 bits")
+    }
+
+    /// In which turn the last term was claimed.
+    fn last_claim(&self) -> i64 {
+        self.per_term() * (i64::try_from(self.terms).expect("64 bits") - 1)
+    }
+
+    /// The term of an election's record in this turn.
+    fn term(&self, turn: i64, offset: i64, elections: i64) -> i64 {
+        let claimed = (turn / self.per_term() * self.per_term()).min(self.last_claim());
+        offset - (turn - claimed) * elections
+    }
+
+    /// A heartbeat in its last term.
+    fn beat(&self, authors: &[Author], number: usize) -> String {
+        let elections = i64::try_from(authors.len()).expect("64 bits");
+        let term = self.last_claim() * elections + i64::try_from(number).expect("64 bits");
+        authors[number].beat(2, term, term)
+    }
 }
 
 /// Writes the beats of all leaders until it is over.
-fn write(broker: &Broker, topics: &[String], authors: &[Author], over: &AtomicBool) {
+fn write(broker: &Broker, topics: &[String], authors: &[Author], history: &History, over: &AtomicBool) {
     let writers: Vec<BulkWriter> = topics.iter().map(|topic| BulkWriter::of_many(&broker.kafka(), topic)).collect();
     let (began, between) = (wait::now(), 1_000_000_000 / RECORDS_A_SECOND / TOPICS as u64);
     for (count, number) in (1_u64..).zip((0..authors.len()).cycle().flat_map(|number| [number; TOPICS])) {
@@ -91,7 +141,7 @@ fn write(broker: &Broker, topics: &[String], authors: &[Author], over: &AtomicBo
             return;
         }
         let writer = &writers[usize::try_from(count).expect("64 bits") % TOPICS];
-        writer.write(&key(number), &beat(authors, number));
+        writer.write(&key(number), &history.beat(authors, number));
         writer.poll();
         wait::pause(Duration::from_nanos((began + count * between).saturating_sub(wait::now())));
     }

@@ -238,7 +238,8 @@ fn value(long: &'static str, name: &'static str, help: &str) -> Arg {
 const WATCH: &str = "Shows a page on a terminal, and prints lines elsewhere or with --json, --from, --all or --until-end. If Kafka ceases to \
     answer, it waits until Kafka answers again. Reads the topic and writes nothing; READ on the topic is enough.";
 
-const WATCH_EXIT: &str = "0; 4 Kafka does not answer in time at the start.";
+const WATCH_EXIT: &str =
+    "0; 4 Kafka does not answer in time at the start; 125 also if the topic is deleted or made anew meanwhile.";
 
 fn watch() -> Command {
     let about = "Show an election live, or print a line for each change";

@@ -12,13 +12,11 @@ use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::{Config, Doctor, Listen, Log, LogFormat};
 use crate::exit::line_of;
 
-mod executable;
+mod election;
 mod job;
 pub mod look;
 mod once;
 mod properties;
-mod roles;
-mod timings;
 
 /// The longest value of durations that the protocol does not limit: a year, so that no sum of them overflows.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -32,7 +30,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config> {
         bail!("nothing to run; try: neli-run --embedded --group NAME -- COMMAND, or neli-run --help");
     }
     let config = candidate(args, election(args)?)?;
-    executable::find_command(&config.command, args.environment().raw("PATH"))?;
+    job::find_command(&config.command, args.raw_variable("PATH"))?;
     Ok(config)
 }
 
@@ -48,8 +46,8 @@ pub fn doctor(args: &ParsedArgs) -> Result<Doctor> {
     if print_topic && !has_group {
         bail!("--group is required with --print-topic: the topic is named after it");
     }
-    let path = args.environment().raw("PATH");
-    let found = || executable::find_command(&candidate.command, path).map(drop).map_err(|refusal| line_of(&refusal));
+    let path = args.raw_variable("PATH");
+    let found = || job::find_command(&candidate.command, path).map(drop).map_err(|refusal| line_of(&refusal));
     Ok(Doctor {
         has_group,
         command: (!candidate.command.is_empty()).then(found),
@@ -63,17 +61,17 @@ pub fn doctor(args: &ParsedArgs) -> Result<Doctor> {
 /// The configuration of a candidate in this election. COMMAND is not checked.
 fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config> {
     let mut warnings = args.warnings();
-    let roles = roles::validate(args)?;
+    let roles = election::roles(args)?;
     let once = once::validate(args, &election)?;
-    let timings = timings::validate(args)?;
+    let timings = election::timings(args)?;
     let config = Config {
         election,
         roles,
         client: client(args, &mut warnings)?,
         create_topic: args.flag("no-create-topic")?.is_none(),
         name: name(args)?,
-        priority: timings::priority(args, timings.elector())?,
-        wait: timings::wait(args, timings.claim_delay())?,
+        priority: election::priority(args, timings.elector())?,
+        wait: election::wait(args, timings.claim_delay())?,
         once,
         timings,
         lease_shown: args.setting("lease").shown(),
@@ -99,27 +97,34 @@ fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config> {
 }
 
 fn election(args: &ParsedArgs) -> Result<ElectionId> {
-    let Some(group) = args.value("group") else {
-        bail!("--group is required: the election's name, the same on every machine");
-    };
-    let name = group.text()?.to_owned();
-    names::validate_group(&name).map_err(|error| group.refuse(error))?;
-    let topic = if let Some(topic) = args.value("topic") {
-        let name = topic.text()?.to_owned();
-        if !names::is_topic(&name) {
-            return Err(topic.refuse(format!("must be {}", names::TOPIC)));
-        }
-        name
+    let Some(name) = group(args)? else { bail!("--group is required: the election's name, the same on every machine") };
+    let topic = if let Some(topic) = topic(args)? {
+        topic
     } else {
         let topic = format!("{name}.neli");
         if !names::is_topic(&topic) {
-            return Err(
-                group.refuse(format!("the topic '{topic}' would not be {}; give another by --topic", names::TOPIC))
-            );
+            let why = format!("the topic '{topic}' would not be {}; give another by --topic", names::TOPIC);
+            return Err(args.setting("group").refuse(why));
         }
         topic
     };
     Ok(ElectionId { group: name, topic, partition: 0, role: 0, role_name: None })
+}
+
+fn group(args: &ParsedArgs) -> Result<Option<String>> {
+    let Some(group) = args.value("group") else { return Ok(None) };
+    let name = group.text()?.to_owned();
+    names::validate_group(&name).map_err(|error| group.refuse(error))?;
+    Ok(Some(name))
+}
+
+fn topic(args: &ParsedArgs) -> Result<Option<String>> {
+    let Some(topic) = args.value("topic") else { return Ok(None) };
+    let name = topic.text()?.to_owned();
+    if !names::is_topic(&name) {
+        return Err(topic.refuse(format!("must be {}", names::TOPIC)));
+    }
+    Ok(Some(name))
 }
 
 fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client> {
@@ -137,14 +142,17 @@ fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client> {
             Brokers::At(list.map_err(|error| brokers.refuse(error))?)
         }
         (Some(brokers), Some(embedded)) => {
-            return Err(brokers.refuse(format!("can't be combined with {}", embedded.shown())));
+            return Err(brokers.refuse(format!("can't be combined with {}", embedded.name())));
         }
     };
     Ok(Client { brokers, properties })
 }
 
 fn name(args: &ParsedArgs) -> Result<String> {
-    let Some(value) = args.value("name") else { return Ok(names::of_process()) };
+    args.value("name").map_or_else(|| Ok(names::of_process()), |value| candidate_name(&value))
+}
+
+fn candidate_name(value: &Value) -> Result<String> {
     let name = value.text()?.to_owned();
     names::validate(&name, names::LONGEST_NAME).map_err(|error| value.refuse(error))?;
     Ok(name)
@@ -157,7 +165,7 @@ fn log(args: &ParsedArgs) -> Result<Log> {
         (None, Some(_)) => 1,
         (Some(_), None) => -1,
         (Some(quiet), Some(verbose)) => {
-            bail!("{}: can't be combined with {}", quiet.shown(), verbose.shown());
+            bail!("{}: can't be combined with {}", quiet.name(), verbose.name());
         }
     };
     let file = args.value("log-file");

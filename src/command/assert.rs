@@ -8,7 +8,7 @@ use anyhow::Result;
 use neli_kafka::clock;
 use neli_proto::leadership::Leadership;
 use neli_proto::time::millis;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::command::output;
 use crate::command::reading::{self, Unread, read_at};
@@ -17,9 +17,8 @@ use crate::config::{Assert, Look};
 use crate::exit::{ExitStatus, line_of, status_of, with_status};
 use crate::guard::lease;
 use crate::process::procfs;
-use crate::report::election::{sentence, span};
-use crate::report::log::{spoken, timestamp};
-use crate::text::json;
+use crate::report::election::sentence;
+use crate::text::{json, span, spoken, timestamp};
 
 /// Whether the caller leads.
 struct Answer {
@@ -30,17 +29,6 @@ struct Answer {
     /// `None` if it is unknown.
     leads: Option<bool>,
     /// Why it does not lead, or why that is unknown.
-    why: Option<String>,
-}
-
-/// The answer as JSON: docs/json.md describes it.
-#[derive(Serialize)]
-struct Line {
-    ts: String,
-    term: i64,
-    leads: Option<bool>,
-    by: &'static str,
-    left_ms: Option<u64>,
     why: Option<String>,
 }
 
@@ -62,9 +50,10 @@ pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look>) -> Result<Exit
     };
     if assert.json {
         let ts = timestamp(clock::wall_ms());
-        let line = Line { ts, term: assert.term, leads, by, left_ms: left.map(millis), why };
-        let line = json(&line) + "\n";
-        output::print(&line)?;
+        let line = json!({
+            "ts": ts, "term": assert.term, "leads": leads, "by": by, "left_ms": left.map(millis), "why": why,
+        });
+        output::print(&(json(&line) + "\n"))?;
         return Ok(status);
     }
     match (leads, why) {

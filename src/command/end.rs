@@ -7,7 +7,7 @@ use neli_kafka::ElectionId;
 use neli_proto::record::{Body, What};
 
 use crate::command::reading::{self, Observation, Place, Seen, Unread, read_at};
-use crate::command::request::{Answer, Appended, Outcome, answered, append, is_answered_yes, operator, record};
+use crate::command::request::{Answer, Appended, Outcome, answered, is_answered_yes, operator, request};
 use crate::command::wording::named;
 use crate::config::End;
 use crate::exit::ExitStatus;
@@ -68,12 +68,12 @@ async fn ending(end: &End) -> Result<Vec<Answer>> {
             reason: reason.clone(),
             successor: None,
         };
-        endings.push(match append(&access, election, look.timeout, record(election, body)).await? {
+        endings.push(match request(&access, election, look.timeout, body).await? {
             Appended::Yes => {
                 let name = named(election);
                 let sentence =
                     format!("{name} is ended: {candidates}; a candidate that starts later stands for election again");
-                Answer { outcome: ENDED, why: None, sentence, ..not_ended(election, NO_ANSWER, String::new()) }
+                Answer::new(election, ENDED, None, sentence)
             }
             Appended::No { why } => not_ended(election, NO_ANSWER, why),
             Appended::Unknown { why } => {
@@ -88,7 +88,7 @@ async fn ending(end: &End) -> Result<Vec<Answer>> {
 
 fn not_ended(election: &ElectionId, outcome: Outcome, why: String) -> Answer {
     let sentence = format!("{} was not ended: {why}", named(election));
-    Answer { election: election.clone(), outcome, why: Some(why), sentence, key: None, handover: None }
+    Answer::new(election, outcome, Some(why), sentence)
 }
 
 /// Why an end would have no effect, if so.

@@ -8,13 +8,11 @@ use neli_kafka::{Access, ElectionId, FactsTopic};
 use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs, may_have_facts, record_key};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::record::LogRecord;
-use serde::Serialize;
 
 use crate::calendar::{Calendar, Edges};
 use crate::command::reading::{Limit, Reading, Seen, Unread, read_at};
 use crate::command::wording::date;
-use crate::report::election::span;
-use crate::report::log::{spoken, timestamp};
+use crate::text::{span, spoken};
 
 /// The fact about the key that still counts.
 #[derive(Clone, Copy)]
@@ -211,42 +209,10 @@ pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
     ("window", format!("{}: {how}; {next}", date(window.from_ms)))
 }
 
-/// A run as JSON.
-#[derive(Serialize)]
-pub(super) struct RunLine<'a> {
-    key: &'a str,
-    window_start: Option<String>,
-    window_end: Option<String>,
-    outcome: Outcome,
-    by: Option<&'a str>,
-    term: i64,
-    exit: Option<u8>,
-    attempt: u32,
-    ran_ms: Option<u64>,
-    at: Option<String>,
-}
-
-impl<'a> RunLine<'a> {
-    pub(super) fn of(fact: &'a Fact) -> Self {
-        Self {
-            key: &fact.key,
-            window_start: fact.window.map(|window| timestamp(window.from_ms)),
-            window_end: fact.window.map(|window| timestamp(window.until_ms)),
-            outcome: fact.outcome,
-            by: fact.name.as_deref(),
-            term: fact.term,
-            exit: fact.exit,
-            attempt: fact.attempt,
-            ran_ms: fact.ran_ms,
-            at: fact.at_ms.map(timestamp),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use neli_proto::fact::Success;
-    use neli_proto::window::Span;
+    use neli_proto::time::Span;
 
     use super::*;
 

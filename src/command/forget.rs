@@ -4,14 +4,13 @@ use std::io::{self, IsTerminal};
 
 use anyhow::Result;
 use neli_kafka::{ElectionId, FactsTopic, clock};
-use neli_proto::fact::{Fact, Facts, Outcome as RunOutcome, Place, UNREADABLE};
+use neli_proto::fact::{Fact, Facts, Outcome as RunOutcome, Place, Runs, UNREADABLE};
 use neli_proto::record::Offset;
+use serde_json::json;
 
 use crate::command::facts::{self, Recorded};
 use crate::command::reading::{self, Seen, Unread};
-use crate::command::request::{
-    Answer, Appended, KeyPart, KeyedRecord, Outcome, answered, append, is_answered_yes, operator, see_only,
-};
+use crate::command::request::{Answer, Appended, Outcome, answered, append, is_answered_yes, operator, see_only};
 use crate::command::wording::named;
 use crate::config::Forget;
 use crate::exit::ExitStatus;
@@ -42,14 +41,7 @@ pub fn main(forget: &Forget) -> Result<ExitStatus> {
 async fn answer(forget: &Forget) -> Result<Answer> {
     let Forget { look, key, force, is_confirmed } = forget;
     let access = reading::access(&look.client)?;
-    let mut answer = Answer {
-        election: look.election.clone(),
-        outcome: UNKNOWN,
-        why: None,
-        sentence: String::new(),
-        key: Some(KeyPart { key: key.clone() }),
-        handover: None,
-    };
+    let mut answer = Answer { key: json!({ "key": key }), ..Answer::new(&look.election, UNKNOWN, None, String::new()) };
     let observation = match see_only(&access, look, "--role says which is meant").await {
         Ok(observation) => observation,
         Err(Unread::Refused(refusal)) => return Err(refusal),
@@ -98,19 +90,18 @@ async fn answer(forget: &Forget) -> Result<Answer> {
     let fact = fact_of(key.as_deref(), recorded.fact(), &read, seen);
     // If no window could be read, the message can't contain one.
     let is_named = !fact.key.is_empty();
-    answer.key = Some(KeyPart { key: is_named.then(|| fact.key.to_string()) });
+    answer.key = json!({ "key": is_named.then_some(&fact.key) });
     if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&answer.election, &fact, recorded.fact()) {
         answer.outcome = NOT_CONFIRMED;
         answer.sentence = format!("{} was not forgotten: it was not confirmed", fact.key);
         return Ok(answer);
     }
-    let tombstones = unreadable.iter().map(|place| KeyedRecord { key: topic.key_at(*place).to_owned(), value: None });
-    let own = topic.key_at(Place::Forgotten).to_owned();
-    let forgotten = is_named.then(|| KeyedRecord { key: own, value: Some(fact.to_bytes()) });
+    let tombstones = unreadable.iter().map(|place| (topic.key_at(*place), None));
+    let forgotten = is_named.then(|| (topic.key_at(Place::Forgotten), Some(fact.to_bytes())));
     let of_facts = ElectionId { topic: topic.name.clone(), partition: 0, ..answer.election.clone() };
     let what = if is_named { &*fact.key } else { "what can't be read" };
-    for record in tombstones.chain(forgotten) {
-        answer.sentence = match append(&access, &of_facts, look.timeout, record).await? {
+    for (key, value) in tombstones.chain(forgotten) {
+        answer.sentence = match append(&access, &of_facts, look.timeout, key, value.as_deref()).await? {
             Appended::Yes => continue,
             Appended::No { why } => format!("{what} was not forgotten: {why}"),
             Appended::Unknown { why } => {
@@ -167,11 +158,15 @@ fn fact_of(key: Option<&str>, recorded: Option<&Fact>, facts: &Facts, seen: &See
     let forgets =
         Place::ALL.into_iter().filter_map(|place| facts.at(place)).map(|fact| fact.forgets).max().unwrap_or(0);
     let key = key.map_or_else(|| recorded.map_or_else(Box::default, |fact| fact.key.clone()), Box::from);
+    // Those who look show what the newest fact tells of all runs.
+    let mut runs = Runs::default();
+    runs.read(facts);
     Fact {
         window: recorded.and_then(|fact| fact.window),
         name: Some(operator()),
         at_ms: Some(clock::wall_ms()),
         forgets: forgets.saturating_add(1),
+        account: runs.account,
         ..Fact::new(key, RunOutcome::Forgotten, term)
     }
 }

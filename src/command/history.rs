@@ -7,20 +7,19 @@ use neli_kafka::clock;
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::observer::{Finding, Found, Gap, History, Observer, PastTerm, TermEnd};
 use neli_proto::time::millis;
+use serde_json::{Value, json};
 
 use crate::command::output::{self, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, Observation, Place, Reading, Seen, read_at, warn_of_clock};
 use crate::command::wording::{counted, date, named, no_record};
 use crate::config::HistoryOf;
 use crate::exit::{ExitStatus, with_status};
-use crate::report::election::{how_released, span};
-use crate::report::log::{spoken, timestamp};
-use crate::text::one_line;
+use crate::report::election::how_released;
+use crate::report::json::{self, election, joined, member};
+use crate::text::{self, one_line, span, spoken, timestamp};
 
-mod json;
 mod svg;
 
-pub(super) use json::TermPart;
 pub(super) use svg::{draw, strip};
 
 /// `--check`: two jobs may have run at once.
@@ -59,10 +58,10 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus> {
     let (style, is_one) = (Style::of_stdout(), shown.len() == 1);
     let report_of = |one: &Shown<'_>| {
         let role = if is_one { String::new() } else { format!("{}: ", one_line(&one.seen.election.label())) };
-        role + &report(&one.rows, &one.findings, one.clock, style)
+        role + &report(&one.rows, &one.findings, one.is_one_clock, style)
     };
     let text = match (look.json, check, shown.as_slice()) {
-        (true, _, all) => all.iter().map(json::lines).collect(),
+        (true, _, all) => all.iter().map(lines).collect(),
         (false, true, all) => all.iter().map(report_of).collect(),
         (false, false, [one]) => table(&one.rows, one.at.wall_ms, style),
         (false, false, all) => table_of_roles(all, style),
@@ -82,7 +81,8 @@ struct Shown<'a> {
     at: ReadAt,
     rows: Vec<Row<'a>>,
     findings: Vec<Found>,
-    clock: TimestampClock,
+    /// Whether one clock has given all timestamps.
+    is_one_clock: bool,
 }
 
 impl<'a> Shown<'a> {
@@ -90,12 +90,11 @@ impl<'a> Shown<'a> {
         let at = by_broker(seen.observer(), now);
         let findings = if check { seen.history().findings(at) } else { Vec::new() };
         let is_one_clock = seen.is_brokers_time() || reading.is_embedded();
-        let clock = if is_one_clock { TimestampClock::Brokers } else { TimestampClock::Candidates };
-        Self { seen, at, rows: rows(seen.history(), at, from_ms), findings, clock }
+        Self { seen, at, rows: rows(seen.history(), at, from_ms), findings, is_one_clock }
     }
 
     fn is_violated(&self) -> bool {
-        self.findings.iter().any(|found| self.clock.is_violation(&found.finding))
+        self.findings.iter().any(|found| is_violation(&found.finding, self.is_one_clock))
     }
 }
 
@@ -110,25 +109,15 @@ async fn read(history: &HistoryOf, from_ms: u64) -> Result<Observation> {
     Ok(Observation::of_history(&access, place, look.timeout, from_ms).await?)
 }
 
-/// The clock of the timestamps, on which the findings about overlaps depend.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum TimestampClock {
-    /// The broker's, or that of the one machine of all candidates.
-    Brokers,
-    /// Each candidate's own (`message.timestamp.type=CreateTime`); candidates' clocks may show different times.
-    Candidates,
+/// Whether the finding may come from different clocks alone: if each candidate's own has given the timestamps
+/// (`message.timestamp.type=CreateTime`), and not the broker's or that of the one machine of all candidates.
+const fn is_doubtful(finding: &Finding, is_one_clock: bool) -> bool {
+    !is_one_clock && matches!(finding, Finding::Overlap { .. })
 }
 
-impl TimestampClock {
-    /// Whether the finding shows that two jobs may have run at once.
-    const fn is_violation(self, finding: &Finding) -> bool {
-        finding.is_violation() && !self.is_doubtful(finding)
-    }
-
-    /// Whether the finding may come from different clocks alone.
-    const fn is_doubtful(self, finding: &Finding) -> bool {
-        matches!((self, finding), (Self::Candidates, Finding::Overlap { .. }))
-    }
+/// Whether the finding shows that two jobs may have run at once.
+const fn is_violation(finding: &Finding, is_one_clock: bool) -> bool {
+    finding.is_violation() && !is_doubtful(finding, is_one_clock)
 }
 
 /// A term with the data that is shown.
@@ -259,11 +248,11 @@ pub(super) fn cells(row: &Row<'_>, at_ms: u64) -> [String; 6] {
 }
 
 /// The findings of `--check`; possible overlaps of jobs come first.
-fn report(rows: &[Row<'_>], findings: &[Found], clock: TimestampClock, style: Style) -> String {
+fn report(rows: &[Row<'_>], findings: &[Found], is_one_clock: bool, style: Style) -> String {
     let terms = counted(rows.len() as u64, "term");
-    let (tone, verdict) = if findings.iter().any(|found| clock.is_violation(&found.finding)) {
+    let (tone, verdict) = if findings.iter().any(|found| is_violation(&found.finding, is_one_clock)) {
         (Tone::Bad, format!("{terms}: two jobs may have run at once"))
-    } else if findings.iter().any(|found| clock.is_doubtful(&found.finding)) {
+    } else if findings.iter().any(|found| is_doubtful(&found.finding, is_one_clock)) {
         (Tone::Unknown, format!("{terms}: can't tell whether two overlapped"))
     } else {
         (Tone::Good, format!("{terms}: no two overlapped"))
@@ -273,7 +262,7 @@ fn report(rows: &[Row<'_>], findings: &[Found], clock: TimestampClock, style: St
     let findings = findings.iter().map(|found| &found.finding);
     let (bad, unusual): (Vec<&Finding>, Vec<&Finding>) = findings.partition(|finding| finding.is_violation());
     for finding in bad.into_iter().chain(unusual) {
-        lines.extend(wrapped(&sentence(finding, clock), width));
+        lines.extend(wrapped(&sentence(finding, is_one_clock), width));
     }
     lines.join("\n") + "\n"
 }
@@ -284,14 +273,13 @@ fn unled_for(gap: Gap) -> String {
 }
 
 /// A finding as a sentence.
-fn sentence(finding: &Finding, clock: TimestampClock) -> String {
+fn sentence(finding: &Finding, is_one_clock: bool) -> String {
     match finding {
         Finding::Overlap { term, before, by } => {
-            let whose = match clock {
-                TimestampClock::Brokers => "the broker's timestamps",
-                TimestampClock::Candidates => {
-                    "the candidates' own timestamps (message.timestamp.type=CreateTime), and their clocks may differ"
-                }
+            let whose = if is_one_clock {
+                "the broker's timestamps"
+            } else {
+                "the candidates' own timestamps (message.timestamp.type=CreateTime), and their clocks may differ"
             };
             let by = spoken(*by);
             format!(
@@ -325,8 +313,66 @@ fn sentence(finding: &Finding, clock: TimestampClock) -> String {
     }
 }
 
-fn or_null(ms: Option<u64>) -> Option<String> {
-    ms.map(timestamp)
+/// `--json`: one line per term and one per finding, as docs/json.md describes them.
+fn lines(shown: &Shown<'_>) -> String {
+    let Shown { seen, at, rows, findings, is_one_clock } = shown;
+    let id = &seen.election;
+    let terms = rows.iter().map(|row| {
+        let begun_ms = row.past.from_ms.or(row.past.last_record_ms).unwrap_or(at.wall_ms);
+        joined([election(begun_ms, id), json!({ "kind": "term" }), term_part(row, *at)])
+    });
+    let findings = findings.iter().map(|Found { finding, at_ms }| {
+        let part = json!({
+            "kind": "finding",
+            "finding": finding_name(finding),
+            "violation": is_violation(finding, *is_one_clock),
+            "term": finding.term(),
+            "at": at_ms.map(timestamp),
+            "text": sentence(finding, *is_one_clock),
+        });
+        joined([election(at.wall_ms, id), part])
+    });
+    terms.chain(findings).map(|line| text::json(&line) + "\n").collect()
+}
+
+/// A term as JSON.
+pub(super) fn term_part(row: &Row<'_>, at: ReadAt) -> Value {
+    let (end, release) = match row.end {
+        End::Leads => ("leads", None),
+        End::Overlapped => ("overlapped", None),
+        End::Released(release) => ("released", Some(release)),
+        End::Silent => ("silent", None),
+        End::Unknown => ("unknown", None),
+    };
+    joined([
+        json!({
+            "term": row.past.term,
+            "name": row.past.name,
+            "member": member(row.past.member.as_ref()),
+            "from": row.past.from_ms.map(timestamp),
+            "to": row.to_ms.map(timestamp),
+            "led_ms": row.led_for(at.wall_ms).map(millis),
+            "lease_ms": millis(row.past.lease),
+            "end": end,
+        }),
+        json::how_released(release),
+        json!({
+            "gap_ms": row.gap.map(|gap| millis(gap.most)),
+            "gap_least_ms": row.gap.map(|gap| millis(gap.least)),
+            "gap_open": row.is_open,
+            "last_heartbeat": row.past.last_record_ms.map(timestamp),
+        }),
+    ])
+}
+
+const fn finding_name(finding: &Finding) -> &'static str {
+    match finding {
+        Finding::Gap { .. } => "gap",
+        Finding::LateFence { .. } => "late-fence",
+        Finding::Missing { .. } => "missing",
+        Finding::NotEffective { .. } => "not-effective",
+        Finding::Overlap { .. } => "overlap",
+    }
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use neli_kafka::{Access, Examination, Layer, Unreachable, clock, names, topics};
-use neli_proto::leadership::{Leadership, ReadAt};
+use neli_proto::leadership::{Leader, Leadership, ReadAt};
 use neli_proto::listener::LogBounds;
 use neli_proto::observer::{FoundElection, Place, Topic};
 use neli_proto::record::Offset;
 use neli_proto::time::millis;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::command::output::{self, Style, columns};
 use crate::command::reading::{self, Limit, Partitions, Reading, SUFFIX, no_answer, read_at, warn_of_clock};
@@ -18,8 +18,7 @@ use crate::command::wording::{self, counted, leadership_in_table};
 use crate::config::List;
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::{sentence, state};
-use crate::report::log::timestamp;
-use crate::text::{json, one_line};
+use crate::text::{self, one_line, timestamp};
 
 mod live;
 
@@ -31,25 +30,6 @@ const VACANT: ExitStatus = ExitStatus::Answer(3);
 
 /// How far before a partition's end the reading begins: an election without a record since then is not found.
 pub(super) const SPAN: Offset = 100_000;
-
-/// An election as JSON; docs/json.md describes it.
-#[derive(Serialize)]
-pub(super) struct Line<'a> {
-    ts: String,
-    group: &'a str,
-    role: &'a str,
-    topic: &'a str,
-    partition: i32,
-    state: &'static str,
-    why: Option<String>,
-    leader: Option<String>,
-    term: Option<Offset>,
-    heartbeat_age_ms: Option<u64>,
-    standbys: usize,
-    dead: bool,
-    #[serde(skip)]
-    shown: String,
-}
 
 /// Shows the elections.
 ///
@@ -65,18 +45,18 @@ pub fn main(list: &List) -> Result<ExitStatus> {
     let found = || topics.iter().flat_map(|(topic, elections)| elections.elections().map(move |of| (topic, of)));
     warn_of_clock(found().map(|(_, election)| election.observer()));
     let is_meant = |(_, found): &(_, FoundElection<'_>)| list.is_about(&found.place.group);
-    let lines = found().filter(is_meant);
-    let lines: Vec<Line<'_>> =
-        lines.map(|(topic, found)| Line::of(topic, found, found.observer().leadership(at), at)).collect();
-    if let (Some(group), true) = (list.group.as_ref().filter(|_| lines.is_empty()), unread.is_empty()) {
+    let meant: Vec<_> = found().filter(is_meant).collect();
+    if let (Some(group), true) = (list.group.as_ref().filter(|_| meant.is_empty()), unread.is_empty()) {
         let groups = found().map(|(_, election)| election.place.group.to_string()).collect();
         return Err(with_status(VACANT, no_election(group, list.topic.as_deref(), &groups)));
     }
     if list.json {
-        output::print(&lines.iter().map(|line| json(line) + "\n").collect::<String>())?;
+        let lines = meant.into_iter().map(|(topic, found)| line(topic, found, found.observer().leadership(at), at));
+        output::print(&lines.map(|line| text::json(&line) + "\n").collect::<String>())?;
     } else {
-        let (shown, dead): (Vec<_>, Vec<_>) = lines.iter().partition(|line| list.has_dead() || !line.dead);
-        output::print(&(table(&shown) + &hidden(dead.len())))?;
+        let is_shown = |(_, found): &(_, FoundElection<'_>)| list.has_dead() || !found.observer().is_dead(at);
+        let (shown, dead): (Vec<_>, Vec<_>) = meant.into_iter().partition(is_shown);
+        output::print(&(table(&shown, at) + &hidden(dead.len())))?;
     }
     if unread.is_empty() {
         return Ok(ExitStatus::Success);
@@ -174,27 +154,24 @@ impl Rank {
     }
 }
 
-impl<'a> Line<'a> {
-    /// The line about an election, of which this is known now.
-    pub(super) fn of(topic: &'a str, found: FoundElection<'a>, current: Leadership<'a>, at: ReadAt) -> Self {
-        let (Place { partition, group, role }, observer) = (found.place, found.observer());
-        let leader = current.leader();
-        Self {
-            ts: timestamp(at.wall_ms),
-            group,
-            role,
-            topic,
-            partition: *partition,
-            state: state(current),
-            why: (!current.is_led()).then(|| sentence(current).to_string()),
-            leader: leader.map(|leader| leader.shown().to_owned()),
-            term: leader.map(|leader| leader.term),
-            heartbeat_age_ms: leader.map(|leader| millis(observer.age(leader.last_record, at))),
-            standbys: observer.standbys(at).len(),
-            dead: observer.is_dead(at),
-            shown: leadership_in_table(current),
-        }
-    }
+/// An election as JSON, of which this is known now; docs/json.md describes it.
+pub(super) fn line(topic: &str, found: FoundElection<'_>, current: Leadership<'_>, at: ReadAt) -> Value {
+    let (Place { partition, group, role }, observer) = (found.place, found.observer());
+    let leader = current.leader();
+    json!({
+        "ts": timestamp(at.wall_ms),
+        "group": group,
+        "role": role,
+        "topic": topic,
+        "partition": partition,
+        "state": state(current),
+        "why": (!current.is_led()).then(|| sentence(current).to_string()),
+        "leader": leader.map(Leader::shown),
+        "term": leader.map(|leader| leader.term),
+        "heartbeat_age_ms": leader.map(|leader| millis(observer.age(leader.last_record, at))),
+        "standbys": observer.standbys(at).len(),
+        "dead": observer.is_dead(at),
+    })
 }
 
 /// An error: there is no such group; these groups exist.
@@ -217,22 +194,18 @@ fn hidden(dead: usize) -> String {
     format!("{} not shown, dead for more than a week; --all shows all\n", counted(dead as u64, "election"))
 }
 
-fn table(lines: &[&Line<'_>]) -> String {
-    if lines.is_empty() {
+fn table(shown: &[(&String, FoundElection<'_>)], at: ReadAt) -> String {
+    if shown.is_empty() {
         return "no elections\n".to_owned();
     }
-    let cells: Vec<[String; 6]> = lines
-        .iter()
-        .map(|line| {
-            [
-                one_line(line.group),
-                one_line(line.role),
-                line.topic.to_owned(),
-                line.term.map_or_else(|| "-".to_owned(), |term| term.to_string()),
-                line.standbys.to_string(),
-                one_line(&line.shown),
-            ]
-        })
-        .collect();
-    columns(["GROUP", "ROLE", "TOPIC", "TERM", "STANDBYS", "LEADER"], &cells, Style::of_stdout())
+    let cells = shown.iter().map(|(topic, found)| {
+        let (Place { group, role, .. }, observer) = (found.place, found.observer());
+        let current = observer.leadership(at);
+        let term = current.leader().map_or_else(|| "-".to_owned(), |leader| leader.term.to_string());
+        let standbys = observer.standbys(at).len().to_string();
+        let current = one_line(&leadership_in_table(current));
+        [one_line(group), one_line(role), (*topic).clone(), term, standbys, current]
+    });
+    let head = ["GROUP", "ROLE", "TOPIC", "TERM", "STANDBYS", "LEADER"];
+    columns(head, &cells.collect::<Vec<_>>(), Style::of_stdout())
 }

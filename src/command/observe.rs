@@ -13,12 +13,12 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow};
 use neli_kafka::{TopicsEvent, TopicsReader, clock, names};
 use neli_proto::fact::TOPIC_SUFFIX;
+use neli_proto::listener::FIRST_SPAN;
 use neli_proto::observer::Topics;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::mpsc::channel;
 
-use crate::command::list::SPAN;
 use crate::command::reading::{self, read_at};
 use crate::command::wording;
 use crate::config::Observe;
@@ -40,6 +40,8 @@ use state::State;
 const WAITING: usize = 10_000;
 /// So many events are handled under one lock.
 const TOGETHER: usize = 1_000;
+/// The time that a strip shows.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The time between two looks at what no record shows: silences, and time without a leader.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -66,7 +68,7 @@ async fn serve(observe: &Observe, bound: Bound) -> Result<ExitStatus> {
     let is_meant = observe.topics.clone();
     let is_read = move |name: &str| is_meant.matches(name.strip_suffix(TOPIC_SUFFIX).unwrap_or(name));
     let reader = TopicsReader::start(&access, is_read, sender).map_err(|error| anyhow!(error))?;
-    let topics = Topics::new(SPAN, names::MOST_ROLES);
+    let topics = Topics::new(FIRST_SPAN, names::MOST_ROLES).and_back(DAY);
     let state = Arc::new(Mutex::new(State::new(topics, observe.group.clone())));
     let (address, served) = (bound.address, Arc::clone(&state));
     http::serve(bound, move || Rc::new(Pages::new(served))).context("--listen: HTTP can't be served")?;
@@ -132,7 +134,7 @@ impl Told {
                 }
             }
             TopicsEvent::Warning(warning) => say(&format!("warning: {warning}")),
-            TopicsEvent::Read { .. } | TopicsEvent::Refused(_) => {}
+            TopicsEvent::PastBegins { .. } | TopicsEvent::Read { .. } | TopicsEvent::Refused(_) => {}
         }
     }
 

@@ -109,11 +109,7 @@ impl Page {
                 text += label;
                 text.push('\n');
             }
-            for (at, line) in wrapped(row, width.saturating_sub(indent)).into_iter().enumerate() {
-                let label = if at == 0 && !is_narrow { *label } else { "" };
-                text += format!("{label:indent$}{line}").trim_end();
-                text.push('\n');
-            }
+            text += &hanging(if is_narrow { "" } else { label }, indent, row, width);
         }
         text
     }
@@ -143,13 +139,20 @@ pub(super) fn columns<const N: usize>(head: [&str; N], rows: &[[String; N]], sty
         let cells = row.iter().zip(widths).take(N - 1).map(|(text, width)| format!("{text:width$}  "));
         let before = cells.collect::<Vec<_>>().concat();
         let last = row.last().map(String::as_str).unwrap_or_default();
-        for (number, part) in wrapped(last, terminal.saturating_sub(before_last)).iter().enumerate() {
-            let begin = if number == 0 { before.clone() } else { " ".repeat(before_last) };
-            text += format!("{begin}{part}").trim_end();
-            text.push('\n');
-        }
+        text += &hanging(&before, before_last, last, terminal);
     }
     text
+}
+
+/// The text in lines of at most this many columns, behind `begin` in the first one, and indented.
+pub(super) fn hanging(begin: &str, indent: usize, text: &str, width: usize) -> String {
+    let mut lines = String::new();
+    for (number, part) in wrapped(text, width.saturating_sub(indent)).iter().enumerate() {
+        let begin = if number == 0 { begin } else { "" };
+        lines += format!("{begin:indent$}{part}").trim_end();
+        lines.push('\n');
+    }
+    lines
 }
 
 /// The text in lines of at most this many columns, broken between words, or inside a word that is longer than a line.
@@ -180,25 +183,13 @@ pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A terminal on which each page replaces the previous one.
-pub(super) struct Screen {
-    is_first: bool,
-}
-
-impl Screen {
-    pub(super) const fn of_stdout() -> Self {
-        Self { is_first: true }
-    }
-
-    /// Shows a page.
-    ///
-    /// # Errors
-    /// stdout can't be written.
-    pub(super) fn show(&mut self, page: &str) -> Result<()> {
-        let is_first = std::mem::replace(&mut self.is_first, false);
-        let mut stdout = io::stdout();
-        checked(stdout.write_all(frame(page, rows(), is_first).as_bytes()).and_then(|()| stdout.flush()))
-    }
+/// Shows a page, which replaces the previous one on the terminal.
+///
+/// # Errors
+/// stdout can't be written.
+pub(super) fn show(page: &str) -> Result<()> {
+    let mut stdout = io::stdout();
+    checked(stdout.write_all(frame(page, rows()).as_bytes()).and_then(|()| stdout.flush()))
 }
 
 /// Whether stdout is a terminal on which a page can replace the previous one.
@@ -211,14 +202,13 @@ pub(super) fn rows() -> Option<usize> {
     system::rows(io::stdout().as_fd())
 }
 
-/// The bytes that replace the previous page: they begin at the first line, clear each line to its end, and clear all lines below. Lines
+/// The bytes that replace what the terminal shows: they begin at the first line, clear each line to its end, and clear all lines below. Lines
 /// that do not fit are left out.
-fn frame(page: &str, rows: Option<usize>, is_first: bool) -> String {
+fn frame(page: &str, rows: Option<usize>) -> String {
     // The last row has no line end, which would scroll the page.
     let shown = page.lines().take(rows.map_or(usize::MAX, |rows| rows.saturating_sub(1).max(1)));
-    let begin = if is_first { "\u{1b}[2J\u{1b}[H" } else { "\u{1b}[H" };
     let lines: String = shown.flat_map(|line| [line, "\u{1b}[K\n"]).collect();
-    format!("{begin}{lines}\u{1b}[J")
+    format!("\u{1b}[H{lines}\u{1b}[J")
 }
 
 /// The reader of stdout has closed the pipe, because it needs no more output.
@@ -331,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_page_replaces_the_previous_one_and_fits() {
-        assert_eq!(frame("a\nb\n", Some(24), true), "\u{1b}[2J\u{1b}[Ha\u{1b}[K\nb\u{1b}[K\n\u{1b}[J");
-        assert_eq!(frame("a\nb\nc\n", Some(3), false), "\u{1b}[Ha\u{1b}[K\nb\u{1b}[K\n\u{1b}[J");
+        assert_eq!(frame("a\nb\n", Some(24)), "\u{1b}[Ha\u{1b}[K\nb\u{1b}[K\n\u{1b}[J");
+        assert_eq!(frame("a\nb\nc\n", Some(3)), "\u{1b}[Ha\u{1b}[K\nb\u{1b}[K\n\u{1b}[J");
     }
 }

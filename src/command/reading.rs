@@ -24,8 +24,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use crate::config::WORDS;
 use crate::exit::{ExitStatus, with_status};
 use crate::process::ready::Timer;
-use crate::report::log::spoken;
-use crate::text::reason;
+use crate::text::{reason, spoken};
 
 mod observation;
 mod place;

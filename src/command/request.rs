@@ -8,14 +8,15 @@ use neli_kafka::{Access, ElectionId, Elections, KafkaEvent, Producer, SessionEve
 use neli_proto::record::{Body, Offset, Record};
 use nix::unistd::{User, gethostname, getuid};
 use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
 
 use crate::command::output;
 use crate::command::reading::{self, Observation, Place, Unread};
 use crate::config::Look;
 use crate::exit::{ExitStatus, with_status};
-use crate::report::log::timestamp;
-use crate::text::{json, one_line};
+use crate::report::json::{election, joined};
+use crate::text::{self, one_line};
 
 /// The capacity of the queue of reports about one record.
 const REPORTS: usize = 16;
@@ -54,24 +55,10 @@ pub(super) struct Answer {
     pub(super) why: Option<String>,
     /// The whole answer.
     pub(super) sentence: String,
-    /// `forget`: the key.
-    pub(super) key: Option<KeyPart>,
-    /// `resign`: who led before and after.
-    pub(super) handover: Option<HandoverPart>,
-}
-
-/// A forgotten key as JSON, if it is known.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct KeyPart {
-    pub(super) key: Option<String>,
-}
-
-/// A change of leaders as JSON.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct HandoverPart {
-    pub(super) from: Option<Party>,
-    pub(super) to: Option<Party>,
-    pub(super) gap_ms: Option<u64>,
+    /// `forget`: an object with the key, or null if it is not known.
+    pub(super) key: Value,
+    /// `resign`: an object that says who led before and after.
+    pub(super) handover: Value,
 }
 
 /// The printed data of a leader.
@@ -81,31 +68,16 @@ pub(super) struct Party {
     pub(super) term: Offset,
 }
 
-/// The answer as JSON; docs/json.md describes it.
-#[derive(Serialize)]
-struct Line<'a> {
-    ts: String,
-    group: &'a str,
-    role: String,
-    #[serde(flatten)]
-    key: Option<&'a KeyPart>,
-    outcome: &'static str,
-    why: Option<&'a str>,
-    #[serde(flatten)]
-    handover: Option<&'a HandoverPart>,
-}
-
 impl Answer {
+    /// The answer that something was done.
+    pub(super) fn new(election: &ElectionId, outcome: Outcome, why: Option<String>, sentence: String) -> Self {
+        Self { election: election.clone(), outcome, why, sentence, key: Value::Null, handover: Value::Null }
+    }
+
     fn json(&self) -> String {
-        json(&Line {
-            ts: timestamp(clock::wall_ms()),
-            group: &self.election.group,
-            role: self.election.label(),
-            key: self.key.as_ref(),
-            outcome: self.outcome.name,
-            why: self.why.as_deref(),
-            handover: self.handover.as_ref(),
-        })
+        let Self { outcome, why, key, handover, .. } = self;
+        let outcome = json!({ "outcome": outcome.name, "why": why });
+        text::json(&joined([election(clock::wall_ms(), &self.election), key.clone(), outcome, handover.clone()]))
     }
 }
 
@@ -138,19 +110,6 @@ pub(super) fn is_answered_yes(question: &str) -> bool {
         && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-/// The journal record of this operator's request.
-pub(super) fn record(election: &ElectionId, body: Body) -> KeyedRecord {
-    let record = Record { member: None, name: Some(operator()), seq: None, body };
-    KeyedRecord { key: election.key(), value: Some(record.to_bytes()) }
-}
-
-/// A record with its Kafka key.
-pub(super) struct KeyedRecord {
-    pub(super) key: String,
-    /// `None` is a tombstone, which deletes the key's record.
-    pub(super) value: Option<Vec<u8>>,
-}
-
 /// Whether Kafka has accepted a record in time.
 pub(super) enum Appended {
     Yes,
@@ -164,17 +123,24 @@ pub(super) enum Appended {
     },
 }
 
-/// Appends a record to the partition of this election.
+/// Appends this operator's request to the journal.
+pub(super) async fn request(access: &Access, election: &ElectionId, timeout: Duration, body: Body) -> Result<Appended> {
+    let record = Record { member: None, name: Some(operator()), seq: None, body };
+    append(access, election, timeout, &election.key(), Some(&record.to_bytes())).await
+}
+
+/// Appends a record to the partition of this election. Without a value it is a tombstone, which deletes the key's record.
 pub(super) async fn append(
     access: &Access,
     election: &ElectionId,
     timeout: Duration,
-    record: KeyedRecord,
+    key: &str,
+    value: Option<&[u8]>,
 ) -> Result<Appended> {
     let (sender, mut reports) = channel(REPORTS);
     let timeout = timeout.min(LONGEST_DELIVERY);
     let producer = Producer::start(access, &Elections::from(election), timeout, sender)?;
-    producer.send(election, Some(0), &record.key, record.value.as_deref())?;
+    producer.send(election, Some(0), key, value)?;
     let mut timer = reading::timer()?;
     let (mut trouble, mut failed) = (None, None);
     loop {

@@ -11,16 +11,15 @@ use neli_proto::observer::{NoRoom, Standby};
 use neli_proto::precedence::HELLO_HOLDS;
 use neli_proto::record::{Body, MemberId, What, question};
 use neli_proto::time::{Time, millis};
+use serde_json::{Value, json};
 
 use crate::command::reading::{self, Input, Observation, Place, Seen, Unread, read_at};
-use crate::command::request::{
-    Answer, Appended, HandoverPart, KeyedRecord, Outcome, Party, answered, append, operator, record,
-};
+use crate::command::request::{Answer, Appended, Outcome, Party, answered, append, operator, request};
 use crate::command::wording::{counted, named, nobody_has_room};
 use crate::config::{Look, Resign};
 use crate::exit::{ExitStatus, line_of};
-use crate::report::election::{sentence, span};
-use crate::report::log::spoken;
+use crate::report::election::sentence;
+use crate::text::{span, spoken};
 
 /// Another candidate leads, or with `--to` the named one.
 const RESIGNED: Outcome = Outcome::done("resigned");
@@ -58,10 +57,14 @@ fn party(leader: &Leader) -> Party {
     Party { name: leader.shown().to_owned(), term: leader.term }
 }
 
+/// Who led before and after, as JSON.
+fn handover(from: Option<&Party>, to: Option<&Party>, gap: Option<Duration>) -> Value {
+    json!({ "from": from, "to": to, "gap_ms": gap.map(millis) })
+}
+
 /// The answer that nobody else leads.
-fn not_resigned(election: &ElectionId, outcome: Outcome, from: Option<Party>, sentence: String) -> Answer {
-    let handover = Some(HandoverPart { from, ..HandoverPart::default() });
-    Answer { election: election.clone(), outcome, why: Some(sentence.clone()), sentence, key: None, handover }
+fn not_resigned(election: &ElectionId, outcome: Outcome, from: Option<&Party>, sentence: String) -> Answer {
+    Answer { handover: handover(from, None, None), ..Answer::new(election, outcome, Some(sentence.clone()), sentence) }
 }
 
 fn unknown(election: &ElectionId, why: &str) -> Answer {
@@ -116,7 +119,7 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
     };
     let refused = |outcome, whom: &str, why: String| {
         let sentence = format!("{} leads, and {why}; --force asks {whom} to stand down anyway", from.name);
-        Ok(not_resigned(election, outcome, Some(from.clone()), sentence))
+        Ok(not_resigned(election, outcome, Some(&from), sentence))
     };
     let (mut standbys, of_leader) = (seen.observer().standbys(at), seen.observer().leaders_hello());
     if let Some(to) = to {
@@ -124,13 +127,13 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
             Ok(standby) => standbys = vec![standby],
             Err(_) if *from.name == **to => {
                 let sentence = format!("{to} leads already, term {}", from.term);
-                let handover = Some(HandoverPart { to: Some(from.clone()), ..HandoverPart::default() });
-                return Ok(Answer { why: None, handover, ..not_resigned(election, LEADS_ALREADY, None, sentence) });
+                let handover = handover(None, Some(&from), None);
+                return Ok(Answer { handover, ..Answer::new(election, LEADS_ALREADY, None, sentence) });
             }
             // Nobody could be named, with --force either.
             Err(why) => {
                 let sentence = format!("{} leads, and {why}", from.name);
-                return Ok(not_resigned(election, CAN_NOT_LEAD, Some(from), sentence));
+                return Ok(not_resigned(election, CAN_NOT_LEAD, Some(&from), sentence));
             }
         }
     }
@@ -161,11 +164,10 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
     let until = clock::now() + look.timeout;
     let (term, by, reason) = (Some(from.term), Some(operator()), reason.clone());
     let body = Body::Request { what: What::Resign, term, by, reason, successor: successor.clone() };
-    let sentence = match append(access, election, look.timeout, record(election, body)).await? {
+    let sentence = match request(access, election, look.timeout, body).await? {
         Appended::Yes => {
             let named = to.as_deref().zip(successor);
-            let asked = Asked { election, from, named, timeout: look.timeout, until };
-            return next_leader(&mut observation, asked).await;
+            return next_leader(&mut observation, from, named, look.timeout, until).await;
         }
         Appended::No { why } => format!("{} was not asked: {why}", from.name),
         Appended::Unknown { why } => format!(
@@ -173,7 +175,7 @@ async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result
             from.name
         ),
     };
-    Ok(not_resigned(election, TIMED_OUT, Some(from), sentence))
+    Ok(not_resigned(election, TIMED_OUT, Some(&from), sentence))
 }
 
 /// The standby that `--to` names, or why there is none.
@@ -236,9 +238,8 @@ async fn answers(
 ) -> Result<bool> {
     let asked = clock::now();
     let of_hellos = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..observation.first()?.election.clone() };
-    let record = KeyedRecord { key: of_hellos.hello_key(), value: Some(question(&operator())) };
     // If it is not appended, a regular hello is as good as an answer.
-    append(access, &of_hellos, timeout, record).await?;
+    append(access, &of_hellos, timeout, &of_hellos.hello_key(), Some(&question(&operator()))).await?;
     let until = asked + timeout;
     loop {
         let mut standbys = observation.first()?.observer().standbys(read_at()).into_iter();
@@ -257,17 +258,6 @@ fn said_hello(standby: &Standby<'_>) -> String {
     format!("{} said hello {} ago", standby.candidate.shown(), span(standby.age))
 }
 
-/// A leader that was asked to stand down, and the time limit.
-struct Asked<'a> {
-    election: &'a ElectionId,
-    from: Party,
-    /// The name of `--to`, and that candidate.
-    named: Option<(&'a str, MemberId)>,
-    /// How long to wait for another leader, and until when.
-    timeout: Duration,
-    until: Time,
-}
-
 /// The time between a release and the next leader's claim, by the broker's timestamps, as in `history`. Records without timestamps are
 /// compared by the times at which they were read.
 fn gap(released: Receipt, next: &Leader) -> Duration {
@@ -277,9 +267,16 @@ fn gap(released: Receipt, next: &Leader) -> Duration {
     }
 }
 
-/// Waits for another leader, and measures the time without a leader.
-async fn next_leader(observation: &mut Observation, asked: Asked<'_>) -> Result<Answer> {
-    let Asked { election, from, named, timeout, until } = asked;
+/// Waits until then, which is the time limit after the request, for a leader after `from`, and measures the time without a leader. `named`: the
+/// name of `--to`, and that candidate.
+async fn next_leader(
+    observation: &mut Observation,
+    from: Party,
+    named: Option<(&str, MemberId)>,
+    timeout: Duration,
+    until: Time,
+) -> Result<Answer> {
+    let election = &observation.first()?.election.clone();
     let mut released = None;
     loop {
         let observer = observation.first()?.observer();
@@ -292,13 +289,12 @@ async fn next_leader(observation: &mut Observation, asked: Asked<'_>) -> Result<
                 let another = named.filter(|(_, member)| leader.member.as_ref() != Some(member));
                 let but = another.as_ref().map_or_else(String::new, |(name, _)| format!(", and not {name}"));
                 let sentence = format!("{} leads{again}, term {}{but}{for_so_long}", to.name, to.term);
-                let handover = HandoverPart { from: Some(from), to: Some(to), gap_ms: gap.map(millis) };
                 let (outcome, why) = match another {
                     Some(_) => (ANOTHER_LEADS, Some(sentence.clone())),
                     None => (RESIGNED, None),
                 };
-                let (election, handover) = (election.clone(), Some(handover));
-                return Ok(Answer { election, outcome, why, sentence, key: None, handover });
+                let handover = handover(Some(&from), Some(&to), gap);
+                return Ok(Answer { handover, ..Answer::new(election, outcome, why, sentence) });
             }
             (_, _, Leadership::Released { release, .. }) => {
                 released.get_or_insert(release.received);
@@ -316,7 +312,7 @@ async fn next_leader(observation: &mut Observation, asked: Asked<'_>) -> Result<
                     from.name
                 ),
             };
-            return Ok(not_resigned(election, TIMED_OUT, Some(from), sentence));
+            return Ok(not_resigned(election, TIMED_OUT, Some(&from), sentence));
         }
     }
 }

@@ -5,27 +5,25 @@ use std::time::Duration;
 use anyhow::Result;
 use neli_kafka::{ElectionId, clock};
 use neli_proto::journal::{EarlierJob, View};
-use neli_proto::leadership::{Leader, Leadership, ReadAt};
+use neli_proto::leadership::{AgeBy, Leader, Leadership, ReadAt};
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{KnownCandidate, NoRoom, Observer, Standby};
 use neli_proto::record::{JobState, Offset};
+use neli_proto::time::millis;
+use serde_json::{Value, json};
 
 use crate::command::facts::{LastRun, Question};
-use crate::command::output::{self, Page, Screen, Style, Tone, columns, wrapped};
+use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, Observation, Place, Seen, Unread, read_at, warn_of_clock};
 use crate::command::wording::{counted, date, groups, leadership_in_table, named, nobody_has_room};
-use crate::config::{Look, StatusOf};
+use crate::config::Look;
 use crate::exit::{ExitStatus, with_status};
-use crate::report::election::{asked_by, sentence, span};
-use crate::report::log::spoken;
-use crate::text::one_line;
+use crate::report::election::{asked_by, sentence, state};
+use crate::report::json::{candidate, election, ended, joined, member, release, run, runs};
+use crate::text::{self, one_line, span, spoken, timestamp};
 
 mod claimable;
-mod json;
 mod key;
-
-pub(super) use json::CandidateLine;
-use json::Line;
 
 /// There is a leader.
 const LED: ExitStatus = ExitStatus::Success;
@@ -37,15 +35,15 @@ const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 /// The pause between two pages of the live view.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Shows the election as it is now.
+/// Shows the election as it is now, or the state of this key alone.
 ///
 /// # Errors
 /// Kafka refuses permanently, the log can't be read, or stdout can't be written.
-pub fn main(status: &StatusOf) -> Result<ExitStatus> {
-    if let Some(key) = &status.key {
-        return key::main(&status.look, key);
+pub fn main(look: &Look, key: Option<&str>) -> Result<ExitStatus> {
+    match key {
+        Some(key) => key::main(look, key),
+        None => shown(look, false),
     }
-    shown(&status.look, false)
 }
 
 /// Shows the election each second, with the last changes.
@@ -61,7 +59,7 @@ fn shown(look: &Look, is_live: bool) -> Result<ExitStatus> {
         Ok(status) => Ok(status),
         Err(Unread::Refused(refusal)) => output::unless_closed(refusal),
         Err(Unread::NoAnswer(why)) if look.json => {
-            output::print(&Line::unknown(&look.election, read_at(), &why).text())?;
+            output::print(&line(&look.election, read_at(), Some(&why), None))?;
             Ok(UNKNOWN)
         }
         Err(Unread::NoAnswer(why)) => Err(with_status(UNKNOWN, format!("can't tell who leads: {why}"))),
@@ -80,7 +78,6 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus, Unread> {
         Some(question) => question.answer().await,
         None => None,
     };
-    let mut screen = Screen::of_stdout();
     loop {
         let (at, all) = (read_at(), &observation.all);
         let mapping = observation.place.mapping.as_ref();
@@ -94,7 +91,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus, Unread> {
             output::print(&text)?;
             return Ok(shown.status());
         }
-        screen.show(&shown.live(observation.reading.outage()))?;
+        output::show(&shown.live(observation.reading.outage()))?;
         let run = all.first().map(present_run);
         let until = clock::now() + INTERVAL;
         while clock::now() < until {
@@ -127,7 +124,7 @@ impl Shown<'_> {
 
     /// One line for each election.
     fn json(&self) -> String {
-        self.snapshots.iter().map(|snapshot| Line::of(snapshot).text()).collect()
+        self.snapshots.iter().map(Snapshot::json).collect()
     }
 
     /// The page, with so many standbys at most.
@@ -245,6 +242,11 @@ impl<'a> Snapshot<'a> {
         }
     }
 
+    fn json(&self) -> String {
+        let is_led = matches!(self.leadership, Leadership::Led { .. });
+        line(self.election, self.at, Some(&*self.sentence()).filter(|_| !is_led), Some(self))
+    }
+
     /// The leader, or why there is none.
     fn sentence(&self) -> String {
         self.with_room(sentence(self.leadership).to_string())
@@ -270,11 +272,11 @@ impl<'a> Snapshot<'a> {
     fn page(&self, has_bar: bool, most: usize, style: Style) -> Page {
         let sentence = self.sentence();
         let mut page = Page::new(self.tone(), &format!("{}: {sentence}", named(self.election)));
-        let (observer, standbys, has_no_room, at) = (self.observer, &self.standbys, self.no_room.is_some(), self.at);
-        let claimable = claimable::View { observer, standbys, has_no_room, at };
+        let (observer, has_no_room, at) = (self.observer, self.no_room.is_some(), self.at);
+        let claimable = |page: &mut Page| claimable::rows(page, observer, &self.standbys, has_no_room, at);
         match self.leadership {
             Leadership::Led { leader, age, left } | Leadership::Overdue { leader, age, left, .. } => {
-                claimable.rows(&mut page);
+                claimable(&mut page);
                 page.row("term", &self.term(leader));
                 page.row("job", &self.job(leader));
                 let bar = if has_bar { style.bar(left, leader.lease) } else { String::new() };
@@ -288,7 +290,7 @@ impl<'a> Snapshot<'a> {
                 }
             }
             Leadership::Silent { leader, .. } => {
-                claimable.rows(&mut page);
+                claimable(&mut page);
                 page.row("term", &self.term(leader));
                 page.row("job", "dead, or killed by its guard when the lease ended");
             }
@@ -296,7 +298,7 @@ impl<'a> Snapshot<'a> {
                 page.row("groups", &format!("this topic has {}", groups(self.seen.other_groups())));
             }
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown(_) => {
-                claimable.rows(&mut page);
+                claimable(&mut page);
             }
         }
         self.overlap(&mut page);
@@ -422,6 +424,93 @@ fn describe(candidate: &KnownCandidate) -> Vec<String> {
     let refused =
         candidate.group_refuses.as_ref().map(|words| format!("without precedence: the group refuses it ({words})"));
     [host, version, elector, refused, priority, max_roles].into_iter().flatten().collect()
+}
+
+/// `--json`: the line about an election, of which nothing is known if it could not be read.
+fn line(id: &ElectionId, at: ReadAt, why: Option<&str>, known: Option<&Snapshot<'_>>) -> String {
+    let in_future = |left| at.wall_ms.saturating_add(millis(left));
+    let leader = |leader, age, left| known.map(|snapshot| leader_part(snapshot, leader, age, left));
+    let (claimable_since, leader, released) = match known.map(|snapshot| snapshot.leadership) {
+        Some(Leadership::Led { leader: of, age, left }) => (None, leader(of, age, left), None),
+        Some(Leadership::Overdue { leader: of, age, left, claimable_in }) => {
+            (Some(in_future(claimable_in)), leader(of, age, left), None)
+        }
+        Some(Leadership::Silent { leader: of, claimable_since, claimable_in, .. }) => {
+            let since = in_future(claimable_in).saturating_sub(millis(claimable_since));
+            let age = known.map(|snapshot| snapshot.observer.age(of.last_record, at)).unwrap_or_default();
+            (Some(since), leader(of, age, Duration::ZERO), None)
+        }
+        Some(Leadership::Released { release: of, .. }) => (Some(of.received.at_ms(at)), None, Some(release(of, at))),
+        Some(Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown(_)) | None => (None, None, None),
+    };
+    let observer = known.map(|snapshot| snapshot.observer);
+    let last_run = known.and_then(|snapshot| snapshot.last_run);
+    let next_windows = last_run.map(|run| run.next_windows(at.wall_ms)).unwrap_or_default();
+    let standbys: Vec<Value> = known.iter().flat_map(|snapshot| standby_parts(snapshot)).collect();
+    let line = joined([
+        election(at.wall_ms, id),
+        json!({
+            "topic": id.topic,
+            "partition": id.partition,
+            "state": known.map_or("unknown", |snapshot| state(snapshot.leadership)),
+            "why": why,
+            "claimable_since": claimable_since.map(timestamp),
+            "leader": leader,
+            "release": released,
+            "ended": observer.and_then(|observer| observer.ended()).map(|of| ended(of, at)),
+            "earlier_job": observer.and_then(|observer| earlier_job(observer.journal().earlier_job())),
+            "last_run": last_run.map(|of| run(&of.fact)),
+            "runs": last_run.map(|of| runs(&of.runs, next_windows.first().copied())),
+            "next_windows": next_windows.iter().copied().map(timestamp).collect::<Vec<_>>(),
+            "void_claims": observer.and_then(|observer| observer.void_claims()).map_or(0, |claims| claims.count),
+            "standbys": standbys,
+        }),
+    ]);
+    text::json(&line) + "\n"
+}
+
+fn leader_part(snapshot: &Snapshot<'_>, leader: &Leader, age: Duration, left: Duration) -> Value {
+    let Snapshot { observer, at, .. } = snapshot;
+    let resign = leader.resign.as_ref();
+    let hello = observer.leaders_hello();
+    json!({
+        "name": leader.name,
+        "member": member(leader.member.as_ref()),
+        "term": leader.term,
+        "since": leader.claimed_ms.map(timestamp),
+        "lease_ms": millis(leader.lease),
+        "lease_left_ms": millis(left),
+        "heartbeat_age_ms": millis(age),
+        "age_by": match leader.last_record.age_by() {
+            AgeBy::Receipt => "receipt",
+            AgeBy::Timestamp => "timestamp",
+        },
+        "job": leader.job.map(|job| json!({
+            "state": job.state.name(),
+            "for_ms": job.since_ms.map(|since_ms| since_ms.saturating_add(millis(age))),
+            "pid": job.pid,
+            "attempt": job.attempt,
+        })),
+        "resign_asked_by": resign.map(|resign| resign.by.as_deref().unwrap_or("somebody")),
+        "resign_reason": resign.and_then(|resign| resign.reason.as_deref()),
+        "hello": hello.map(|hello| candidate(hello, observer.age(hello.received, *at), 0, Duration::ZERO)),
+    })
+}
+
+fn earlier_job(job: &EarlierJob) -> Option<Value> {
+    match job {
+        EarlierJob::Overlapped { term, name, lease, .. } => {
+            Some(json!({ "term": term, "name": name, "lease_ms": millis(*lease) }))
+        }
+        EarlierJob::Gone | EarlierJob::Unknown => None,
+    }
+}
+
+fn standby_parts<'a>(snapshot: &'a Snapshot<'_>) -> impl Iterator<Item = Value> + 'a {
+    snapshot.standbys.iter().map(|standby| {
+        let waits = snapshot.observer.waits(standby, snapshot.at);
+        candidate(standby.candidate, standby.age, standby.failed_runs, waits)
+    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use neli_proto::time::millis;
 use crate::command::output::{self, checked, unless_closed};
 use crate::command::reading::{self, Input, Limit, News, Observation, Place, Unread, read_at};
 use crate::command::status;
-use crate::command::watch::account::{Account, Position, Shown};
+use crate::command::watch::account::{Account, Position};
 use crate::command::wording::{kafka_is_away, no_record};
 use crate::config::{Watch, WatchFrom};
 use crate::exit::{ExitStatus, with_status};
@@ -117,8 +117,8 @@ impl<'a> Show<'a> {
                 Some(WatchFrom::Since(span)) => read_at().wall_ms.saturating_sub(millis(span)),
                 Some(WatchFrom::End | WatchFrom::Offset(_) | WatchFrom::Start) | None => 0,
             };
-            let shown = Shown { first: first_shown(watch.from, bounds), since_ms };
-            accounts.push(Account::new(watch.look.json, election, place.elections.len() > 1, shown));
+            let (is_one_of_many, first) = (place.elections.len() > 1, first_shown(watch.from, bounds));
+            accounts.push(Account::new(watch.look.json, election, is_one_of_many, first, since_ms));
         }
         Ok(Self { watch, accounts, is_live: false })
     }

@@ -8,19 +8,9 @@ use neli_proto::observer::{Change, NoRoom, Observer, OverlappedJob, Silence};
 use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, What};
 
-use crate::report::election::{how_released, sentence, span};
-use crate::report::log::{self, spoken};
-pub(super) use crate::text::counted;
-
-/// A time of the day, in UTC, without its milliseconds: `05:40:50Z`.
-pub(super) fn time_of_day(ms: u64) -> String {
-    format!("{}Z", log::time_of_day(ms))
-}
-
-/// A date and time, in UTC, without its milliseconds: `2026-01-31 05:40:50Z`.
-pub(super) fn date(ms: u64) -> String {
-    log::to_the_second(ms).replace('T', " ")
-}
+use crate::report::election::{how_released, sentence};
+pub(super) use crate::text::{counted, date, time_of_day};
+use crate::text::{span, spoken};
 
 /// What a command that goes on says when no broker answers, for this reason.
 pub(super) fn kafka_is_away(why: &str) -> String {
@@ -134,15 +124,4 @@ pub(super) fn nobody_has_room(no_room: &NoRoom, roles: u32) -> String {
     let limits: Vec<String> = max_roles.iter().map(u32::to_string).collect();
     let candidates = if *candidates == 1 { "one candidate".to_owned() } else { format!("{candidates} candidates") };
     format!("nobody has room for it: {candidates} may lead {most} of {roles} roles (--max-roles {})", limits.join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_in_utc() {
-        assert_eq!(time_of_day(1_769_860_800_123), "12:00:00Z");
-        assert_eq!(date(1_769_860_800_123), "2026-01-31 12:00:00Z");
-    }
 }

@@ -19,11 +19,9 @@ use crate::config::VARIABLE_PREFIX;
 use crate::guard::channel::{Backlog, Channel};
 use crate::guard::message::{Arguments, GuardConfig};
 use crate::process::attributes::EarlierAttributes;
-use crate::process::memory_files;
-use crate::process::procfs;
 use crate::process::signals::SignalSet;
 use crate::process::spawn::{ChildKind, Image, PendingChild, Progress, SpawnSpec, spawn};
-use crate::process::system;
+use crate::process::{memory_files, procfs, system};
 use crate::report::notify;
 
 /// The supervisor's end of a guard: its process and its socket.

@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitStatus;
 
-use neli_proto::command::CommandEnd;
 use neli_proto::guard::{CommandKind, Event, Step, Target};
+use neli_proto::job::CommandEnd;
 use nix::errno::Errno;
 use nix::libc::SIGKILL;
 use nix::unistd::Pid;

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use neli_kafka::clock;
-use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, KillMethod, Named, Step};
+use neli_proto::job::CommandEnd;
 use neli_proto::time::{Time, millis_rounded_up};
 use nix::libc::{self, SIGCONT};
 use nix::unistd::{self, Pid};
@@ -29,7 +29,7 @@ use crate::process::shell::ShellCommand;
 use crate::process::spawn::{ChildKind, SpawnSpec, spawn};
 use crate::process::terminal::ForegroundHandover;
 use crate::process::{descriptors, signals, system};
-use crate::report::log::to_the_second;
+use crate::text::to_the_second;
 
 /// How many pids fit into an answer.
 const MOST_STUCK: usize = 200;

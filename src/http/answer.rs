@@ -11,10 +11,9 @@ use neli_kafka::clock;
 use neli_proto::leadership::ReadAt;
 use neli_proto::time::Time;
 
-use super::site::{Answer, ContentType, Events, Site, ok, text, unavailable};
 use super::snapshot::{Board, RoleSnapshot, Snapshot};
-use super::{metrics, status};
-use crate::report::log::spoken;
+use super::{Answer, ContentType, Events, Site, metrics, ok, status, text, unavailable};
+use crate::text::spoken;
 
 /// For this time a rendered snapshot is used again.
 const FRESH_FOR: Duration = Duration::from_millis(100);
@@ -69,7 +68,6 @@ impl AnswerSource {
         let now = clock::now();
         match path {
             "/" => ok(ContentType::Html, Bytes::from_static(PAGE.as_bytes())),
-            "/events" => Answer::Live,
             "/healthz" => health(&self.look(), now),
             "/leader" => leader(&self.look(), self.look().roles.iter(), now),
             "/metrics" => ok(ContentType::Metrics, self.metrics(now)),

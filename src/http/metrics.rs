@@ -231,17 +231,17 @@ impl Page {
 }
 
 /// A time in milliseconds since 1970, in seconds.
-fn seconds(ms: u64) -> f64 {
+pub(crate) fn seconds(ms: u64) -> f64 {
     Duration::from_millis(ms).as_secs_f64()
 }
 
-const fn flag(is_so: bool) -> f64 {
+pub(crate) const fn flag(is_so: bool) -> f64 {
     if is_so { 1.0 } else { 0.0 }
 }
 
 /// A count as a floating-point number, since Prometheus has no others. Above 2^53 it is not exact.
 #[expect(clippy::cast_precision_loss, reason = "as the format has it")]
-fn number(count: impl TryInto<u64>) -> f64 {
+pub(crate) fn number(count: impl TryInto<u64>) -> f64 {
     count.try_into().unwrap_or(u64::MAX) as f64
 }
 

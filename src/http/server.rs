@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use nix::libc;
 use nix::sys::socket::{Backlog, listen as listen_with};
@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, LocalSet, spawn_local, yield_now};
 use tokio::time::{sleep, timeout};
 
-use super::site::{self, Answer, Live, Payload, Site, Whole, text};
+use super::{Payload, Site, answer_to, follows, text};
 use crate::config::Listen;
 
 /// The most connections that may follow the status.
@@ -155,7 +155,7 @@ impl Server {
     }
 
     fn respond(&self, request: &Request<Incoming>) -> Response<Payload> {
-        let (status, kind, payload) = self.payload(site::answer(&*self.site, request.method(), request.uri().path()));
+        let (status, kind, payload) = self.payload(request.method(), request.uri().path());
         let mut response = Response::new(payload);
         *response.status_mut() = status;
         let headers = response.headers_mut();
@@ -169,29 +169,26 @@ impl Server {
     }
 
     /// The response: status, type and body. A large body or a follower without a free permit is refused.
-    fn payload(&self, answer: Answer) -> (StatusCode, &'static str, Payload) {
-        match answer {
-            Answer::Live => match Arc::clone(&self.followers).try_acquire_owned() {
-                Ok(place) => {
-                    let live = Live::new(Rc::clone(&self.site), place);
-                    (StatusCode::OK, "text/event-stream", Payload::Live(live))
-                }
-                Err(_) => self.payload(busy()),
-            },
-            Answer::Whole { status, kind, body } => {
-                let place = match Arc::clone(&self.large_answers).try_acquire_owned() {
-                    _ if body.len() <= LARGE => None,
-                    Ok(place) => Some(place),
-                    Err(_) => return self.payload(busy()),
-                };
-                (status, kind.name(), Payload::Whole(Whole { body: Some(body), _place: place }))
+    fn payload(&self, method: &Method, path: &str) -> (StatusCode, &'static str, Payload) {
+        let permit = |of: &Arc<Semaphore>| Arc::clone(of).try_acquire_owned().ok();
+        let busy = || text(StatusCode::SERVICE_UNAVAILABLE, "too many requests at the same time; try again later");
+        let mut place = None;
+        let mut answer = if !follows(method, path) {
+            answer_to(&*self.site, method, path)
+        } else if let Some(place) = permit(&self.followers) {
+            let live = Payload::live(Rc::clone(&self.site).events(), place);
+            return (StatusCode::OK, "text/event-stream", live);
+        } else {
+            busy()
+        };
+        if answer.body.len() > LARGE {
+            place = permit(&self.large_answers);
+            if place.is_none() {
+                answer = busy();
             }
         }
+        (answer.status, answer.kind.name(), Payload::whole(answer.body, place))
     }
-}
-
-fn busy() -> Answer {
-    text(StatusCode::SERVICE_UNAVAILABLE, "too many requests at the same time; try again later")
 }
 
 /// The most connections at once.

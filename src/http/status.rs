@@ -5,134 +5,65 @@ use std::time::Duration;
 use neli_proto::candidate::Position;
 use neli_proto::leadership::{Leader, Leadership, ReadAt};
 use neli_proto::node::{Awaited, Status};
-use neli_proto::record::MemberId;
 use neli_proto::time::{Time, millis};
-use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::snapshot::{Broker, RoleSnapshot, Snapshot};
-use crate::report::election::{EndedPart, JobPart, ReleasePart, sentence, state};
-use crate::report::log::timestamp;
-use crate::report::notes;
-use crate::report::runs::RunsPart;
-use crate::text::{json, one_line};
+use super::snapshot::{RoleSnapshot, Snapshot};
+use crate::report::election::{of_status, sentence, state};
+use crate::report::json;
+use crate::text::{self, one_line, timestamp};
 
-fn past(moment: ReadAt, at: Time) -> String {
-    timestamp(moment.wall_ms.saturating_sub(millis(moment.now.since(at))))
+/// A past time by the wall clock.
+fn past(moment: ReadAt, at: Time) -> u64 {
+    moment.wall_ms.saturating_sub(millis(moment.now.since(at)))
 }
 
 fn future(moment: ReadAt, at: Time) -> String {
     timestamp(moment.wall_ms.saturating_add(millis(at.since(moment.now))))
 }
 
-#[derive(Serialize)]
-struct Page<'a> {
-    ts: String,
-    group: &'a str,
-    topic: &'a str,
-    name: &'a str,
-    member: &'a str,
-    version: &'static str,
-    elector: &'static str,
-    lease_ms: u64,
-    broker: BrokerPart<'a>,
-    roles: Vec<RolePart<'a>>,
-}
-
-/// Whether Kafka answers; if not, why and since when.
-#[derive(Serialize)]
-pub(crate) struct BrokerPart<'a> {
-    pub(crate) up: bool,
-    pub(crate) trouble: Option<&'a str>,
-    pub(crate) since: Option<String>,
-}
-
-#[derive(Serialize)]
-struct RolePart<'a> {
-    role: &'a str,
-    partition: i32,
-    state: &'static str,
-    why: Option<String>,
-    leads: bool,
-    position: &'static str,
-    doing: String,
-    claims_at: Option<String>,
-    lease_left_ms: u64,
-    leader: Option<LeaderPart<'a>>,
-    release: Option<ReleasePart<'a>>,
-    ended: Option<EndedPart<'a>>,
-    runs: Option<RunsPart<'a>>,
-    void_claims: u32,
-    standbys: Vec<StandbyPart<'a>>,
-}
-
-#[derive(Serialize)]
-struct LeaderPart<'a> {
-    name: Option<&'a str>,
-    member: Option<&'a str>,
-    is_self: bool,
-    term: i64,
-    since: String,
-    lease_ms: u64,
-    lease_left_ms: u64,
-    heartbeat_age_ms: u64,
-    job: Option<JobPart>,
-}
-
-#[derive(Serialize)]
-struct StandbyPart<'a> {
-    name: Option<&'a str>,
-    member: &'a str,
-    is_self: bool,
-    hello_age_ms: Option<u64>,
-}
-
 /// The object, on one line.
 pub(super) fn render(snapshot: &Snapshot, moment: ReadAt) -> String {
-    let about = &snapshot.about;
-    let Broker { outage, refusal, group, .. } = &snapshot.broker;
-    let trouble = outage.as_ref().or(refusal.as_ref()).or(group.as_ref());
-    let page = Page {
-        ts: timestamp(moment.wall_ms),
-        group: &about.group,
-        topic: &about.topic,
-        name: &about.name,
-        member: &about.member,
-        version: env!("CARGO_PKG_VERSION"),
-        elector: about.elector,
-        lease_ms: millis(about.lease),
-        broker: BrokerPart {
-            up: snapshot.broker.is_up(),
-            trouble: trouble.map(|(_, why)| why.as_str()),
-            since: trouble.map(|(since, _)| past(moment, *since)),
-        },
-        roles: snapshot.roles.iter().map(|role| role_part(snapshot, role, moment)).collect(),
-    };
-    json(&page) + "\n"
+    let Snapshot { about, broker, roles, .. } = snapshot;
+    let trouble = broker.outage.as_ref().or(broker.refusal.as_ref()).or(broker.group.as_ref());
+    let trouble = trouble.map(|(since, why)| (past(moment, *since), why.as_str()));
+    text::json(&json!({
+        "ts": timestamp(moment.wall_ms),
+        "group": about.group,
+        "topic": about.topic,
+        "name": about.name,
+        "member": about.member,
+        "version": env!("CARGO_PKG_VERSION"),
+        "elector": about.elector,
+        "lease_ms": millis(about.lease),
+        "broker": json::broker(broker.is_up(), trouble),
+        "roles": roles.iter().map(|role| role_part(snapshot, role, moment)).collect::<Vec<_>>(),
+    })) + "\n"
 }
 
-fn role_part<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, moment: ReadAt) -> RolePart<'a> {
+fn role_part(snapshot: &Snapshot, role: &RoleSnapshot, moment: ReadAt) -> Value {
     let RoleSnapshot { label, partition, status, next, .. } = role;
     let current = role.leadership(&snapshot.broker, moment);
-    RolePart {
-        role: label,
-        partition: *partition,
-        state: state(current),
-        why: (!current.is_led()).then(|| sentence(current).to_string()),
-        leads: role.leads(moment.now),
-        position: position(&status.position),
-        doing: format!("{}{next}", notes::of_status(status, current, moment.wall_ms)),
-        claims_at: claims_at(status, current).map(|at| future(moment, at)),
-        lease_left_ms: millis(role.lease_left(moment.now)),
-        leader: status.leader().map(|leader| leader_part(role, leader, moment)),
-        release: status.release().map(|release| ReleasePart::of(release, moment)),
-        ended: status.last_term.ended.as_ref().map(|ended| EndedPart::of(ended, moment)),
-        runs: role.known_runs(moment.now).map(|known| RunsPart::of(&known.runs, known.next_window_ms)),
-        void_claims: status.counts.void_in_a_row,
-        standbys: standbys(snapshot, role, moment.now),
-    }
+    json!({
+        "role": label,
+        "partition": partition,
+        "state": state(current),
+        "why": (!current.is_led()).then(|| sentence(current).to_string()),
+        "leads": role.leads(moment.now),
+        "position": position(&status.position),
+        "doing": format!("{}{next}", of_status(status, current, moment.wall_ms)),
+        "claims_at": claims_at(status, current).map(|at| future(moment, at)),
+        "lease_left_ms": millis(role.lease_left(moment.now)),
+        "leader": status.leader().map(|leader| leader_part(role, leader, moment)),
+        "release": status.release().map(|release| json::release(release, moment)),
+        "ended": status.last_term.ended.as_ref().map(|ended| json::ended(ended, moment)),
+        "runs": role.known_runs(moment.now).map(|known| json::runs(&known.runs, known.next_window_ms)),
+        "void_claims": status.counts.void_in_a_row,
+        "standbys": standbys(snapshot, role, moment.now),
+    })
 }
 
-fn leader_part<'a>(role: &'a RoleSnapshot, leader: &'a Leader, moment: ReadAt) -> LeaderPart<'a> {
+fn leader_part(role: &RoleSnapshot, leader: &Leader, moment: ReadAt) -> Value {
     let age = moment.now.since(leader.last_record.read);
     // A leader knows the end of its own lease more exactly: the lease runs from the sending of its last heartbeat.
     let left = match leader.late() {
@@ -140,38 +71,31 @@ fn leader_part<'a>(role: &'a RoleSnapshot, leader: &'a Leader, moment: ReadAt) -
         Some(_) => Duration::ZERO,
         None => leader.lease.saturating_sub(age),
     };
-    LeaderPart {
-        name: leader.name.as_deref(),
-        member: leader.member.as_ref().map(MemberId::as_str),
-        is_self: leader.is_self,
-        term: leader.term,
-        since: past(moment, leader.since),
-        lease_ms: millis(leader.lease),
-        lease_left_ms: millis(left),
-        heartbeat_age_ms: millis(age),
-        job: job(&role.status, moment.now).filter(|_| leader.is_self),
-    }
-}
-
-fn job(status: &Status, now: Time) -> Option<JobPart> {
-    let Position::Leading { job, .. } = &status.position else { return None };
-    Some(JobPart {
-        state: job.state.name(),
-        for_ms: Some(millis(now.since(job.since))),
-        pid: job.pid,
-        attempt: Some(job.attempt),
+    json!({
+        "name": leader.name,
+        "member": json::member(leader.member.as_ref()),
+        "is_self": leader.is_self,
+        "term": leader.term,
+        "since": timestamp(past(moment, leader.since)),
+        "lease_ms": millis(leader.lease),
+        "lease_left_ms": millis(left),
+        "heartbeat_age_ms": millis(age),
+        "job": job(&role.status, moment.now).filter(|_| leader.is_self),
     })
 }
 
+fn job(status: &Status, now: Time) -> Option<Value> {
+    let Position::Leading { job, .. } = &status.position else { return None };
+    let for_ms = millis(now.since(job.since));
+    Some(json!({ "state": job.state.name(), "for_ms": for_ms, "pid": job.pid, "attempt": job.attempt }))
+}
+
 /// The other candidates, and this one if it is a standby.
-fn standbys<'a>(snapshot: &'a Snapshot, role: &'a RoleSnapshot, now: Time) -> Vec<StandbyPart<'a>> {
+fn standbys(snapshot: &Snapshot, role: &RoleSnapshot, now: Time) -> Vec<Value> {
     let about = &snapshot.about;
-    let own = StandbyPart { name: Some(&about.name), member: &about.member, is_self: true, hello_age_ms: None };
-    let others = role.others(now).map(|(other, age)| StandbyPart {
-        name: other.name.as_deref(),
-        member: other.member.as_str(),
-        is_self: false,
-        hello_age_ms: Some(millis(age)),
+    let own = json!({ "name": about.name, "member": about.member, "is_self": true, "hello_age_ms": null });
+    let others = role.others(now).map(|(other, age)| {
+        json!({ "name": other.name, "member": other.member.as_str(), "is_self": false, "hello_age_ms": millis(age) })
     });
     role.stands_by().then_some(own).into_iter().chain(others).collect()
 }

@@ -13,13 +13,12 @@ use neli_proto::late_beat::Punctuality;
 use neli_proto::leadership::{Ended, LastTerm, Leader, ReadAt, Receipt, Release, Request, TermState};
 use neli_proto::node::{Awaited, Awaits, Counts, OtherCandidate, Status};
 use neli_proto::record::{JobState, Record};
-use neli_proto::time::Time;
-use neli_proto::window::Span;
+use neli_proto::time::{Span, Time};
 use serde_json::Value;
 
 use super::answer::AnswerSource;
-use super::site::{self, Answer};
 use super::{About, Board, Broker, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally, metrics, status};
+use super::{answer_to, follows};
 
 mod dashboard;
 mod fuzz;
@@ -383,10 +382,7 @@ fn a_standby_without_recent_hellos_is_dropped() {
 fn statuses(snapshot: Snapshot) -> Vec<u16> {
     let source = AnswerSource::new(Arc::new(Board::new(snapshot)));
     let paths = ["/", "/healthz", "/readyz", "/leader", "/leader/0", "/leader/1", "/metrics", "/status", "/other"];
-    let status = |path: &&str| match site::answer(&source, &Method::GET, path) {
-        Answer::Live => panic!("{path}"),
-        Answer::Whole { status, .. } => status.as_u16(),
-    };
+    let status = |path: &&str| answer_to(&source, &Method::GET, path).status.as_u16();
     paths.iter().map(status).collect()
 }
 
@@ -413,12 +409,9 @@ fn each_path_has_its_status() {
 /// The body of a 503 of `/leader`.
 fn body(roles: Vec<RoleSnapshot>) -> String {
     let source = AnswerSource::new(Arc::new(Board::new(snapshot(clock::now(), roles))));
-    match site::answer(&source, &Method::GET, "/leader") {
-        Answer::Whole { status: StatusCode::SERVICE_UNAVAILABLE, body, .. } => {
-            String::from_utf8_lossy(&body).into_owned()
-        }
-        answer @ (Answer::Live | Answer::Whole { .. }) => panic!("{answer:?}"),
-    }
+    let answer = answer_to(&source, &Method::GET, "/leader");
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    String::from_utf8_lossy(&answer.body).into_owned()
 }
 
 /// docs/http.md describes it.
@@ -439,11 +432,8 @@ fn the_answer_of_a_process_that_does_not_lead_contains_the_reason() {
 fn a_role_with_a_name_is_found_by_its_number_too() {
     let role = |label: &str| RoleSnapshot { label: label.to_owned(), ..standing_by(None, TermState::Undecided) };
     let source = AnswerSource::new(Arc::new(Board::new(snapshot(clock::now(), vec![role("web"), role("mail")]))));
-    let statuses =
-        ["web", "1", "2", "x"].map(|label| match site::answer(&source, &Method::GET, &format!("/leader/{label}")) {
-            Answer::Live => panic!("{label}"),
-            Answer::Whole { status, .. } => status.as_u16(),
-        });
+    let statuses = ["web", "1", "2", "x"]
+        .map(|label| answer_to(&source, &Method::GET, &format!("/leader/{label}")).status.as_u16());
     assert_eq!(statuses, [503, 503, 404, 404]);
 }
 
@@ -464,11 +454,13 @@ fn a_new_snapshot_is_rendered_again() {
 fn nothing_can_be_changed() {
     let source = AnswerSource::new(Arc::new(Board::new(snapshot(clock::now(), vec![leading()]))));
     for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS, Method::CONNECT] {
-        let Answer::Whole { status, .. } = site::answer(&source, &method, "/leader") else { panic!("{method}") };
-        assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{method}");
+        for path in ["/leader", "/events"] {
+            assert!(!follows(&method, path));
+            assert_eq!(answer_to(&source, &method, path).status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
+        }
     }
-    assert!(matches!(site::answer(&source, &Method::HEAD, "/status"), Answer::Whole { status: StatusCode::OK, .. }));
-    assert_eq!(site::answer(&source, &Method::GET, "/events"), Answer::Live);
+    assert_eq!(answer_to(&source, &Method::HEAD, "/status").status, StatusCode::OK);
+    assert!(follows(&Method::GET, "/events") && !follows(&Method::GET, "/status"));
 }
 
 /// The page needs nothing from other servers, and shows names as text, not as markup.

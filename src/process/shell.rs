@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::task::{Context, Poll};
 
-use neli_proto::command::CommandEnd;
+use neli_proto::job::CommandEnd;
 use nix::errno::Errno;
 use nix::fcntl::{self, FcntlArg, OFlag};
 use nix::libc::SIGKILL;

@@ -1,13 +1,16 @@
-//! Who leads an election, or why nobody does: the same words in every command, on the page, in the log and for systemd.
+//! Who leads an election, or why nobody does, and what a candidate does in it: the same words in every command, on the page, in the log and for
+//! systemd (`STATUS=`).
 
 use std::fmt;
 use std::time::Duration;
 
-use neli_proto::leadership::{Ended, Leadership, ReadAt, Release, Request, Unknown};
+use neli_proto::candidate::{JobReport, Position, StandbyReason, Waiting};
+use neli_proto::leadership::{Leadership, Release, Request, Unknown};
+use neli_proto::node::{Awaited, Status};
+use neli_proto::record::{JobState, Offset, Why};
 use neli_proto::time::millis;
-use serde::Serialize;
 
-use super::log::{because, spoken, time_of_day, timestamp};
+use crate::text::{span, spoken, time_of_day, timestamp, to_the_second};
 
 /// The sentence.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +44,7 @@ pub(crate) const fn state(leadership: Leadership<'_>) -> &'static str {
 
 impl Sentence<'_> {
     fn past(self, age: Duration) -> Option<String> {
-        Some(format!("{}Z", time_of_day(self.wall_ms?.saturating_sub(millis(age)))))
+        Some(time_of_day(self.wall_ms?.saturating_sub(millis(age))))
     }
 
     /// How long something has lasted.
@@ -57,7 +60,7 @@ impl Sentence<'_> {
     /// When something will be.
     fn within(self, left: Duration) -> String {
         let at = self.wall_ms.map(|wall_ms| time_of_day(wall_ms.saturating_add(millis(left))));
-        at.map_or_else(|| format!("in {}", span(left)), |at| format!("at {at}Z"))
+        at.map_or_else(|| format!("in {}", span(left)), |at| format!("at {at}"))
     }
 }
 
@@ -141,104 +144,238 @@ pub(crate) fn asked_by(request: &Request) -> String {
     format!("by {}{reason}", request.by.as_deref().unwrap_or("somebody"))
 }
 
-/// A release as JSON.
-#[derive(Serialize)]
-pub(crate) struct ReleasePart<'a> {
-    term: i64,
-    by: Option<&'a str>,
-    #[serde(flatten)]
-    how: HowReleasedPart<'a>,
-    pub(crate) at: String,
+/// The protocol's reason in the words of a sentence; any other text is unchanged.
+pub(crate) fn because(why: &str) -> &str {
+    match why {
+        "departed" => "its program has left the election",
+        "ended" => "the election was ended",
+        "exited" => "the job has ended",
+        "facts-unavailable" => "the facts of the key can't be read or written",
+        "failed" => "the job has failed, and is to be tried again",
+        "fenced" => "the lease ran out",
+        "guard-died" => "the guard died",
+        "history-cut" => "the topic's records were cut, or it was made anew",
+        "nobody-led" => "nobody led then",
+        "overrun" => "the previous run was still going on at its start",
+        "refused" => "this candidate can't stand for election any more",
+        "resigned" => "it was asked to stand down",
+        "restart-limit" => "the job failed too often",
+        "revoked" => "the consumer group has chosen another candidate",
+        "clock-set" => "this machine's clock was set forward over it, or neli-run was stopped then",
+        "claim-expired" => "the claim took effect too late to be used",
+        "skipped" => "the key needs no run",
+        "stopped" => "a signal to neli-run",
+        "superseded" => "another candidate's claim took effect",
+        "left" => "the process has left this role",
+        "spread" => "moved for a fair share",
+        "supervisor-died" => "neli-run died",
+        "suspended" => "Ctrl-Z",
+        "unhealthy" => "the health command failed",
+        other => other,
+    }
 }
 
-/// Why a term was released as JSON; all is null for one that was not.
-#[derive(Default, Serialize)]
-pub(crate) struct HowReleasedPart<'a> {
-    why: Option<&'a str>,
-    asked_by: Option<&'a str>,
-    reason: Option<&'a str>,
-    exit: Option<u8>,
-    late_ms: Option<u64>,
-    once: Option<&'a str>,
+/// The sentence of a standby, also for the service manager. `claim`: from now until it claims, and when that is by the wall clock.
+pub(super) fn standing_by(
+    leader: Option<&str>,
+    term: Option<Offset>,
+    why: Option<&str>,
+    claim: Option<(Duration, u64)>,
+) -> String {
+    let leader = leader.map_or_else(String::new, |leader| format!(": {leader} leads"));
+    let term = term.map_or_else(String::new, |term| format!(" (term {term})"));
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
+    let claim = claim.map_or_else(String::new, |(left, wall_ms)| {
+        let left = Duration::from_secs(left.as_secs() + u64::from(left.subsec_nanos() > 0));
+        let (at, left) = (time_of_day(wall_ms), spoken(left));
+        let at = at.trim_end_matches('Z');
+        format!("; claiming at {at} (in {left}) unless another leader's record comes before")
+    });
+    format!("standing by{leader}{term}{why}{claim}")
 }
 
-/// A job as JSON.
-#[derive(Serialize)]
-pub(crate) struct JobPart {
-    pub(crate) state: &'static str,
-    pub(crate) for_ms: Option<u64>,
-    pub(crate) pid: Option<u32>,
-    pub(crate) attempt: Option<u32>,
+pub(super) const fn waiting(why: Waiting) -> Option<&'static str> {
+    Some(match why {
+        Waiting::Answer => "nobody leads; a candidate of this group has --roles, and may refuse this one",
+        Waiting::BackingOff => "nobody leads; its last runs failed, so others may claim first",
+        Waiting::CoolingOff => "it has stood down, and lets another lead first",
+        Waiting::Cut => "leader unknown, because the topic's records were cut, or it was made anew",
+        Waiting::Led => return None,
+        Waiting::NoGuard => "nobody leads; no guard lives here, so this candidate claims nothing until one does",
+        Waiting::Precedence => "nobody leads; others may claim first",
+        Waiting::Undecided => "leader unknown",
+    })
 }
 
-impl<'a> ReleasePart<'a> {
-    pub(crate) fn of(release: &'a Release, at: ReadAt) -> Self {
-        Self {
-            term: release.term,
-            by: release.name.as_deref(),
-            how: HowReleasedPart::of(release),
-            at: timestamp(release.received.at_ms(at)),
+/// A lasting problem with Kafka.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Trouble {
+    /// The group does not take this process's member, which has no precedence.
+    Group(String),
+    /// No broker answers.
+    NoBroker(String),
+    /// Brokers answer, but refuse this candidate's records.
+    Refused(String),
+}
+
+/// The state of the node, as a text for the service manager. `current`: who leads, at this time by the wall clock.
+pub(crate) fn of_status(status: &Status, current: Leadership<'_>, wall_ms: u64) -> String {
+    match &status.position {
+        Position::AwaitingJudgement { .. } | Position::Claiming => "claiming the lead".to_owned(),
+        Position::Departed => "has left the election".to_owned(),
+        Position::Fenced { term } => format!("fenced: the job is being killed (term {term})"),
+        Position::Leading { term, .. } if status.awaits.is_some_and(|awaits| awaits.what == Awaited::Window) => {
+            format!("leading, term {term}")
         }
+        Position::Leading { term, job, stopping } => format!("leading, term {term}, {}", of_job(job, *stopping)),
+        Position::Listening => "reading the journal".to_owned(),
+        Position::Overlapped { term } => format!("another leads, and the job of term {term} is being stopped"),
+        Position::Releasing { term } => format!("releasing term {term}"),
+        Position::Standby(standby) => match current {
+            Leadership::Overdue { .. }
+            | Leadership::Silent { .. }
+            | Leadership::Unknown(Unknown::NobodyAnswers | Unknown::NotHeard { .. }) => {
+                format!("standing by: {}", lasting_sentence(current, wall_ms))
+            }
+            Leadership::Forgotten
+            | Leadership::Led { .. }
+            | Leadership::NeverLed
+            | Leadership::Released { .. }
+            | Leadership::Unknown(_) => {
+                let StandbyReason { leader, term, why } = standby.clone().unwrap_or_default();
+                standing_by(leader.as_deref(), term, why.and_then(waiting), None)
+            }
+        },
+        Position::Suspended => "suspended".to_owned(),
     }
 }
 
-impl<'a> HowReleasedPart<'a> {
-    pub(crate) fn of(release: &'a Release) -> Self {
-        let request = release.request.as_ref();
-        Self {
-            why: release.why.as_deref(),
-            asked_by: request.and_then(|request| request.by.as_deref()),
-            reason: request.and_then(|request| request.reason.as_deref()),
-            exit: release.exit,
-            late_ms: release.late.map(millis),
-            once: release.once.as_deref(),
-        }
+/// The status for the service manager with several roles. `led` are the names of those that this process leads.
+pub(crate) fn of_roles(led: &[String], count: usize) -> String {
+    /// A larger number of roles is not listed.
+    const NAMED: usize = 8;
+    let names = if led.is_empty() || led.len() > NAMED { String::new() } else { format!(" ({})", led.join(", ")) };
+    format!("leading {} of {count} roles{names}", led.len())
+}
+
+/// The problem with Kafka, and since when it lasts by this wall clock. This text is appended to the node's state.
+pub(crate) fn of_trouble(lasted: Duration, trouble: &Trouble, wall_ms: u64) -> String {
+    let lasted = millis(lasted);
+    let since = timestamp(wall_ms.saturating_sub(lasted));
+    match trouble {
+        Trouble::Group(error) => format!("; without precedence since {since}: {error}"),
+        Trouble::NoBroker(error) => format!("; no broker reached since {since}: {error}"),
+        Trouble::Refused(error) => format!("; Kafka refuses its records since {since}: {error}"),
     }
 }
 
-/// A request to end the election as JSON.
-#[derive(Serialize)]
-pub(crate) struct EndedPart<'a> {
-    by: Option<&'a str>,
-    reason: Option<&'a str>,
-    at: String,
+/// With a schedule: when the next window begins, if the leader waits for it. Appended to the node's state.
+pub(crate) fn of_next_window(next_ms: Option<u64>) -> String {
+    next_ms.map_or_else(String::new, |next_ms| format!("; next window at {}", to_the_second(next_ms)))
 }
 
-impl<'a> EndedPart<'a> {
-    pub(crate) fn of(ended: &'a Ended, at: ReadAt) -> Self {
-        Self {
-            by: ended.request.by.as_deref(),
-            reason: ended.request.reason.as_deref(),
-            at: timestamp(ended.received.at_ms(at)),
-        }
+fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
+    let pid = job.pid.map_or_else(String::new, |pid| format!(" {pid}"));
+    let attempt = if job.attempt > 1 { format!(" (attempt {})", job.attempt) } else { String::new() };
+    match (job.state, stopping) {
+        (JobState::Restarting, _) => "job to be started again".to_owned(),
+        (JobState::Running, None) => format!("job{pid} running{attempt}"),
+        (JobState::Running, Some(_)) => format!("job{pid} running until another has claimed{attempt}"),
+        (JobState::Starting, _) => format!("job starting{attempt}"),
+        (JobState::Stopping, Some(why)) => format!("job{pid} stopping: {}", because(why.as_str())),
+        (JobState::Stopping, None) => "job ended, what it left is stopping".to_owned(),
     }
-}
-
-/// A duration for comparison: `400ms`, `4.2s`, `108s`, `14m 3s`, `3h 12m`, `5d 3h`.
-pub(crate) fn span(span: Duration) -> String {
-    let seconds = span.as_secs();
-    match seconds {
-        0 => format!("{}ms", span.as_millis()),
-        1..10 => spoken(Duration::from_millis(u64::from(span.subsec_millis()) / 100 * 100 + seconds * 1_000)),
-        10..120 => format!("{seconds}s"),
-        120..7_200 => two(seconds / 60, "m", seconds % 60, "s"),
-        7_200..172_800 => two(seconds / 3_600, "h", seconds % 3_600 / 60, "m"),
-        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3_600, "h"),
-    }
-}
-
-fn two(one: u64, unit: &str, more: u64, smaller: &str) -> String {
-    if more == 0 { format!("{one}{unit}") } else { format!("{one}{unit} {more}{smaller}") }
 }
 
 #[cfg(test)]
 mod tests {
+    use neli_proto::journal::{Journal, Origin};
+    use neli_proto::leadership::{LastTerm, ReadAt, Receipt, TermState};
+    use neli_proto::record::Record;
+    use neli_proto::time::Time;
+
     use super::*;
 
     #[test]
-    fn a_span_is_short_and_can_be_compared() {
-        let shown =
-            [40, 4_250, 108_700, 843_000, 11_520_000, 442_800_000, 7_200_000].map(Duration::from_millis).map(span);
-        assert_eq!(shown, ["40ms", "4.2s", "108s", "14m 3s", "3h 12m", "5d 3h", "2h"]);
+    fn each_reason_of_the_protocol_has_words() {
+        for why in Why::ALL {
+            let said = because(why.as_str());
+            assert!(said != why.as_str() && !said.contains("supervisor"), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_next_window_is_shown_while_it_is_awaited() {
+        assert_eq!(of_next_window(Some(1_769_825_400_000)), "; next window at 2026-01-31T02:10:00Z");
+        assert_eq!(of_next_window(None), "");
+    }
+
+    #[test]
+    fn the_status_describes_the_node_s_state() {
+        let job = |state, pid, attempt| JobReport { state, pid, attempt, since: Time::ZERO };
+        let leading = |job, stopping| Position::Leading { term: 42, job, stopping };
+        let leader = Some("db2:77".into());
+        let down = Trouble::NoBroker("kafka:9092: refused".to_owned());
+        let refused = Trouble::Refused("Not enough in-sync replicas".to_owned());
+        let at = |position| Status { position, ..Status::default() };
+        let shown = [
+            (Position::Claiming, Some((Duration::from_secs(2), &refused))),
+            (Position::Listening, None),
+            (Position::Standby(Some(StandbyReason { leader, term: Some(42), why: Some(Waiting::Led) })), None),
+            (leading(job(JobState::Starting, None, 1), None), None),
+            (leading(job(JobState::Running, Some(4711), 1), None), None),
+            (leading(job(JobState::Running, Some(4712), 2), None), Some((Duration::from_secs(1), &down))),
+            (leading(job(JobState::Stopping, Some(4712), 2), Some(Why::Stopped)), None),
+            (leading(job(JobState::Stopping, None, 1), None), None),
+            (Position::Releasing { term: 42 }, None),
+        ];
+        assert_eq!(
+            shown.map(|(position, trouble)| {
+                let trouble = trouble.map(|(lasted, trouble)| of_trouble(lasted, trouble, 1_769_860_801_123));
+                of_status(&at(position), Leadership::NeverLed, 0) + &trouble.unwrap_or_default()
+            }),
+            [
+                "claiming the lead; Kafka refuses its records since 2026-01-31T11:59:59.123Z: Not enough in-sync replicas",
+                "reading the journal",
+                "standing by: db2:77 leads (term 42)",
+                "leading, term 42, job starting",
+                "leading, term 42, job 4711 running",
+                "leading, term 42, job 4712 running (attempt 2); no broker reached since 2026-01-31T12:00:00.123Z: \
+                 kafka:9092: refused",
+                "leading, term 42, job 4712 stopping: a signal to neli-run",
+                "leading, term 42, job ended, what it left is stopping",
+                "releasing term 42",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_status_describes_a_leader_that_is_silent() {
+        let received = Time::ZERO + Duration::from_secs(100);
+        let mut last_term = LastTerm::none();
+        let claim = br#"{"v":1,"kind":"claim","member":"m","name":"db2","seq":1,"after":41,"lease_ms":20000}"#;
+        let mut journal = Journal::read_from(42, Origin::Beginning);
+        let record = Record::parse(claim);
+        let verdict = journal.read(received, 42, record.as_ref());
+        let receipt = Receipt { read: received, written_ms: None, is_live: true };
+        last_term.read(journal.view(), 42, record.as_ref(), verdict, receipt);
+        let why = Some(Waiting::Led);
+        let position = Position::Standby(Some(StandbyReason { leader: Some("db2".into()), term: Some(42), why }));
+        let status = Status { last_term, term_state: TermState::Led, position, ..Status::default() };
+        let shown = |seconds: u64, is_answered| {
+            let at =
+                ReadAt { now: received + Duration::from_secs(seconds), wall_ms: 1_769_860_800_000 + seconds * 1_000 };
+            of_status(&status, status.leadership(at, is_answered), at.wall_ms)
+        };
+        assert_eq!(
+            [shown(3, true), shown(18, true), shown(25, true), shown(3, false), shown(18, false)],
+            [
+                "standing by: db2 leads (term 42)",
+                "standing by: db2 has been silent since 12:00:00Z (lease 20s): unless a heartbeat comes, another may claim at 12:00:20Z",
+                "standing by: no leader: db2 has been silent since 12:00:00Z (lease 20s)",
+                "standing by: db2 leads (term 42)",
+                "standing by: can't tell who leads: Kafka does not answer; db2 led, and was heard last at 12:00:00Z",
+            ]
+        );
     }
 }

@@ -9,8 +9,8 @@ use neli_proto::time::millis;
 
 use crate::config::{Config, Occasion};
 use crate::exit::ExitStatus;
-use crate::report::log::{Event, Level, spoken};
-use crate::text::{counted, signal_name};
+use crate::report::log::{Event, Level};
+use crate::text::{counted, signal_name, spoken};
 
 /// The first line.
 pub(crate) fn started(config: &Config, member: &MemberId) -> Event {

@@ -10,29 +10,29 @@
 //! The thread inherits the signal mask of its creator, which has blocked every signal. The guard writes no log.
 
 use std::collections::VecDeque;
-use std::os::fd::AsFd;
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use neli_kafka::{ElectionId, clock};
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::config::{Log, LogFormat};
-use crate::report::log::sink::Sink;
+use crate::text::reason;
 
 mod event;
-mod line;
-mod sentence;
-mod sink;
 
 pub use event::{Event, Level};
-pub use line::{time_of_day, timestamp, to_the_second};
-pub use sentence::{because, spoken};
-pub use sink::is_stderr_the_journal;
 
-use line::{LineSource, role_of};
+use event::{LineSource, role_of};
 
 /// How many lines are kept while the descriptor accepts none.
 const QUEUE_LINES: usize = 1_000;
@@ -143,7 +143,7 @@ impl Form {
     }
 
     fn line(&self, event: &Event) -> String {
-        let line = line::line(self.format, clock::wall_ms(), &self.source, event);
+        let line = event::line(self.format, clock::wall_ms(), &self.source, event);
         if self.has_priorities { format!("{}{line}", self.level(event).priority()) } else { line }
     }
 
@@ -336,6 +336,93 @@ fn write_line(queue: &Queue, sink: &Sink, line: &[u8]) -> bool {
 /// Whether a write would not block, waiting at most `within`.
 fn takes_lines(sink: &Sink, within: PollTimeout) -> bool {
     poll(&mut [PollFd::new(sink.as_fd(), PollFlags::POLLOUT)], within) != Ok(0)
+}
+
+/// The destination of the lines: stderr, or a file that is appended to and reopened when it is renamed.
+#[derive(Debug)]
+struct Sink {
+    descriptor: OwnedFd,
+    /// The file's path and identity when it was opened, if it may be renamed.
+    file: Option<(PathBuf, Identity)>,
+}
+
+/// The identity of a file, independent of its name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Sink {
+    /// The destination: stderr, or the file of `--log-file`.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be opened for appending.
+    fn open(log: &Log) -> Result<Self> {
+        let Some(path) = &log.file else { return Self::stderr() };
+        Self::append_to(path).map_err(|error| {
+            let reason = if error.raw_os_error() == Some(Errno::ENXIO as i32) {
+                "it is a named pipe that nobody reads, or a socket".to_owned()
+            } else {
+                reason(&error)
+            };
+            anyhow!("{}: can't be opened: {reason}", log.file_shown)
+        })
+    }
+
+    /// The destination stderr.
+    ///
+    /// # Errors
+    ///
+    /// There is no free descriptor.
+    fn stderr() -> Result<Self> {
+        let descriptor = io::stderr().as_fd().try_clone_to_owned();
+        descriptor.map(Self::from).context("stderr")
+    }
+
+    fn append_to(path: &Path) -> io::Result<Self> {
+        // A named pipe without a reader must not block the start, and a terminal must not become the controlling one.
+        let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        let file: File = OpenOptions::new().append(true).create(true).custom_flags(flags.bits()).open(path)?;
+        let metadata = file.metadata()?;
+        let identity = metadata.is_file().then(|| Identity { device: metadata.dev(), inode: metadata.ino() });
+        Ok(Self { descriptor: file.into(), file: identity.map(|identity| (path.to_owned(), identity)) })
+    }
+
+    /// Opens a new file if the present one was renamed or removed (`logrotate`).
+    fn follow(&mut self) {
+        let Some((path, identity)) = &self.file else { return };
+        let found = fs::metadata(path).map(|found| Identity { device: found.dev(), inode: found.ino() });
+        if found.is_ok_and(|found| found == *identity) {
+            return;
+        }
+        // Until a new file can be opened, the old one still accepts lines.
+        if let Ok(anew) = Self::append_to(path) {
+            *self = anew;
+        }
+    }
+}
+
+impl From<OwnedFd> for Sink {
+    fn from(descriptor: OwnedFd) -> Self {
+        Self { descriptor, file: None }
+    }
+}
+
+impl AsFd for Sink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// Whether stderr is systemd's journal: `$JOURNAL_STREAM` contains its device and inode, which differ if stderr was redirected since.
+#[must_use]
+pub fn is_stderr_the_journal() -> bool {
+    let Some(named) = env::var_os("JOURNAL_STREAM") else { return false };
+    let stderr = io::stderr().as_fd().try_clone_to_owned().map(File::from);
+    let identity = stderr.and_then(|file| file.metadata()).map(|file| format!("{}:{}", file.dev(), file.ino()));
+    identity.is_ok_and(|identity| named == *identity)
 }
 
 #[cfg(test)]

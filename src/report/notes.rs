@@ -4,23 +4,20 @@ use std::ffi::OsStr;
 use std::io;
 use std::time::Duration;
 
-use neli_proto::candidate::{StandbyReason, Timings, Waiting};
-use neli_proto::command::CommandEnd;
+use neli_proto::candidate::{StandbyReason, Timings};
 use neli_proto::fact::{Fact, Outcome};
 use neli_proto::health::Failure;
+use neli_proto::job::CommandEnd;
 use neli_proto::node::{Awaited, Awaits};
 use neli_proto::note::{Loss, Note, Refusal, SkipReason};
 use neli_proto::record::{Offset, Why};
 use neli_proto::supervisor::JobStatus;
 use neli_proto::time::{Time, millis, millis_rounded_up};
 
+use crate::report::election::{because, standing_by, waiting};
 use crate::report::events;
-use crate::report::log::{Event, Level, because, spoken, time_of_day, timestamp, to_the_second};
-use crate::text::{reason, roles_differ, signal_name};
-
-pub(crate) use service_status::{Trouble, of_next_window, of_roles, of_status, of_trouble};
-
-mod service_status;
+use crate::report::log::{Event, Level};
+use crate::text::{reason, roles_differ, signal_name, spoken, timestamp, to_the_second};
 
 /// What is known beside a note.
 #[derive(Clone, Copy, Debug)]
@@ -342,37 +339,6 @@ fn released(term: Offset, why: Why, delivered: bool) -> Event {
         .with("term", term)
         .with("why", why.as_str())
         .with("delivered", delivered)
-}
-
-/// The sentence of a standby, also for the service manager. `claim`: from now until it claims, and when that is by the wall clock.
-fn standing_by(
-    leader: Option<&str>,
-    term: Option<Offset>,
-    why: Option<&str>,
-    claim: Option<(Duration, u64)>,
-) -> String {
-    let leader = leader.map_or_else(String::new, |leader| format!(": {leader} leads"));
-    let term = term.map_or_else(String::new, |term| format!(" (term {term})"));
-    let why = why.map_or_else(String::new, |why| format!(": {why}"));
-    let claim = claim.map_or_else(String::new, |(left, wall_ms)| {
-        let left = Duration::from_secs(left.as_secs() + u64::from(left.subsec_nanos() > 0));
-        let (at, left) = (time_of_day(wall_ms), spoken(left));
-        format!("; claiming at {at} (in {left}) unless another leader's record comes before")
-    });
-    format!("standing by{leader}{term}{why}{claim}")
-}
-
-const fn waiting(why: Waiting) -> Option<&'static str> {
-    Some(match why {
-        Waiting::Answer => "nobody leads; a candidate of this group has --roles, and may refuse this one",
-        Waiting::BackingOff => "nobody leads; its last runs failed, so others may claim first",
-        Waiting::CoolingOff => "it has stood down, and lets another lead first",
-        Waiting::Cut => "leader unknown, because the topic's records were cut, or it was made anew",
-        Waiting::Led => return None,
-        Waiting::NoGuard => "nobody leads; no guard lives here, so this candidate claims nothing until one does",
-        Waiting::Precedence => "nobody leads; others may claim first",
-        Waiting::Undecided => "leader unknown",
-    })
 }
 
 // ---- the job ----------------------------------------------------------------------------------------------------------

@@ -30,8 +30,9 @@ pub struct Notifier {
     socket: Option<(UnixDatagram, SocketAddr)>,
     /// The interval of watchdog messages, if they are wanted.
     interval: Option<Duration>,
-    ready: Notice,
-    stopping: Notice,
+    is_ready: bool,
+    /// `READY=1` and `STOPPING=1`, each of which is sent once, if that was not done yet.
+    unsent: Vec<&'static str>,
     /// The status text, if it was not sent yet.
     status: Option<String>,
     /// When the next watchdog message is due.
@@ -42,29 +43,6 @@ pub struct Notifier {
     extend_at: Option<Time>,
     /// When to send the messages again that were not accepted.
     again_at: Option<Time>,
-}
-
-/// A message that is sent once.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Notice {
-    #[default]
-    NotYet,
-    Due,
-    Sent,
-}
-
-impl Notice {
-    fn make_due(&mut self) {
-        if *self == Self::NotYet {
-            *self = Self::Due;
-        }
-    }
-
-    fn note_sent(&mut self) {
-        if *self == Self::Due {
-            *self = Self::Sent;
-        }
-    }
 }
 
 impl Notifier {
@@ -96,10 +74,11 @@ impl Notifier {
 
     /// Reports that the configuration is valid, COMMAND was found, and every signal is blocked.
     pub fn ready(&mut self, now: Time) {
-        if self.ready == Notice::NotYet {
+        if !self.is_ready {
+            self.is_ready = true;
+            self.unsent.push("READY=1");
             self.alive_at = self.interval.map(|_| now);
         }
-        self.ready.make_due();
     }
 
     /// Reports the state as a text.
@@ -110,8 +89,8 @@ impl Notifier {
     /// Reports that this process is ending, by `end` at the latest. It requests that much time, even if the unit's configuration allows
     /// less.
     pub fn stopping(&mut self, now: Time, end: Time) {
-        self.stopping.make_due();
         if self.end.is_none() {
+            self.unsent.push("STOPPING=1");
             (self.end, self.extend_at) = (Some(end), Some(now));
         }
     }
@@ -132,10 +111,11 @@ impl Notifier {
         }
         let is_due = |at: Option<Time>| at.is_some_and(|at| now >= at);
         let (alive, extend) = (is_due(self.alive_at), is_due(self.extend_at));
+        let once = |line: &'static str| self.unsent.contains(&line).then(|| line.to_owned());
         let lines = [
-            (self.ready == Notice::Due).then(|| "READY=1".to_owned()),
+            once("READY=1"),
             self.status.as_ref().map(|status| format!("STATUS={status}")),
-            (self.stopping == Notice::Due).then(|| "STOPPING=1".to_owned()),
+            once("STOPPING=1"),
             self.end.filter(|_| extend).map(|end| format!("EXTEND_TIMEOUT_USEC={}", end.since(now).as_micros())),
             alive.then(|| "WATCHDOG=1".to_owned()),
         ];
@@ -149,8 +129,7 @@ impl Notifier {
             return;
         }
         (self.again_at, self.status) = (None, None);
-        self.ready.note_sent();
-        self.stopping.note_sent();
+        self.unsent.clear();
         if alive {
             self.alive_at = self.interval.map(|interval| now + interval);
         }

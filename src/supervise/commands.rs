@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::task::{Context, Poll};
 
-use neli_proto::command::CommandEnd;
 use neli_proto::hooks::{EndedRun, Hook};
+use neli_proto::job::CommandEnd;
 
 use neli_proto::node::{Event, HookRun};
 use neli_proto::supervisor::{self, JobStatus};
@@ -14,7 +14,8 @@ use crate::config::{Commands, job_variables};
 use crate::guard::GuardConfig;
 use crate::process::reap::Change;
 use crate::process::shell::{self, ShellCommand, Tail};
-use crate::report::log::{Logger, to_the_second};
+use crate::report::log::Logger;
+use crate::text::to_the_second;
 
 /// The command lines, and the running commands.
 pub(super) struct RunningCommands {

@@ -15,10 +15,8 @@ use nix::unistd::Pid;
 use crate::config::Config;
 use crate::guard::{Answer, CommandKind, GuardConfig, GuardHandle, Order};
 use crate::report::events;
-use crate::supervise::MainLoop;
-use crate::supervise::job::{GuardedJob, PreparedJob};
-use crate::supervise::orphans::MainProcess;
-use crate::supervise::start;
+use crate::supervise::job::{GuardedJob, MainProcess, PreparedJob};
+use crate::supervise::{MainLoop, start};
 use crate::text::reason;
 
 /// The order of the guards' starts on this machine.

@@ -12,13 +12,14 @@ use neli_proto::precedence::Assignment;
 use neli_proto::record::Body;
 use neli_proto::reminder::{Reminder, Reminders};
 use neli_proto::time::Time;
-use neli_proto::{broker_death, supervisor};
+use neli_proto::{assumptions, supervisor};
 
 use crate::guard::Order;
 use crate::process::shell::Tail;
+use crate::report::election::Trouble;
 use crate::report::events;
 use crate::report::log::Event as LogEvent;
-use crate::report::notes::{self, Moment, Trouble};
+use crate::report::notes::{self, Moment};
 use crate::supervise::role::Role;
 use crate::supervise::{MainLoop, status_of};
 
@@ -238,7 +239,7 @@ impl MainLoop {
         if self.kafka.broker_session.replace(session).is_some() {
             return;
         }
-        if let Some(warning) = broker_death::warning(&self.config.timings, session) {
+        if let Some(warning) = assumptions::warning(&self.config.timings, session) {
             self.logger.warn(format!("{}: {warning}", self.config.lease_shown));
         }
     }

@@ -18,6 +18,12 @@ fn a_name_has_bounds() {
     refused_value("name", "", "must not be blank");
     refused_value("name", "\u{1b}[2J", "must have no control characters");
     refused_value("name", &"n".repeat(256), "must be at most 255 bytes, and has 256");
+    // A name that nobody can have is no name that was not found.
+    for command in ["list -b a:1", "observe -b a:1 --listen :0"] {
+        refused(&format!("{command} --group="), "--group '': must not be blank");
+    }
+    refused("list -b a:1 --topic=*.neli", &format!("--topic *.neli: must be {topic}"));
+    refused("resign -b a:1 -g g --to=", "--to '': must not be blank");
 }
 
 #[test]

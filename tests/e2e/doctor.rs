@@ -279,7 +279,7 @@ fn an_old_hello_that_conflicts_is_said_to_be_old() {
     };
     let hello = br#"{"v":1,"kind":"hello","member":"h","name":"db2","seq":1,"overlap_ms":100}"#;
     for (ahead, is_old) in [(-50, true), (-20, false)] {
-        pen.write_ahead(&format!("{}/hello", election.key()), hello, ahead);
+        pen.write_ahead(&format!("{}/hello", election.key()), &[hello], ahead);
         let text = ask();
         assert!(text.starts_with("db2 stands with --overlap"), "{text}");
         assert_eq!(

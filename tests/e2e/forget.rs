@@ -28,12 +28,19 @@ fn a_key_that_is_done_or_has_failed_runs_again() {
         assert_eq!(once(&election, &job).start().status(), status);
         assert_eq!(once(&election, &job).start().status(), status);
         assert_eq!(runs(&election), 1, "it is done, or has failed for good");
+        let recorded = || {
+            let mut runs = election.ask("status", &["--json"]).json()["runs"].take();
+            [runs["count"].take(), runs["failures"].take(), runs["last_success"].take()]
+        };
+        let before = recorded();
+        assert_eq!(before[0], 1);
         let answer = election.ask("forget", &["--once", KEY]);
         let expected = format!(
             "{}: {KEY} is forgotten: the next candidate that starts with it runs the job again",
             election.group
         );
         assert_eq!((answer.text.trim(), answer.errors.as_str(), answer.status), (expected.as_str(), "", 0));
+        assert_eq!(recorded(), before, "what is told of all runs stays");
         assert_eq!(once(&election, &job).start().status(), status);
         assert_eq!(once(&election, &job).start().status(), status);
         assert_eq!(runs(&election), 2, "it runs once more, and no more than once");

@@ -86,9 +86,9 @@ fn a_dead_election_is_only_counted_unless_it_is_asked_for() {
     for (days, after, group) in [(30, -1, "oldest"), (8, 0, "old"), (6, 1, "young")] {
         let claim =
             format!(r#"{{"v":1,"kind":"claim","member":"m","name":"m","seq":1,"after":{after},"lease_ms":5000}}"#);
-        pen.write_ahead(&format!("{group}/0"), claim.as_bytes(), -days * DAY);
+        pen.write_ahead(&format!("{group}/0"), &[claim.as_bytes()], -days * DAY);
     }
-    pen.write_ahead("stood/0/hello", hello, -9 * DAY);
+    pen.write_ahead("stood/0/hello", &[hello], -9 * DAY);
     let of_topic = ["--topic", topic.as_str()];
     let found = json(&of_topic);
     let is_dead = |group: &str| found.iter().find(|line| line["group"] == group).map(|line| line["dead"] == true);

@@ -173,6 +173,34 @@ fn topics_that_are_made_remade_and_deleted_are_followed() {
     assert_eq!(get(&observing.address, "/readyz").0, 200);
 }
 
+/// The last 10,000 records show no record of `gone`, and not since when `led` is led.
+#[test]
+fn the_day_before_is_read_once_the_present_is_known() {
+    let election = election(Elector::Log);
+    let (topic, kafka) = (election.topic(), Kafka::shared());
+    kafka.create_topic(&topic, &[]);
+    let pen = Pen::new(kafka, &topic, &[]);
+    let release =
+        r#"{"v":1,"kind":"release","member":"m","name":"a","seq":2,"term":0,"seen":0,"why":"stopped","exit":0}"#;
+    pen.write_ahead("gone/0", &[claim(-1, "a").as_bytes(), release.as_bytes()], -7_200);
+    pen.write_ahead("led/0", &[claim(1, "b").as_bytes()], -7_000);
+    pen.write_ahead("x", &vec![&b"x"[..]; 12_000], -3_600);
+    let beat = r#"{"v":1,"kind":"beat","member":"m","name":"b","seq":2,"term":2,"seen":12002,"lease_ms":60000}"#;
+    let _heartbeats = Heartbeats::start(Pen::new(kafka, &topic, &[]), "led/0".to_owned(), beat.to_owned());
+    let observing = Observing::start(kafka.address(), &["--topics", &topic]);
+    let found = |group: &str| {
+        let object = observing.object();
+        object["elections"].as_array()?.iter().find(|election| election["group"] == group).cloned()
+    };
+    observing.await_leader("led", Some("b"));
+    let gone = wait::until("an election of the day before", || found("gone"));
+    let last = gone["last_change"]["what"].as_str().unwrap_or_default();
+    assert!(gone["state"] == "released" && last.starts_with("term 0 was released"), "{gone}");
+    let led = found("led").expect("it is led");
+    assert!(led["known_since"].is_null() && led["since"].is_string(), "{led}");
+    assert_eq!((led["state"].as_str(), led["leader"].as_str()), (Some("led"), Some("b")), "{led}");
+}
+
 #[test]
 fn a_kafka_that_was_away_needs_no_restart() {
     let mut broker = Broker::own();

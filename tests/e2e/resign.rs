@@ -268,7 +268,7 @@ fn a_topic_that_is_made_again_while_a_clock_is_doubted_is_noticed() {
     let (election, kafka) = (election(Elector::Log), Kafka::shared());
     let settings = [("message.timestamp.type", "CreateTime")];
     kafka.create_topic(&election.topic(), &settings);
-    Pen::new(kafka, &election.topic(), &[]).write_ahead(&election.key(), CLAIM.as_bytes(), 60);
+    Pen::new(kafka, &election.topic(), &[]).write_ahead(&election.key(), &[CLAIM.as_bytes()], 60);
     let late = wait::after(Duration::from_secs(15));
     // On a terminal it says when it listens.
     let mut terminal = Terminal::new(Shell::Dash, election.directory());

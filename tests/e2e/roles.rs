@@ -170,6 +170,9 @@ fn a_candidate_with_roles_and_one_without_do_not_stand_side_by_side() {
         let first = with().start();
         wait::until_true("a lead", || !led(&first).is_empty());
         refused(without().start(), &format!("no --roles, and with stands in this group with --roles {roles} on "));
+        // It said hello before, and then that it leaves: as a standby for an election without roles it would be listed.
+        let listed = election.ask("list", &["--json"]).text;
+        assert!(roles == "3" || !listed.contains(r#""role":"0""#), "{listed}");
         election.close([first]);
 
         let mut first = without().start();

@@ -302,7 +302,7 @@ fn it_is_shown_again_until_it_is_interrupted() {
     let mut terminal = Terminal::new(Shell::Dash, election.directory());
     let line = format!("{PROGRAM} watch --group {} --brokers {}", election.group, Kafka::shared().address());
     terminal.type_line(&format!("TERM=xterm {line}"));
-    terminal.await_text("\u{1b}[2J\u{1b}[H");
+    terminal.await_text("\u{1b}[H");
     terminal.await_text("nobody has ever led");
     pen.write(&election.key(), &[claim(-1).replace("300", "60000").as_bytes()]);
     let beat = r#"{"v":1,"kind":"beat","member":"m","name":"web","seq":2,"term":0,"seen":0,"lease_ms":60000}"#;

@@ -197,7 +197,7 @@ fn on_a_terminal_it_is_a_page() {
 /// Runs the command line until its first page, and interrupts it.
 fn terminal_page(terminal: &mut Terminal, line: &str) -> String {
     terminal.type_line(line);
-    terminal.await_text("\u{1b}[2J\u{1b}[H");
+    terminal.await_text("\u{1b}[H");
     let page = terminal.await_text("\u{1b}[J");
     terminal.press(Ctrl::C);
     terminal.await_prompt();

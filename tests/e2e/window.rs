@@ -9,7 +9,7 @@ use harness::election::TestElection;
 use harness::install;
 use harness::wait;
 use neli_kafka::clock;
-use neli_run::report::log::to_the_second;
+use neli_run::text::to_the_second;
 
 use crate::{election, noted_runs};
 

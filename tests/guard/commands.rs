@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 
 use neli_kafka::clock;
-use neli_proto::command::CommandEnd;
+use neli_proto::job::CommandEnd;
 use neli_proto::time::Time;
 use neli_run::guard::{Answer, CommandKind, Order};
 use nix::fcntl::OFlag;

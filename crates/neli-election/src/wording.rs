@@ -62,7 +62,7 @@ mod tests {
         ("src/fact.rs", "forget --force"),
         ("topic/risk.rs", "--once-retention"),
         // The priority of a candidate of `neli-run`.
-        ("candidate/preempting.rs", "(--preempt)"),
+        ("candidate/claims.rs", "(--preempt)"),
         // The command line of the broker's process.
         ("kafka/src/embedded.rs", "--idle-timeout"),
         // The options of Kafka's own commands.

@@ -16,12 +16,11 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::metadata::MetadataBroker;
 
 use crate::access::Access;
-use crate::clock;
 use crate::cluster::ONE_CLUSTER;
 use crate::context::KafkaContext;
 use crate::election::Properties;
 use crate::librdkafka::{cluster_id, topic_identity};
-use crate::names;
+use crate::{clock, names};
 
 /// Checks the list, and returns it without spaces.
 ///

@@ -19,13 +19,12 @@ use rdkafka::types::RDKafkaRespErr;
 use tokio::sync::mpsc::Sender;
 
 use crate::access::{Access, MemberTimings};
-use crate::clock;
 use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of, plain};
-use crate::librdkafka;
 use crate::questions::AnswerLimit;
 use crate::text::{ClientError, Words};
+use crate::{clock, librdkafka};
 
 /// The longest time for leaving. After it the member ends, even if the coordinator has not answered.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);

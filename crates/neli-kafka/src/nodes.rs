@@ -25,11 +25,10 @@ use neli_proto::time::Time;
 use neli_proto::timings::Elector;
 use neli_proto::topic::TopicIdentity;
 
-use crate::clock;
 use crate::election::{ElectionId, Elections};
 use crate::event::SessionEvent;
-use crate::names;
 use crate::session::Session;
+use crate::{clock, names};
 
 /// The part of a loop's state that belongs to one election.
 pub trait HasNode {

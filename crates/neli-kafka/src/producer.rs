@@ -15,10 +15,8 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext
 use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
-use crate::clock;
 use crate::context::{KafkaContext, explain};
 use crate::election::{ElectionId, Elections};
-use crate::embedded;
 use crate::error_class::{ErrorClass, of_refused_append, plain};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::identity::Identifier;
@@ -27,6 +25,7 @@ use crate::questions::AnswerLimit;
 use crate::rebootstrap::Rebootstrap;
 use crate::text::{self, ClientError};
 use crate::topic::{self, Presence, TopicError};
+use crate::{clock, embedded};
 
 /// The time limit of the question that opens the producer's connection.
 const WARMING: Duration = Duration::from_secs(16);

@@ -20,9 +20,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::mpsc::Sender;
 
 use crate::bootstrap_servers::{ServersQuestion, ask_servers};
-use crate::clock;
 use crate::context::explain;
-use crate::embedded;
 use crate::error_class::ErrorClass;
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{AdminError, topic_identity};
@@ -30,6 +28,7 @@ use crate::questions::{Answer, AnswerLimit, Question};
 use crate::reading::{IfMissing, Order, Reading, Source};
 use crate::text::reason;
 use crate::topic::{self, Found, Presence, TopicError};
+use crate::{clock, embedded};
 
 /// The time between two questions for the log's end (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);

@@ -1,21 +1,20 @@
 //! Reads the logs of many topics with one client, for a process that shows elections and stands in none. It joins no group.
 //!
-//! There are two threads. The *poll thread* waits inside librdkafka and delivers each record as soon as it arrives. The *asker* asks every five
+//! There are two threads, and a third one while the past of a topic is read. The *poll thread* waits inside librdkafka and delivers each record as soon as it arrives. The *asker* asks every five
 //! seconds, and soon after an error, which topics there are, which of them this user may read, and where their logs begin and end. So nothing
 //! depends on an error that names no topic.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
+use std::{io, iter};
 
-use neli_proto::kafka::{LogAnswer, LogsAnswer, TopicsAction};
+use neli_proto::kafka::{LogAnswer, LogRange, LogsAnswer, RECENT, TopicsAction};
 use neli_proto::record::LogRecord;
-use neli_proto::time::Time;
+use neli_proto::time::{Time, millis};
 use neli_proto::topic::TopicIdentity;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
@@ -41,6 +40,10 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The time limits of the first question, and of any other at least.
 const FIRST_ANSWER: Duration = Duration::from_secs(2);
 const ANSWER: Duration = Duration::from_secs(2);
+/// Of a topic's past so many records are read without a pause, and so long is the pause: present records wait behind few of them, and a processor
+/// has most of its time for others.
+const PAST_AT_ONCE: usize = 500;
+const PAST_PAUSE: Duration = Duration::from_millis(10);
 /// The longest time after which a dropped reader's threads notice the drop. The caller does not wait for that.
 const LINGER: Duration = Duration::from_millis(500);
 
@@ -58,6 +61,13 @@ pub enum TopicsEvent {
     },
     /// No broker answers, for this reason.
     Down(String),
+    /// The offsets where a topic's past begins, of the partitions that have one.
+    PastBegins {
+        /// The number of the reading.
+        reading: u32,
+        /// The offset in each partition.
+        from: BTreeMap<i32, i64>,
+    },
     /// A record.
     Read {
         /// The number of its reading.
@@ -143,7 +153,7 @@ impl TopicsReader {
         };
         spawn("neli-reader", Box::new(move || polls.poll()))?;
         let limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
-        spawn("neli-asker", Box::new(move || Asker { shared: asks, limit }.run(&received)))?;
+        spawn("neli-asker", Box::new(move || Asker { shared: asks, limit, past: None }.run(&received)))?;
         Ok(Self { orders, shared })
     }
 
@@ -215,6 +225,24 @@ impl Shared {
         self.send(TopicsEvent::Read { reading, topic, partition, record });
     }
 
+    /// The thread that reads a topic's past, until the other end of the channel is dropped. After an error that lasts nothing more comes, and then
+    /// the past is asked for again.
+    fn read_past(
+        &self,
+        consumer: &PartitionConsumer<KafkaContext>,
+        reading: u32,
+        topic: &Arc<str>,
+        stopped: &mpsc::Receiver<()>,
+    ) {
+        while !self.is_over() && stopped.recv_timeout(PAST_PAUSE) == Err(RecvTimeoutError::Timeout) {
+            let polled = iter::from_fn(|| consumer.consumer().poll(Duration::ZERO));
+            for message in polled.take(PAST_AT_ONCE).filter_map(Result::ok) {
+                let (partition, record) = (message.partition(), record_for_display(&message));
+                self.send(TopicsEvent::Read { reading, topic: Arc::clone(topic), partition, record });
+            }
+        }
+    }
+
     /// Handles an error of a fetch or of a connection. Returns a warning if nothing else will tell of it.
     fn error(&self, code: RDKafkaErrorCode, words: &str) -> Option<String> {
         match code.into() {
@@ -253,6 +281,8 @@ struct Asker {
     shared: Arc<Shared>,
     /// The time limit of the next question.
     limit: AnswerLimit,
+    /// The topic whose past is being read, until this end of the channel is dropped.
+    past: Option<(Box<str>, mpsc::Sender<()>)>,
 }
 
 impl Asker {
@@ -272,8 +302,18 @@ impl Asker {
         }
     }
 
-    fn perform(&self, action: TopicsAction) {
+    fn perform(&mut self, action: TopicsAction) {
         match action {
+            TopicsAction::ReadSince { topic, since_ms, before, reading } => {
+                // The one before ends, whatever state its client is in.
+                self.past = None;
+                match self.read_since(&topic, since_ms, &before, reading) {
+                    Ok(past) => self.past = Some((topic, past)),
+                    // It is asked for again.
+                    Err(why) => self.shared.send(TopicsEvent::Warning(format!("topic \"{topic}\": its past: {why}"))),
+                }
+            }
+            TopicsAction::StopPast => self.past = None,
             TopicsAction::ReadFrom { topic, partition, offset, reading } => {
                 self.shared.readings().insert(topic.clone(), (reading, Arc::from(&*topic)));
                 if let Err(code) = self.shared.consumer.read_topic_from(&topic, partition, offset) {
@@ -282,10 +322,48 @@ impl Asker {
                 }
             }
             TopicsAction::Stop { topic } => {
+                self.past = self.past.take().filter(|(of, _)| *of != topic);
                 self.shared.readings().remove(&topic);
                 self.shared.consumer.stop_topic(&topic);
             }
         }
+    }
+
+    /// Begins to read a topic's past with a client of its own.
+    fn read_since(
+        &self,
+        topic: &str,
+        since_ms: u64,
+        before: &BTreeMap<i32, i64>,
+        reading: u32,
+    ) -> Result<mpsc::Sender<()>, String> {
+        let since = Offset::Offset(i64::try_from(since_ms).unwrap_or(i64::MAX));
+        let partitions = before.keys().map(|partition| (topic.into(), *partition)).collect();
+        let offsets = self.offsets(&partitions, since, ANSWER).map_err(plain)?;
+        let mut from = BTreeMap::new();
+        for ((_, partition), offset) in offsets {
+            match offset {
+                Ok(offset) if before.get(&partition).is_some_and(|before| offset < *before) => {
+                    from.insert(partition, offset);
+                }
+                // No record is so young.
+                Ok(_) | Err(RDKafkaErrorCode::UnknownPartition) => {}
+                Err(code) => return Err(plain(code)),
+            }
+        }
+        let mut config = self.shared.access.reader();
+        config.set("enable.partition.eof", "false");
+        let context = KafkaContext::new(&self.shared.access);
+        let consumer = PartitionConsumer::of_many(&config, context).map_err(|error| explain(&error))?;
+        self.shared.send(TopicsEvent::PastBegins { reading, from: from.clone() });
+        for (partition, offset) in &from {
+            consumer.read_topic_from(topic, *partition, *offset).map_err(|code| code.to_string())?;
+        }
+        let (shared, topic, (stop, stopped)) = (Arc::clone(&self.shared), Arc::from(topic), mpsc::channel());
+        let read = move || shared.read_past(&consumer, reading, &topic, &stopped);
+        let thread = thread::Builder::new().name("neli-past".to_owned()).spawn(read);
+        thread.map_err(|error| format!("no thread for it: {}", reason(&error)))?;
+        Ok(stop)
     }
 
     /// Asks which topics there are, and reports it. Returns whether there was an answer.
@@ -414,14 +492,19 @@ impl Asker {
         partitions: &BTreeSet<Partition>,
         limit: Duration,
     ) -> Result<BTreeMap<Partition, LogAnswer>, RDKafkaErrorCode> {
-        let (starts, ends) =
-            (self.offsets(partitions, Offset::Beginning, limit)?, self.offsets(partitions, Offset::End, limit)?);
+        let since = Offset::Offset(i64::try_from(clock::wall_ms().saturating_sub(millis(RECENT))).unwrap_or(i64::MAX));
+        let starts = self.offsets(partitions, Offset::Beginning, limit)?;
+        let recent = self.offsets(partitions, since, limit)?;
+        // Asked last, so that no other offset is beyond it.
+        let ends = self.offsets(partitions, Offset::End, limit)?;
         let of = |offsets: &BTreeMap<Partition, Result<i64, RDKafkaErrorCode>>, partition: &Partition| {
             let offset = offsets.get(partition).copied().unwrap_or(Err(RDKafkaErrorCode::Fail));
             offset.map_err(|code| Box::<str>::from(plain(code)))
         };
         let bounds = |partition: &Partition| -> LogAnswer {
-            Ok(Range { start: of(&starts, partition)?, end: of(&ends, partition)? })
+            let end = of(&ends, partition)?;
+            // No record is so young: no offset.
+            Ok(LogRange { start: of(&starts, partition)?, recent: of(&recent, partition).unwrap_or(end), end })
         };
         Ok(partitions.iter().map(|partition| (partition.clone(), bounds(partition))).collect())
     }

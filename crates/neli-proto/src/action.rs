@@ -3,15 +3,13 @@
 
 use core::time::Duration;
 
-use crate::command::Hook;
 use crate::fact::Fact;
 use crate::guard::Order;
-use crate::job::JobStatus;
+use crate::job::{Hook, JobStatus};
 use crate::kafka::Request;
 use crate::note::Note;
 use crate::record::Offset;
-use crate::time::Time;
-use crate::window::Span;
+use crate::time::{Span, Time};
 
 /// An action that the node's owner must perform.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]

@@ -4,7 +4,7 @@
 //! [`Local`](crate::supervisor::Local) what it learns of it: both are states, which the node compares after each input.
 //!
 //! `State` is the state in the election, and `Election` what the candidate knows of it in every state. What happens is handled in the file of
-//! its kind (`on_kafka`, `on_local`, and here what is due when time has passed), and only `transitions` replaces the state.
+//! its kind (`on_kafka`, `on_local`, and here what is due when time has passed), and only the transitions in `state` replace the state.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -34,11 +34,9 @@ mod on_kafka;
 mod on_local;
 mod overlapping;
 mod position;
-mod preempting;
 mod release;
 mod spreading;
 mod state;
-mod transitions;
 
 /// The identity of a candidate.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]

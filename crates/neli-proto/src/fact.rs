@@ -12,13 +12,9 @@ use core::mem;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::fields::{Fields, is_default};
+use crate::record::{Fields, is_default};
 use crate::record::{MemberId, Offset};
-use crate::window::Span;
-
-pub use account::{Account, Runs, Success};
-
-mod account;
+use crate::time::Span;
 
 /// The suffix that makes the name of the topic of facts from the journal's name.
 pub const TOPIC_SUFFIX: &str = ".once";
@@ -342,6 +338,106 @@ pub fn record_key(election: &str, key: Option<&str>, place: Place) -> String {
 #[must_use]
 pub fn may_have_facts(group: &str) -> bool {
     !group.contains('/')
+}
+
+// ---- what the facts of a key, or of an election's windows, tell of all runs; it is only displayed ------------------
+
+/// The runs of a key, or of an election's windows, up to a fact that contains this. So it outlives the process and the facts of other runs.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Account {
+    /// The number of runs that have ended by themselves.
+    pub runs: u32,
+    /// The number of those that have failed.
+    pub failures: u32,
+    /// The last one that has succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub success: Option<Success>,
+    /// `--schedule`, as it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Box<str>>,
+    /// Its `--timezone`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<Box<str>>,
+}
+
+/// A run that has succeeded.
+#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+pub struct Success {
+    /// Its window, if it was for one.
+    #[serde(flatten)]
+    pub window: Option<Span>,
+    /// When that was recorded, in milliseconds since 1970 by the writer's wall clock.
+    pub at_ms: Option<u64>,
+    /// The name of the candidate.
+    pub by: Option<Box<str>>,
+}
+
+impl Account {
+    /// The runs up to this fact, and its own.
+    #[must_use]
+    pub fn of(fact: &Fact) -> Self {
+        let own = (fact.outcome == Outcome::Done).then(|| Success::of(fact));
+        Self { success: own.or_else(|| fact.account.success.clone()), ..fact.account.clone() }
+    }
+
+    fn add(&mut self, other: Self) {
+        let at = |success: &Option<Success>| success.as_ref().map(|success| success.at_ms);
+        (self.runs, self.failures) = (self.runs.max(other.runs), self.failures.max(other.failures));
+        if at(&self.success) < at(&other.success) {
+            self.success = other.success;
+        }
+    }
+}
+
+impl Success {
+    fn of(fact: &Fact) -> Self {
+        Self { window: fact.window, at_ms: fact.at_ms, by: fact.name.clone() }
+    }
+}
+
+/// The runs as far as a candidate knows them.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Runs {
+    /// All runs.
+    pub account: Account,
+    /// The last run that has ended by itself.
+    pub last: Option<Fact>,
+}
+
+impl Runs {
+    /// Adds what was read.
+    pub fn read(&mut self, facts: &Facts) {
+        for fact in facts.runs() {
+            self.account.add(Account::of(fact));
+            let is_later = self.last.as_ref().is_none_or(|last| last.at_ms < fact.at_ms);
+            if has_ended(fact) && is_later {
+                self.last = Some(fact.clone());
+            }
+        }
+    }
+
+    /// Completes a fact that is about to be written, and adds it. A fact that is written again counts once.
+    #[must_use]
+    pub fn written(&mut self, fact: Fact) -> Fact {
+        let is_again = |last: &Fact| (&last.member, last.term, last.seq) == (&fact.member, fact.term, fact.seq);
+        if has_ended(&fact) && !self.last.as_ref().is_some_and(is_again) {
+            self.account.runs = self.account.runs.saturating_add(1);
+            let has_failed = fact.outcome == Outcome::Failed;
+            self.account.failures = self.account.failures.saturating_add(has_failed.into());
+            if !has_failed {
+                self.account.success = Some(Success::of(&fact));
+            }
+            self.last = Some(fact.clone());
+        }
+        // Its own success stands in the fact already.
+        let success = self.account.success.clone().filter(|_| fact.outcome != Outcome::Done);
+        Fact { account: Account { success, ..self.account.clone() }, ..fact }
+    }
+}
+
+const fn has_ended(fact: &Fact) -> bool {
+    matches!(fact.outcome, Outcome::Done | Outcome::Failed)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub use run::RunPhase;
 pub use starts::GuardStarts;
 pub use starts::{AwaitedGuard, Wait};
 
-use crate::command::CommandEnd;
+use crate::job::CommandEnd;
 use crate::time::Time;
 use obeying::Commands;
 use run::GuardedRun;

@@ -6,7 +6,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use crate::command::{ANSWER_TAKES, CommandEnd};
+use crate::job::{ANSWER_TAKES, CommandEnd};
 use crate::time::Time;
 
 /// How often the job's health is checked, and how many failures are tolerated.

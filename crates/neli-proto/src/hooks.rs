@@ -9,14 +9,14 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::action::{Action, HookRun};
-use crate::command::{ANSWER_TAKES, CommandEnd};
 use crate::guard::{CommandKind, Order};
+use crate::job::{ANSWER_TAKES, CommandEnd};
 use crate::note::Note;
 use crate::record::{Offset, Why};
 use crate::time::Time;
 
 pub use crate::action::EndedRun;
-pub use crate::command::Hook;
+pub use crate::job::Hook;
 
 /// A hook that runs for longer is killed.
 pub const LIMIT: Duration = Duration::from_secs(10);

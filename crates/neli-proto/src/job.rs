@@ -1,5 +1,10 @@
 //! The end of a job's process, and the terminal that it shares with `neli-run`: for the modules that run the job, judge its runs, or count them.
 
+use alloc::boxed::Box;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
 use crate::record::JobState;
 use crate::time::Time;
 
@@ -45,4 +50,64 @@ pub struct JobReport {
     pub attempt: u32,
     /// When the job entered this state.
     pub since: Time,
+}
+
+// ---- a command that runs beside the job or without one: a health command or a hook ---------------------------------
+
+/// How long after a command's time limit the guard's report of its end may arrive. After that the command counts as failed
+/// ([`CommandEnd::Unanswered`]), so that the next one can run.
+pub(crate) const ANSWER_TAKES: Duration = Duration::from_secs(1);
+
+/// The end of a command.
+#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandEnd {
+    /// Its run of the job was over, and it was killed with the job. This shows nothing about the command.
+    Abandoned,
+    /// It exited with this status, 0 to 255.
+    Exited(u8),
+    /// It was not started, because the lease was about to end. This shows nothing about the command.
+    NoTime,
+    /// It could not be started; this is the system's error.
+    NotStarted(Box<str>),
+    /// This signal killed it.
+    Signaled(i32),
+    /// It took longer than its time limit, and was killed.
+    TimedOut,
+    /// Its time limit is over, and the guard has not reported its end. It is unknown whether it ran.
+    Unanswered,
+}
+
+impl CommandEnd {
+    /// Whether this end of a hook is a failure.
+    #[must_use]
+    pub(crate) const fn is_failure(&self) -> bool {
+        !matches!(self, Self::Abandoned | Self::Exited(0))
+    }
+}
+
+/// The hooks.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Hook {
+    /// `--on-exit`.
+    Exit,
+    /// `--on-fence`.
+    Fence,
+    /// `--on-lead`.
+    Lead,
+    /// `--on-standby`.
+    Standby,
+}
+
+impl Hook {
+    /// Its event, which is the value of `NELI_EVENT`.
+    #[must_use]
+    pub const fn event(self) -> &'static str {
+        match self {
+            Self::Exit => "exit",
+            Self::Fence => "fence",
+            Self::Lead => "lead",
+            Self::Standby => "standby",
+        }
+    }
 }

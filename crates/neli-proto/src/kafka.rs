@@ -3,7 +3,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use core::ops::Range;
+use core::time::Duration;
 
 use crate::precedence::Assignment;
 use crate::process_hello::ProcessHello;
@@ -174,7 +174,20 @@ pub enum TopicsAction {
         /// The number of the reading, for [`Topics::read`](crate::observer::Topics::read).
         reading: u32,
     },
-    /// Stops reading a topic.
+    /// Reads a topic once more, beside the first reading: from the first record on that is not older than this time.
+    ReadSince {
+        /// The topic.
+        topic: Box<str>,
+        /// The time, in milliseconds since 1970.
+        since_ms: u64,
+        /// The offsets where the first reading began. A partition without an earlier record of that time is not read.
+        before: BTreeMap<i32, Offset>,
+        /// The number of the reading, for [`Topics::past_begins`](crate::observer::Topics::past_begins).
+        reading: u32,
+    },
+    /// Ends the reading that [`ReadSince`](Self::ReadSince) began.
+    StopPast,
+    /// Stops reading a topic, in both readings.
     Stop {
         /// The topic.
         topic: Box<str>,
@@ -190,5 +203,20 @@ pub struct LogsAnswer {
     pub logs: Result<BTreeMap<i32, LogAnswer>, Box<str>>,
 }
 
-/// The first and the next offset of a partition's log, or why they are unknown.
-pub type LogAnswer = Result<Range<Offset>, Box<str>>;
+/// A reading begins no later than this before the present. Within 20 s each leader writes a heartbeat, whatever its lease, and within 30 s each
+/// standby a hello, so both are found; the rest is for a clock that differs from the brokers'.
+pub const RECENT: Duration = Duration::from_secs(5 * 60);
+
+/// A partition's log, or why nothing is known of it.
+pub type LogAnswer = Result<LogRange, Box<str>>;
+
+/// The offsets of a partition's log.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LogRange {
+    /// The first offset.
+    pub start: Offset,
+    /// That of the first record that is younger than [`RECENT`]; `end` if there is none.
+    pub recent: Offset,
+    /// The next offset.
+    pub end: Offset,
+}

@@ -11,10 +11,8 @@
 extern crate alloc;
 
 mod action;
-pub mod broker_death;
+pub mod assumptions;
 pub mod candidate;
-pub mod clock_rate;
-pub mod command;
 pub mod fact;
 pub mod followed_mapping;
 pub mod guard;
@@ -48,4 +46,3 @@ pub mod supervisor;
 pub mod time;
 pub mod timings;
 pub mod topic;
-pub mod window;

@@ -9,12 +9,11 @@ use core::time::Duration;
 use crate::journal::{Journal, Origin, Verdict, View};
 use crate::record::{Body, Offset, Record};
 use crate::time::Time;
-use overlap::Overlaps;
+use claim_window::Overlaps;
 
 pub use claim_window::{Predecessor, silence};
 
 mod claim_window;
-mod overlap;
 
 /// R1: how far before the end a reading begins, in offsets.
 pub const FIRST_SPAN: Offset = 10_000;

@@ -9,17 +9,16 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::candidate::{self, Candidate, Identity, Timings};
-use crate::command::CommandEnd;
 use crate::guard::{Answer, CommandKind};
 use crate::hooks::{Hook, Hooks};
+use crate::job::CommandEnd;
 use crate::note::Refusal;
 use crate::once::{self, Once};
 use crate::random::Random;
 use crate::record::{MemberId, Offset, Why};
 use crate::spread::Holding;
 use crate::supervisor::{self, Supervisor, WantedState};
-use crate::time::Time;
-use crate::window::Window;
+use crate::time::{Time, Window};
 
 pub use crate::action::{Action, HookRun};
 pub use crate::fact::FactsEvent;

@@ -6,14 +6,12 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::command::{CommandEnd, Hook};
 use crate::fact::Fact;
 use crate::health::Failure;
-use crate::job::JobStatus;
+use crate::job::{CommandEnd, Hook, JobStatus};
 use crate::mapping::Differs;
 use crate::record::{Offset, Why};
-use crate::time::Time;
-use crate::window::Span;
+use crate::time::{Span, Time};
 
 /// An event of which users are told. A `term` is the offset of the claim that won it; `by` is the name of another candidate or of an operator,
 /// if it is known.

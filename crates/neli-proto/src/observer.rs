@@ -25,12 +25,13 @@ pub use lost::OverlappedJob;
 pub use progress::Progress;
 pub use roles::{GroupHellos, LastHello, NoRoom};
 pub use topic::{FoundElection, Place, Topic};
-pub use topics::{ReadTopic, Topics};
+pub use topics::{JudgedRecord, ReadTopic, Topics};
 
 mod election;
 mod history;
 mod known;
 mod lost;
+mod past;
 mod progress;
 mod roles;
 mod topic;

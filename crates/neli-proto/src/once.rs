@@ -15,8 +15,7 @@ use crate::note::Note;
 use crate::record::{Body, KeyedRun, MemberId, Offset, Why};
 use crate::schedule::CatchUp;
 use crate::supervisor::{RunEnd, Wanted, WantedState};
-use crate::time::{Time, millis};
-use crate::window::{Span, Window};
+use crate::time::{Span, Time, Window, millis};
 use scheduled::Scheduled;
 
 mod judging;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use serde::Serialize;
 
 use crate::mapping::Mapping;
-use crate::record::fields::{Fields, is_default};
+use crate::record::{Fields, is_default};
 use crate::record::{MAX_BYTES, MemberId, Offset};
 use crate::role_set::RoleSet;
 

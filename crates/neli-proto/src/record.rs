@@ -5,19 +5,16 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use fields::{Fields, is_default};
-
-pub use key::{ElectionKey, is_hello_of, label_of_group};
 pub use why::Why;
 
-pub(crate) mod fields;
-mod key;
 mod why;
 
 /// An offset in the partition; -1 stands for the position before the first record.
@@ -482,6 +479,99 @@ pub struct LogRecord {
     pub written_ms: Option<u64>,
     /// Whether that is by the broker's clock: the topic has `LogAppendTime`.
     pub is_brokers_time: bool,
+}
+
+// ---- reads the fields of a line of JSON: of a record, a hello or a fact --------------------------------------------
+
+/// Whether the field has its default value, so that it can be left out.
+pub(crate) fn is_default<T: Default + PartialEq>(field: &T) -> bool {
+    *field == T::default()
+}
+
+/// The fields of a JSON object, with one reader for each type. A field that is missing or of another type is `None`.
+pub(crate) struct Fields(Map<String, Value>);
+
+impl Fields {
+    /// Parses a line of JSON; `None` if it is not an object of the version that this program knows.
+    pub(crate) fn parse(line: &[u8]) -> Option<Self> {
+        let fields: Map<String, Value> = serde_json::from_slice(line).ok()?;
+        (fields.get("v")?.as_u64()? == 1).then_some(Self(fields))
+    }
+
+    pub(crate) fn offset(&self, field: &str) -> Option<Offset> {
+        self.0.get(field)?.as_i64()
+    }
+
+    pub(crate) fn number<T: TryFrom<u64>>(&self, field: &str) -> Option<T> {
+        T::try_from(self.0.get(field)?.as_u64()?).ok()
+    }
+
+    pub(crate) fn str(&self, field: &str) -> Option<&str> {
+        self.0.get(field)?.as_str()
+    }
+
+    pub(crate) fn text(&self, field: &str) -> Option<Box<str>> {
+        self.str(field).map(Box::from)
+    }
+
+    pub(crate) fn member(&self, field: &str) -> Option<MemberId> {
+        self.str(field).map(MemberId::from)
+    }
+
+    pub(crate) fn enum_value<T: for<'de> Deserialize<'de>>(&self, field: &str) -> Option<T> {
+        T::deserialize(self.0.get(field)?).ok()
+    }
+
+    /// Whether the field is present and true.
+    pub(crate) fn flag(&self, field: &str) -> bool {
+        self.0.get(field).and_then(Value::as_bool).unwrap_or_default()
+    }
+}
+
+// ---- the Kafka keys of records: which election a record is of ------------------------------------------------------
+
+/// The Kafka key of an election's record, `<group>/<role>`, or of a hello, `<group>/<role>/hello`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ElectionKey<'a> {
+    /// The group.
+    pub group: &'a str,
+    /// The role's name or number.
+    pub role: &'a str,
+    /// Whether it is that of a hello.
+    pub is_hello: bool,
+}
+
+impl<'a> ElectionKey<'a> {
+    /// The parts of a record's key; `None` if it is no election's.
+    #[must_use]
+    pub fn parse(key: &'a [u8]) -> Option<Self> {
+        let key = core::str::from_utf8(key).ok()?;
+        // The key of a role that is called `hello` ends like that of a hello, but has no other role before it.
+        let of_hello = key.strip_suffix("/hello").filter(|label| label.contains('/'));
+        let (label, is_hello) = of_hello.map_or((key, false), |label| (label, true));
+        let (group, role) = label.rsplit_once('/')?;
+        (!group.is_empty() && !role.is_empty()).then_some(Self { group, role, is_hello })
+    }
+
+    /// The same, if the record is of this group.
+    pub(crate) fn of_group(key: &'a [u8], group: &'a str) -> Option<Self> {
+        let (role, is_hello) = label_of_group(key, group)?;
+        Some(Self { group, role: core::str::from_utf8(role).ok()?, is_hello })
+    }
+}
+
+/// The label of the role, and whether it is the key of a hello, if the key is one of this group. Garbage may have any bytes as a label.
+#[must_use]
+pub fn label_of_group<'a>(key: &'a [u8], group: &str) -> Option<(&'a [u8], bool)> {
+    let rest = key.strip_prefix(group.as_bytes())?.strip_prefix(b"/")?;
+    let (label, is_hello) = rest.strip_suffix(b"/hello").map_or((rest, false), |label| (label, true));
+    (!label.is_empty() && !label.contains(&b'/')).then_some((label, is_hello))
+}
+
+/// Whether a record is a hello of a candidate of the group, for any role.
+#[must_use]
+pub fn is_hello_of(group: &str, record: &LogRecord) -> bool {
+    record.key.as_deref().and_then(|key| ElectionKey::of_group(key, group)).is_some_and(|key| key.is_hello)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::note::{Note, SkipReason};
-use crate::window::{Span, Window};
+use crate::time::{Span, Window};
 
 /// The most spans that are kept. Each except the first begins where the clock was set forward.
 const MOST_SPANS: usize = 64;

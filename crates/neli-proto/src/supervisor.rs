@@ -10,15 +10,14 @@ use core::mem;
 use core::time::Duration;
 
 use crate::action::EndedRun;
-use crate::command::CommandEnd;
 use crate::guard::{Grant, Order, SeenEnd};
 use crate::health::{Health, HealthPolicy};
+use crate::job::CommandEnd;
 use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
 use crate::restart::{Backoff, FailedRuns, RestartPolicy};
 use crate::status::{Awaited, Awaits};
-use crate::time::Time;
-use crate::window::Span;
+use crate::time::{Span, Time};
 use terminal::{SIGKILL, Terminal};
 use wanted::Over;
 use watch::Watch;

@@ -7,11 +7,10 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use neli_kafka::ElectionId;
 
-use super::{LONGEST, client, duration, listen, once, roles};
-use crate::cli::parsed_args::{ParsedArgs, ValueOrigin};
+use super::{LONGEST, candidate_name, client, duration, group, listen, once, topic};
+use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::{
-    Assert, End, Forget, HistoryOf, List, Look, Observe, Resign, StatusOf, TopicPatterns, Watch, WatchFrom,
-    job_variables,
+    Assert, End, Forget, HistoryOf, List, Look, Observe, Resign, TopicPatterns, Watch, WatchFrom, job_variables,
 };
 use crate::text::quoted;
 
@@ -45,13 +44,13 @@ fn look_for(args: &ParsedArgs, default_timeout: Duration) -> Result<Look> {
 /// The election. `--role` is taken as its role's name, even if it is a number, until the hellos show which role it
 /// is. In a job of one of several roles it is the job's role, unless `--role` names another.
 fn election(args: &ParsedArgs) -> Result<ElectionId> {
-    let environment = args.environment();
     let of_job = || {
-        let is_one_of_several = args.is_about_election_of_job() && environment.get(job_variables::ROLES).is_some();
-        let role = environment.get(job_variables::ROLE).filter(|_| is_one_of_several)?;
+        let is_one_of_several =
+            args.is_about_election_of_job() && args.nonempty_variable(job_variables::ROLES).is_some();
+        let role = args.nonempty_variable(job_variables::ROLE).filter(|_| is_one_of_several)?;
         role.to_str().map(str::to_owned)
     };
-    Ok(ElectionId { role_name: roles::one(args)?.or_else(of_job), ..super::election(args)? })
+    Ok(ElectionId { role_name: super::election::role(args)?.or_else(of_job), ..super::election(args)? })
 }
 
 /// The configuration of `list`.
@@ -59,12 +58,11 @@ fn election(args: &ParsedArgs) -> Result<ElectionId> {
 /// # Errors
 /// A value is missing or out of its bounds.
 pub fn list(args: &ParsedArgs) -> Result<List> {
-    let text = |long| args.value(long).map(|value| value.text().map(str::to_owned)).transpose();
     let mut warnings = args.warnings();
     Ok(List {
         client: client(args, &mut warnings)?,
-        topic: text("topic")?,
-        group: text("group")?,
+        topic: topic(args)?,
+        group: group(args)?,
         is_live: args.flag("watch")?.is_some(),
         has_dead: args.flag("all")?.is_some(),
         json: args.flag("json")?.is_some(),
@@ -93,22 +91,17 @@ pub fn observe(args: &ParsedArgs) -> Result<Observe> {
             parts.into_iter().map(str::to_owned).collect()
         }
     };
-    let group = args.value("group").map(|value| value.text().map(str::to_owned)).transpose()?;
-    Ok(Observe { client: client(args, &mut warnings)?, listen, topics: TopicPatterns(topics), group, warnings })
+    let (client, group) = (client(args, &mut warnings)?, group(args)?);
+    Ok(Observe { client, listen, topics: TopicPatterns(topics), group, warnings })
 }
 
-/// The configuration of `status`.
+/// `status --once`: the key whose state is shown alone.
 ///
 /// # Errors
-/// A value is missing or out of its bounds.
-pub fn status(args: &ParsedArgs) -> Result<StatusOf> {
-    let look = look(args)?;
+/// It can't be a key.
+pub fn key_of_status(args: &ParsedArgs) -> Result<Option<String>> {
     // A variable is about the candidates that have it.
-    let key = match args.value("once").filter(|once| matches!(once.source, ValueOrigin::Option(_))) {
-        Some(once) => Some(once::validate_key(&once)?),
-        None => None,
-    };
-    Ok(StatusOf { look, key })
+    args.value("once").filter(Value::is_option).map(|once| once::validate_key(&once)).transpose()
 }
 
 /// The configuration of `history`.
@@ -144,7 +137,7 @@ pub fn resign(args: &ParsedArgs) -> Result<Resign> {
     if let Some(to) = to.as_ref().filter(|_| all_roles) {
         return Err(to.refuse("can't be combined with --all-roles: it names who is to lead one role, so give --role"));
     }
-    let to = to.map(|to| to.text().map(Into::into)).transpose()?;
+    let to = to.map(|to| candidate_name(&to).map(Into::into)).transpose()?;
     Ok(Resign { look, all_roles, to, force: args.flag("force")?.is_some(), reason: reason(args)? })
 }
 
@@ -163,7 +156,7 @@ pub fn end(args: &ParsedArgs) -> Result<End> {
 fn all_roles(args: &ParsedArgs, look: &mut Look) -> Result<bool> {
     let Some(all) = args.flag("all-roles")? else { return Ok(false) };
     if let Some(role) = args.value("role") {
-        return Err(role.refuse(format!("can't be combined with {}", all.shown())));
+        return Err(role.refuse(format!("can't be combined with {}", all.name())));
     }
     look.election.role_name = None;
     Ok(true)
@@ -177,7 +170,7 @@ pub fn forget(args: &ParsedArgs) -> Result<Forget> {
     let (look, is_window) = (look(args)?, args.flag("newest-window")?.is_some());
     let key = match args.value("once") {
         // If a variable and an option are given, the option counts.
-        Some(once) if is_window && matches!(once.source, ValueOrigin::Option(_)) => {
+        Some(once) if is_window && once.is_option() => {
             return Err(once.refuse("can't be combined with --newest-window"));
         }
         Some(once) if !is_window => Some(once::validate_key(&once)?),
@@ -221,7 +214,7 @@ fn limit(args: &ParsedArgs, long: &'static str) -> Result<Option<Duration>> {
 /// # Errors
 /// A value is missing or out of its bounds.
 pub fn assert(args: &ParsedArgs) -> Result<Assert> {
-    let of_job = |name: &str| args.environment().raw(name);
+    let of_job = |name: &str| args.raw_variable(name);
     let parsed = |text: &str| text.parse().ok().filter(|term| *term >= 0);
     let (term, descriptor) = if let Some(value) = args.value("epoch") {
         let Some(term) = parsed(value.text()?) else {

@@ -19,9 +19,7 @@ use super::findings::Findings;
 use crate::command::reading::{self, Input, Limit, Partitions, Reading, SUFFIX, read_at};
 use crate::command::wording::counted;
 use crate::config::{Config, Doctor};
-use crate::report::election::span;
-use crate::report::log::spoken;
-use crate::text::roles_differ;
+use crate::text::{roles_differ, span, spoken};
 
 /// At most this many partitions of other topics are read.
 const OTHER_PARTITIONS: usize = 64;

@@ -3,10 +3,10 @@
 use neli_kafka::{Client, NewTopic};
 use neli_proto::leadership::ReadAt;
 use serde::Serialize;
+use serde_json::json;
 
-use crate::command::output::{Style, Tone, wrapped};
-use crate::report::log::timestamp;
-use crate::text::{json, one_line};
+use crate::command::output::{Style, Tone, hanging};
+use crate::text::{json, one_line, timestamp};
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -80,19 +80,10 @@ impl Findings {
 
     /// One JSON object per finding: docs/json.md describes it.
     pub(super) fn json(&self, at: ReadAt, group: Option<&str>) -> String {
-        #[derive(Serialize)]
-        struct Line<'a> {
-            ts: &'a str,
-            group: Option<&'a str>,
-            check: &'static str,
-            outcome: CheckOutcome,
-            text: &'a str,
-            fix: Option<&'a str>,
-        }
-        let ts = timestamp(at.wall_ms);
         let line = |Finding { outcome, check, text, fix }: &Finding| {
-            let line = Line { ts: &ts, group, check, outcome: *outcome, text, fix: fix.as_deref() };
-            json(&line) + "\n"
+            json(&json!({
+                "ts": timestamp(at.wall_ms), "group": group, "check": check, "outcome": outcome, "text": text, "fix": fix,
+            })) + "\n"
         };
         self.0.iter().map(line).collect()
     }
@@ -102,22 +93,22 @@ impl Findings {
         let checks = self.0.iter().map(|finding| finding.check.len()).max().unwrap_or_default();
         let width = style.columns.unwrap_or(usize::MAX);
         let indent = if width < NARROW { 2 } else { OUTCOME + checks + 2 };
-        let mut lines = Vec::new();
+        let mut page = String::new();
         for Finding { outcome, check, text, fix } in &self.0 {
             let (word, tone) = outcome.shown();
             let painted = tone.map_or_else(|| word.to_owned(), |tone| style.paint(tone, word));
-            let head = format!("{painted}{:gap$}{check:checks$}", "", gap = OUTCOME - word.len());
-            let fix = fix.as_ref().map(|fix| format!("fix: {fix}"));
-            let texts = [Some(text), fix.as_ref()].into_iter().flatten();
-            let mut parts = texts.flat_map(|text| wrapped(text, width.saturating_sub(indent)));
+            let head = format!("{painted}{:gap$}{check:checks$}  ", "", gap = OUTCOME - word.len());
+            let mut begin = head.as_str();
             if width < NARROW {
-                lines.push(head.trim_end().to_owned());
-            } else {
-                lines.push(format!("{head}  {}", parts.next().unwrap_or_default()));
+                page += std::mem::take(&mut begin).trim_end();
+                page.push('\n');
             }
-            lines.extend(parts.map(|part| format!("{:indent$}{part}", "")));
+            let fix = fix.iter().map(|fix| format!("fix: {fix}"));
+            for text in std::iter::once(text.clone()).chain(fix) {
+                page += &hanging(std::mem::take(&mut begin), indent, &text, width);
+            }
         }
-        lines.into_iter().map(|line| line + "\n").collect()
+        page
     }
 }
 

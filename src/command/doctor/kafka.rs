@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use neli_kafka::embedded::BrokerFinder;
 use neli_kafka::{Access, Brokers, Examination, Layer, MemberTimings, NotAnswered, SESSION_TIMEOUT, Unreachable};
-use neli_proto::broker_death;
+use neli_proto::assumptions;
 use neli_proto::candidate::{Elector, Patience, Timings};
 
 use super::findings::{Findings, Fixes, Resource};
@@ -164,7 +164,7 @@ fn outlive_broker(
             findings.ok(check, "one replica: whatever the lease, nobody leads while its broker is away");
         }
         (None, Some(session)) => {
-            let Some(warning) = broker_death::warning(timings, session) else {
+            let Some(warning) = assumptions::warning(timings, session) else {
                 let session = session.as_millis();
                 return findings.ok(check, format!("the lease outlives a broker's death ({BROKER_SESSION}={session})"));
             };

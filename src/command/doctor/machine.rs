@@ -7,7 +7,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use neli_kafka::clock::{self, Alarm};
-use neli_proto::clock_rate::{ClockReading, Rate};
+use neli_proto::assumptions::{ClockReading, Rate};
 use nix::unistd::{self, Pid};
 use tokio::runtime::Builder;
 

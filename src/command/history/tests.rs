@@ -35,8 +35,7 @@ fn a_death_is_shown_from_the_last_heartbeat_and_an_outage_up_to_now() {
     let table = table(&rows, AT.wall_ms, Style { is_coloured: false, columns: None });
     assert!(table.contains("  0ms or more  up to 40s  "), "{table}");
     assert!(table.contains("  0ms or more  up to 108s, and on  "), "{table}");
-    let report =
-        report(&rows, &history.findings(AT), TimestampClock::Brokers, Style { is_coloured: false, columns: None });
+    let report = report(&rows, &history.findings(AT), true, Style { is_coloured: false, columns: None });
     let gaps =
         "no leader for up to 40s after term 0\nno leader for up to 108s after term 1, and nobody has claimed yet\n";
     assert_eq!(report, format!("2 terms: no two overlapped\n{gaps}"));
@@ -66,12 +65,12 @@ fn clocks_of_candidates_that_differ_are_no_overlap() {
     history.read(AT, 2, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms + 14_000));
     let (rows, findings) = (rows(&history, AT, 0), history.findings(AT));
     let of = |clock| report(&rows, &findings, clock, Style { is_coloured: false, columns: None });
-    assert!(of(TimestampClock::Brokers).starts_with("3 terms: two jobs may have run at once\noverlap: term 2 "));
-    let doubtful = of(TimestampClock::Candidates);
+    assert!(of(true).starts_with("3 terms: two jobs may have run at once\noverlap: term 2 "));
+    let doubtful = of(false);
     assert!(doubtful.starts_with("3 terms: can't tell whether two overlapped\n"), "{doubtful}");
     assert!(doubtful.contains("CreateTime"), "{doubtful}");
-    let violates = |clock: TimestampClock| findings.iter().any(|found| clock.is_violation(&found.finding));
-    assert!(violates(TimestampClock::Brokers) && !violates(TimestampClock::Candidates));
+    let violates = |is_one_clock| findings.iter().any(|found| is_violation(&found.finding, is_one_clock));
+    assert!(violates(true) && !violates(false));
 }
 
 #[test]
@@ -127,6 +126,6 @@ fn a_drawing_without_terms_explains_that_and_marks_the_time_span() {
 fn a_count_of_one_is_in_the_singular() {
     let one = Finding::NotEffective { claims: 1, words: 2, nonsense: 0 };
     let expected = "not effective: 1 claim that came too late, 2 records of leaders whose term was over";
-    assert_eq!(sentence(&one, TimestampClock::Brokers), expected);
+    assert_eq!(sentence(&one, true), expected);
     assert_eq!(counted(1_u64, "term"), "1 term");
 }

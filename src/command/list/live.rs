@@ -7,19 +7,18 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use neli_kafka::{TopicsEvent, TopicsReader, clock, names};
 use neli_proto::leadership::{Leadership, ReadAt};
-use neli_proto::observer::{FoundElection, Judged, Place, Topics};
+use neli_proto::observer::{FoundElection, JudgedRecord, Place, Topics};
 use neli_proto::time::Time;
 use tokio::sync::mpsc::channel;
 
-use super::{Line, Rank, SPAN, UNKNOWN, hidden};
-use crate::command::output::{self, Screen, Style, Tone, checked, unless_closed};
+use super::{Rank, SPAN, UNKNOWN, hidden, line};
+use crate::command::output::{self, Style, Tone, checked, unless_closed};
 use crate::command::reading::{self, SUFFIX, no_answer, read_at};
 use crate::command::wording::{self, counted, leadership_in_table};
 use crate::config::List;
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::sentence;
-use crate::report::log::timestamp;
-use crate::text::{json, one_line};
+use crate::text::{json, one_line, timestamp};
 
 /// The capacity of the queue of events, and so many are handled before lines are printed.
 const WAITING: usize = 1_000;
@@ -73,7 +72,7 @@ struct Watch<'a> {
     /// When Kafka's first answer is late; `None` once it has come.
     answer_due: Option<Time>,
     /// The terminal of the table; `None` if lines are printed.
-    screen: Option<Screen>,
+    is_drawn: bool,
     /// The topics whose elections were told as they are, and then each change of them.
     told: BTreeSet<Box<str>>,
     /// The lines to print.
@@ -97,7 +96,7 @@ impl<'a> Watch<'a> {
             list,
             topics: Topics::new(SPAN, names::MOST_ROLES),
             answer_due: Some(clock::now() + list.timeout),
-            screen: (!list.json && output::is_drawable()).then(Screen::of_stdout),
+            is_drawn: !list.json && output::is_drawable(),
             told: BTreeSet::new(),
             lines: Vec::new(),
             said: BTreeSet::new(),
@@ -120,23 +119,25 @@ impl<'a> Watch<'a> {
             }
             TopicsEvent::Down(why) => {
                 if self.answer_due.is_none() && self.topics.outage().is_none() {
-                    self.say(&wording::kafka_is_away(&why));
+                    self.say(&format!("warning: {}", wording::kafka_is_away(&why)));
                 }
                 self.topics.no_answer(at.now, &why);
             }
             TopicsEvent::Read { reading, topic, partition, record } => {
                 let judged = self.topics.read(at, (reading, &topic), partition, &record);
-                if let Some((place, Judged { changes, .. })) = judged.filter(|_| self.told.contains(&*topic)) {
+                if let Some(JudgedRecord { place, judged, election, .. }) =
+                    judged.filter(|_| self.told.contains(&*topic))
+                {
                     let ms = record.written_ms.unwrap_or(at.wall_ms);
-                    let election = self.topics.topic(&topic).and_then(|read| read.topic().election(&place));
-                    let sentences = election.map(|election| {
-                        changes.iter().map(|change| wording::change(election.observer(), change)).collect()
-                    });
-                    self.tell(at, (&topic, &place), ms, sentences.unwrap_or_default());
+                    let sentence = |change| wording::change(election.observer(), change);
+                    let sentences = judged.changes.iter().map(sentence).collect();
+                    self.tell(at, (&topic, &place), ms, sentences);
                 }
             }
+            // The table shows the present alone.
+            TopicsEvent::PastBegins { .. } => {}
             TopicsEvent::Refused(error) => bail!(error),
-            TopicsEvent::Warning(warning) => self.say(&warning),
+            TopicsEvent::Warning(warning) => self.say(&format!("warning: {warning}")),
         }
         Ok(())
     }
@@ -152,11 +153,11 @@ impl<'a> Watch<'a> {
                 fresh.extend((!was_told).then(|| Box::<str>::from(name)));
             }
         }
-        for topic in gone.iter().filter(|_| self.screen.is_none() && !self.list.json) {
+        for topic in gone.iter().filter(|_| !self.is_drawn && !self.list.json) {
             self.lines.push(format!("{} topic {topic} is gone", timestamp(at.wall_ms)));
         }
         for why in unread.difference(&self.said) {
-            self.say(&format!("{why}; the others are shown"));
+            self.say(&format!("warning: {why}; the others are shown"));
         }
         self.said = unread;
         let mut current = Vec::new();
@@ -186,8 +187,10 @@ impl<'a> Watch<'a> {
             }
         }
         self.tell_all(at, silent);
-        let page = self.page(at, Style::of_stdout(), output::rows().unwrap_or(usize::MAX));
-        self.screen.as_mut().map_or(Ok(()), |screen| screen.show(&page))
+        if !self.is_drawn {
+            return Ok(());
+        }
+        output::show(&self.page(at, Style::of_stdout(), output::rows().unwrap_or(usize::MAX)))
     }
 
     fn tell_all(&mut self, at: ReadAt, sentences: Vec<(Box<str>, Place, String)>) {
@@ -198,7 +201,7 @@ impl<'a> Watch<'a> {
 
     /// Adds a line for each sentence about an election; with `--json` one line with its state.
     fn tell(&mut self, at: ReadAt, (topic, place): (&str, &Place), ms: u64, sentences: Vec<String>) {
-        if self.screen.is_some() || !self.list.is_about(&place.group) || sentences.is_empty() {
+        if self.is_drawn || !self.list.is_about(&place.group) || sentences.is_empty() {
             return;
         }
         if !self.list.json {
@@ -210,7 +213,7 @@ impl<'a> Watch<'a> {
         let read = self.topics.topic(topic);
         if let Some(election) = read.and_then(|read| read.topic().election(place)) {
             let (found, current) = (FoundElection { place, election }, election.observer().leadership(at));
-            self.lines.push(json(&Line::of(topic, found, current, at)));
+            self.lines.push(json(&line(topic, found, current, at)));
         }
     }
 
@@ -222,10 +225,10 @@ impl<'a> Watch<'a> {
         checked(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()))
     }
 
-    /// Prints a warning, unless there is a table, which shows it. If stderr is closed, it is lost.
-    fn say(&self, warning: &str) {
-        if self.screen.is_none() {
-            let _ = writeln!(io::stderr(), "neli-run: warning: {}", one_line(warning));
+    /// Prints a line on stderr, unless there is a table, which shows it. If stderr is closed, it is lost.
+    fn say(&self, line: &str) {
+        if !self.is_drawn {
+            let _ = writeln!(io::stderr(), "neli-run: {}", one_line(line));
         }
     }
 

@@ -1,133 +1,77 @@
 //! `/elections`, and those of a group with their terms, changes and candidates, as docs/observe.md describes them.
 
-use neli_proto::leadership::ReadAt;
+use std::time::Duration;
+
+use neli_proto::leadership::{Leader, ReadAt};
 use neli_proto::time::millis;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::state::{Shown, State};
-use crate::command::facts::RunLine;
-use crate::command::history::{TermPart, by_broker, rows};
-use crate::command::list::Line;
-use crate::command::status::CandidateLine;
-use crate::http::BrokerPart;
-use crate::report::log::timestamp;
-use crate::text::json;
-
-#[derive(Serialize)]
-struct Page<'a, E> {
-    ts: String,
-    complete: bool,
-    broker: BrokerPart<'a>,
-    unread: Vec<UnreadPart<'a>>,
-    elections: Vec<E>,
-}
-
-#[derive(Serialize)]
-struct UnreadPart<'a> {
-    topic: &'a str,
-    why: &'a str,
-}
-
-#[derive(Serialize)]
-struct ElectionPart<'a> {
-    #[serde(flatten)]
-    line: Line<'a>,
-    trouble: Option<&'a str>,
-    since: Option<String>,
-    lease_ms: Option<u64>,
-    lease_left_ms: Option<u64>,
-    last_change: Option<ChangePart<'a>>,
-    last_run: Option<RunLine<'a>>,
-    last_success: Option<String>,
-    next_window: Option<String>,
-}
-
-#[derive(Serialize)]
-struct DetailPart<'a> {
-    #[serde(flatten)]
-    election: ElectionPart<'a>,
-    terms: Vec<TermPart<'a>>,
-    changes: Vec<ChangePart<'a>>,
-    leader_hello: Option<CandidateLine<'a>>,
-    candidates: Vec<CandidateLine<'a>>,
-}
-
-#[derive(Serialize)]
-struct ChangePart<'a> {
-    at: String,
-    what: &'a str,
-}
+use crate::command::history::{by_broker, rows, term_part};
+use crate::command::list;
+use crate::report::json::{broker, candidate, joined, run};
+use crate::text::{self, timestamp};
 
 /// All elections, on one line.
 pub(super) fn all(state: &State, at: ReadAt) -> String {
-    page(state, at, state.elections(at).map(|shown| ElectionPart::of(&shown)).collect())
+    page(state, at, &state.elections(at).map(|shown| election_part(&shown)).collect::<Vec<_>>())
 }
 
 /// Those of a group, on one line.
 pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
-    let all: Vec<Shown<'_>> = state.elections(at).filter(|shown| *shown.found.place.group == *group).collect();
-    let moments: Vec<ReadAt> = all.iter().map(|shown| by_broker(shown.found.observer(), at)).collect();
-    let terms: Vec<_> =
-        all.iter().zip(&moments).map(|(shown, at)| rows(shown.found.election.history(), *at, 0)).collect();
-    let details = all.iter().zip(&moments).zip(&terms).map(|((shown, moment), terms)| {
+    let details = state.elections(at).filter(|shown| *shown.found.place.group == *group).map(|shown| {
         let observer = shown.found.observer();
-        DetailPart {
-            election: ElectionPart::of(shown),
-            terms: terms.iter().map(|row| TermPart::of(row, *moment)).collect(),
-            changes: shown.notes.iter().flat_map(|notes| &notes.changes).map(ChangePart::of).collect(),
-            leader_hello: observer
-                .leaders_hello()
-                .map(|hello| CandidateLine::with(hello, observer.age(hello.received, at))),
-            candidates: observer
-                .standbys(at)
-                .iter()
-                .map(|standby| CandidateLine::with(standby.candidate, standby.age))
-                .collect(),
-        }
+        let moment = by_broker(observer, at);
+        let terms = rows(shown.found.election.history(), moment, 0);
+        let changes = shown.notes.iter().flat_map(|notes| &notes.changes).map(change_part);
+        let hello = observer.leaders_hello();
+        let standbys = observer.standbys(at);
+        let candidates = standbys.iter().map(|standby| candidate(standby.candidate, standby.age, 0, Duration::ZERO));
+        let part = json!({
+            "terms": terms.iter().map(|row| term_part(row, moment)).collect::<Vec<_>>(),
+            "changes": changes.collect::<Vec<_>>(),
+            "leader_hello": hello.map(|hello| candidate(hello, observer.age(hello.received, at), 0, Duration::ZERO)),
+            "candidates": candidates.collect::<Vec<_>>(),
+        });
+        joined([election_part(&shown), part])
     });
-    page(state, at, details.collect())
+    page(state, at, &details.collect::<Vec<_>>())
 }
 
-fn page<E: Serialize>(state: &State, at: ReadAt, elections: Vec<E>) -> String {
+fn page(state: &State, at: ReadAt, elections: &[Value]) -> String {
     let outage = state.topics.outage();
-    let since = |since| timestamp(at.wall_ms.saturating_sub(millis(at.now.since(since))));
-    let page = Page {
-        ts: timestamp(at.wall_ms),
-        complete: state.topics.is_complete(),
-        broker: BrokerPart {
-            up: outage.is_none(),
-            trouble: outage.map(|(_, why)| why),
-            since: outage.map(|(from, _)| since(from)),
-        },
-        unread: state.unread().map(|(topic, why)| UnreadPart { topic, why }).collect(),
-        elections,
+    let outage = outage.map(|(since, why)| (at.wall_ms.saturating_sub(millis(at.now.since(since))), why));
+    let unread = state.unread().map(|(topic, why)| json!({ "topic": topic, "why": why }));
+    text::json(&json!({
+        "ts": timestamp(at.wall_ms),
+        "complete": state.topics.is_complete(),
+        "broker": broker(outage.is_none(), outage),
+        "unread": unread.collect::<Vec<_>>(),
+        "elections": elections,
+    })) + "\n"
+}
+
+fn election_part(shown: &Shown<'_>) -> Value {
+    let Shown { at, topic, found, current, trouble, known_since_ms, notes, run: last } = *shown;
+    let leader = current.leader();
+    let left = |leader: &Leader| {
+        let age = found.observer().age(leader.last_record, at);
+        millis(leader.lease.saturating_sub(age))
     };
-    json(&page) + "\n"
+    let part = json!({
+        "trouble": trouble,
+        "known_since": known_since_ms.map(timestamp),
+        "since": leader.and_then(|leader| leader.claimed_ms).map(timestamp),
+        "lease_ms": leader.map(|leader| millis(leader.lease)),
+        "lease_left_ms": leader.map(left),
+        "last_change": notes.and_then(|notes| notes.changes.back()).map(change_part),
+        "last_run": last.map(|last| run(&last.fact)),
+        "last_success": last.and_then(|last| last.runs.account.success.as_ref()?.at_ms).map(timestamp),
+        "next_window": last.and_then(|last| last.next_windows(at.wall_ms).first().copied()).map(timestamp),
+    });
+    joined([list::line(topic, found, current, at), part])
 }
 
-impl<'a> ElectionPart<'a> {
-    fn of(shown: &Shown<'a>) -> Self {
-        let leader = shown.current.leader();
-        let left = |leader: &neli_proto::leadership::Leader| {
-            let age = shown.found.observer().age(leader.last_record, shown.at);
-            millis(leader.lease.saturating_sub(age))
-        };
-        Self {
-            line: Line::of(shown.topic, shown.found, shown.current, shown.at),
-            trouble: shown.trouble,
-            since: leader.and_then(|leader| leader.claimed_ms).map(timestamp),
-            lease_ms: leader.map(|leader| millis(leader.lease)),
-            lease_left_ms: leader.map(left),
-            last_change: shown.notes.and_then(|notes| notes.changes.back()).map(ChangePart::of),
-            last_run: shown.run.map(|run| RunLine::of(&run.fact)),
-            last_success: shown.run.and_then(|run| run.runs.account.success.as_ref()?.at_ms).map(timestamp),
-            next_window: shown.run.and_then(|run| run.next_windows(shown.at.wall_ms).first().copied()).map(timestamp),
-        }
-    }
-}
-
-impl<'a> ChangePart<'a> {
-    fn of((at_ms, what): &'a (u64, String)) -> Self {
-        Self { at: timestamp(*at_ms), what }
-    }
+fn change_part((at_ms, what): &(u64, String)) -> Value {
+    json!({ "at": timestamp(*at_ms), "what": what })
 }

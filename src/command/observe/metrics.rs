@@ -8,7 +8,7 @@ use neli_proto::leadership::{Leadership, ReadAt};
 
 use super::state::{Shown, State};
 use crate::command::list::Rank;
-use crate::http::label;
+use crate::http::{flag, label, number, seconds};
 
 /// The most elections that have metrics: each has up to twelve lines, and one for each reason why a term has ended.
 const MOST: usize = 10_000;
@@ -169,19 +169,4 @@ const fn outcome(outcome: Outcome) -> &'static str {
         Outcome::Running => "running",
         Outcome::Skipped => "skipped",
     }
-}
-
-const fn flag(is_so: bool) -> f64 {
-    if is_so { 1.0 } else { 0.0 }
-}
-
-/// A time in milliseconds since 1970, in seconds.
-fn seconds(ms: u64) -> f64 {
-    Duration::from_millis(ms).as_secs_f64()
-}
-
-/// A count as a floating-point number, since Prometheus has no others. Above 2^53 it is not exact.
-#[expect(clippy::cast_precision_loss, reason = "as the format has it")]
-const fn number(count: u64) -> f64 {
-    count as f64
 }

@@ -10,18 +10,17 @@ use std::net::SocketAddr;
 
 use neli_proto::leadership::{Leader, ReadAt};
 use neli_proto::observer::KnownCandidate;
+use neli_proto::time::millis;
 use serde::Serialize;
 
+use super::DAY;
 use super::state::{Shown, State};
 use crate::command::history::{HEAD, by_broker, cells, draw, rows, strip};
 use crate::command::list::Rank;
 use crate::command::wording::{counted, date};
-use crate::report::election::{lasting_sentence, span};
-use crate::report::log::spoken;
-use crate::text::{json, one_line};
+use crate::report::election::lasting_sentence;
+use crate::text::{json, one_line, span, spoken};
 
-/// The time that a strip shows.
-const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// A strip is drawn anew this often, so that a row that is otherwise unchanged is not sent again.
 const STRIP_STEP_MS: u64 = 60_000;
 
@@ -242,8 +241,9 @@ fn runs(shown: &Shown<'_>) -> Option<String> {
 fn day(shown: &Shown<'_>) -> String {
     let at = by_broker(shown.found.observer(), shown.at);
     let step = ReadAt { wall_ms: at.wall_ms / STRIP_STEP_MS * STRIP_STEP_MS, ..at };
-    let from_ms = step.wall_ms.saturating_sub(DAY_MS);
-    strip(&rows(shown.found.election.history(), step, from_ms), from_ms..step.wall_ms)
+    let from_ms = step.wall_ms.saturating_sub(millis(DAY));
+    let known = shown.known_since_ms.map(|ms| format!("<span class=\"dim\">read from {} on</span>", date(ms)));
+    strip(&rows(shown.found.election.history(), step, from_ms), from_ms..step.wall_ms) + &known.unwrap_or_default()
 }
 
 /// The page of a group: each of its elections with its candidates, its terms and its last changes.

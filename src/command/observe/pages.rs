@@ -16,7 +16,7 @@ use super::state::State;
 use super::{json, lock, metrics, page};
 use crate::command::reading::read_at;
 use crate::http::{Answer, ContentType, Events, Site, ok, text, unavailable};
-use crate::report::log::spoken;
+use crate::text::spoken;
 
 /// For this time a rendered body is used again.
 const FRESH_FOR: Duration = Duration::from_secs(1);
@@ -78,7 +78,6 @@ impl Site for Pages {
         match path {
             "/" => ok(ContentType::Html, self.overview().page().into()),
             "/elections" => ok(ContentType::Json, self.elections.get(|| rendered(json::all))),
-            "/events" => Answer::Live,
             // It answers, so the server runs; the other thread has nothing that could hang but for the lock, which this takes.
             "/healthz" => {
                 drop(lock(&self.state));

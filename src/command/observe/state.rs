@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use neli_kafka::TopicsEvent;
 use neli_proto::fact::{Fact, TOPIC_SUFFIX};
 use neli_proto::leadership::{Leadership, ReadAt};
-use neli_proto::observer::{Change, Election, FoundElection, Judged, Place, ReadTopic, TermEnd, Topics};
+use neli_proto::observer::{Change, Election, FoundElection, JudgedRecord, Place, ReadTopic, TermEnd, Topics};
 use neli_proto::record::{LogRecord, Why};
 
 use crate::command::facts::{LastRun, election_of};
@@ -50,6 +50,8 @@ pub(super) struct Shown<'a> {
     pub(super) current: Leadership<'a>,
     /// Why its partition can't be read.
     pub(super) trouble: Option<&'a str>,
+    /// From when on its terms are known, in milliseconds since 1970, while those before are not read yet.
+    pub(super) known_since_ms: Option<u64>,
     pub(super) notes: Option<&'a Notes>,
     pub(super) run: Option<&'a LastRun>,
 }
@@ -70,6 +72,7 @@ impl State {
                 self.topics.no_answer(at.now, &why);
                 self.counted = None;
             }
+            TopicsEvent::PastBegins { reading, from } => self.topics.past_begins(at, reading, &from),
             TopicsEvent::Read { reading, topic, partition, record } => {
                 self.read(at, (reading, &topic), partition, &record);
             }
@@ -88,15 +91,15 @@ impl State {
             }
             return;
         }
-        let Some((place, Judged { changes, .. })) = judged.filter(|(_, judged)| !judged.changes.is_empty()) else {
+        let Some(JudgedRecord { place, judged, election, is_live }) =
+            judged.filter(|of_record| !of_record.judged.changes.is_empty())
+        else {
             return;
         };
-        let Some(read) = self.topics.topic(topic) else { return };
-        let Some(election) = read.topic().election(&place) else { return };
         let notes = self.notes.entry((topic.into(), place)).or_default();
-        for change in &changes {
+        for change in &judged.changes {
             notes.note(record.written_ms.unwrap_or(at.wall_ms), wording::change(election.observer(), change));
-            if read.is_live() && *change == Change::Led {
+            if is_live && *change == Change::Led {
                 *notes.terms.entry(why_before(election)).or_default() += 1;
             }
         }
@@ -123,8 +126,11 @@ impl State {
             }
         }
         let topics = &self.topics;
-        self.notes
-            .retain(|(topic, place), _| topics.topic(topic).is_some_and(|read| read.topic().election(place).is_some()));
+        // Until a topic's past was read, its elections of the past are not known.
+        let is_known = |read: &ReadTopic, place: &Place| {
+            read.topic().election(place).is_some() || read.known_since_ms(place.partition).is_some()
+        };
+        self.notes.retain(|(topic, place), _| topics.topic(topic).is_some_and(|read| is_known(read, place)));
         self.runs.retain(|(journal, _), _| topics.topic(journal).is_some());
     }
 
@@ -141,7 +147,8 @@ impl State {
         let (trouble, current) = (read.trouble(Some(found.place.partition)), self.topics.leadership(at, read, found));
         let (place, Place { group, role, .. }) = ((topic.into(), found.place.clone()), found.place);
         let run = self.runs.get(&(topic.into(), format!("{group}/{role}").into()));
-        Shown { at, topic, found, current, trouble, notes: self.notes.get(&place), run }
+        let known_since_ms = read.known_since_ms(found.place.partition);
+        Shown { at, topic, found, current, trouble, known_since_ms, notes: self.notes.get(&place), run }
     }
 
     /// The topics that can't be read, and why.
@@ -151,11 +158,13 @@ impl State {
 }
 
 impl Notes {
+    /// Notes a change in the order of time: those of the past are read later.
     fn note(&mut self, wall_ms: u64, sentence: String) {
-        if self.changes.len() == MOST_CHANGES {
+        let at = self.changes.partition_point(|(ms, _)| *ms <= wall_ms);
+        self.changes.insert(at, (wall_ms, sentence));
+        if self.changes.len() > MOST_CHANGES {
             self.changes.pop_front();
         }
-        self.changes.push_back((wall_ms, sentence));
     }
 }
 

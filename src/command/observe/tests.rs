@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use harness::schema::Schema;
 use neli_kafka::TopicsEvent;
-use neli_proto::kafka::LogsAnswer;
+use neli_proto::kafka::{LogRange, LogsAnswer};
 use neli_proto::leadership::ReadAt;
 use neli_proto::observer::Topics;
 use neli_proto::record::LogRecord;
@@ -40,7 +40,8 @@ impl World {
     fn answer(&mut self, seconds: u64, topics: &[(&str, Result<(), &str>)]) {
         let answer = |(name, logs): &(&str, Result<(), &str>)| {
             let end = self.next.get(name).copied().unwrap_or_default();
-            let logs = logs.map(|()| BTreeMap::from([(0, Ok(0..end))])).map_err(Into::into);
+            let logs =
+                logs.map(|()| BTreeMap::from([(0, Ok(LogRange { start: 0, recent: end, end }))])).map_err(Into::into);
             ((*name).into(), LogsAnswer { identity: TopicIdentity::Unnamed, logs })
         };
         let topics = topics.iter().map(answer).collect();

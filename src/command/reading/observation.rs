@@ -16,9 +16,8 @@ use neli_proto::time::Time;
 
 use super::{Input, Limit, Place, Reading, Unread, read_at};
 use crate::command::wording;
-use crate::report::election::{sentence, span};
-use crate::report::log::spoken;
-use crate::text::one_line;
+use crate::report::election::sentence;
+use crate::text::{one_line, span, spoken};
 
 /// The time limit for reading the claim of the current term separately. The claim only shows since when the leader leads.
 const CLAIM_WITHIN: Duration = Duration::from_millis(300);

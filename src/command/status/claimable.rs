@@ -11,7 +11,7 @@ use neli_proto::timings::LONGEST_LEASE;
 
 use crate::command::output::Page;
 use crate::command::wording::time_of_day;
-use crate::report::election::span;
+use crate::text::span;
 
 /// After this time each candidate that may claim has claimed, with any value of `--elect` and `--priority`.
 const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
@@ -25,79 +25,66 @@ const REMADE: &str = "the topic was made anew, or its records were deleted, whil
 /// A hint for a term that was given up because Kafka refused a record: other candidates may be refused for the same reason.
 const REFUSED: &str = "the log of the candidate that released it says what refused it; neli-run doctor looks at the topic, the rights and the machine";
 
-/// The state that is shown.
-#[derive(Clone, Copy)]
-pub(super) struct View<'a> {
-    pub(super) observer: &'a Observer,
-    pub(super) standbys: &'a [Standby<'a>],
-    /// `--max-roles`: the standbys may not lead any more roles.
-    pub(super) has_no_room: bool,
-    pub(super) at: ReadAt,
-}
-
-impl View<'_> {
-    /// The rows about the next claim.
-    pub(super) fn rows(self, page: &mut Page) {
-        let waits = self.standbys.iter().map(|standby| self.observer.waits(standby, self.at)).min();
-        let (claimable, vacant_for) = match self.observer.leadership(self.at) {
-            Leadership::Overdue { claimable_in, .. } => {
-                (format!("{} unless a heartbeat comes", moment(self.at, claimable_in)), Duration::ZERO)
-            }
-            Leadership::Silent { claimable_in, .. } if !claimable_in.is_zero() => {
-                (format!("{} unless another heartbeat comes", moment(self.at, claimable_in)), Duration::ZERO)
-            }
-            Leadership::Silent { claimable_since, .. } => {
-                let since = self.at.wall_ms.saturating_sub(millis(claimable_since));
-                (format!("since {} ({})", time_of_day(since), span(claimable_since)), claimable_since)
-            }
-            Leadership::Released { .. } if self.has_no_room => {
-                ("now, by a candidate that starts, or has a higher --max-roles".to_owned(), Duration::ZERO)
-            }
-            Leadership::Released { age, .. } => {
-                let claimable = match waits {
-                    None => "now, by a candidate that starts".to_owned(),
-                    Some(Duration::ZERO) => "now, by a candidate that stands by or starts".to_owned(),
-                    Some(left) => {
-                        let at = moment(self.at, left);
-                        format!("now, by a candidate that starts; {at}, by one that stands by")
-                    }
-                };
-                (claimable, age)
-            }
-            Leadership::Unknown(_) => {
-                // A candidate that has just begun to read does not know yet how long it waits.
-                let says = waits.filter(|left| !left.is_zero());
-                let by = moment(self.at, says.unwrap_or(silence(LONGEST_LEASE)));
-                let latest = if says.is_none() { " at the latest" } else { "" };
-                let claimable =
-                    format!("{by}{latest}, by a candidate that runs, unless a leader's record comes before");
-                (claimable, Duration::ZERO)
-            }
-            Leadership::Forgotten | Leadership::NeverLed => {
-                let Some(left) = waits.filter(|left| !left.is_zero()) else {
-                    // Since when nobody leads is unknown: since before the oldest hello.
-                    let is_late = self.standbys.iter().any(|standby| standby.age > CLAIMED_WITHIN);
-                    if is_late && !self.has_no_room {
-                        page.row("why", LOOK);
-                    }
-                    return;
-                };
-                let at = moment(self.at, left);
-                page.row("claimable", &format!("now, by a candidate that starts; {at}, by one that stands by"));
-                page.row("why", REMADE);
+/// Adds the rows about the next claim. `has_no_room`: the standbys may not lead any more roles (`--max-roles`).
+pub(super) fn rows(page: &mut Page, observer: &Observer, standbys: &[Standby<'_>], has_no_room: bool, at: ReadAt) {
+    let waits = standbys.iter().map(|standby| observer.waits(standby, at)).min();
+    let (claimable, vacant_for) = match observer.leadership(at) {
+        Leadership::Overdue { claimable_in, .. } => {
+            (format!("{} unless a heartbeat comes", moment(at, claimable_in)), Duration::ZERO)
+        }
+        Leadership::Silent { claimable_in, .. } if !claimable_in.is_zero() => {
+            (format!("{} unless another heartbeat comes", moment(at, claimable_in)), Duration::ZERO)
+        }
+        Leadership::Silent { claimable_since, .. } => {
+            let since = at.wall_ms.saturating_sub(millis(claimable_since));
+            (format!("since {} ({})", time_of_day(since), span(claimable_since)), claimable_since)
+        }
+        Leadership::Released { .. } if has_no_room => {
+            ("now, by a candidate that starts, or has a higher --max-roles".to_owned(), Duration::ZERO)
+        }
+        Leadership::Released { age, .. } => {
+            let claimable = match waits {
+                None => "now, by a candidate that starts".to_owned(),
+                Some(Duration::ZERO) => "now, by a candidate that stands by or starts".to_owned(),
+                Some(left) => {
+                    let then = moment(at, left);
+                    format!("now, by a candidate that starts; {then}, by one that stands by")
+                }
+            };
+            (claimable, age)
+        }
+        Leadership::Unknown(_) => {
+            // A candidate that has just begun to read does not know yet how long it waits.
+            let says = waits.filter(|left| !left.is_zero());
+            let by = moment(at, says.unwrap_or(silence(LONGEST_LEASE)));
+            let latest = if says.is_none() { " at the latest" } else { "" };
+            let claimable = format!("{by}{latest}, by a candidate that runs, unless a leader's record comes before");
+            (claimable, Duration::ZERO)
+        }
+        Leadership::Forgotten | Leadership::NeverLed => {
+            let Some(left) = waits.filter(|left| !left.is_zero()) else {
+                // Since when nobody leads is unknown: since before the oldest hello.
+                let is_late = standbys.iter().any(|standby| standby.age > CLAIMED_WITHIN);
+                if is_late && !has_no_room {
+                    page.row("why", LOOK);
+                }
                 return;
-            }
-            Leadership::Led { .. } => return,
-        };
-        page.row("claimable", &claimable);
-        if let Leadership::Released { release, .. } = self.observer.leadership(self.at)
-            && release.why.as_deref().and_then(Why::parse) == Some(Why::Refused)
-        {
-            page.row("why", REFUSED);
+            };
+            let then = moment(at, left);
+            page.row("claimable", &format!("now, by a candidate that starts; {then}, by one that stands by"));
+            page.row("why", REMADE);
+            return;
         }
-        if waits == Some(Duration::ZERO) && vacant_for > CLAIMED_WITHIN {
-            page.row("why", LOOK);
-        }
+        Leadership::Led { .. } => return,
+    };
+    page.row("claimable", &claimable);
+    if let Leadership::Released { release, .. } = observer.leadership(at)
+        && release.why.as_deref().and_then(Why::parse) == Some(Why::Refused)
+    {
+        page.row("why", REFUSED);
+    }
+    if waits == Some(Duration::ZERO) && vacant_for > CLAIMED_WITHIN {
+        page.row("why", LOOK);
     }
 }
 
@@ -138,7 +125,7 @@ mod tests {
         }
         let mut page = Page::new(Tone::Bad, "");
         let at = later(seconds);
-        View { observer: &observer, standbys: &observer.standbys(at), has_no_room: false, at }.rows(&mut page);
+        super::rows(&mut page, &observer, &observer.standbys(at), false, at);
         page.render(Style { is_coloured: false, columns: None })
     }
 
@@ -157,7 +144,7 @@ mod tests {
         observer.read(AT, 0, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms));
         let mut page = Page::new(Tone::Unknown, "");
         let at = later(18);
-        View { observer: &observer, standbys: &[], has_no_room: false, at }.rows(&mut page);
+        super::rows(&mut page, &observer, &[], false, at);
         let page = page.render(Style { is_coloured: false, columns: None });
         assert_eq!(page, "\nclaimable  at 12:00:20Z (in 3s) unless a heartbeat comes\n");
     }
@@ -181,7 +168,7 @@ mod tests {
         observer.read_hello(AT, 0, Record::parse(hello.as_bytes()), Some(AT.wall_ms));
         let mut page = Page::new(Tone::Bad, "");
         let at = later(seconds);
-        View { observer: &observer, standbys: &observer.standbys(at), has_no_room: false, at }.rows(&mut page);
+        super::rows(&mut page, &observer, &observer.standbys(at), false, at);
         page.render(Style { is_coloured: false, columns: None })
     }
 

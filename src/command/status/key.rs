@@ -5,29 +5,17 @@ use std::io::{self, Write};
 use anyhow::Result;
 use neli_kafka::{FactsTopic, clock};
 use neli_proto::fact::{Fact, Outcome, UNREADABLE};
-use serde::Serialize;
+use serde_json::json;
 
-use crate::command::facts::{self, Recorded, RunLine, unreadable};
+use crate::command::facts::{self, Recorded, unreadable};
 use crate::command::output;
 use crate::command::reading::{self, Unread};
 use crate::command::request::see_only;
 use crate::command::wording::named;
 use crate::config::Look;
 use crate::exit::ExitStatus;
-use crate::report::log::timestamp;
+use crate::report::json::{election as head, joined, run};
 use crate::text::{json, one_line};
-
-/// The state of the key; docs/json.md describes it.
-#[derive(Serialize)]
-struct Line<'a> {
-    ts: String,
-    group: &'a str,
-    role: String,
-    key: &'a str,
-    state: &'static str,
-    why: Option<&'a str>,
-    run: Option<RunLine<'a>>,
-}
 
 /// What is recorded, in a word.
 const fn state(recorded: Recorded<'_>) -> &'static str {
@@ -76,18 +64,18 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
         }
         Err(why) => ("unknown", ExitStatus::Answer(4), format!("can't tell whether {key} is done: {why}")),
     };
-    let line = look.json.then(|| Line {
-        ts: timestamp(clock::wall_ms()),
-        group: &election.group,
-        role: election.label(),
-        key,
-        state,
-        why: known.as_ref().err().map(String::as_str),
-        run: known.as_ref().ok().and_then(|(_, fact)| fact.as_ref()).map(RunLine::of),
-    });
-    let text = match line {
-        Some(line) => json(&line),
-        None => one_line(&format!("{}: {sentence}", named(&election))),
+    let text = if look.json {
+        json(&joined([
+            head(clock::wall_ms(), &election),
+            json!({
+                "key": key,
+                "state": state,
+                "why": known.as_ref().err(),
+                "run": known.as_ref().ok().and_then(|(_, fact)| fact.as_ref()).map(run),
+            }),
+        ]))
+    } else {
+        one_line(&format!("{}: {sentence}", named(&election)))
     };
     output::written(writeln!(io::stdout(), "{text}"))?;
     Ok(status)

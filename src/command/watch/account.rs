@@ -12,11 +12,11 @@ use neli_proto::record::{LogRecord, MAX_BYTES, Offset};
 use neli_proto::time::millis;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::command::wording::{self, job};
 use crate::report::election::sentence;
-use crate::report::log::timestamp;
-use crate::text::{json, one_line};
+use crate::text::{json, one_line, timestamp};
 
 /// What is printed of an election: the lines that are not printed yet.
 pub(super) struct Account {
@@ -27,16 +27,11 @@ pub(super) struct Account {
     prefix: String,
     /// The election's partition.
     partition: i32,
-    shown: Shown,
-    lines: Vec<String>,
-}
-
-/// The selection of the records that are shown.
-pub(super) struct Shown {
-    /// The first offset.
-    pub(super) first: Offset,
+    /// The first offset that is shown.
+    first: Offset,
     /// Earlier records, by their append time in milliseconds since 1970, are not shown.
-    pub(super) since_ms: u64,
+    since_ms: u64,
+    lines: Vec<String>,
 }
 
 /// The position of a record.
@@ -57,27 +52,19 @@ struct Line<'a> {
     verdict: Option<&'static str>,
     term: Option<Offset>,
     record: Option<Box<RawValue>>,
-    silent: Option<SilentLine>,
-}
-
-/// A line about a silence, which no record reports.
-#[derive(Serialize)]
-struct SilentLine {
-    name: Box<str>,
-    term: Offset,
-    lease_ms: u64,
-    for_ms: u64,
+    silent: Option<Value>,
 }
 
 impl Account {
     /// An account for a reading that has just begun.
-    pub(super) fn new(json: bool, election: &ElectionId, is_one_of_many: bool, shown: Shown) -> Self {
+    pub(super) fn new(json: bool, election: &ElectionId, is_one_of_many: bool, first: Offset, since_ms: u64) -> Self {
         Self {
             json,
             role: election.label(),
             prefix: if is_one_of_many { format!("{}: ", election.label()) } else { String::new() },
             partition: election.partition,
-            shown,
+            first,
+            since_ms,
             lines: Vec::new(),
         }
     }
@@ -98,7 +85,7 @@ impl Account {
     ) {
         let LogRecord { offset, value, written_ms, .. } = record;
         // The job's state is tracked before the first shown offset too, so that a state that was known then is not shown as a change.
-        if *offset < self.shown.first || written_ms.is_some_and(|written_ms| written_ms < self.shown.since_ms) {
+        if *offset < self.first || written_ms.is_some_and(|written_ms| written_ms < self.since_ms) {
             return;
         }
         let (past, changes): (Vec<Change>, Vec<Change>) =
@@ -138,7 +125,7 @@ impl Account {
     ) {
         let Position { partition, offset } = position;
         let written_ms = written_ms.unwrap_or(at.wall_ms);
-        if written_ms < self.shown.since_ms || (partition == self.partition && offset < self.shown.first) {
+        if written_ms < self.since_ms || (partition == self.partition && offset < self.first) {
             return;
         }
         if self.json {
@@ -195,7 +182,7 @@ impl Account {
             verdict: None,
             term: None,
             record: None,
-            silent: Some(SilentLine { name, term, lease_ms: millis(lease), for_ms: millis(silent) }),
+            silent: Some(json!({ "name": name, "term": term, "lease_ms": millis(lease), "for_ms": millis(silent) })),
         };
         self.lines.push(json(&line));
     }

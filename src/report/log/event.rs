@@ -1,8 +1,18 @@
-//! An event of the log: its level, its name and fields in JSON, and its sentence in text.
+//! An event of the log, and its line: its level, its name and fields in JSON, or its sentence in text.
 
-use serde_json::Value;
+use neli_kafka::ElectionId;
+use serde_json::{Map, Value, json};
 
 use crate::config::LogFormat;
+use crate::report::json::joined;
+use crate::text::{self, cut, one_line, timestamp};
+
+/// The longest atomic write to a pipe (`PIPE_BUF`), also with other writers.
+const LONGEST_LINE: usize = 4_096;
+/// The longest sentence, which leaves room for the line's beginning.
+const LONGEST_SENTENCE: usize = 3_500;
+/// The lengths of each text that are tried in a line that is too long.
+const SHORTENED: [usize; 4] = [1_000, 300, 100, 30];
 
 /// The level of a line in the log.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -47,15 +57,15 @@ pub struct Event {
     /// In text it is shown with `-v` only.
     is_detail_in_text: bool,
     pub(super) name: &'static str,
-    pub(super) sentence: String,
-    pub(super) fields: Vec<(&'static str, Value)>,
+    sentence: String,
+    fields: Map<String, Value>,
 }
 
 impl Event {
     /// An event with a name of its own.
     #[must_use]
     pub fn new(level: Level, name: &'static str, sentence: impl Into<String>) -> Self {
-        Self { level, is_detail_in_text: false, name, sentence: sentence.into(), fields: Vec::new() }
+        Self { level, is_detail_in_text: false, name, sentence: sentence.into(), fields: Map::new() }
     }
 
     /// An event of normal operation.
@@ -89,7 +99,7 @@ impl Event {
     /// The event with one more field.
     #[must_use]
     pub fn with(mut self, field: &'static str, value: impl Into<Value>) -> Self {
-        self.fields.push((field, value.into()));
+        self.fields.insert(field.to_owned(), value.into());
         self
     }
 
@@ -124,4 +134,60 @@ impl Event {
     pub(super) fn level_in(&self, format: LogFormat) -> Level {
         if self.is_detail_in_text && format == LogFormat::Text { Level::Debug } else { self.level }
     }
+}
+
+/// The candidate that writes the log.
+#[derive(Clone, Debug)]
+pub(super) struct LineSource {
+    /// `--name`.
+    pub(super) name: String,
+    /// The prefix that distinguishes the text lines of several candidates.
+    pub(super) pid: u32,
+    /// `--group`.
+    pub(super) group: String,
+    /// The role, if there are several.
+    pub(super) role: Option<Value>,
+}
+
+/// The role of a line, if there are several: its name, or else its number.
+pub(super) fn role_of(election: &ElectionId) -> Value {
+    election.role_name.clone().map_or_else(|| election.role.into(), Value::from)
+}
+
+/// The line, with its newline, of at most [`LONGEST_LINE`] bytes; `wall_ms` is milliseconds since 1970.
+pub(super) fn line(format: LogFormat, wall_ms: u64, source: &LineSource, event: &Event) -> String {
+    let ts = timestamp(wall_ms);
+    let level = event.level_in(format).name();
+    match format {
+        LogFormat::Json => {
+            let LineSource { name, group, role, .. } = source;
+            let role = role.clone().unwrap_or_else(|| 0.into());
+            let head = json!({
+                "ts": ts, "level": level, "event": event.name, "group": group, "role": role, "name": name,
+            });
+            json_line(joined([head, Value::Object(event.fields.clone())])) + "\n"
+        }
+        LogFormat::Text => {
+            let sentence = one_line(&event.sentence);
+            let sentence = cut(&sentence, LONGEST_SENTENCE);
+            let named = |role: &Value| role.as_str().map_or_else(|| format!("/{role}"), |name| format!("/{name}"));
+            let role = source.role.as_ref().map(named).unwrap_or_default();
+            format!("{ts} neli-run[{}] {}{role}: {level}: {sentence}\n", source.pid, one_line(&source.group))
+        }
+    }
+}
+
+/// The object; its texts are shortened if they would make the line too long once they are escaped.
+fn json_line(whole: Value) -> String {
+    let line = text::json(&whole);
+    let Value::Object(fields) = whole else { return line };
+    if line.len() < LONGEST_LINE {
+        return line;
+    }
+    let shortened = SHORTENED.into_iter().map(|longest| {
+        let shorter = |value: &Value| value.as_str().map_or_else(|| value.clone(), |text| cut(text, longest).into());
+        let texts = fields.iter().map(|(key, value)| (key.clone(), shorter(value)));
+        text::json(&texts.collect::<Map<_, _>>())
+    });
+    shortened.into_iter().find(|line| line.len() < LONGEST_LINE).unwrap_or_default()
 }

@@ -1,5 +1,4 @@
 use std::io::Read;
-use std::os::fd::OwnedFd;
 
 use super::*;
 
@@ -11,15 +10,15 @@ fn source() -> LineSource {
 
 /// The line of an event in JSON.
 pub(super) fn line_of(event: &Event) -> String {
-    line::line(LogFormat::Json, AT, &source(), event)
+    event::line(LogFormat::Json, AT, &source(), event)
 }
 
 fn form(format: LogFormat) -> Form {
     Form { format, has_priorities: false, least: Level::Info, source: source() }
 }
 
-fn pipe() -> (std::io::PipeReader, OwnedFd) {
-    let (reader, writer) = std::io::pipe().unwrap();
+fn pipe() -> (io::PipeReader, OwnedFd) {
+    let (reader, writer) = io::pipe().unwrap();
     (reader, writer.into())
 }
 
@@ -31,12 +30,12 @@ fn leading(term: i64) -> Event {
 fn a_line_has_the_documented_form() {
     let event = leading(42);
     assert_eq!(
-        line::line(LogFormat::Json, AT, &source(), &event),
+        event::line(LogFormat::Json, AT, &source(), &event),
         "{\"ts\":\"2026-01-31T12:00:00.123Z\",\"level\":\"info\",\"event\":\"leading\",\"group\":\"billing\",\"role\":0,\
          \"name\":\"db1\",\"term\":42}\n"
     );
     assert_eq!(
-        line::line(LogFormat::Text, AT, &source(), &event),
+        event::line(LogFormat::Text, AT, &source(), &event),
         "2026-01-31T12:00:00.123Z neli-run[77] billing: info: leading, term 42\n"
     );
 }
@@ -70,7 +69,7 @@ fn the_level_in_a_line_is_that_of_its_priority() {
 #[test]
 fn control_characters_of_another_candidates_name_are_escaped() {
     let event = Event::info("standby", "standing by: evil\n\u{1b}[2J leads");
-    let line = line::line(LogFormat::Text, AT, &source(), &event);
+    let line = event::line(LogFormat::Text, AT, &source(), &event);
     assert!(line.ends_with("standing by: evil\\n\\u{1b}[2J leads\n"), "{line:?}");
 }
 
@@ -78,7 +77,7 @@ fn control_characters_of_another_candidates_name_are_escaped() {
 fn a_line_enters_a_pipe_in_one_piece() {
     let event = Event::warning("ä".repeat(10_000));
     for format in [LogFormat::Json, LogFormat::Text] {
-        let line = line::line(format, AT, &source(), &event);
+        let line = event::line(format, AT, &source(), &event);
         assert!(line.len() <= 4_096 && line.ends_with('\n'), "{}", line.len());
     }
 }
@@ -93,15 +92,15 @@ fn text_from_other_candidates_makes_no_line_too_long() {
         Event::info("standby", long.clone()).with("leader", quotes).with("why", long.as_str()),
     ];
     for event in events {
-        let line = line::line(LogFormat::Json, AT, &source(), &event);
+        let line = event::line(LogFormat::Json, AT, &source(), &event);
         assert!(line.len() <= 4_096 && line.ends_with("}\n"), "{}", line.len());
         let line: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!((line["event"].as_str(), line["group"].as_str()), (Some(event.name), Some("billing")));
-        assert!(line::line(LogFormat::Text, AT, &source(), &event).len() <= 4_096);
+        assert!(event::line(LogFormat::Text, AT, &source(), &event).len() <= 4_096);
     }
 }
 
-fn log_to(file: &std::path::Path) -> Logger {
+fn log_to(file: &Path) -> Logger {
     let (file_shown, file) = (file.display().to_string(), Some(file.to_owned()));
     let election = ElectionId { group: "b".to_owned(), topic: "t".to_owned(), partition: 0, role: 0, role_name: None };
     Logger::start(&Log { format: LogFormat::Text, verbosity: 0, file, file_shown }, &election, "db1").unwrap()
@@ -115,8 +114,8 @@ fn say(logger: &Logger, message: &str) {
 }
 
 /// The lines of a file.
-fn said(file: &std::path::Path) -> Vec<String> {
-    let text = std::fs::read_to_string(file).unwrap();
+fn said(file: &Path) -> Vec<String> {
+    let text = fs::read_to_string(file).unwrap();
     text.lines().map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect()
 }
 
@@ -127,14 +126,14 @@ fn a_renamed_file_is_replaced_by_a_new_one_and_a_truncated_one_is_continued() {
     let (file, old) = (directory.path().join("log"), directory.path().join("log.1"));
     let logger = log_to(&file);
     say(&logger, "first");
-    std::fs::rename(&file, &old).unwrap();
+    fs::rename(&file, &old).unwrap();
     say(&logger, "second");
     say(&logger, "third");
     assert_eq!((said(&old), said(&file)), (vec!["first".to_owned()], vec!["second".to_owned(), "third".to_owned()]));
-    std::fs::File::options().write(true).open(&file).unwrap().set_len(0).unwrap();
+    File::options().write(true).open(&file).unwrap().set_len(0).unwrap();
     say(&logger, "fourth");
     assert_eq!(said(&file), ["fourth"]);
-    std::fs::remove_dir_all(directory.path()).unwrap();
+    fs::remove_dir_all(directory.path()).unwrap();
     say(&logger, "into-the-void");
 }
 

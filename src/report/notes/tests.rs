@@ -1,9 +1,9 @@
 //! Notes as events.
 
-use neli_proto::candidate::{Durations, Elector};
+use neli_proto::candidate::{Durations, Elector, Waiting};
 use neli_proto::hooks::Hook;
 use neli_proto::mapping::Mapping;
-use neli_proto::window::Span;
+use neli_proto::time::Span;
 
 use super::*;
 

@@ -72,10 +72,12 @@ impl Pen {
         self.producer.flush(wait::PATIENCE).expect("the broker takes it");
     }
 
-    /// Writes a record whose timestamp is this many seconds ahead of the clock. A topic with `CreateTime` keeps it.
-    pub fn write_ahead(&self, key: &str, payload: &[u8], seconds: i64) {
+    /// Writes records whose timestamps are this many seconds ahead of the clock. A topic with `CreateTime` keeps them.
+    pub fn write_ahead(&self, key: &str, payloads: &[&[u8]], seconds: i64) {
         let ms = wait::wall_ms() + seconds * 1_000;
-        self.put(BaseRecord::to(&self.topic).partition(0).key(key).payload(payload).timestamp(ms));
+        for payload in payloads {
+            self.put(BaseRecord::to(&self.topic).partition(0).key(key).payload(*payload).timestamp(ms));
+        }
         self.producer.flush(wait::PATIENCE).expect("the broker takes it");
     }
 

@@ -5,8 +5,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::error::Reason;
-use crate::lease::Commands;
-use crate::lease::Tenure;
+use crate::lease::{Commands, Tenure};
 
 const LEASE: Duration = Duration::from_secs(10);
 const PROCESS: i32 = 4711;

@@ -10,8 +10,7 @@ use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
 use tokio::sync::mpsc::{self, Receiver};
 
 use super::*;
-use crate::access::Access;
-use crate::access::LogCallback;
+use crate::access::{Access, LogCallback};
 use crate::election::{Elections, Properties};
 use crate::event::JournalRecord;
 use crate::librdkafka::cluster_id;

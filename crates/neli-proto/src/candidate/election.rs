@@ -6,9 +6,9 @@ use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
 use super::claims::NextClaim;
+use super::claims::Preemption;
 use super::identifying::KnownTopic;
 use super::membership::Membership;
-use super::preempting::Preemption;
 use super::spreading::BesideRoles;
 use super::{Action, Identity, Judgement, Setup};
 use crate::journal::{Term, Verdict, View};

@@ -1,12 +1,18 @@
-//! The state of a candidate in the election, as plain data. Only the [transitions](super::transitions) replace it.
+//! The state of a candidate in the election, as plain data, and the transitions below: the only code that replaces it.
 
-use super::Election;
+use core::mem;
+use core::time::Duration;
+
 use super::lease::Leading;
 use super::overlapping::Overlapped;
-use super::release::{OwnClaim, Releasing};
-use crate::record::{Offset, Why};
-use crate::supervisor::{Departure, Loss, Wanted, WantedState};
+use super::release::{End, NothingRuns, OwnClaim, Releasing};
+use super::{Action, Candidate, Election, Judgement};
+use crate::guard::SeenEnd;
+use crate::note::Note;
+use crate::record::{Body, Offset, Why};
+use crate::supervisor::{Departure, JobEnd, Loss, Wanted, WantedState};
 use crate::time::Time;
+use crate::timings::cool_off;
 
 /// The state of a candidate in the election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -126,6 +132,194 @@ impl State {
             Self::Claiming(_) | Self::Departed(_) | Self::Overlapped(_) | Self::StandingBy { .. } | Self::Suspended => {
                 None
             }
+        }
+    }
+}
+
+// ---- the transitions: the only place that replaces the state -------------------------------------------------------
+
+impl Candidate {
+    /// No term is held. The candidate claims nothing before `not_before`.
+    pub(super) fn become_standby(&mut self, not_before: Time) {
+        self.state = State::StandingBy { not_before };
+    }
+
+    /// The process is suspended.
+    pub(super) fn become_suspended(&mut self) {
+        self.election.actions.push_back(Action::Suspend);
+        self.state = State::Suspended;
+    }
+
+    /// The candidate exits.
+    pub(super) fn become_departed(&mut self, departure: Departure) {
+        self.election.leave_for_good();
+        self.state = State::Departed(departure);
+    }
+
+    /// Says that it leaves, and keeps its state: for a candidate that is refused and exits at once.
+    pub(crate) fn say_last_hello(&mut self) {
+        self.election.leave_for_good();
+    }
+
+    /// Sends a claim (R2).
+    pub(super) fn become_claiming(&mut self, now: Time) {
+        let election = &mut self.election;
+        let after = election.listener.last();
+        let seq = election.next_seq();
+        let lease_ms = election.lease_ms();
+        let overlap = election.overlap_of_claim();
+        election.send(seq, Body::Claim { after, lease_ms, overlap });
+        if let Judgement::Awaited { claimed } = &mut election.judgement {
+            *claimed = true;
+        }
+        // If Kafka does not answer, that was reported, and there is a new attempt each lease.
+        if !election.next_claim.is_unanswered {
+            election.standing_by = None;
+            election.actions.push_back(Action::Note(Note::Claiming { after }));
+        }
+        self.state = State::Claiming(Claiming { seq, sent: now, stood_down: None, is_named: false });
+    }
+
+    /// Holds the term of a claim that was sent at `sent`, until the topic is judged.
+    pub(super) fn become_awaiting(&mut self, claim: OwnClaim, sent: Time) {
+        self.state = State::AwaitingJudgement { claim, sent };
+    }
+
+    /// Takes the claim that is not judged out of the state, so that its term is taken up, released or left to its lease once.
+    pub(super) fn take_unjudged(&mut self, now: Time) -> Option<(OwnClaim, Time)> {
+        if !matches!(self.state, State::AwaitingJudgement { .. }) {
+            return None;
+        }
+        let state = mem::replace(&mut self.state, State::StandingBy { not_before: now });
+        if let State::AwaitingJudgement { claim, sent } = state { Some((claim, sent)) } else { None }
+    }
+
+    /// Takes up the term of a claim that was sent at `sent`: from then on its lease runs (R3).
+    pub(super) fn become_leader(&mut self, now: Time, claim: OwnClaim, sent: Time) {
+        let term = claim.into_term();
+        let election = &mut self.election;
+        election.wait_until = None;
+        election.successor = None;
+        election.highest_term = election.highest_term.max(term);
+        let leading = Leading::begin(election, now, term, sent);
+        election.actions.push_back(Action::Note(Note::Leading { term, until: leading.lease_end }));
+        self.state = State::Leading(leading);
+    }
+
+    /// `--overlap`: the claim of `by_term` took effect over the own term.
+    pub(super) fn become_overlapped(&mut self, now: Time, by_term: Offset) {
+        if let State::Leading(leading) = &self.state {
+            self.state = State::Overlapped(leading.overlapped(&mut self.election, now, by_term));
+        }
+    }
+
+    /// R5: a lease that has ended is not taken up again.
+    pub(super) fn become_fenced(&mut self, why: Why, loss: Loss) {
+        let (wanted, stood_down, lease_end, overlapped_by) = if let State::Leading(leading) = &self.state {
+            (leading.wants(), leading.stands_down_for(), leading.lease_end, None)
+        } else if let State::Overlapped(Overlapped { wanted, by_term, why, lease_end, .. }) = &self.state {
+            (*wanted, Some(*why), *lease_end, Some(*by_term))
+        } else {
+            return;
+        };
+        self.state = State::Fenced(Fenced { wanted, why, stood_down, lease_end, loss, overlapped_by });
+    }
+
+    // ---- releases -----------------------------------------------------------------------------------------------------
+
+    /// Releases the term of a claim that is not taken up. Its lease ends at `lease_end`.
+    pub(super) fn release_claim(&mut self, now: Time, claim: OwnClaim, why: Why, lease_end: Time) {
+        self.become_releasing(now, NothingRuns::NeverLed(claim), why, End::default(), lease_end);
+    }
+
+    /// Handles that no process is left of the job of the term that is held: releases the term, if it is still ours.
+    pub(super) fn release_job(&mut self, now: Time, job_end: JobEnd) {
+        let lease = self.election.timings.lease();
+        let (why, stood_down, held_until, overlapped_by) = if let State::Leading(leading) = &self.state {
+            // R7: the term is held until one lease after the last effective record was sent.
+            (leading.stands_down_for().unwrap_or(job_end.why), None, leading.last_effective_sent + lease, None)
+        } else if let State::Overlapped(Overlapped { why, by_term, lease_end, .. }) = &self.state {
+            (*why, None, *lease_end, Some(*by_term))
+        } else if let State::Fenced(Fenced { why, stood_down, lease_end, overlapped_by, .. }) = &self.state {
+            (*why, *stood_down, *lease_end, *overlapped_by)
+        } else {
+            return;
+        };
+        let (late, is_cut) = self.note_fence(now, job_end.seen);
+        let election = &mut self.election;
+        let JobEnd { proof, exit, leaving, once, back_off, .. } = job_end;
+        if leaving {
+            election.leaving.get_or_insert(why);
+            election.leave_group();
+        }
+        election.back_off(back_off);
+        election.has_lost_lead = why.is_of_this_machine() || stood_down.is_some_and(Why::is_of_this_machine);
+        // A leader that was overlapped has let another candidate lead.
+        let reasons = [Some(why), stood_down].into_iter().flatten().filter(|_| overlapped_by.is_none());
+        if let Some(span) = reasons.filter_map(|why| cool_off(why, lease)).max() {
+            election.cool_off_for(now, span);
+        }
+        // R6: a release is written only while the term is current in this candidate's view. After a cut the view is of another history, in
+        // which the term's number may belong to another candidate.
+        let is_current = (election.is_current(proof.term()) || overlapped_by.is_some()) && !is_cut;
+        if is_current {
+            let end = End { exit, late, once, overlapped_by };
+            self.become_releasing(now, NothingRuns::NothingLeft(proof), why, end, held_until);
+            return;
+        }
+        if late.is_some() && !is_cut && election.superseded(proof.term()).is_some() {
+            let end = End { exit, late, once: None, overlapped_by: None };
+            Releasing::tell_lateness(election, now, NothingRuns::NothingLeft(proof), why, end);
+        }
+        election.say_hello_after_lead(now);
+        election.ask_anew(now);
+        self.become_standby(now);
+    }
+
+    /// Notes the fence of the term, if it was fenced. Returns how long after the lease's end a process of the job was still alive, and whether the
+    /// history was cut: then the term's number may belong to another candidate now.
+    fn note_fence(&mut self, now: Time, seen: Option<SeenEnd>) -> (Option<Duration>, bool) {
+        let State::Fenced(Fenced { wanted, why, lease_end, loss, .. }) = &self.state else { return (None, false) };
+        let late = seen.and_then(|seen| seen.overrun(*lease_end));
+        if *loss != Loss::Superseded {
+            let (term, left) = (wanted.grant.term, lease_end.since(seen.map_or(now, |seen| seen.gone_at)));
+            self.election.actions.push_back(Action::Note(Note::Fenced { term, why: *why, loss: *loss, left, late }));
+        }
+        (late, *loss == Loss::HistoryCut)
+    }
+
+    /// Sends the release of a term under which nothing runs and nothing will (R6). If the candidate exits, it waits for the delivery until
+    /// `held_until` at most.
+    fn become_releasing(&mut self, now: Time, nothing_runs: NothingRuns, why: Why, end: End, held_until: Time) {
+        let election = &mut self.election;
+        let releasing = Releasing::begin(election, now, nothing_runs, (why, end), held_until);
+        election.highest_term = election.highest_term.max(releasing.term);
+        self.state = State::Releasing(releasing);
+    }
+
+    /// Ends the wait for the delivery of the release.
+    pub(super) fn release_is_over(&mut self, now: Time, delivered: bool) {
+        let State::Releasing(Releasing { term, why, reads_anew, .. }) = self.state else { return };
+        let election = &mut self.election;
+        election.actions.push_back(Action::Note(Note::Released { term, why, delivered }));
+        // R2: a claim that was read back late may have voided another candidate's, which retries at the same pace as ours.
+        let not_before = if why == Why::ClaimExpired { election.random_delay(now) } else { now };
+        (election.standing_by, election.successor) = (None, None);
+        election.say_hello_after_lead(now);
+        if reads_anew {
+            election.ask_anew(now);
+        }
+        self.become_standby(not_before);
+    }
+}
+
+impl Election {
+    /// Leaves the group, and says goodbye: the other candidates count a candidate as alive if it has sent a hello and has not just released a
+    /// term.
+    fn leave_for_good(&mut self) {
+        self.leave_group();
+        if self.next_hello.take().is_some() && !self.is_one_of_many {
+            self.send_hello(None);
         }
     }
 }

@@ -10,9 +10,8 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::killing::{KillMethod, KillRound, SeenEnd};
-use crate::command::CommandEnd;
-use crate::time::Time;
-use crate::window::Span;
+use crate::job::CommandEnd;
+use crate::time::{Span, Time};
 
 /// A message from the supervisor to the guard.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]

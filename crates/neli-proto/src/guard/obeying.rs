@@ -6,7 +6,7 @@ use super::message::{Action, Answer, CommandKind, Grant, Order};
 use super::run::GuardedRun;
 use super::tenure::{GrantOutcome, Tenure};
 use super::{Guard, end_of_search, fenced};
-use crate::command::CommandEnd;
+use crate::job::CommandEnd;
 use crate::time::Time;
 
 impl Guard {

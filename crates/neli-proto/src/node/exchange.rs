@@ -7,6 +7,7 @@ use super::{Action, Awaited, Awaits, FactsEvent, Node};
 use crate::action::{Ending, HookRun};
 use crate::candidate;
 use crate::guard::Order;
+use crate::kafka::Request;
 use crate::note::{Note, Refusal};
 use crate::once::Once;
 use crate::record::{KeyedRun, Offset, Why};
@@ -182,7 +183,13 @@ impl Node {
         if self.supervisor.job_may_be_alive() || self.candidate.holds_or_awaits() {
             self.candidate.stand_down(now, Why::Refused, true);
         } else {
-            // No claim is made any more.
+            // Its last hello is all that is sent: no claim is made any more.
+            self.candidate.say_last_hello();
+            while let Some(action) = self.candidate.poll_action() {
+                if matches!(&action, Action::Kafka(Request::Send { record }) if record.is_last_hello()) {
+                    self.actions.push_back(action);
+                }
+            }
             self.is_exiting = true;
             self.exit(Ending::Refused);
         }

@@ -151,7 +151,17 @@ impl Election {
     /// Whether a reading from further back would decide who leads.
     #[must_use]
     pub fn wants_earlier_records(&self) -> bool {
-        matches!(self.journal().view(), View::Undecided(_)) && self.from != self.start
+        !self.is_decided() && self.from != self.start
+    }
+
+    /// Whether the records that were read decide who leads.
+    pub(super) const fn is_decided(&self) -> bool {
+        !matches!(self.journal().view(), View::Undecided(_))
+    }
+
+    /// Takes over the terms of a reading of the same records, and of those before them.
+    pub(super) fn learn_past(&mut self, past: Self) {
+        self.history.learn_past(past.history);
     }
 
     const fn journal(&self) -> &Journal {

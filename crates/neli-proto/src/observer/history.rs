@@ -321,6 +321,14 @@ impl History {
         self.terms.drain(..surplus);
     }
 
+    /// Takes over the terms of a reading of the same records, and of those before them.
+    pub(super) fn learn_past(&mut self, past: Self) {
+        self.terms = past.terms;
+        if let Some(last) = self.terms.last() {
+            self.observer.learn_claim(last.term, last.from_ms);
+        }
+    }
+
     /// The time without a leader after the term at this index, by the broker's timestamps; `None` after the last
     /// term.
     #[must_use]

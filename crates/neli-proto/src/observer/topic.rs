@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
-use core::fmt;
+use core::{fmt, mem};
 
 use super::{Election, GroupHellos, Judged, LastHello, Observer};
 use crate::leadership::ReadAt;
@@ -13,7 +13,7 @@ use crate::mapping::Mapping;
 use crate::process_hello::ProcessHello;
 use crate::record::{ElectionKey, LogRecord, Offset};
 
-/// Of a topic that is read on, so many of the last terms of each election are kept.
+/// So many of the last terms of each election are kept.
 const MOST_TERMS: usize = 200;
 
 /// The elections of a topic, as far as its partitions were read.
@@ -87,6 +87,43 @@ impl Topic {
         self.partitions.insert(partition, Begin { at, bounds, from });
     }
 
+    /// The partitions, each with its log when the reading began, and where it began.
+    pub(super) fn begins(&self) -> impl Iterator<Item = (i32, LogBounds, Offset)> {
+        self.partitions.iter().map(|(partition, begin)| (*partition, begin.bounds, begin.from))
+    }
+
+    /// Where the reading of a partition began.
+    pub(super) fn begin_of(&self, partition: i32) -> Option<Offset> {
+        self.partitions.get(&partition).map(|begin| begin.from)
+    }
+
+    /// Takes over what another reading has found in a partition. It has read the partition up to the same offset, and began further back.
+    pub(super) fn take_past(&mut self, partition: i32, past: &mut Self) {
+        let (of_partition, rest) =
+            mem::take(&mut past.elections).into_iter().partition(|(place, _)| place.partition == partition);
+        past.elections = rest;
+        let of_partition: BTreeMap<Place, Found> = of_partition;
+        for (place, found) in of_partition.into_iter().filter(|(_, found)| found.is_election) {
+            let mut election = found.election;
+            if let Some(known) = self.elections.get_mut(&place).filter(|known| known.election.is_decided()) {
+                known.election.learn_past(election);
+                continue;
+            }
+            self.hear_all(&place.group, &mut election);
+            self.elections.insert(place, Found { election, is_election: true });
+        }
+    }
+
+    /// Has an election hear the hellos that were read of processes with many roles, some of them before its first record.
+    fn hear_all(&self, group: &str, election: &mut Election) {
+        for LastHello { hello, at, written_ms, .. } in self.hellos.get(group).into_iter().flat_map(GroupHellos::all) {
+            if hello.roles.is_some() {
+                election.process_hello_received(*at, hello, *written_ms);
+            }
+        }
+        election.caught_up();
+    }
+
     /// Forgets the elections of a partition, which could not be read to its end.
     pub fn forget(&mut self, partition: i32) {
         self.partitions.remove(&partition);
@@ -113,9 +150,7 @@ impl Topic {
         // The records in between belong to other elections.
         election.read_others_up_to(at.now, *offset);
         let judged = election.read(at, partition, record);
-        if is_live {
-            election.keep_terms(MOST_TERMS);
-        }
+        election.keep_terms(MOST_TERMS);
         *is_election |= judged.is_some() || (is_live && election.is_known());
         judged.map(|judged| (Place { partition, group: group.into(), role: role.into() }, judged))
     }
@@ -124,22 +159,14 @@ impl Topic {
     fn found(&mut self, partition: i32, group: &str, role: &str) -> Option<&mut Found> {
         let Begin { at, bounds, from } = self.partitions.get(&partition)?;
         let place = Place { partition, group: group.into(), role: role.into() };
-        let found = || {
+        if !self.elections.contains_key(&place) {
             let mut election = Election::new((group, role), partition, *at, bounds, *from);
             if self.live.is_some() {
-                // Its candidates may have said hello before its first record.
-                for LastHello { hello, at, written_ms, .. } in
-                    self.hellos.get(group).into_iter().flat_map(GroupHellos::all)
-                {
-                    if hello.roles.is_some() {
-                        election.process_hello_received(*at, hello, *written_ms);
-                    }
-                }
-                election.caught_up();
+                self.hear_all(group, &mut election);
             }
-            Found { election, is_election: false }
-        };
-        Some(self.elections.entry(place).or_insert_with(found))
+            self.elections.insert(place.clone(), Found { election, is_election: false });
+        }
+        self.elections.get_mut(&place)
     }
 
     /// Has each election hear the hello of a process with many roles of its group; those of the process's own roles are elections.
@@ -188,7 +215,6 @@ impl Topic {
         self.live = Some(most);
         for found in self.elections.values_mut() {
             found.election.caught_up();
-            found.election.keep_terms(MOST_TERMS);
         }
     }
 

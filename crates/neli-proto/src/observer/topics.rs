@@ -8,20 +8,27 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::mem;
+use core::time::Duration;
 
-use super::{FoundElection, Judged, Place, Progress, Topic};
-use crate::kafka::{LogsAnswer, TopicsAction};
+use super::past::Past;
+use super::{Election, FoundElection, Judged, Place, Progress, Topic};
+use crate::kafka::{LogRange, LogsAnswer, TopicsAction};
 use crate::leadership::{Leadership, ReadAt, Unknown};
 use crate::listener::LogBounds;
 use crate::record::{LogRecord, Offset};
-use crate::time::Time;
+use crate::time::{Time, millis};
 use crate::topic::TopicIdentity;
+
+/// The reading of a topic's past is begun so often, if it stands still each time.
+const MOST_TRIES: u32 = 5;
 
 /// All topics with elections.
 #[derive(Clone, Debug)]
 pub struct Topics {
-    /// How far before a log's end its reading begins.
+    /// A reading begins at least so many records before a log's end.
     span: Offset,
+    /// How far back the topics are read once their elections' present states are known.
+    back: Duration,
     /// Of a list of roles at most so many are looked at.
     most_roles: u32,
     by_name: BTreeMap<Box<str>, ReadTopic>,
@@ -29,7 +36,22 @@ pub struct Topics {
     /// Since when no broker answers, and why.
     outage: Option<(Time, Box<str>)>,
     readings: u32,
+    /// The topic whose past is being read: one at a time, since its elections are kept twice meanwhile.
+    past: Option<Past>,
     actions: VecDeque<TopicsAction>,
+}
+
+/// A record of an election.
+#[derive(Debug)]
+pub struct JudgedRecord<'a> {
+    /// The election's place.
+    pub place: Place,
+    /// What the law says of the record.
+    pub judged: Judged,
+    /// The election, as of the record.
+    pub election: &'a Election,
+    /// Whether the record came after the topic was read to its end.
+    pub is_live: bool,
 }
 
 /// A topic that is read.
@@ -54,21 +76,34 @@ pub struct ReadTopic {
     was_missing: bool,
     topic: Topic,
     is_live: bool,
+    /// When the first record of each partition was appended that was read, in milliseconds since 1970.
+    first_ms: BTreeMap<i32, u64>,
+    /// How often the reading of its past was begun; `None` once the past was read, or if there is none.
+    tries: Option<u32>,
 }
 
 impl Topics {
-    /// No topic is known yet. The reading of each log begins `span` records before its end.
+    /// No topic is known yet. The reading of each log begins `span` records before its end, or further back so that it has all
+    /// [`RECENT`](crate::kafka::RECENT) ones.
     #[must_use]
     pub const fn new(span: Offset, most_roles: u32) -> Self {
         Self {
             span,
+            back: Duration::ZERO,
             most_roles,
             by_name: BTreeMap::new(),
             was_answered: false,
             outage: None,
             readings: 0,
+            past: None,
             actions: VecDeque::new(),
         }
+    }
+
+    /// The same, which afterwards reads the records of so long a time as well.
+    #[must_use]
+    pub fn and_back(self, back: Duration) -> Self {
+        Self { back, ..self }
     }
 
     /// Handles an answer about all topics that are meant, to a question of `asked`.
@@ -82,17 +117,18 @@ impl Topics {
             .collect();
         for name in gone {
             self.by_name.remove(&name);
-            self.actions.push_back(TopicsAction::Stop { topic: name });
+            self.stop(name);
         }
         for (name, answer) in answer {
             let known = self.by_name.get_mut(&name);
             if known.is_none_or(|read| read.must_begin_anew(asked, &answer)) {
                 self.begin(at, asked, name, answer);
             } else if let Some(read) = self.by_name.get_mut(&name) {
-                if answer.logs.is_err() && read.unread.is_none() {
-                    self.actions.push_back(TopicsAction::Stop { topic: name });
-                }
+                let is_refused = answer.logs.is_err() && read.unread.is_none();
                 read.note_answer(answer, self.most_roles);
+                if is_refused {
+                    self.stop(name);
+                }
             }
         }
         let latest_ms = self.by_name.values().filter_map(|read| read.topic.latest_ms()).max();
@@ -102,6 +138,53 @@ impl Topics {
             }
             topic.elections_mut().for_each(|(_, election)| election.note_contact(true));
         }
+        if self.past.as_mut().is_some_and(Past::stands_still) {
+            self.past = None;
+        }
+        self.look_back(at);
+    }
+
+    fn stop(&mut self, name: Box<str>) {
+        self.past = self.past.take().filter(|past| past.name != name);
+        self.actions.push_back(TopicsAction::Stop { topic: name });
+    }
+
+    /// Begins to read the past of the next topic, once the present is known. One whose reading stood still is tried again after the others.
+    fn look_back(&mut self, at: ReadAt) {
+        if self.back.is_zero() || self.past.is_some() || self.outage.is_some() || !self.is_complete() {
+            return;
+        }
+        let wanted = self.by_name.iter_mut().filter(|(_, read)| read.unread.is_none());
+        let wanted =
+            wanted.filter_map(|(name, read)| Some((read.tries.filter(|tries| *tries < MOST_TRIES)?, name, read)));
+        let Some((tries, name, read)) = wanted.min_by_key(|(tries, ..)| *tries) else { return };
+        self.readings += 1;
+        read.tries = Some(tries + 1);
+        self.past = Some(Past::new(name.clone(), self.readings));
+        self.actions.push_back(TopicsAction::ReadSince {
+            topic: name.clone(),
+            since_ms: at.wall_ms.saturating_sub(millis(self.back)),
+            before: read.topic.begins().map(|(partition, _, from)| (partition, from)).collect(),
+            reading: self.readings,
+        });
+    }
+
+    /// Handles the offsets where a topic's past begins.
+    pub fn past_begins(&mut self, at: ReadAt, reading: u32, from: &BTreeMap<i32, Offset>) {
+        let Some(past) = self.past.as_mut().filter(|past| past.reading == reading) else { return };
+        if self.by_name.get(&past.name).is_none_or(|read| past.begins(at, from, &read.topic)) {
+            self.past_is_read(at);
+        }
+    }
+
+    /// Goes on with the next topic.
+    fn past_is_read(&mut self, at: ReadAt) {
+        let read = self.past.take().and_then(|past| self.by_name.get_mut(&past.name));
+        if let Some(read) = read {
+            read.tries = None;
+        }
+        self.actions.push_back(TopicsAction::StopPast);
+        self.look_back(at);
     }
 
     /// Begins to read a topic, from nothing.
@@ -110,8 +193,9 @@ impl Topics {
         let LogsAnswer { identity, logs } = answer;
         let (reading, mut topic, mut next) = (self.readings, Topic::default(), BTreeMap::new());
         let (mut unanswered, mut unread, mut progress) = (BTreeMap::new(), None, Progress::default());
+        let mut has_past = false;
         if self.by_name.contains_key(&name) {
-            self.actions.push_back(TopicsAction::Stop { topic: name.clone() });
+            self.stop(name.clone());
         }
         match logs {
             Err(why) => unread = Some(why),
@@ -126,8 +210,10 @@ impl Topics {
                             continue;
                         }
                     };
-                    let bounds = LogBounds { asked, start: log.start, end: log.end };
-                    let offset = bounds.last(self.span);
+                    let LogRange { start, recent, end } = log;
+                    let bounds = LogBounds { asked, start, end };
+                    let offset = bounds.last(self.span).min(recent.max(start));
+                    has_past |= offset > start;
                     topic.begin(at, partition, bounds, offset);
                     // The first answer only says how far is to be read.
                     let _ = progress.answered(partition, bounds);
@@ -149,6 +235,8 @@ impl Topics {
             was_missing: false,
             topic,
             is_live: false,
+            first_ms: BTreeMap::new(),
+            tries: has_past.then_some(0),
         };
         read.note_progress(self.most_roles);
         self.by_name.insert(name, read);
@@ -170,15 +258,42 @@ impl Topics {
         (reading, topic): (u32, &str),
         partition: i32,
         record: &LogRecord,
-    ) -> Option<(Place, Judged)> {
+    ) -> Option<JudgedRecord<'_>> {
+        if self.past.as_ref().is_some_and(|past| past.reading == reading) {
+            return self.read_past(at, partition, record);
+        }
         let read = self.by_name.get_mut(topic).filter(|read| read.reading == reading)?;
         let judged = read.topic.read(at, partition, record);
         read.next.insert(partition, record.offset + 1);
-        if !read.is_live {
+        let is_live = read.is_live;
+        if !is_live {
+            if let Some(written_ms) = record.written_ms {
+                read.first_ms.entry(partition).or_insert(written_ms);
+            }
             read.progress.read_up_to(partition, record.offset + 1);
             read.note_progress(self.most_roles);
+            if read.is_live {
+                self.look_back(at);
+            }
         }
-        judged
+        let (place, judged) = judged?;
+        let election = self.by_name.get(topic)?.topic.election(&place)?;
+        Some(JudgedRecord { place, judged, election, is_live })
+    }
+
+    /// Handles a record of a topic's past. Returns what the law says of it, unless the first reading has read it.
+    fn read_past(&mut self, at: ReadAt, partition: i32, record: &LogRecord) -> Option<JudgedRecord<'_>> {
+        let past = self.past.as_mut()?;
+        let read = self.by_name.get_mut(&past.name)?;
+        let next = *read.next.get(&partition)?;
+        let judged = past.read(at, partition, record, (&mut read.topic, next));
+        if past.is_over() {
+            self.past_is_read(at);
+            return None;
+        }
+        let (place, judged) = judged?;
+        let election = self.past.as_ref()?.topic().election(&place)?;
+        Some(JudgedRecord { place, judged, election, is_live: false })
     }
 
     /// The next action.
@@ -242,6 +357,12 @@ impl ReadTopic {
     pub fn trouble(&self, partition: Option<i32>) -> Option<&str> {
         let of_partition = || self.unanswered.get(&partition?).map(|why| &**why);
         self.unread.as_deref().or_else(of_partition)
+    }
+
+    /// From when on the partition's terms are known, in milliseconds since 1970, while its past is not; `None` once it is.
+    #[must_use]
+    pub fn known_since_ms(&self, partition: i32) -> Option<u64> {
+        self.tries.and_then(|_| self.first_ms.get(&partition).copied())
     }
 
     /// Whether the second answer in a row, or an answer about the topic itself, says that it does not exist.

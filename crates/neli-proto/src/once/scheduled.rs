@@ -7,8 +7,7 @@ use crate::fact::{Fact, Outcome, Place};
 use crate::note::Note;
 use crate::record::Offset;
 use crate::schedule::{self, CatchUp, Recorded, Schedule};
-use crate::time::Time;
-use crate::window::{Span, Window};
+use crate::time::{Span, Time, Window};
 
 /// The state of a schedule, besides that of a key's run.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]

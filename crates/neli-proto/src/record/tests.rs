@@ -236,3 +236,19 @@ fn a_question_is_a_hello_without_a_writer() {
         assert!(!is_question(other.as_bytes()), "{other}");
     }
 }
+
+// ---- keys ------------------------------------------------------------------------------------------
+
+#[test]
+fn a_key_names_its_election() {
+    let elections = ["a/0", "a/b/ingest", "a/0/hello", "a/hello", "a/hello/hello", "a", "/0", "a/", "", "/hello"]
+        .map(|key| ElectionKey::parse(key.as_bytes()));
+    let key = |group, role, is_hello| Some(ElectionKey { group, role, is_hello });
+    let of_a = [key("a", "0", true), key("a", "hello", false), key("a", "hello", true)];
+    let expected = [&[key("a", "0", false), key("a/b", "ingest", false)][..], &of_a, &[None; 5]].concat();
+    assert_eq!(elections[..], expected);
+    let of_b = |role, is_hello| Some(ElectionKey { group: "a/b", role, is_hello });
+    assert_eq!(ElectionKey::of_group(b"a/b/hello", "a/b"), of_b("hello", false));
+    assert_eq!(ElectionKey::of_group(b"a/b/c/hello", "a/b"), of_b("c", true));
+    assert_eq!(ElectionKey::of_group(b"a/b/c/d", "a/b"), None);
+}

@@ -11,8 +11,7 @@ use crate::note::Note;
 use crate::record::{JobState, KeyedRun, Offset, Why};
 use crate::restart::Backoff;
 use crate::supervisor::StopPolicy;
-use crate::time::Time;
-use crate::window::Span;
+use crate::time::{Span, Time};
 
 /// What the candidate that holds a term wants of its job. It is compared after each input, so that no change is lost or comes twice.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use neli_proto::command::CommandEnd;
 use neli_proto::guard::{self, Action, Answer, CommandKind, Event, Grant, KillMethod, KillRound, Order, Remains};
+use neli_proto::job::CommandEnd;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use neli_proto::candidate::{self, Identity};
-use neli_proto::command::CommandEnd;
 use neli_proto::fact::Fact;
 use neli_proto::guard::{Answer, Answers, Grant, SeenEnd};
 use neli_proto::hooks::Hook;
+use neli_proto::job::CommandEnd;
 use neli_proto::kafka::Request;
 use neli_proto::node::{self, Action, FactsEvent, Node, Settings};
 use neli_proto::note::Note;

@@ -11,8 +11,8 @@ use neli_proto::record::Offset;
 use neli_proto::restart::{Restart, RestartPolicy};
 use neli_proto::schedule::CatchUp;
 use neli_proto::supervisor::OnLoss;
+use neli_proto::time::{Span, Window};
 use neli_proto::timings::kill_margin;
-use neli_proto::window::{Span, Window};
 
 use crate::step::Step;
 use crate::world::World;

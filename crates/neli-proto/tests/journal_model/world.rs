@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
 
-use neli_proto::command::CommandEnd;
+use neli_proto::job::CommandEnd;
 use neli_proto::record::{Offset, What};
 use neli_proto::time::Time;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Answer, CommandKind, Order, SeenEnd};
 use neli_proto::hooks::Hook;
+use neli_proto::job::CommandEnd;
 use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event, HookRun, Node};
 use neli_proto::note::Note;

@@ -23,9 +23,9 @@ mod windows;
 use std::time::Duration;
 
 use neli_proto::candidate::{self, JobReport, Position};
-use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Answer, Order};
 use neli_proto::hooks::Hook;
+use neli_proto::job::CommandEnd;
 use neli_proto::kafka;
 use neli_proto::leadership::{Leadership, ReadAt, Request, TermState, Unknown};
 use neli_proto::node::{Action, Awaited, Counts, Event, HookRun, OtherCandidate};

@@ -225,7 +225,11 @@ fn without_a_term_a_refusal_ends_it_at_once() {
     host.happens(Event::Refused("cleanup.policy is compact".into()));
     let actions = host.actions();
     assert_eq!((refusals(&actions).len(), exits(&actions)), (1, vec![Ending::Refused]));
-    assert!(!host.status().is_leaving, "nothing is owed to anybody: {actions:?}");
+    assert!(!host.status().is_leaving, "no release is owed to anybody: {actions:?}");
+    let is_last_hello =
+        |action: &&Action| matches!(action, Action::Kafka(Request::Send { record }) if record.is_last_hello());
+    let last_hellos = actions.iter().filter(is_last_hello).count();
+    assert_eq!(last_hellos, 1, "without it the others count it as a standby for 75 s: {actions:?}");
 }
 
 #[test]

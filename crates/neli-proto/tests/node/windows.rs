@@ -6,7 +6,7 @@ use neli_proto::note::Note;
 use neli_proto::once::Policy;
 use neli_proto::record::{Body, KeyedRun, MemberId, Offset, Record};
 use neli_proto::supervisor::{Ending, JobStatus};
-use neli_proto::window::{Span, Window};
+use neli_proto::time::{Span, Window};
 
 use crate::host::{Host, by, exits};
 use crate::once::{Asked, asked, facts, listening_for, read};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use neli_proto::command::CommandEnd;
 use neli_proto::guard::{
     Action, Answer, CommandKind, Event, Grant, Guard, KillMethod, KillRound, Order, Remains, Step, Target,
 };
+use neli_proto::job::CommandEnd;
 use neli_proto::time::Time;
 
 use crate::Subject;

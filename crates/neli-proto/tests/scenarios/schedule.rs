@@ -2,8 +2,7 @@
 
 use neli_proto::note::{Note, SkipReason};
 use neli_proto::schedule::{Action, CatchUp, Recorded, Schedule};
-use neli_proto::time::Time;
-use neli_proto::window::{Span, Window};
+use neli_proto::time::{Span, Time, Window};
 
 use crate::Subject;
 use crate::words::{Words, begin};

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use neli_proto::candidate::{Departure, JobEnd, JobReport};
-use neli_proto::command::CommandEnd;
 use neli_proto::guard::{Answer, CommandKind, Grant, Order, SeenEnd, Step, Target};
 use neli_proto::health::HealthPolicy;
+use neli_proto::job::CommandEnd;
 use neli_proto::note::Note;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 use neli_proto::supervisor::Supervisor;
@@ -13,8 +13,7 @@ use neli_proto::supervisor::{
     Action, Ending, Event, Foreground, JobIs, JobStatus, Local, Lost, OnLoss, Policy, RunEnd, StopPolicy, Wanted,
     WantedState,
 };
-use neli_proto::time::Time;
-use neli_proto::window::Span;
+use neli_proto::time::{Span, Time};
 
 use crate::Subject;
 use crate::words::{Words, begin, seen_end, shown, shown_end, shown_time};

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use neli_proto::command::CommandEnd;
 use neli_proto::guard::{
     Action, Answer, CommandKind, Event, Grant, Guard, KillMethod, KillRound, Order, Remains, RunPhase, Step,
     SupervisorLife,
 };
+use neli_proto::job::CommandEnd;
 use neli_proto::time::Time;
 
 use crate::{Happening, State, Subject, drawn};

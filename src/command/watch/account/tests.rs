@@ -19,12 +19,12 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(json: bool, partition: i32, shown: Shown) -> Self {
+    fn new(json: bool, partition: i32, first: Offset, since_ms: u64) -> Self {
         let (group, topic, role_name) = ("g".into(), "t".into(), Some("bill".into()));
         let election = ElectionId { group, topic, partition, role: 0, role_name };
         let bounds = LogBounds { asked: NOW, start: 0, end: 0 };
         let read = Election::new(("g", "bill"), partition, AT, &bounds, 0);
-        Self { account: Account::new(json, &election, false, shown), election: read, is_live: false }
+        Self { account: Account::new(json, &election, false, first, since_ms), election: read, is_live: false }
     }
 
     fn read(&mut self, at: ReadAt, offset: Offset, value: Option<&[u8]>, written_ms: Option<u64>) {
@@ -60,7 +60,7 @@ impl Fixture {
 }
 
 fn account(json: bool, first: Offset) -> Fixture {
-    Fixture::new(json, 2, Shown { first, since_ms: 0 })
+    Fixture::new(json, 2, first, 0)
 }
 
 fn read(account: &mut Fixture, offset: Offset, record: &str) {
@@ -108,7 +108,7 @@ fn json_shows_every_record_with_its_verdict() {
 
 #[test]
 fn terms_before_the_requested_time_are_not_shown() {
-    let mut account = Fixture::new(false, 0, Shown { first: 0, since_ms: AT.wall_ms });
+    let mut account = Fixture::new(false, 0, 0, AT.wall_ms);
     account.read(AT, 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms - 1));
     account.read(AT, 1, Some(beat("running", 7).as_bytes()), Some(AT.wall_ms));
     let hello = br#"{"v":1,"kind":"hello","member":"m","name":"web","host":"h","version":"1","elector":"log"}"#;

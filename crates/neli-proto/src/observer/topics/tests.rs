@@ -16,7 +16,10 @@ fn at(seconds: u64) -> ReadAt {
 
 /// A topic with this id and the ends of its logs, which begin at 0.
 fn logs(id: i64, ends: &[Offset]) -> LogsAnswer {
-    let logs = (0..).zip(ends).map(|(partition, end)| (partition, Ok(0..*end))).collect();
+    let logs = (0..)
+        .zip(ends)
+        .map(|(partition, end)| (partition, Ok(LogRange { start: 0, recent: *end, end: *end })))
+        .collect();
     LogsAnswer { identity: TopicIdentity::Id(TopicId { high: 0, low: id }), logs: Ok(logs) }
 }
 
@@ -28,6 +31,22 @@ struct World {
 impl World {
     fn new() -> Self {
         Self { topics: Topics::new(100, 100), seconds: 0 }
+    }
+
+    /// After the last 100 records it reads the last day.
+    fn and_back() -> Self {
+        Self { topics: Topics::new(100, 100).and_back(Duration::from_secs(86_400)), seconds: 0 }
+    }
+
+    /// The terms of each election of a topic, with the seconds at which they began.
+    fn terms(&self, topic: &str) -> Vec<String> {
+        let seconds = |ms: u64| (ms.cast_signed() - WALL_MS.cast_signed()) / 1_000;
+        let terms = |found: FoundElection<'_>| {
+            let terms = found.election.history().terms().iter();
+            let terms = terms.map(|term| format!(" {} at {:?}", term.term, term.from_ms.map(seconds)));
+            format!("{}:{}", found.place.group, terms.collect::<String>())
+        };
+        self.topics.topic(topic).into_iter().flat_map(|read| read.topic().elections()).map(terms).collect()
     }
 
     /// An answer five seconds after the last one. Returns the actions.
@@ -43,9 +62,22 @@ impl World {
             TopicsAction::ReadFrom { topic, partition, offset, reading } => {
                 format!("{reading}: read {topic} [{partition}] from {offset}")
             }
+            TopicsAction::ReadSince { topic, since_ms, before, reading } => {
+                format!(
+                    "{reading}: read {topic} since {} before {before:?}",
+                    since_ms.cast_signed() - WALL_MS.cast_signed()
+                )
+            }
             TopicsAction::Stop { topic } => format!("stop {topic}"),
+            TopicsAction::StopPast => "stop the past".to_string(),
         };
         core::iter::from_fn(|| self.topics.poll_action()).map(shown).collect()
+    }
+
+    /// Whether the offset of a topic's past is where it begins to be read.
+    fn past_begins(&mut self, reading: u32, offset: Offset) -> Vec<String> {
+        self.topics.past_begins(at(self.seconds), reading, &BTreeMap::from([(0, offset)]));
+        self.actions()
     }
 
     fn read(&mut self, reading: u32, topic: &str, offset: Offset, key: &str, value: &str) -> bool {
@@ -245,4 +277,115 @@ fn an_election_is_dead_a_week_after_its_last_record() {
     };
     assert_eq!(dead(5 + 7 * 86_400), [false]);
     assert_eq!(dead(6 + 7 * 86_400), [true]);
+}
+
+fn claim(member: &str, after: Offset) -> String {
+    format!(r#"{{"v":1,"kind":"claim","member":"{member}","name":"{member}","seq":1,"after":{after},"lease_ms":5000}}"#)
+}
+
+/// A log of 200 records, of which the last 100 are read first: `g` was claimed before, and is led; `h` was released before.
+fn read_the_present(world: &mut World) {
+    assert_eq!(world.answer(&[("a.neli", logs(1, &[200]))]), ["1: read a.neli [0] from 100"]);
+    let beat = r#"{"v":1,"kind":"beat","member":"b","name":"b","seq":2,"term":60,"seen":110,"lease_ms":5000}"#;
+    assert!(world.read(1, "a.neli", 120, "g/0", beat));
+    world.read(1, "a.neli", 199, "x", "");
+    assert_eq!((world.topics.is_complete(), world.terms("a.neli")), (true, ["g: 60 at None".to_string()].into()));
+    let since = world.topics.topic("a.neli").and_then(|read| read.known_since_ms(0));
+    assert_eq!(since, Some(at(5).wall_ms), "that of the first record that was read");
+}
+
+/// What stands before the offset 100 of that log.
+fn read_the_past(world: &mut World, reading: u32) {
+    assert!(world.read(reading, "a.neli", 20, "g/0", &claim("a", 19)), "a record that is new to the user");
+    let release = r#"{"v":1,"kind":"release","member":"c","name":"c","seq":2,"term":30,"seen":30,"why":"exited"}"#;
+    world.read(reading, "a.neli", 30, "h/0", &claim("c", 29));
+    world.read(reading, "a.neli", 31, "h/0", release);
+    world.read(reading, "a.neli", 60, "g/0", &claim("b", 59));
+    let beat = r#"{"v":1,"kind":"beat","member":"b","name":"b","seq":2,"term":60,"seen":110,"lease_ms":5000}"#;
+    assert!(!world.read(reading, "a.neli", 120, "g/0", beat), "it is known");
+}
+
+#[test]
+fn the_day_before_is_read_after_the_present_and_its_terms_are_put_before() {
+    let mut world = World::and_back();
+    read_the_present(&mut world);
+    assert_eq!(world.actions(), ["2: read a.neli since -86395000 before {0: 100}"]);
+    assert_eq!(world.past_begins(2, 10), [""; 0]);
+    read_the_past(&mut world, 2);
+    // The present goes on meanwhile.
+    assert!(world.read(1, "a.neli", 200, "g/0", &claim("d", 199)));
+    world.read(2, "a.neli", 199, "x", "");
+    assert_eq!(world.actions(), [""; 0], "the first reading is further on");
+    assert_eq!(world.terms("a.neli"), ["g: 60 at None 200 at Some(5)"]);
+    world.read(2, "a.neli", 200, "g/0", &claim("d", 199));
+    assert_eq!(world.actions(), ["stop the past"]);
+    assert_eq!(world.terms("a.neli"), ["g: 20 at Some(5) 60 at Some(5) 200 at Some(5)", "h: 30 at Some(5)"]);
+    assert_eq!(world.topics.topic("a.neli").and_then(|read| read.known_since_ms(0)), None);
+    assert!(world.read(1, "a.neli", 201, "h/0", &claim("e", 200)), "an election of the past goes on");
+    assert_eq!(world.terms("a.neli")[1], "h: 30 at Some(5) 201 at Some(5)");
+    assert_eq!(world.answer(&[("a.neli", logs(1, &[202]))]), [""; 0], "it is read once");
+}
+
+#[test]
+fn a_topic_without_an_earlier_record_of_that_day_has_no_past() {
+    let mut world = World::and_back();
+    read_the_present(&mut world);
+    world.actions();
+    world.topics.past_begins(at(world.seconds), 2, &BTreeMap::new());
+    assert_eq!(world.actions(), ["stop the past"]);
+    assert_eq!(world.topics.topic("a.neli").and_then(|read| read.known_since_ms(0)), None);
+    let mut small = World::and_back();
+    small.answer(&[("a.neli", logs(1, &[1]))]);
+    small.read(1, "a.neli", 0, "g/0", CLAIM);
+    assert_eq!(small.actions(), [""; 0], "all of it was read");
+}
+
+/// The claim of `b` at 60 is in no reading if retention deletes it meanwhile.
+#[test]
+fn a_past_that_stands_still_is_read_again_a_few_times_and_after_those_of_other_topics() {
+    let mut world = World::and_back();
+    let both = |ends: Offset| [("a.neli", logs(1, &[ends])), ("b.neli", logs(2, &[ends]))];
+    world.answer(&both(200));
+    for (reading, topic) in [(1, "a.neli"), (2, "b.neli")] {
+        world.read(reading, topic, 199, "x", "");
+    }
+    let began =
+        |actions: Vec<String>| actions.first().map(|first| first.split(" since").next().unwrap_or("").to_string());
+    assert_eq!(began(world.actions()).as_deref(), Some("3: read a.neli"));
+    assert_eq!(world.answer(&both(200)), [""; 0], "the offsets may be on their way");
+    assert_eq!(began(world.answer(&both(200))).as_deref(), Some("4: read b.neli"));
+    assert!(!world.read(3, "a.neli", 10, "g/0", &claim("a", 9)), "of a reading that has ended");
+    let mut again = Vec::new();
+    for _ in 0..40 {
+        again.extend(began(world.answer(&both(200))));
+    }
+    assert_eq!(again.len(), 8, "{again:?}");
+}
+
+#[test]
+fn a_past_ends_with_its_topic_and_is_read_of_the_one_that_is_made_anew() {
+    let mut world = World::and_back();
+    read_the_present(&mut world);
+    world.actions();
+    world.past_begins(2, 10);
+    assert_eq!(world.answer(&[("a.neli", logs(9, &[150]))]), ["stop a.neli", "3: read a.neli [0] from 50"]);
+    read_the_past_of_another(&mut world);
+    world.read(3, "a.neli", 149, "x", "");
+    assert_eq!(world.actions(), ["4: read a.neli since -86390000 before {0: 50}"]);
+    world.answer(&[]);
+    assert_eq!(world.answer(&[]), ["stop a.neli"]);
+    assert_eq!(world.past_begins(4, 10), [""; 0]);
+}
+
+fn read_the_past_of_another(world: &mut World) {
+    assert!(!world.read(2, "a.neli", 20, "g/0", &claim("a", 19)), "of the earlier topic");
+    assert_eq!(world.terms("a.neli"), [""; 0]);
+}
+
+#[test]
+fn a_reading_begins_so_far_back_that_each_leader_and_standby_has_written() {
+    let mut world = World::new();
+    let mut answer = logs(1, &[1_000]);
+    answer.logs = Ok([(0, Ok(LogRange { start: 10, recent: 300, end: 1_000 }))].into());
+    assert_eq!(world.answer(&[("a.neli", answer)]), ["1: read a.neli [0] from 300"]);
 }

@@ -1,8 +1,0 @@
-//! Reports to users and to the service manager: the log, systemd's status, and the texts for a node's notes.
-
-pub(crate) mod election;
-pub(crate) mod events;
-pub mod log;
-pub(crate) mod notes;
-pub mod notify;
-pub(crate) mod runs;

@@ -1,0 +1,130 @@
+//! The facts of an election as JSON: the same objects in every subcommand, in `/status` and in those of `observe`. docs/json.md describes them.
+//! Every field is always present; an unknown value is null.
+
+use std::time::Duration;
+
+use neli_kafka::ElectionId;
+use neli_proto::fact::{Fact, Runs};
+use neli_proto::leadership::{Ended, ReadAt, Release};
+use neli_proto::observer::KnownCandidate;
+use neli_proto::record::MemberId;
+use neli_proto::time::millis;
+use serde_json::{Map, Value, json};
+
+use crate::text::timestamp;
+
+/// The fields of several objects as one, in their order.
+pub(crate) fn joined<const N: usize>(parts: [Value; N]) -> Value {
+    let mut all = Map::new();
+    for part in parts {
+        if let Value::Object(fields) = part {
+            all.extend(fields);
+        }
+    }
+    Value::Object(all)
+}
+
+/// With what the line of a subcommand about an election begins.
+pub(crate) fn election(wall_ms: u64, election: &ElectionId) -> Value {
+    json!({ "ts": timestamp(wall_ms), "group": election.group, "role": election.label() })
+}
+
+/// A candidate, by its last hello of this age; as a standby it waits so long before it claims.
+pub(crate) fn candidate(candidate: &KnownCandidate, age: Duration, failed_runs: u32, waits: Duration) -> Value {
+    json!({
+        "name": candidate.name,
+        "member": candidate.member.as_str(),
+        "host": candidate.host,
+        "pid": candidate.pid,
+        "version": candidate.version,
+        "elector": candidate.elector,
+        "group_refuses": candidate.group_refuses,
+        "listen": candidate.listen,
+        "priority": candidate.priority,
+        "max_roles": candidate.max_roles,
+        "hello_age_ms": millis(age),
+        "failed_runs": failed_runs,
+        "waits_ms": millis(waits),
+    })
+}
+
+pub(crate) fn member(member: Option<&MemberId>) -> Option<&str> {
+    member.map(MemberId::as_str)
+}
+
+/// Whether Kafka answers; if not, since when, in milliseconds since 1970, and why.
+pub(crate) fn broker(is_up: bool, trouble: Option<(u64, &str)>) -> Value {
+    let since = trouble.map(|(since_ms, _)| timestamp(since_ms));
+    json!({ "up": is_up, "trouble": trouble.map(|(_, why)| why), "since": since })
+}
+
+/// How the last term ended.
+pub(crate) fn release(release: &Release, at: ReadAt) -> Value {
+    joined([
+        json!({ "term": release.term, "by": release.name }),
+        how_released(Some(release)),
+        json!({ "at": timestamp(release.received.at_ms(at)) }),
+    ])
+}
+
+/// Why a term was released; all is null for one that was not.
+pub(crate) fn how_released(release: Option<&Release>) -> Value {
+    let request = release.and_then(|release| release.request.as_ref());
+    json!({
+        "why": release.and_then(|release| release.why.as_deref()),
+        "asked_by": request.and_then(|request| request.by.as_deref()),
+        "reason": request.and_then(|request| request.reason.as_deref()),
+        "exit": release.and_then(|release| release.exit),
+        "late_ms": release.and_then(|release| release.late.map(millis)),
+        "once": release.and_then(|release| release.once.as_deref()),
+    })
+}
+
+/// The last request to end the election.
+pub(crate) fn ended(Ended { request, received, .. }: &Ended, at: ReadAt) -> Value {
+    json!({ "by": request.by, "reason": request.reason, "at": timestamp(received.at_ms(at)) })
+}
+
+/// The last recorded run of a key or a window.
+pub(crate) fn run(fact: &Fact) -> Value {
+    json!({
+        "key": fact.key,
+        "window_start": fact.window.map(|window| timestamp(window.from_ms)),
+        "window_end": fact.window.map(|window| timestamp(window.until_ms)),
+        "outcome": fact.outcome,
+        "by": fact.name,
+        "term": fact.term,
+        "exit": fact.exit,
+        "attempt": fact.attempt,
+        "ran_ms": fact.ran_ms,
+        "at": fact.at_ms.map(timestamp),
+    })
+}
+
+/// All runs of a key, or of an election's windows.
+pub(crate) fn runs(Runs { account, last }: &Runs, next_window_ms: Option<u64>) -> Value {
+    let last = last.as_ref().map(|fact| {
+        json!({
+            "key": fact.key,
+            "outcome": fact.outcome,
+            "exit": fact.exit,
+            "attempt": fact.attempt,
+            "by": fact.name,
+            "at": fact.at_ms.map(timestamp),
+        })
+    });
+    let last_success = account.success.as_ref().map(|success| {
+        json!({
+            "window_start": success.window.map(|window| timestamp(window.from_ms)),
+            "by": success.by,
+            "at": success.at_ms.map(timestamp),
+        })
+    });
+    json!({
+        "count": account.runs,
+        "failures": account.failures,
+        "last": last,
+        "last_success": last_success,
+        "next_window": next_window_ms.map(timestamp),
+    })
+}
