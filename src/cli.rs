@@ -5,13 +5,13 @@
 
 use std::ffi::OsString;
 
-use anyhow::{Result, anyhow};
-use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
 use crate::cli::options::{Section, options, wrapped};
-use crate::cli::parsed_args::{Environment, ParsedArgs};
+use crate::cli::parsed_args::ParsedArgs;
 use crate::features;
+
+pub use clap_errors::refusal;
 
 mod clap_errors;
 pub mod options;
@@ -19,79 +19,21 @@ pub mod parsed_args;
 mod subcommands;
 pub mod validate;
 
-/// The request of a command line.
-#[derive(Debug)]
-pub enum Request {
-    /// `assert`.
-    Assert(ParsedArgs),
-    /// `broker`.
-    Broker(ParsedArgs),
-    /// `completions`.
-    Completions(ParsedArgs),
-    /// `doctor`.
-    Doctor(ParsedArgs),
-    /// `end`.
-    End(ParsedArgs),
-    /// `forget`.
-    Forget(ParsedArgs),
-    /// `--help` or `--version`: the text must be printed, with exit status 0.
-    Help(Box<clap::Error>),
-    /// `history`.
-    History(ParsedArgs),
-    /// `list`.
-    List(ParsedArgs),
-    /// `man`.
-    Man(ParsedArgs),
-    /// `observe`.
-    Observe(ParsedArgs),
-    /// `resign`.
-    Resign(ParsedArgs),
-    /// The process stands for election and runs COMMAND.
-    Run(ParsedArgs),
-    /// `status`.
-    Status(ParsedArgs),
-    /// `watch`.
-    Watch(ParsedArgs),
-}
+/// The subcommands that look at the election of the job in which they run, unless the command line says otherwise.
+const OF_JOB: [&str; 8] = ["assert", "end", "forget", "history", "list", "resign", "status", "watch"];
 
 /// Parses the command line. `arguments` begins with the program's name.
 ///
 /// # Errors
 ///
-/// clap refuses it: an unknown option, a missing value, an argument before `--`.
-pub fn parse(arguments: &[OsString], environment: Environment) -> Result<Request> {
+/// clap refuses it, of which [`refusal`] makes a line: an unknown option, a missing value, an argument before `--`. Or it asks for a text, which is to
+/// be printed on stdout: `--help` or `--version`.
+pub fn parse(arguments: &[OsString], environment: Vec<(OsString, OsString)>) -> Result<ParsedArgs, clap::Error> {
     // `help` is a subcommand for the parser alone: the completions would have each subcommand a second time below it.
     let definition = keeping_each_group(definition().disable_help_subcommand(false));
-    let mut matches = match definition.try_get_matches_from(arguments) {
-        Ok(matches) => matches,
-        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
-            return Ok(Request::Help(Box::new(error)));
-        }
-        Err(error) => return Err(clap_errors::refusal(&error, arguments)),
-    };
-    let bare = arguments.len() <= 1;
-    match matches.remove_subcommand() {
-        None => Ok(Request::Run(ParsedArgs::new(matches, environment, bare))),
-        Some((name, matches)) => {
-            let args = ParsedArgs::new(matches, environment, false);
-            match name.as_str() {
-                "assert" => Ok(Request::Assert(args.with_election_of_job())),
-                "broker" => Ok(Request::Broker(args)),
-                "completions" => Ok(Request::Completions(args)),
-                "doctor" => Ok(Request::Doctor(args)),
-                "end" => Ok(Request::End(args.with_election_of_job())),
-                "forget" => Ok(Request::Forget(args.with_election_of_job())),
-                "history" => Ok(Request::History(args.with_election_of_job())),
-                "list" => Ok(Request::List(args.with_election_of_job())),
-                "man" => Ok(Request::Man(args)),
-                "observe" => Ok(Request::Observe(args)),
-                "resign" => Ok(Request::Resign(args.with_election_of_job())),
-                "status" => Ok(Request::Status(args.with_election_of_job())),
-                "watch" => Ok(Request::Watch(args.with_election_of_job())),
-                _ => Err(anyhow!("{name}: no such subcommand")),
-            }
-        }
-    }
+    let args = ParsedArgs::new(definition.try_get_matches_from(arguments)?, environment, arguments.len() <= 1);
+    let is_of_job = args.subcommand().is_some_and(|name| OF_JOB.contains(&name));
+    Ok(if is_of_job { args.with_election_of_job() } else { args })
 }
 
 /// Makes clap keep each `--group`. As with every option the last one counts; the others are kept for a warning.

@@ -1,13 +1,13 @@
 //! The configuration of a candidate and of the subcommands. These are only types: `cli::validate` creates them from the command line, and
-//! their users don't depend on it.
+//! their users don't depend on it. A candidate whose guard has no real-time scheduling also widens its kill margin here.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use neli_kafka::{Client, ElectionId, Elections, FactsSettings, Words, clock};
 use neli_proto::candidate::Timings;
 use neli_proto::health::HealthPolicy;
@@ -17,8 +17,7 @@ use neli_proto::supervisor::OnLoss;
 use neli_proto::time::Window;
 
 use crate::calendar::Calendar;
-
-mod kill_margin;
+use crate::text::shown_duration;
 
 /// The variables that a job has: those that describe its run, and those by which subcommands in it find its election. Their names differ from those of options' variables, so that they have no
 /// effect on a candidate that the job starts.
@@ -209,9 +208,17 @@ impl Once {
     /// The calendar of the windows.
     #[must_use]
     pub const fn calendar(&self) -> Option<&Calendar> {
-        match &self.occasion {
-            Occasion::Key(_) => None,
-            Occasion::Schedule(calendar, _) | Occasion::Window(calendar, _) => Some(calendar),
+        self.occasion.calendar()
+    }
+}
+
+impl Occasion {
+    /// The calendar of the windows.
+    #[must_use]
+    pub const fn calendar(&self) -> Option<&Calendar> {
+        match self {
+            Self::Key(_) => None,
+            Self::Schedule(calendar, _) | Self::Window(calendar, _) => Some(calendar),
         }
     }
 }
@@ -277,15 +284,6 @@ pub struct Look {
     pub timeout: Duration,
     /// Problems that do not prevent the command: one warning each.
     pub warnings: Vec<String>,
-}
-
-/// The configuration of `status`.
-#[derive(Clone, Debug)]
-pub struct StatusOf {
-    /// The election.
-    pub look: Look,
-    /// `--once`: only the state of this key.
-    pub key: Option<String>,
 }
 
 /// The configuration of `list`.
@@ -479,4 +477,57 @@ pub enum WatchFrom {
     Since(Duration),
     /// From the first record that is kept.
     Start,
+}
+
+/// The shortest kill margin of a guard without real-time scheduling, which has to wait for a processor (measured by `benches/lateness.rs`).
+const SHORTEST_ORDINARY_KILL_MARGIN: Duration = Duration::from_millis(300);
+/// The rights with which the guard gets a processor at once.
+const REAL_TIME: &str = "real-time scheduling for neli-run (ulimit -r 2, LimitRTPRIO=2, or CAP_SYS_NICE)";
+/// With a CPU quota the margin is also at least this many of its periods.
+const PERIODS: u32 = 3;
+
+impl Config {
+    /// Widens the kill margin for a guard without real-time scheduling, and warns about the consequence. Also warns if the lease is too
+    /// short for the desired margin. `quota` is the quota of processor time for guard and job, if there is one: its file and its period.
+    ///
+    /// # Errors
+    ///
+    /// There is a quota, and the lease is too short for the margin that the quota requires.
+    pub fn widen_kill_margin(&mut self, quota: Option<(&Path, Duration)>) -> Result<()> {
+        let period = quota.map_or(Duration::ZERO, |(_, period)| period);
+        let needed = (PERIODS * period).max(SHORTEST_ORDINARY_KILL_MARGIN);
+        let timings = self.timings.clone().with_kill_margin_of(needed);
+        let margin = timings.kill_margin();
+        if let Some((file, _)) = quota {
+            let better = format!("better: {REAL_TIME}, or no quota");
+            let why =
+                format!("a CPU quota ({}) holds up the guard, which may not schedule in real time", file.display());
+            if margin < needed {
+                bail!(
+                    "{}: too short: {why}, so that it kills {} before the lease ends, and heartbeat interval ({}) \
+                     and fence warning ({}) also take their time; {better}, or a longer lease",
+                    self.lease_shown,
+                    shown_duration(needed),
+                    shown_duration(timings.heartbeat_interval()),
+                    shown_duration(timings.fence_warning())
+                );
+            }
+            self.warnings
+                .push(format!("{why}: it kills the job {} before the lease ends; {better}", shown_duration(margin)));
+        } else if margin < needed {
+            self.warnings.push(format!(
+                "{}: short for a guard without real-time scheduling: it kills the job {} before the lease ends, and \
+                 not {}, because heartbeat interval ({}) and fence warning ({}) also take their time; on a busy \
+                 machine the job may outlive its lease; better: \
+                 {REAL_TIME}, or a longer lease",
+                self.lease_shown,
+                shown_duration(margin),
+                shown_duration(needed),
+                shown_duration(timings.heartbeat_interval()),
+                shown_duration(timings.fence_warning())
+            ));
+        }
+        self.timings = timings;
+        Ok(())
+    }
 }

@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-use neli_run::cli::parsed_args::Environment;
+use neli_run::cli;
 use neli_run::cli::validate::{self, look};
-use neli_run::cli::{self, Request};
 use neli_run::command;
 use neli_run::exit::{self, ExitStatus};
 use neli_run::guard;
@@ -37,59 +36,64 @@ fn main() -> ExitCode {
 }
 
 fn perform(arguments: &[OsString], at_start: AtStart) -> anyhow::Result<ExitStatus> {
-    let environment = Environment(std::env::vars_os().collect());
-    match cli::parse(arguments, environment)? {
-        Request::Assert(args) => command::assert::main(&look::assert(&args)?, || {
+    let args = match cli::parse(arguments, std::env::vars_os().collect()) {
+        Ok(args) => args,
+        // --help or --version.
+        Err(text) if !text.use_stderr() => return command::output::written(text.print()),
+        Err(error) => return Err(cli::refusal(&error, arguments)),
+    };
+    match args.subcommand() {
+        None => supervise::run(validate::config(&args)?, at_start),
+        Some("assert") => command::assert::main(&look::assert(&args)?, || {
             let look = look::look(&args)?;
             warn(&look.warnings);
             Ok(look)
         }),
-        Request::Broker(args) => command::broker::main(look::idle_timeout(&args)?),
-        Request::Completions(args) => command::completions::main(&args),
-        Request::Doctor(args) => command::doctor::main(&validate::doctor(&args)?),
-        Request::End(args) => {
+        Some("broker") => command::broker::main(look::idle_timeout(&args)?),
+        Some("completions") => command::completions::main(&args),
+        Some("doctor") => command::doctor::main(&validate::doctor(&args)?),
+        Some("end") => {
             let end = look::end(&args)?;
             warn(&end.look.warnings);
             command::end::main(&end)
         }
-        Request::Forget(args) => {
+        Some("forget") => {
             let forget = look::forget(&args)?;
             warn(&forget.look.warnings);
             command::forget::main(&forget)
         }
-        Request::Help(text) => command::output::written(text.print()),
-        Request::History(args) => {
+        Some("history") => {
             let history = look::history(&args)?;
             warn(&history.look.warnings);
             command::history::main(&history)
         }
-        Request::List(args) => {
+        Some("list") => {
             let list = look::list(&args)?;
             warn(&list.warnings);
             command::list::main(&list)
         }
-        Request::Man(args) => command::man::main(&args),
-        Request::Observe(args) => {
+        Some("man") => command::man::main(&args),
+        Some("observe") => {
             let observe = look::observe(&args)?;
             warn(&observe.warnings);
             command::observe::main(&observe)
         }
-        Request::Status(args) => {
-            let status = look::status(&args)?;
-            warn(&status.look.warnings);
-            command::status::main(&status)
+        Some("status") => {
+            let (look, key) = (look::look(&args)?, look::key_of_status(&args)?);
+            warn(&look.warnings);
+            command::status::main(&look, key.as_deref())
         }
-        Request::Resign(args) => {
+        Some("resign") => {
             let resign = look::resign(&args)?;
             warn(&resign.look.warnings);
             command::resign::main(&resign)
         }
-        Request::Run(args) => supervise::run(validate::config(&args)?, at_start),
-        Request::Watch(args) => {
+        Some("watch") => {
             let watch = look::watch(&args)?;
             warn(&watch.look.warnings);
             command::watch::main(&watch)
         }
+        Some(name) => anyhow::bail!("{name}: no such subcommand"),
     }
 }
 

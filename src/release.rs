@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 use std::path;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -73,11 +72,15 @@ pub struct HelloAfterDeath {
 ///
 /// A release could not be sent, or was not delivered within the lease.
 pub fn main(mut queue: Deliverer) -> Result<ExitStatus> {
-    let outcome = Arc::new(Mutex::new(DeliveryResults::default()));
-    let mut releaser = Releaser::new(observe_deliveries(&queue, Arc::clone(&outcome))?);
+    let (sender, results) = std::sync::mpsc::channel();
+    let mut releaser = Releaser::new(observe_deliveries(&queue, sender)?);
+    let (mut settled, mut not_delivered) = (0, None);
     loop {
         releaser.waiting.extend(queue.read::<ReleaseRequest>().context("the queue of releases can't be read")?);
-        let settled = outcome.lock().unwrap_or_else(PoisonError::into_inner).settled;
+        for error in results.try_iter() {
+            settled += 1;
+            not_delivered = not_delivered.or(error);
+        }
         releaser.send(settled);
         if settled < releaser.sent || releaser.say_hello() {
             queue.wait().context("nothing can be waited for")?;
@@ -88,23 +91,17 @@ pub fn main(mut queue: Deliverer) -> Result<ExitStatus> {
             }
         }
     }
-    let not_delivered = outcome.lock().unwrap_or_else(PoisonError::into_inner).error.take().map(anyhow::Error::msg);
-    match releaser.error.or(not_delivered) {
+    match releaser.error.or(not_delivered.map(anyhow::Error::msg)) {
         Some(error) => Err(error),
         None => Ok(ExitStatus::Success),
     }
 }
 
-/// The results of the sent records.
-#[derive(Default)]
-struct DeliveryResults {
-    settled: usize,
-    /// Why one of them was not delivered.
-    error: Option<String>,
-}
-
-/// Starts a thread that notes the result of each record, and wakes the wait for the queue.
-fn observe_deliveries(queue: &Deliverer, outcome: Arc<Mutex<DeliveryResults>>) -> Result<Sender<KafkaEvent>> {
+/// Starts a thread that passes on the result of each record, which is why it was not delivered, and wakes the wait for the queue.
+fn observe_deliveries(
+    queue: &Deliverer,
+    results: std::sync::mpsc::Sender<Option<String>>,
+) -> Result<Sender<KafkaEvent>> {
     let wake = queue.waker().context("deliveries can't be awaited")?;
     let (sender, mut events) = mpsc::channel(4);
     let observe = move || {
@@ -117,10 +114,8 @@ fn observe_deliveries(queue: &Deliverer, outcome: Arc<Mutex<DeliveryResults>>) -
                 // The record is retried, and settled later.
                 continue;
             };
-            let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
-            outcome.settled += 1;
-            outcome.error = outcome.error.take().or(error);
-            drop(outcome);
+            // The process is about to exit if nobody reads it.
+            let _ = results.send(error);
             wake();
         }
     };

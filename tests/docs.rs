@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use neli_run::cli::options::{Default, options};
+use neli_run::cli::options::options;
 use neli_run::command::completions::{self, Shell};
 use neli_run::command::man;
 use neli_run::exit::TABLE;
@@ -250,10 +250,10 @@ fn option_tables() -> String {
             (Some(name), None) => format!(" <{name}>"),
             (Some(name), Some(_)) => format!(" [<{name}>]"),
         };
-        let default = match option.default {
-            Default::Computed(text) if !text.contains('<') => text.to_owned(),
-            Default::Computed(text) | Default::Value(text) => code(text),
-            Default::None => String::new(),
+        let default = match (option.default, option.computed) {
+            (None, Some(text)) if !text.contains('<') => text.to_owned(),
+            (Some(text), _) | (None, Some(text)) => code(text),
+            (None, None) => String::new(),
         };
         let name = code(&format!("{short}--{}{value}", option.long));
         writeln!(table, "| {name} | {default} | {} |", cell(&option.meaning())).unwrap();

@@ -9,8 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use neli_run::cli::parsed_args::Environment;
-use neli_run::cli::{self, Request, validate};
+use neli_run::cli::{self, validate};
 use neli_run::config::Config;
 
 const UNIT: &str = include_str!("../examples/neli-run.service");
@@ -27,8 +26,9 @@ fn prove(words: &[String], variables: &[(&str, &str)]) -> Config {
     let line = options.iter().map(String::as_str).chain(["--", "true"]);
     let arguments: Vec<OsString> = ["neli-run"].into_iter().chain(line).map(OsString::from).collect();
     let variables = [("PATH", "/bin:/usr/bin")].iter().chain(variables);
-    let environment = Environment(variables.map(|(name, value)| (name.into(), value.into())).collect());
-    let Request::Run(args) = cli::parse(&arguments, environment).unwrap() else { panic!("{words:?} is no run") };
+    let environment = variables.map(|(name, value)| (name.into(), value.into())).collect();
+    let args = cli::parse(&arguments, environment).unwrap();
+    assert_eq!(args.subcommand(), None, "{words:?} is no run");
     let config = validate::config(&args).unwrap();
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
     config

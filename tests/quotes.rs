@@ -5,8 +5,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use neli_run::cli::parsed_args::Environment;
-use neli_run::cli::{self, Request, validate};
+use neli_run::cli::{self, validate};
 
 /// The pages that quote messages.
 const QUOTING: [&str; 2] = ["docs/operating.md", "docs/troubleshooting.md"];
@@ -99,10 +98,13 @@ fn the_program_accepts_every_command_in_the_pages() {
                 words.splice(end + 1.., ["true".to_owned()]);
             }
             let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-            let refusal = match cli::parse(&words, Environment(vec![("PATH".into(), "/bin:/usr/bin".into())])) {
-                Ok(Request::Run(args)) => validate::config(&args).err(),
-                Ok(Request::Doctor(args)) => validate::doctor(&args).err(),
-                other => other.err(),
+            let refusal = match cli::parse(&words, vec![("PATH".into(), "/bin:/usr/bin".into())]) {
+                Ok(args) => match args.subcommand() {
+                    None => validate::config(&args).err(),
+                    Some("doctor") => validate::doctor(&args).err(),
+                    Some(_) => None,
+                },
+                Err(error) => error.use_stderr().then(|| cli::refusal(&error, &words)),
             };
             if let Some(error) = refusal {
                 panic!("{page}: {command}: {error:#}");

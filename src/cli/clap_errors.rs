@@ -9,7 +9,8 @@ use crate::cli::definition;
 use crate::text::quoted;
 
 /// The refusal for an error of clap.
-pub(super) fn refusal(error: &clap::Error, arguments: &[OsString]) -> anyhow::Error {
+#[must_use]
+pub fn refusal(error: &clap::Error, arguments: &[OsString]) -> anyhow::Error {
     let word = text(error, ContextKind::InvalidArg);
     // The remaining kinds belong to features of clap that the definition does not use. Their first line is shown.
     #[expect(clippy::wildcard_enum_match_arm, reason = "clap's enum is not ours, and open")]

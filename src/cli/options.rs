@@ -19,8 +19,10 @@ pub struct Opt {
     pub short: Option<char>,
     /// Its argument, as the help names it.
     pub takes: Takes,
-    /// Its default.
-    pub default: Default,
+    /// The value that counts if none is given.
+    pub default: Option<&'static str>,
+    /// The description of a default that is computed.
+    pub computed: Option<&'static str>,
     /// The section of the help.
     pub section: Section,
     /// Its meaning, in one line without a full stop. It is shown by `-h` and the completions, and is the first line of `--help`.
@@ -44,17 +46,6 @@ pub enum Takes {
     /// The path of a file.
     Path(&'static str),
     /// A value with this name. If the option is repeated, the last value counts.
-    Value(&'static str),
-}
-
-/// The default of an option.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Default {
-    /// A computed value, with this description.
-    Computed(&'static str),
-    /// Nothing.
-    None,
-    /// This value.
     Value(&'static str),
 }
 
@@ -128,8 +119,8 @@ const fn in_section<const N: usize>(section: Section, mut options: [Opt; N]) -> 
 impl Opt {
     /// A flag with this name and meaning.
     const fn new(long: &'static str, help: &'static str) -> Self {
-        let (takes, default, section) = (Takes::Flag, Default::None, Section::Common);
-        Self { long, short: None, takes, default, section, help, more: "" }
+        let (takes, section) = (Takes::Flag, Section::Common);
+        Self { long, short: None, takes, default: None, computed: None, section, help, more: "" }
     }
 
     const fn short(self, short: char) -> Self {
@@ -145,11 +136,11 @@ impl Opt {
     }
 
     const fn default(self, value: &'static str) -> Self {
-        Self { default: Default::Value(value), ..self }
+        Self { default: Some(value), ..self }
     }
 
     const fn computed(self, description: &'static str) -> Self {
-        Self { default: Default::Computed(description), ..self }
+        Self { computed: Some(description), ..self }
     }
 
     const fn more(self, more: &'static str) -> Self {
@@ -199,10 +190,7 @@ impl Opt {
     /// The default as text.
     #[must_use]
     pub const fn default_text(&self) -> Option<&'static str> {
-        match self.default {
-            Default::Computed(text) | Default::Value(text) => Some(text),
-            Default::None => None,
-        }
+        if self.default.is_some() { self.default } else { self.computed }
     }
 
     /// The text of the meaning and of the further sentences.

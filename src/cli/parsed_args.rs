@@ -11,46 +11,9 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 use crate::cli::clap_errors::distance;
-use crate::cli::options::{Default, Opt, RIVALS, options, variable};
+use crate::cli::options::{Opt, RIVALS, options, variable};
 use crate::config::{VARIABLE_PREFIX, job_variables};
 use crate::text::quoted;
-
-/// The environment of this process at its start.
-#[derive(Clone, Debug)]
-pub struct Environment(pub Vec<(OsString, OsString)>);
-
-impl Environment {
-    /// The value of a variable; an empty one counts as not set.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<&OsStr> {
-        self.raw(name).filter(|value| !value.is_empty())
-    }
-
-    /// The value of another program's variable; an empty one counts as set.
-    #[must_use]
-    pub fn raw(&self, name: &str) -> Option<&OsStr> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
-    }
-
-    /// A warning for each variable `NELI_RUN_*` that belongs to no option, because it has no effect.
-    #[must_use]
-    pub fn warnings(&self) -> Vec<String> {
-        let names = self.0.iter().filter(|(name, value)| !is_service_link(name, value));
-        let strange = names.map(|(key, _)| key.to_string_lossy()).filter(|name| {
-            // A job that runs neli-run has NELI_RUN_PID in its environment, and a hook NELI_RUN_SECONDS.
-            name.starts_with(VARIABLE_PREFIX)
-                && name != "NELI_RUN_PID"
-                && name != job_variables::RUN_SECONDS
-                && !options().any(|option| option.variable() == **name)
-        });
-        strange
-            .map(|name| {
-                let near = nearest(&name).map_or_else(String::new, |near| format!("; did you mean {near}?"));
-                format!("{name} is set, and no option has this variable: it has no effect{near}")
-            })
-            .collect()
-    }
-}
 
 /// Whether Kubernetes sets this variable for a service whose name begins with `neli-run`: `NELI_RUN_SERVICE_HOST`, `NELI_RUN_PORT_80_TCP_ADDR`.
 fn is_service_link(name: &OsStr, value: &OsStr) -> bool {
@@ -71,45 +34,52 @@ fn nearest(name: &str) -> Option<String> {
     variables.filter(|(letters, _)| *letters <= 2).min().map(|(_, variable)| variable)
 }
 
-/// The parsed command line, and the environment.
+/// The parsed command line, and the environment of this process at its start.
 #[derive(Debug)]
 pub struct ParsedArgs {
     matches: ArgMatches,
-    environment: Environment,
+    environment: Vec<(OsString, OsString)>,
+    subcommand: Option<String>,
     bare: bool,
 }
 
-/// One value and its source.
+/// One value of an option, and its source.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Value {
-    /// The value.
+    /// The option.
+    long: &'static str,
+    /// The value; empty for a flag.
     pub text: OsString,
-    /// Where it comes from.
-    pub source: ValueOrigin,
-}
-
-/// The source of a value.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum ValueOrigin {
-    /// This option's default.
-    Default(&'static str),
-    /// This option, on the command line.
-    Option(&'static str),
-    /// The variable of this option.
-    Variable(&'static str),
+    /// Where it comes from: the command line, the option's variable, or its default.
+    pub source: ValueSource,
 }
 
 impl ParsedArgs {
     /// The values of a command line and an environment; `bare` if there was no argument at all.
     #[must_use]
-    pub const fn new(matches: ArgMatches, environment: Environment, bare: bool) -> Self {
-        Self { matches, environment, bare }
+    pub fn new(mut matches: ArgMatches, environment: Vec<(OsString, OsString)>, bare: bool) -> Self {
+        match matches.remove_subcommand() {
+            Some((name, matches)) => Self { matches, environment, subcommand: Some(name), bare },
+            None => Self { matches, environment, subcommand: None, bare },
+        }
     }
 
-    /// The environment.
+    /// The subcommand; without one the process stands for election and runs COMMAND.
     #[must_use]
-    pub const fn environment(&self) -> &Environment {
-        &self.environment
+    pub fn subcommand(&self) -> Option<&str> {
+        self.subcommand.as_deref()
+    }
+
+    /// The value of a variable; an empty one counts as not set.
+    #[must_use]
+    pub fn nonempty_variable(&self, name: &str) -> Option<&OsStr> {
+        self.raw_variable(name).filter(|value| !value.is_empty())
+    }
+
+    /// The value of another program's variable; an empty one counts as set.
+    #[must_use]
+    pub fn raw_variable(&self, name: &str) -> Option<&OsStr> {
+        self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }
 
     /// Whether the command line had no argument at all.
@@ -122,21 +92,19 @@ impl ParsedArgs {
     #[must_use]
     pub fn value(&self, long: &'static str) -> Option<Value> {
         if let Some(text) = self.on_command_line_each(long).last() {
-            return Some(Value { text: text.clone(), source: ValueOrigin::Option(long) });
+            return Some(Value { long, text: text.clone(), source: ValueSource::CommandLine });
         }
         if let Some(text) = self.variable(long) {
-            return Some(Value { text: text.to_owned(), source: ValueOrigin::Variable(long) });
+            return Some(Value { long, text: text.to_owned(), source: ValueSource::EnvVariable });
         }
-        match Opt::find(long)?.default {
-            Default::Value(text) => Some(Value { text: text.into(), source: ValueOrigin::Default(long) }),
-            Default::Computed(_) | Default::None => None,
-        }
+        let text = Opt::find(long)?.default?;
+        Some(Value { long, text: text.into(), source: ValueSource::DefaultValue })
     }
 
     /// The value of an option that has a default.
     #[must_use]
     pub fn setting(&self, long: &'static str) -> Value {
-        self.value(long).unwrap_or_else(|| Value { text: OsString::new(), source: ValueOrigin::Default(long) })
+        self.value(long).unwrap_or_else(|| Value { long, text: OsString::new(), source: ValueSource::DefaultValue })
     }
 
     /// All values of a repeatable option. Those of the variable come first, so that the command line takes precedence if the last value
@@ -150,24 +118,24 @@ impl ParsedArgs {
             None => vec![variable],
         };
         let from_variable =
-            lines.into_iter().map(|line| Value { text: line.into(), source: ValueOrigin::Variable(long) });
+            lines.into_iter().map(|line| Value { long, text: line.into(), source: ValueSource::EnvVariable });
         let values = self.on_command_line_each(long);
-        let from_option = values.map(|text| Value { text: text.clone(), source: ValueOrigin::Option(long) });
+        let from_option = values.map(|text| Value { long, text: text.clone(), source: ValueSource::CommandLine });
         from_variable.chain(from_option).collect()
     }
 
-    /// The source of a flag, if the flag is set.
+    /// A flag, if it is set.
     ///
     /// # Errors
     /// Its variable is neither `1`, `true`, `0` nor `false`.
-    pub fn flag(&self, long: &'static str) -> Result<Option<ValueOrigin>> {
+    pub fn flag(&self, long: &'static str) -> Result<Option<Value>> {
         if self.on_command_line(long) {
-            return Ok(Some(ValueOrigin::Option(long)));
+            return Ok(Some(Value { long, text: OsString::new(), source: ValueSource::CommandLine }));
         }
         let Some(text) = self.variable(long) else { return Ok(None) };
-        let value = Value { text: text.to_owned(), source: ValueOrigin::Variable(long) };
+        let value = Value { long, text: text.to_owned(), source: ValueSource::EnvVariable };
         let is_set = value.one_of(&[("1", true), ("true", true), ("0", false), ("false", false)])?;
-        Ok(is_set.then_some(value.source))
+        Ok(is_set.then_some(value))
     }
 
     /// The value of an option that may be given without one, if the option is set. Its variable may also have the words of a flag.
@@ -175,9 +143,9 @@ impl ParsedArgs {
     pub fn value_or_flag(&self, long: &'static str) -> Option<Value> {
         let value = self.value(long)?;
         let meant = Opt::find(long).and_then(Opt::value_if_missing);
-        match (&value.source, value.text.to_str()) {
-            (ValueOrigin::Variable(_), Some("0" | "false")) => None,
-            (ValueOrigin::Variable(_), Some("1" | "true")) => meant.map(|text| Value { text: text.into(), ..value }),
+        match (value.source, value.text.to_str()) {
+            (ValueSource::EnvVariable, Some("0" | "false")) => None,
+            (ValueSource::EnvVariable, Some("1" | "true")) => meant.map(|text| Value { text: text.into(), ..value }),
             _ => Some(value),
         }
     }
@@ -192,7 +160,7 @@ impl ParsedArgs {
     /// that the next version does not take.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = self.environment.warnings();
+        let mut warnings = self.warnings_of_variables();
         let groups: Vec<&OsString> = self.on_command_line_each("group").collect();
         if let Some((last, others)) = groups.split_last()
             && let Some(other) = others.iter().find(|other| *other != last)
@@ -205,6 +173,24 @@ impl ParsedArgs {
             warnings.push(format!("{shown}: the next version does not take it; use --preempt {text} instead of both"));
         }
         warnings
+    }
+
+    /// A warning for each variable `NELI_RUN_*` that belongs to no option, because it has no effect.
+    fn warnings_of_variables(&self) -> Vec<String> {
+        let names = self.environment.iter().filter(|(name, value)| !is_service_link(name, value));
+        let strange = names.map(|(key, _)| key.to_string_lossy()).filter(|name| {
+            // A job that runs neli-run has NELI_RUN_PID in its environment, and a hook NELI_RUN_SECONDS.
+            name.starts_with(VARIABLE_PREFIX)
+                && name != "NELI_RUN_PID"
+                && name != job_variables::RUN_SECONDS
+                && !options().any(|option| option.variable() == **name)
+        });
+        strange
+            .map(|name| {
+                let near = nearest(&name).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+                format!("{name} is set, and no option has this variable: it has no effect{near}")
+            })
+            .collect()
     }
 
     fn on_command_line_each(&self, name: &str) -> impl Iterator<Item = &OsString> {
@@ -221,7 +207,7 @@ impl ParsedArgs {
         if rival.is_some_and(|rival| self.on_command_line(rival)) {
             return None;
         }
-        Opt::find(long).and_then(|option| self.environment.get(&option.variable()))
+        Opt::find(long).and_then(|option| self.nonempty_variable(&option.variable()))
     }
 
     fn on_command_line(&self, long: &str) -> bool {
@@ -283,8 +269,14 @@ impl Value {
 
     /// Whether the command line or the environment gives it.
     #[must_use]
-    pub const fn is_given(&self) -> bool {
-        !matches!(self.source, ValueOrigin::Default(_))
+    pub fn is_given(&self) -> bool {
+        self.source != ValueSource::DefaultValue
+    }
+
+    /// Whether the command line gives it.
+    #[must_use]
+    pub fn is_option(&self) -> bool {
+        self.source == ValueSource::CommandLine
     }
 
     /// The refusal of this value; `why` says what it must be.
@@ -296,23 +288,16 @@ impl Value {
     /// The option or variable with its value, as a user would type it.
     #[must_use]
     pub fn shown(&self) -> String {
-        let text = quoted(&self.text);
-        match self.source {
-            ValueOrigin::Default(long) => format!("--{long} {text} (the default)"),
-            ValueOrigin::Option(long) => format!("--{long} {text}"),
-            ValueOrigin::Variable(long) => format!("{}={text}", variable(long)),
-        }
+        let (name, text) = (self.name(), quoted(&self.text));
+        let separator = if self.source == ValueSource::EnvVariable { "=" } else { " " };
+        let default = if self.is_given() { "" } else { " (the default)" };
+        format!("{name}{separator}{text}{default}")
     }
-}
 
-impl ValueOrigin {
     /// The option or variable without its value, which may be a secret.
     #[must_use]
-    pub fn shown(&self) -> String {
-        match self {
-            Self::Default(long) | Self::Option(long) => format!("--{long}"),
-            Self::Variable(long) => variable(long),
-        }
+    pub fn name(&self) -> String {
+        if self.source == ValueSource::EnvVariable { variable(self.long) } else { format!("--{}", self.long) }
     }
 }
 
@@ -325,7 +310,7 @@ impl ParsedArgs {
     /// The same, with the options that are left open as in the candidate of this job.
     #[must_use]
     pub fn with_election_of_job(mut self) -> Self {
-        let of_job = |name: &str| self.environment.get(name).map(OsStr::to_owned);
+        let of_job = |name: &str| self.nonempty_variable(name).map(OsStr::to_owned);
         let Some(group) = of_job(job_variables::GROUP) else { return self };
         let mut fills: Vec<(&str, OsString)> = Vec::new();
         if self.value("group").is_none_or(|given| given.text == group) {
@@ -343,7 +328,9 @@ impl ParsedArgs {
             fills.extend(of_job(job_variables::EMBEDDED).map(|embedded| ("embedded", embedded)));
         }
         for (long, value) in fills {
-            self.environment.set(&variable(long), value);
+            let name = variable(long);
+            self.environment.retain(|(key, _)| *key != *name);
+            self.environment.push((name.into(), value));
         }
         self
     }
@@ -351,7 +338,7 @@ impl ParsedArgs {
     /// Whether the election is that of the job in which this runs.
     #[must_use]
     pub fn is_about_election_of_job(&self) -> bool {
-        let group = self.environment.get(job_variables::GROUP);
+        let group = self.nonempty_variable(job_variables::GROUP);
         group.is_some_and(|group| self.value("group").is_some_and(|given| given.text == group))
     }
 
@@ -359,7 +346,7 @@ impl ParsedArgs {
     #[must_use]
     pub fn overridden(&self) -> Vec<OsString> {
         let is_overridden = |long: &&str| {
-            let Some(set) = self.environment.get(&variable(long)) else { return false };
+            let Some(set) = self.nonempty_variable(&variable(long)) else { return false };
             match self.on_command_line_each(long).last() {
                 Some(given) => given != set,
                 // The command line gives its rival.
@@ -371,12 +358,5 @@ impl ParsedArgs {
 
     fn is_given(&self, long: &'static str) -> bool {
         self.on_command_line(long) || self.variable(long).is_some()
-    }
-}
-
-impl Environment {
-    fn set(&mut self, name: &str, value: OsString) {
-        self.0.retain(|(key, _)| key != name);
-        self.0.push((name.into(), value));
     }
 }

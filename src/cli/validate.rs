@@ -12,13 +12,11 @@ use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::{Config, Doctor, Listen, Log, LogFormat};
 use crate::exit::line_of;
 
-mod executable;
+mod election;
 mod job;
 pub mod look;
 mod once;
 mod properties;
-mod roles;
-mod timings;
 
 /// The longest value of durations that the protocol does not limit: a year, so that no sum of them overflows.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -32,7 +30,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config> {
         bail!("nothing to run; try: neli-run --embedded --group NAME -- COMMAND, or neli-run --help");
     }
     let config = candidate(args, election(args)?)?;
-    executable::find_command(&config.command, args.environment().raw("PATH"))?;
+    job::find_command(&config.command, args.raw_variable("PATH"))?;
     Ok(config)
 }
 
@@ -48,8 +46,8 @@ pub fn doctor(args: &ParsedArgs) -> Result<Doctor> {
     if print_topic && !has_group {
         bail!("--group is required with --print-topic: the topic is named after it");
     }
-    let path = args.environment().raw("PATH");
-    let found = || executable::find_command(&candidate.command, path).map(drop).map_err(|refusal| line_of(&refusal));
+    let path = args.raw_variable("PATH");
+    let found = || job::find_command(&candidate.command, path).map(drop).map_err(|refusal| line_of(&refusal));
     Ok(Doctor {
         has_group,
         command: (!candidate.command.is_empty()).then(found),
@@ -63,17 +61,17 @@ pub fn doctor(args: &ParsedArgs) -> Result<Doctor> {
 /// The configuration of a candidate in this election. COMMAND is not checked.
 fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config> {
     let mut warnings = args.warnings();
-    let roles = roles::validate(args)?;
+    let roles = election::roles(args)?;
     let once = once::validate(args, &election)?;
-    let timings = timings::validate(args)?;
+    let timings = election::timings(args)?;
     let config = Config {
         election,
         roles,
         client: client(args, &mut warnings)?,
         create_topic: args.flag("no-create-topic")?.is_none(),
         name: name(args)?,
-        priority: timings::priority(args, timings.elector())?,
-        wait: timings::wait(args, timings.claim_delay())?,
+        priority: election::priority(args, timings.elector())?,
+        wait: election::wait(args, timings.claim_delay())?,
         once,
         timings,
         lease_shown: args.setting("lease").shown(),
@@ -144,7 +142,7 @@ fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client> {
             Brokers::At(list.map_err(|error| brokers.refuse(error))?)
         }
         (Some(brokers), Some(embedded)) => {
-            return Err(brokers.refuse(format!("can't be combined with {}", embedded.shown())));
+            return Err(brokers.refuse(format!("can't be combined with {}", embedded.name())));
         }
     };
     Ok(Client { brokers, properties })
@@ -167,7 +165,7 @@ fn log(args: &ParsedArgs) -> Result<Log> {
         (None, Some(_)) => 1,
         (Some(_), None) => -1,
         (Some(quiet), Some(verbose)) => {
-            bail!("{}: can't be combined with {}", quiet.shown(), verbose.shown());
+            bail!("{}: can't be combined with {}", quiet.name(), verbose.name());
         }
     };
     let file = args.value("log-file");

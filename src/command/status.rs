@@ -16,7 +16,7 @@ use crate::command::facts::{LastRun, Question};
 use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, Observation, Place, Seen, Unread, read_at, warn_of_clock};
 use crate::command::wording::{counted, date, groups, leadership_in_table, named, nobody_has_room};
-use crate::config::{Look, StatusOf};
+use crate::config::Look;
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::{asked_by, sentence, state};
 use crate::report::json::{candidate, election, ended, joined, member, release, run, runs};
@@ -35,15 +35,15 @@ const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 /// The pause between two pages of the live view.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Shows the election as it is now.
+/// Shows the election as it is now, or the state of this key alone.
 ///
 /// # Errors
 /// Kafka refuses permanently, the log can't be read, or stdout can't be written.
-pub fn main(status: &StatusOf) -> Result<ExitStatus> {
-    if let Some(key) = &status.key {
-        return key::main(&status.look, key);
+pub fn main(look: &Look, key: Option<&str>) -> Result<ExitStatus> {
+    match key {
+        Some(key) => key::main(look, key),
+        None => shown(look, false),
     }
-    shown(&status.look, false)
 }
 
 /// Shows the election each second, with the last changes.

@@ -11,8 +11,7 @@ use nix::unistd::Pid;
 use crate::guard::GuardHandle;
 use crate::process::{procfs, reap};
 use crate::supervise::MainLoop;
-use crate::supervise::job::GuardedJob;
-use crate::supervise::orphans::{DESCRIPTORS as ORPHANS_DESCRIPTORS, Left, Orphans};
+use crate::supervise::job::{GuardedJob, Left, ORPHANS_DESCRIPTORS, Orphans};
 use crate::supervise::role::Role;
 
 /// How often [`reap::MOST_AT_ONCE`] children are waited for before other events are handled.

@@ -15,8 +15,7 @@ use nix::unistd::Pid;
 use crate::config::Config;
 use crate::guard::{Answer, CommandKind, GuardConfig, GuardHandle, Order};
 use crate::report::events;
-use crate::supervise::job::{GuardedJob, PreparedJob};
-use crate::supervise::orphans::MainProcess;
+use crate::supervise::job::{GuardedJob, MainProcess, PreparedJob};
 use crate::supervise::{MainLoop, start};
 use crate::text::reason;
 

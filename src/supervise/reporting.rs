@@ -1,16 +1,30 @@
-//! The main loop's reports to the service manager: the candidate's state, and whether Kafka answers.
+//! What the main loop shows of its state: to the service manager, and over HTTP by snapshots, which it publishes after each change, and once a second as a
+//! sign of life.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::{Context as _, Result};
 use neli_kafka::clock;
+use neli_proto::candidate::Event;
 use neli_proto::hooks;
 use neli_proto::leadership::ReadAt;
+use neli_proto::note::Note;
+use neli_proto::record::{Body, MemberId, Offset, Record};
 use neli_proto::time::Time;
+use nix::unistd::Pid;
 
 use crate::config::Config;
+use crate::http::{self, About, Board, Bound, Broker, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
 use crate::report::election::{Trouble, of_next_window, of_roles, of_status, of_trouble};
+use crate::report::events;
+use crate::report::log::Logger;
 use crate::report::notify::Notifier;
 use crate::supervise::MainLoop;
+use crate::supervise::host::KafkaState;
+use crate::supervise::role::Role;
+use crate::supervise::start::JobMaker;
 
 impl MainLoop {
     /// Reports changes, and sends the messages that are due. It is called once a turn, so that a loop that hangs sends no watchdog message.
@@ -81,4 +95,144 @@ impl ServiceStatus {
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         [self.notifier.poll_timeout(), self.silent_at].into_iter().flatten().min()
     }
+}
+
+/// A lead that begins or ends is published at once; other changes at least this long after the last one.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// An unchanged state is published this often as well, to show that the loop runs.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+
+/// The last snapshot, and the counters for the next one.
+pub(super) struct Publisher {
+    board: Arc<Board>,
+    about: Arc<About>,
+    member: MemberId,
+    counted: Vec<Counted>,
+    echoes: Histogram,
+    roles: Vec<Arc<RoleSnapshot>>,
+    /// The roles that have changed since the last snapshot.
+    changed: BTreeSet<usize>,
+    /// The time of the last attempt to publish a snapshot.
+    last: Time,
+    /// Whether all journals were read once.
+    was_reached: bool,
+}
+
+/// The counters of one role.
+#[derive(Default)]
+struct Counted {
+    tally: Tally,
+    echoes: Echoes,
+    /// The term that it led in the last snapshot.
+    leads: Option<Offset>,
+}
+
+impl Publisher {
+    /// Publishes the initial state, and starts serving.
+    pub(super) fn start(
+        bound: Bound,
+        config: &Config,
+        job_maker: &JobMaker,
+        roles: &[Role],
+        logger: &Logger,
+    ) -> Result<Self> {
+        let now = clock::now();
+        let about = Arc::new(About {
+            group: config.election.group.clone(),
+            topic: config.election.topic.clone(),
+            name: config.name.clone(),
+            member: job_maker.member.to_string(),
+            elector: config.timings.elector().name(),
+            lease: config.timings.lease(),
+        });
+        let roles: Vec<_> = roles.iter().map(|role| snapshot(role, now, Tally::default())).collect();
+        let (echoes, broker) = (Histogram::default(), Broker::default());
+        let first = Snapshot { about: Arc::clone(&about), at: now, broker, echoes, roles: roles.clone() };
+        let board = Arc::new(Board::new(first));
+        let address = bound.address.to_string();
+        // If the job is real-time, this process has a higher priority, but the HTTP thread gets a lower one.
+        let of_job = job_maker.priority.of_job;
+        let begin = move || of_job.iter().for_each(|of_job| drop(of_job.set_for(Pid::from_raw(0))));
+        http::serve(bound, http::site(Arc::clone(&board), begin)).context("--listen: HTTP can't be served")?;
+        logger.event(&events::listening(&address));
+        let counted = roles.iter().map(|_| Counted::default()).collect();
+        let changed = (0..roles.len()).collect();
+        let member = job_maker.member.clone();
+        Ok(Self { board, about, member, counted, echoes, roles, changed, last: now, was_reached: false })
+    }
+
+    /// When the next snapshot is due.
+    pub(super) fn poll_timeout(&self) -> Time {
+        self.last + if self.changed.is_empty() { SIGN_OF_LIFE } else { PAUSE }
+    }
+
+    /// Notes a change of a role.
+    pub(super) fn has_changed(&mut self, role: usize) {
+        self.changed.insert(role);
+    }
+
+    /// Counts a note of a node.
+    pub(super) fn count(&mut self, role: usize, note: &Note) {
+        self.counted[role].tally.note(note);
+    }
+
+    /// Notes a record that was handed to the producer.
+    pub(super) fn sent(&mut self, role: usize, now: Time, record: &Record) {
+        if let (Some(seq), Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. }) = (record.seq, &record.body) {
+            self.counted[role].echoes.sent(now, seq);
+        }
+    }
+
+    /// Notes a record that was read, if it is this process's own.
+    pub(super) fn read(&mut self, role: usize, now: Time, event: &Event) {
+        let Event::Read { record: Some(Record { member: Some(member), seq: Some(seq), .. }), .. } = event else {
+            return;
+        };
+        if *member == self.member {
+            self.counted[role].echoes.read(now, *seq, &mut self.echoes);
+        }
+    }
+
+    /// Publishes the changes, if that is due.
+    pub(super) fn publish(&mut self, now: Time, roles: &[Role], kafka: &KafkaState) {
+        let leads = |at: &usize| roles[*at].node.leads() != self.counted[*at].leads;
+        if now < self.poll_timeout() && !self.changed.iter().any(leads) {
+            return;
+        }
+        for &at in &self.changed {
+            self.counted[at].leads = roles[at].node.leads();
+            self.roles[at] = snapshot(&roles[at], now, self.counted[at].tally);
+        }
+        self.was_reached = self.was_reached || roles.iter().all(|role| role.node.is_caught_up());
+        let snapshot = Snapshot {
+            about: Arc::clone(&self.about),
+            at: now,
+            broker: broker(self.was_reached, kafka),
+            echoes: self.echoes,
+            roles: self.roles.clone(),
+        };
+        self.last = now;
+        if self.board.publish(&Arc::new(snapshot)) {
+            self.changed.clear();
+        }
+    }
+}
+
+fn broker(was_reached: bool, kafka: &KafkaState) -> Broker {
+    let owned = |(since, error): (Time, &str)| (since, error.to_owned());
+    Broker {
+        was_reached,
+        outage: kafka.outage.trouble().map(owned),
+        refusal: kafka.refused_appends.trouble().map(owned),
+        group: kafka.group.trouble().map(owned),
+    }
+}
+
+fn snapshot(role: &Role, now: Time, tally: Tally) -> Arc<RoleSnapshot> {
+    let status = role.node.status(now);
+    let next = of_next_window(role.node.next_window_ms());
+    let (label, partition) = (role.election.label(), role.election.partition);
+    let runs = role.facts.as_ref().map(|facts| facts.runs(role.node.next_window_ms()));
+    Arc::new(RoleSnapshot { label, partition, at: now, status, next, tally, runs })
 }

@@ -20,8 +20,7 @@ use crate::report::log::Logger;
 use crate::supervise::MainLoop;
 use crate::supervise::commands::{self, RunningCommands};
 use crate::supervise::facts::KeyFacts;
-use crate::supervise::job::GuardedJob;
-use crate::supervise::orphans::Orphans;
+use crate::supervise::job::{GuardedJob, Orphans};
 
 /// The state of this process in one election: the node that decides, and the objects that it decides about.
 pub(super) struct Role {

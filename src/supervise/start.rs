@@ -1,10 +1,11 @@
 //! The start up to the main loop. These steps must come before any thread exists, because threads inherit priority, signal mask and
-//! descriptors.
+//! descriptors. And the end of the start, after which resources that only the start needed are released.
 
 use std::fs::File;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use std::{future, io};
 
 use anyhow::{Context as _, Result};
@@ -29,8 +30,7 @@ use crate::process::{descriptors, limits, procfs, signals, spin_watch, system};
 use crate::release;
 use crate::report::events;
 use crate::report::log::Logger;
-use crate::supervise::environment;
-use crate::supervise::job::{PROGRAM, PreparedJob};
+use crate::supervise::job::{self, PROGRAM, PreparedJob};
 
 /// The objects that are created before any thread exists.
 pub(super) struct Prepared {
@@ -74,7 +74,7 @@ impl JobMaker {
             broker: self.broker.clone(),
             cgroup: None,
             command: config.command.clone(),
-            environment: environment::of_job(config, election, &self.member, std::env::vars_os()),
+            environment: job::environment(config, election, &self.member, std::env::vars_os()),
             health: config.commands.health.as_ref().map(|(command, _)| command.clone()),
             ignored: signals::ignored_at_start(),
             inherited: self.inherited.clone(),
@@ -268,5 +268,64 @@ pub(super) async fn broker_ended(broker: Option<&EmbeddedBroker>) {
     match broker {
         Some(broker) if !broker.has_ended => broker.end.wait().await,
         Some(_) | None => future::pending().await,
+    }
+}
+
+/// Within this time after a role has read its journal, the process has joined its group.
+const SETTLES_WITHIN: Duration = Duration::from_secs(1);
+
+/// The progress of the start.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Settling {
+    /// No role stands by or leads yet.
+    Starting,
+    /// A role stands by or leads; the start is over at this time.
+    Until(Time),
+    /// The start is over.
+    Settled,
+}
+
+impl Settling {
+    /// Notes that a role has read its journal.
+    pub(super) fn begin(&mut self, now: Time) {
+        if *self == Self::Starting {
+            *self = Self::Until(now + SETTLES_WITHIN);
+        }
+    }
+
+    /// When the start is over; `None` if it is over already.
+    pub(super) const fn poll_timeout(self) -> Option<Time> {
+        match self {
+            Self::Until(time) => Some(time),
+            Self::Settled | Self::Starting => None,
+        }
+    }
+
+    /// Releases the resources that only the start needed, once.
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        if self.poll_timeout().is_some_and(|time| now >= time) {
+            *self = Self::Settled;
+            system::give_back_libraries();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_is_over_once() {
+        let (begun, mut settling) = (Time::ZERO, Settling::Starting);
+        settling.handle_timeout(begun);
+        assert_eq!(settling.poll_timeout(), None);
+        settling.begin(begun);
+        let over = begun + SETTLES_WITHIN;
+        settling.begin(over);
+        settling.handle_timeout(begun);
+        assert_eq!(settling.poll_timeout(), Some(over));
+        settling.handle_timeout(over);
+        settling.begin(over);
+        assert_eq!(settling, Settling::Settled);
     }
 }

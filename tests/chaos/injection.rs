@@ -313,6 +313,7 @@ impl Run<'_> {
         self.kill_machine(newcomer);
         self.histories[0].topic_was_remade(wait::now());
         if let Some(longer) = self.stranger.remake_shorter() {
+            self.histories[0].topic_is_remade(wait::now());
             let end = wait::after(self.parameters.longest_lease() / 2);
             // The loop might start it too late.
             while self.slots[newcomer].running.is_some() && wait::now() < end {

@@ -191,14 +191,15 @@ fn the_topic_of_facts_has_the_replicas_of_the_journal() {
     for (of_journal, least) in [(3, "2"), (2, "1")] {
         let election = TestElection::new(PROGRAM, &kafka, Elector::Log);
         if of_journal < 3 {
-            kafka.create_replicated_topic(&election.topic(), of_journal, &[]);
+            kafka.create_replicated_topic(&election.topic(), 2, &[]);
         }
         let mut run = once(&election, "true").start();
         assert_eq!(run.status(), 0);
-        let created = run.events("topic_created");
-        let of_facts = created.iter().find(|event| event.text("topic") == topic_of_facts(&election));
-        let replicas = of_facts.map(|event| event.number("replicas"));
-        assert_eq!(replicas, u64::try_from(of_journal).ok(), "{created:?}");
+        // On a busy machine Kafka may make the topic after the request for it has timed out: then no one has created it, as far as is known.
+        let metadata = kafka.metadata();
+        let of_facts = metadata.topics().iter().find(|topic| topic.name() == topic_of_facts(&election));
+        let replicas = of_facts.map(|topic| topic.partitions()[0].replicas().len());
+        assert_eq!(replicas, Some(of_journal), "{:?}", run.events("topic_created"));
         assert_eq!(kafka.topic_setting(&topic_of_facts(&election), "min.insync.replicas"), least);
     }
 }

@@ -1,17 +1,26 @@
-//! How the job is run: the commands beside it, whether it is run again, and the signal that asks it to stop.
+//! The job: COMMAND, which is found as `execvp` would find it before anything is joined, so that no machine wins an election for a job that it can't
+//! run; the commands beside it, whether it is run again, and the signal that asks it to stop.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use neli_proto::health::HealthPolicy;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 use nix::libc;
 use nix::sys::signal::Signal;
+use nix::unistd::{AccessFlags, eaccess};
 
-use super::{LONGEST, duration, executable};
+use super::{LONGEST, duration};
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::Commands;
+use crate::exit::{ExitStatus, status_of, with_status};
+use crate::process::spawn;
+use crate::text::{quoted, reason};
 
 /// The health command and the hooks.
 pub(super) fn commands(args: &ParsedArgs) -> Result<Commands> {
@@ -48,8 +57,7 @@ fn command(args: &ParsedArgs, long: &'static str) -> Result<Option<OsString>> {
     if value.text.to_string_lossy().trim().is_empty() {
         return Err(value.refuse("must not be blank"));
     }
-    executable::find(OsStr::new("/bin/sh"), None)
-        .map_err(|obstacle| anyhow!("{}: needs a shell: {obstacle}", value.source.shown()))?;
+    find(OsStr::new("/bin/sh"), None).map_err(|obstacle| anyhow!("{}: needs a shell: {obstacle}", value.name()))?;
     Ok(Some(value.text))
 }
 
@@ -172,10 +180,132 @@ fn why_not(number: i32) -> Option<&'static str> {
     }
 }
 
+/// Finds the file of COMMAND; if there is none, the refusal suggests what was probably meant.
+pub(super) fn find_command(command: &[OsString], path: Option<&OsStr>) -> Result<PathBuf> {
+    let Some(program) = command.first() else {
+        bail!("COMMAND is required; it comes after --, as in: neli-run --group .. -- COMMAND");
+    };
+    find(program, path).map_err(|refusal| match hint(command, path) {
+        Some(hint) if status_of(&refusal) == ExitStatus::NotFound => not_found(hint),
+        _ => refusal,
+    })
+}
+
+/// The refusal of a command that was not found, with a suggestion: a whole command line in quotes, or a variable
+/// before a command. A variable's value may be a password, so it is not shown.
+fn hint(command: &[OsString], path: Option<&OsStr>) -> Option<String> {
+    const SHELL: &str = "for a shell line use: -- sh -c";
+    let program = command.first()?.to_str()?;
+    let words: Vec<&str> = program.split_whitespace().collect();
+    let is_quoted_line = words.len() > 1;
+    match assigned(words.first()?) {
+        Some(variable) if is_quoted_line => Some(format!("'{variable}=.. ..': not found; {SHELL} '{variable}=.. ..'")),
+        Some(variable) => {
+            let job = command.get(1).map_or_else(|| "COMMAND".to_owned(), |word| quoted(word));
+            Some(format!("{variable}=..: not found; to set a variable for the job: -- env {variable}=.. {job}"))
+        }
+        None if !is_quoted_line => None,
+        None => {
+            let shown = quoted(OsStr::new(program));
+            let is_for_a_shell = program.contains(['|', '&', ';', '<', '>', '$', '*', '`', '(', '\'', '"']);
+            let is_there = || find(OsStr::new(words.first()?), path).ok();
+            if !is_for_a_shell && is_there().is_some() {
+                return Some(format!("{shown}: not found; without the quotes it is: -- {}", words.join(" ")));
+            }
+            let line = if program.contains('\'') { "'..'" } else { &shown };
+            Some(format!("{shown}: not found; {SHELL} {line}"))
+        }
+    }
+}
+
+/// The variable's name, if the word is `NAME=VALUE`.
+fn assigned(word: &str) -> Option<&str> {
+    let (name, _) = word.split_once('=')?;
+    let is_name = name.chars().all(|letter| letter == '_' || letter.is_ascii_alphanumeric());
+    let begins = name.starts_with(|letter: char| letter == '_' || letter.is_ascii_alphabetic());
+    (is_name && begins).then_some(name)
+}
+
+/// Finds the file, or refuses like the shell: 127 if there is none, 126 if there is one that can't be run.
+fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf> {
+    let shown = quoted(program);
+    if program.is_empty() {
+        return Err(not_found(format!("{shown}: not found")));
+    }
+    let mut nearest = Obstacle::Missing;
+    for file in spawn::candidates(program, path) {
+        // execvp continues after a file that can't be run, and fails for it only if it finds no other.
+        match examine(&file) {
+            None => return Ok(file),
+            Some(obstacle) => nearest = nearest.max(obstacle),
+        }
+    }
+    match nearest {
+        Obstacle::Missing if spawn::is_searched(program) => Err(not_found(format!("{shown}: not found in PATH"))),
+        Obstacle::Interpreter(_) | Obstacle::Missing | Obstacle::Refused(_) => Err(nearest.refusal(&shown)),
+    }
+}
+
+/// Why a file can't be run; the greatest of several is reported.
+#[derive(Eq, Ord, PartialEq, PartialOrd)]
+enum Obstacle {
+    /// There is no such file.
+    Missing,
+    /// `#!` names a file that is not there.
+    Interpreter(PathBuf),
+    /// There is a file, but it can't be run for this reason.
+    Refused(String),
+}
+
+impl Obstacle {
+    fn refusal(self, program: &str) -> anyhow::Error {
+        match self {
+            Self::Missing => not_found(format!("{program}: not found")),
+            Self::Interpreter(interpreter) => {
+                not_found(format!("{program}: its interpreter, {}, is not found", quoted(interpreter.as_os_str())))
+            }
+            Self::Refused(why) => with_status(ExitStatus::CannotRun, format!("{program}: can't be run: {why}")),
+        }
+    }
+}
+
+fn not_found(line: String) -> anyhow::Error {
+    with_status(ExitStatus::NotFound, line)
+}
+
+/// The reason why the file can't be run, if there is one.
+fn examine(file: &Path) -> Option<Obstacle> {
+    match std::fs::metadata(file) {
+        Ok(metadata) if metadata.is_dir() => return Some(Obstacle::Refused("it is a directory".to_owned())),
+        Ok(metadata) if !metadata.is_file() => return Some(Obstacle::Refused("it is no regular file".to_owned())),
+        Ok(_) => {}
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Some(Obstacle::Missing);
+        }
+        Err(error) => return Some(Obstacle::Refused(reason(&error))),
+    }
+    // exec checks the effective ids, and refuses on a file system mounted noexec.
+    if let Err(errno) = eaccess(file, AccessFlags::X_OK) {
+        return Some(Obstacle::Refused(errno.desc().to_lowercase()));
+    }
+    interpreter(file).filter(|interpreter| !interpreter.exists()).map(Obstacle::Interpreter)
+}
+
+/// The interpreter in a script's first line. A file that can be run but not read is accepted.
+fn interpreter(file: &Path) -> Option<PathBuf> {
+    // The kernel reads no further.
+    let mut head = [0; 256];
+    let length = File::open(file).ok()?.read(&mut head).ok()?;
+    let line = head.get(..length)?.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let name = line.trim_ascii_start().split(|byte| byte.is_ascii_whitespace() || *byte == 0).next()?;
+    Some(PathBuf::from(OsStr::from_bytes(name))).filter(|name| !name.as_os_str().is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::text::signal_name;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn names_and_numbers() {
@@ -200,5 +330,73 @@ mod tests {
         for signal in (1..=64).filter(|signal| ![32, 33].contains(signal)) {
             assert_eq!(number(&signal_name(signal)), Some(signal));
         }
+    }
+
+    fn file(directory: &Path, name: &str, mode: u32, content: &str) -> PathBuf {
+        let path = directory.join(name);
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    fn refusal(program: impl AsRef<OsStr>, path: &Path) -> (u8, String) {
+        let refusal = find(program.as_ref(), Some(path.as_os_str())).unwrap_err();
+        (status_of(&refusal).code(), refusal.to_string())
+    }
+
+    #[test]
+    fn the_first_that_can_be_run_is_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| directory.path().join(name));
+        std::fs::create_dir_all(&one).unwrap();
+        std::fs::create_dir_all(&other).unwrap();
+        file(&one, "job", 0o644, "");
+        let path = format!("{}:{}", one.display(), other.display());
+        assert_eq!(
+            find("job".as_ref(), Some(path.as_ref())).unwrap_err().to_string(),
+            "job: can't be run: permission denied"
+        );
+        let job = file(&other, "job", 0o755, "no format that the kernel knows: /bin/sh runs it");
+        assert_eq!(find("job".as_ref(), Some(path.as_ref())).unwrap(), job);
+    }
+
+    #[test]
+    fn a_command_that_is_not_found_is_quoted_as_written() {
+        let directory = tempfile::tempdir().unwrap();
+        file(directory.path(), "echo", 0o755, "");
+        let message = |words: &[&str]| {
+            let command: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let refusal = find_command(&command, Some(directory.path().as_os_str())).unwrap_err();
+            assert_eq!(status_of(&refusal).code(), 127);
+            refusal.to_string()
+        };
+        assert_eq!(message(&["echo hi"]), "'echo hi': not found; without the quotes it is: -- echo hi");
+        for line in ["echo hi | cat", "ecko hi"] {
+            assert_eq!(message(&[line]), format!("'{line}': not found; for a shell line use: -- sh -c '{line}'"));
+        }
+        assert!(message(&["echo 'a b'"]).ends_with("-- sh -c '..'"));
+        let variable = "FOO=..: not found; to set a variable for the job: -- env FOO=..";
+        assert_eq!(message(&["FOO=hunter2", "echo", "hi"]), format!("{variable} echo"));
+        assert_eq!(message(&["FOO=hunter2"]), format!("{variable} COMMAND"));
+        assert_eq!(
+            message(&["FOO=hunter2 echo"]),
+            "'FOO=.. ..': not found; for a shell line use: -- sh -c 'FOO=.. ..'"
+        );
+        assert_eq!(message(&["no-such"]), "no-such: not found in PATH");
+        assert_eq!(message(&["1=2"]), "1=2: not found in PATH");
+    }
+
+    #[test]
+    fn a_command_that_exec_refuses_is_refused_with_its_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        file(path, "broken", 0o755, "#! /no/such/shell -e\n");
+        std::fs::create_dir(path.join("folder")).unwrap();
+        assert_eq!(refusal("absent", path), (127, "absent: not found in PATH".to_owned()));
+        assert_eq!(refusal("./absent/", path), (127, "./absent/: not found".to_owned()));
+        assert_eq!(refusal("", path), (127, "'': not found".to_owned()));
+        assert_eq!(refusal("broken", path), (127, "broken: its interpreter, /no/such/shell, is not found".to_owned()));
+        assert_eq!(refusal("folder", path), (126, "folder: can't be run: it is a directory".to_owned()));
+        assert_eq!(refusal("/dev/null", path), (126, "/dev/null: can't be run: it is no regular file".to_owned()));
     }
 }

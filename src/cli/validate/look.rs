@@ -7,11 +7,10 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use neli_kafka::ElectionId;
 
-use super::{LONGEST, candidate_name, client, duration, group, listen, once, roles, topic};
-use crate::cli::parsed_args::{ParsedArgs, ValueOrigin};
+use super::{LONGEST, candidate_name, client, duration, group, listen, once, topic};
+use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::{
-    Assert, End, Forget, HistoryOf, List, Look, Observe, Resign, StatusOf, TopicPatterns, Watch, WatchFrom,
-    job_variables,
+    Assert, End, Forget, HistoryOf, List, Look, Observe, Resign, TopicPatterns, Watch, WatchFrom, job_variables,
 };
 use crate::text::quoted;
 
@@ -45,13 +44,13 @@ fn look_for(args: &ParsedArgs, default_timeout: Duration) -> Result<Look> {
 /// The election. `--role` is taken as its role's name, even if it is a number, until the hellos show which role it
 /// is. In a job of one of several roles it is the job's role, unless `--role` names another.
 fn election(args: &ParsedArgs) -> Result<ElectionId> {
-    let environment = args.environment();
     let of_job = || {
-        let is_one_of_several = args.is_about_election_of_job() && environment.get(job_variables::ROLES).is_some();
-        let role = environment.get(job_variables::ROLE).filter(|_| is_one_of_several)?;
+        let is_one_of_several =
+            args.is_about_election_of_job() && args.nonempty_variable(job_variables::ROLES).is_some();
+        let role = args.nonempty_variable(job_variables::ROLE).filter(|_| is_one_of_several)?;
         role.to_str().map(str::to_owned)
     };
-    Ok(ElectionId { role_name: roles::one(args)?.or_else(of_job), ..super::election(args)? })
+    Ok(ElectionId { role_name: super::election::role(args)?.or_else(of_job), ..super::election(args)? })
 }
 
 /// The configuration of `list`.
@@ -96,18 +95,13 @@ pub fn observe(args: &ParsedArgs) -> Result<Observe> {
     Ok(Observe { client, listen, topics: TopicPatterns(topics), group, warnings })
 }
 
-/// The configuration of `status`.
+/// `status --once`: the key whose state is shown alone.
 ///
 /// # Errors
-/// A value is missing or out of its bounds.
-pub fn status(args: &ParsedArgs) -> Result<StatusOf> {
-    let look = look(args)?;
+/// It can't be a key.
+pub fn key_of_status(args: &ParsedArgs) -> Result<Option<String>> {
     // A variable is about the candidates that have it.
-    let key = match args.value("once").filter(|once| matches!(once.source, ValueOrigin::Option(_))) {
-        Some(once) => Some(once::validate_key(&once)?),
-        None => None,
-    };
-    Ok(StatusOf { look, key })
+    args.value("once").filter(Value::is_option).map(|once| once::validate_key(&once)).transpose()
 }
 
 /// The configuration of `history`.
@@ -162,7 +156,7 @@ pub fn end(args: &ParsedArgs) -> Result<End> {
 fn all_roles(args: &ParsedArgs, look: &mut Look) -> Result<bool> {
     let Some(all) = args.flag("all-roles")? else { return Ok(false) };
     if let Some(role) = args.value("role") {
-        return Err(role.refuse(format!("can't be combined with {}", all.shown())));
+        return Err(role.refuse(format!("can't be combined with {}", all.name())));
     }
     look.election.role_name = None;
     Ok(true)
@@ -176,7 +170,7 @@ pub fn forget(args: &ParsedArgs) -> Result<Forget> {
     let (look, is_window) = (look(args)?, args.flag("newest-window")?.is_some());
     let key = match args.value("once") {
         // If a variable and an option are given, the option counts.
-        Some(once) if is_window && matches!(once.source, ValueOrigin::Option(_)) => {
+        Some(once) if is_window && once.is_option() => {
             return Err(once.refuse("can't be combined with --newest-window"));
         }
         Some(once) if !is_window => Some(once::validate_key(&once)?),
@@ -220,7 +214,7 @@ fn limit(args: &ParsedArgs, long: &'static str) -> Result<Option<Duration>> {
 /// # Errors
 /// A value is missing or out of its bounds.
 pub fn assert(args: &ParsedArgs) -> Result<Assert> {
-    let of_job = |name: &str| args.environment().raw(name);
+    let of_job = |name: &str| args.raw_variable(name);
     let parsed = |text: &str| text.parse().ok().filter(|term| *term >= 0);
     let (term, descriptor) = if let Some(value) = args.value("epoch") {
         let Some(term) = parsed(value.text()?) else {

@@ -43,20 +43,21 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
             };
         }
         (Some(once), None) => (once.clone(), Occasion::Key(validate_key(&once)?)),
-        (None, Some(windows)) => {
-            if let Some(longest) = windows.longest_from(retention) {
+        (None, Some((windows, occasion))) => {
+            let calendar = occasion.calendar();
+            if let Some(longest) = calendar.and_then(|calendar| calendar.longest_window(clock::wall_ms(), retention)) {
                 let longest = if longest < DAY {
                     humantime::format_duration(longest).to_string()
                 } else {
                     format!("{}d", longest.div_duration_f64(DAY).ceil())
                 };
-                let why = format!("must be more than {longest}, the longest window of {}", windows.value.shown());
+                let why = format!("must be more than {longest}, the longest window of {}", windows.shown());
                 return Err(given_retention.refuse(why));
             }
-            (windows.value, windows.occasion)
+            (windows, occasion)
         }
-        (Some(once), Some(windows)) => {
-            return Err(once.refuse(format!("can't be combined with {}", windows.value.shown())));
+        (Some(once), Some((windows, _))) => {
+            return Err(once.refuse(format!("can't be combined with {}", windows.shown())));
         }
     };
     validate_topic(&value, election)?;
@@ -129,26 +130,8 @@ fn validate_retention(value: &Value) -> Result<Duration> {
     value.duration_in(SHORTEST_RETENTION..=LONGEST_RETENTION, || "must be 1h to 3650d".to_owned())
 }
 
-/// The windows in which the job succeeds once.
-pub(super) struct Windows {
-    /// The option that asks for them.
-    pub(super) value: Value,
-    pub(super) occasion: Occasion,
-}
-
-impl Windows {
-    /// The length of the longest window, if it is at least this long.
-    pub(super) fn longest_from(&self, least: Duration) -> Option<Duration> {
-        match &self.occasion {
-            Occasion::Key(_) => None,
-            Occasion::Schedule(calendar, _) | Occasion::Window(calendar, _) => {
-                calendar.longest_window(clock::wall_ms(), least)
-            }
-        }
-    }
-}
-
-fn windows(args: &ParsedArgs) -> Result<Option<Windows>> {
+/// The windows in which the job succeeds once, and the value that asks for them.
+fn windows(args: &ParsedArgs) -> Result<Option<(Value, Occasion)>> {
     let (zone, catch_up) = (args.setting("timezone"), args.setting("catch-up"));
     let given = match (args.value("window"), args.value("schedule")) {
         (None, None) => {
@@ -168,7 +151,7 @@ fn windows(args: &ParsedArgs) -> Result<Option<Windows>> {
             let every = Every::parse(window.text()?).ok_or_else(|| window.refuse(LENGTH))?;
             let calendar = Calendar::new(Edges::Every(every), time_zone(&zone, Some(every), &window)?);
             let shown = calendar.window(clock::wall_ms());
-            Windows { value: window, occasion: Occasion::Window(calendar, shown) }
+            (window, Occasion::Window(calendar, shown))
         }
         (None, Some(schedule)) => {
             let edges = Edges::of_schedule(schedule.text()?).map_err(|error| schedule.refuse(error.to_string()))?;
@@ -179,7 +162,7 @@ fn windows(args: &ParsedArgs) -> Result<Option<Windows>> {
             }
             let occasion =
                 Occasion::Schedule(calendar, catch_up.one_of(&[("last", CatchUp::Last), ("none", CatchUp::None)])?);
-            Windows { value: schedule, occasion }
+            (schedule, occasion)
         }
     };
     Ok(Some(given))

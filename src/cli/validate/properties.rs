@@ -13,7 +13,7 @@ use neli_kafka::{HEARTBEAT_INTERVAL, MemberTimings, Properties, SESSION_TIMEOUT,
 use neli_proto::candidate::Elector;
 use nix::unistd::{AccessFlags, eaccess};
 
-use crate::cli::parsed_args::{ParsedArgs, Value, ValueOrigin};
+use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::features::{self, Feature};
 use crate::text::{quoted, reason};
 
@@ -33,7 +33,7 @@ struct Property {
 /// command line. The result has each key once, under one name.
 pub(super) fn read(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Properties> {
     let file = args.value("properties");
-    let file_is_variable = file.as_ref().is_some_and(|file| matches!(file.source, ValueOrigin::Variable(_)));
+    let file_is_variable = file.as_ref().is_some_and(|file| !file.is_option());
     let from_file = file.map_or(Ok(Vec::new()), |file| from_file(&file, warnings))?;
     let (from_option, mut all): (Vec<_>, Vec<_>) =
         from_values(&args.each("property"))?.into_iter().partition(|property| property.on_command_line);
@@ -85,7 +85,7 @@ fn from_values(values: &[Value]) -> Result<Vec<Property>> {
     let mut properties = Vec::new();
     for (index, value) in values.iter().enumerate() {
         let number = 1 + values.iter().take(index).filter(|other| other.source == value.source).count();
-        let source = value.source.shown();
+        let source = value.name();
         let line = value.text.to_str().ok_or_else(|| anyhow!("{source}: must be UTF-8"))?;
         let Some((key, text)) = split(line) else {
             // The typed text may itself be the secret.
@@ -95,7 +95,7 @@ fn from_values(values: &[Value]) -> Result<Vec<Property>> {
             key: key.to_owned(),
             value: text.to_owned(),
             place: format!("{source} {}", quoted(OsStr::new(key))),
-            on_command_line: matches!(value.source, ValueOrigin::Option(_)),
+            on_command_line: value.is_option(),
         });
     }
     Ok(properties)
@@ -106,7 +106,7 @@ fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>> 
     let content = std::fs::read(&file.text).map_err(|error| {
         if error.kind() == ErrorKind::NotFound && file.text.as_encoded_bytes().contains(&b'=') {
             // The typed text may itself be the secret.
-            return anyhow!("{}: must be a file, and is KEY=VALUE; say --property", file.source.shown());
+            return anyhow!("{}: must be a file, and is KEY=VALUE; say --property", file.name());
         }
         file.refuse(format!("can't be read: {}", reason(&error)))
     })?;

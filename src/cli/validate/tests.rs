@@ -8,26 +8,23 @@ use neli_proto::health::HealthPolicy;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 
 use super::*;
-use crate::cli::parsed_args::Environment;
-use crate::cli::{self, Request};
+use crate::cli;
 use crate::config::{Commands, Watch, WatchFrom};
 
 const PATH: (&str, &str) = ("PATH", "/bin:/usr/bin");
 
 fn validate(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Config> {
-    let Request::Run(args) = parse(variables, arguments)? else { panic!("{arguments:?} is no run") };
-    config(&args)
+    config(&parse(variables, arguments)?)
 }
 
-fn parse(variables: &[(&str, &str)], arguments: &[&str]) -> Result<Request> {
+fn parse(variables: &[(&str, &str)], arguments: &[&str]) -> Result<ParsedArgs> {
     let variables = [PATH].iter().chain(variables).map(|(name, value)| (name.into(), value.into()));
     let arguments: Vec<OsString> = ["neli-run"].iter().chain(arguments).map(OsString::from).collect();
-    cli::parse(&arguments, Environment(variables.collect()))
+    cli::parse(&arguments, variables.collect()).map_err(|error| cli::refusal(&error, &arguments))
 }
 
 fn watch(arguments: &[&str]) -> Watch {
-    let Request::Watch(args) = parse(&[], arguments).unwrap() else { panic!("{arguments:?} is no watch") };
-    look::watch(&args).unwrap()
+    look::watch(&parse(&[], arguments).unwrap()).unwrap()
 }
 
 #[test]
@@ -360,7 +357,7 @@ fn without_real_time_scheduling_the_guard_kills_earlier() {
 #[test]
 fn a_term_in_the_environment_that_is_none_is_named() {
     for (text, shown) in [("x", "x"), ("-1", "-1"), ("", "''")] {
-        let Ok(Request::Assert(args)) = parse(&[("NELI_EPOCH", text)], &["assert"]) else { panic!("no assert") };
+        let args = parse(&[("NELI_EPOCH", text)], &["assert"]).unwrap();
         let refusal = look::assert(&args).unwrap_err().to_string();
         assert_eq!(refusal, format!("NELI_EPOCH={shown}: must be a term (0 or more); outside a job use --epoch"));
     }

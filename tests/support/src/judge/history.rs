@@ -75,12 +75,19 @@ pub struct History {
     /// The line that was latest after the end of its term: after its deadline, or after its guard has ended the term before that, which is
     /// not dangerous.
     pub after_term: Latest,
-    /// The times at which the topic's new creation was requested.
-    remakes: Vec<u64>,
+    remakes: Vec<Remake>,
     /// Candidates whose supervisor and guard were killed at once.
     abandoned: BTreeSet<(usize, u64)>,
     /// The highest term so far, after the number of its topic: 0 for the first, 1 after the topic was created again.
     highest: Option<(u32, u64)>,
+}
+
+/// The topic was deleted and created again.
+#[derive(Debug)]
+struct Remake {
+    requested: u64,
+    /// From this time on, no lead begins in the topic from before.
+    certain: u64,
 }
 
 impl History {
@@ -113,7 +120,12 @@ impl History {
 
     /// Notes that the topic will be created again: terms begin at 0.
     pub fn topic_was_remade(&mut self, at: u64) {
-        self.remakes.push(at);
+        self.remakes.push(Remake { requested: at, certain: at + nanos(REMADE_WITHIN) });
+    }
+
+    /// Notes that the topic that was noted last exists: who leads from now on leads in it.
+    pub fn topic_is_remade(&mut self, at: u64) {
+        self.remakes.last_mut().expect("it was noted").certain = at;
     }
 
     /// Notes that supervisor and guard of this candidate will be killed at once. From now on its jobs are outside the guarantee.
@@ -206,11 +218,11 @@ impl History {
     /// The generation of the topic of a run that started at this time in this term. The old topic may have a leader until all brokers know
     /// of its deletion. Until that is certain, it is the first generation in which the term is higher than all earlier ones.
     fn generation_of(&self, term: u64, at: u64) -> u32 {
-        let remade_before = |at: u64| {
-            let remakes = self.remakes.iter().filter(|remade| **remade < at).count();
+        let remade_before = |time: fn(&Remake) -> u64| {
+            let remakes = self.remakes.iter().filter(|remade| time(remade) < at).count();
             u32::try_from(remakes).expect("a small number")
         };
-        let (certain, latest) = (remade_before(at.saturating_sub(nanos(REMADE_WITHIN))), remade_before(at));
+        let (certain, latest) = (remade_before(|remade| remade.certain), remade_before(|remade| remade.requested));
         let grows = |generation: &u32| self.highest.is_none_or(|highest| (*generation, term) > highest);
         (certain..=latest).find(grows).unwrap_or(latest)
     }

@@ -212,6 +212,19 @@ fn terms_begin_again_in_a_topic_that_was_made_anew() {
     written.job((0, 9), [80 * SECOND, 81 * SECOND]);
     written.job((1, 2), [82 * SECOND, 83 * SECOND]);
     written.assert_violated(&["term 2 of slot 1 came after term 9 (topic 1)"]);
+    // Its terms can be higher at once.
+    let of_both = |is_certain| {
+        let mut written = Written::new();
+        written.history.topic_was_remade(3 * SECOND);
+        if is_certain {
+            written.history.topic_is_remade(4 * SECOND);
+        }
+        written.job((0, 0), [SECOND, 6 * SECOND]);
+        written.job((1, 6), [5 * SECOND, 7 * SECOND]);
+        written.violations()
+    };
+    assert_eq!(of_both(true), [""; 0]);
+    assert_eq!(of_both(false), ["terms 0 (slot 0) and 6 (slot 1) ran together for 1000000 us"]);
 }
 
 #[test]
