@@ -47,7 +47,7 @@ const MUTANTS: &[Mutant] = &[
         edits: &[edit(
             "if let State::Releasing(releasing) = &self.state && releasing.seq == seq { self.release_is_over(now, true); }",
             "if let State::Claiming(_) = self.state {
-                let (own, at) = (self.election.identity.member.clone(), self.election.listener.last() + 1);
+                let (own, at) = (self.election.hello.member.clone(), self.election.listener.last() + 1);
                 let body = Body::Claim { after: at - 1, lease_ms: 0, overlap: None };
                 let record = Record { member: Some(own.clone()), name: None, seq: Some(seq), body };
                 let claim = OwnClaim::read_back(&own, at, &record, Verdict::Effective);
