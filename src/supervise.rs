@@ -109,12 +109,9 @@ impl MainLoop {
             role.job = Some(GuardedJob::new(job).context("the guard's answers can't be waited for")?);
         }
         let (most, are_spread) = config.roles.as_ref().map_or((None, true), |roles| (roles.most, roles.are_spread));
-        let identity = role::identity(&config, &job_maker.member);
-        let nodes = Nodes::new(
-            roles,
-            kafka_session,
-            many_roles(&identity, &elections, config.timings.elector(), most, are_spread),
-        );
+        let hello = role::own_hello(&config, &job_maker.member);
+        let nodes =
+            Nodes::new(roles, kafka_session, many_roles(hello, &elections, config.timings.elector(), most, are_spread));
         let publisher =
             bound.map(|bound| Publisher::start(bound, &config, &job_maker, &nodes.roles, &logger)).transpose()?;
         let main_loop = Self {

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use neli_kafka::{Access, ElectionId, Elections, clock};
+use neli_proto::hello::question;
 use neli_proto::journal::View;
 use neli_proto::leadership::{Leader, Leadership, Receipt};
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{NoRoom, Standby};
 use neli_proto::precedence::HELLO_HOLDS;
-use neli_proto::record::{Body, MemberId, What, question};
+use neli_proto::record::{Body, MemberId, What};
 use neli_proto::time::{Time, millis};
 use serde_json::{Value, json};
 

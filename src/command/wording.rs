@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use neli_kafka::ElectionId;
+use neli_proto::hello::Hello;
 use neli_proto::leadership::{Job, Leader, Leadership};
 use neli_proto::observer::{Change, NoRoom, Observer, OverlappedJob, Silence};
-use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{JobState, What};
 
 use crate::report::election::{how_released, sentence};
@@ -103,8 +103,8 @@ pub(super) fn change(observer: &Observer, change: &Change) -> String {
 }
 
 /// A hello, as a sentence.
-pub(super) fn hello(hello: &ProcessHello) -> String {
-    let ProcessHello { member, name, host, version, elector, roles, leaves, .. } = hello;
+pub(super) fn hello(hello: &Hello) -> String {
+    let Hello { member, name, host, version, elector, roles, leaves, .. } = hello;
     let shown = [("on ", host), ("version ", version), ("--elect ", elector), ("--roles ", roles)];
     let shown = shown.into_iter().filter_map(|(word, value)| Some(format!("{word}{}", value.as_ref()?)));
     let says = if *leaves { "says that it leaves" } else { "says hello" };

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use neli_kafka::{ElectionId, HasNode, hello, new_node};
-use neli_proto::candidate::Identity;
 use neli_proto::guard::AwaitedGuard;
+use neli_proto::hello::Hello;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{Node, Settings};
 use neli_proto::once;
@@ -131,9 +131,9 @@ fn policy_of(once: &Once) -> once::Policy {
 }
 
 /// How this process is called, and what it says of itself.
-pub(super) fn identity(config: &Config, member: &MemberId) -> Identity {
-    let hello = hello(env!("CARGO_PKG_VERSION"), config.timings.elector(), config.priority, config.listening_at);
-    Identity { member: member.clone(), name: config.name.as_str().into(), hello }
+pub(super) fn own_hello(config: &Config, member: &MemberId) -> Hello {
+    let (who, elector) = ((member.clone(), &*config.name), config.timings.elector());
+    hello(who, env!("CARGO_PKG_VERSION"), elector, config.priority, config.listening_at)
 }
 
 fn settings(config: &Config, member: &MemberId, started: Time) -> Settings {
@@ -145,7 +145,7 @@ fn settings(config: &Config, member: &MemberId, started: Time) -> Settings {
         health: config.commands.health.as_ref().map(|(_, health)| health.clone()),
     };
     Settings {
-        identity: identity(config, member),
+        hello: own_hello(config, member),
         timings: config.timings.clone(),
         job,
         hooks: commands::hooks_in(&config.commands),

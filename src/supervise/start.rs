@@ -11,7 +11,7 @@ use std::{future, io};
 use anyhow::{Context as _, Result};
 use neli_kafka::embedded::{BrokerFinder, FoundBroker};
 use neli_kafka::{Access, Brokers, Client, ElectionId, Session, SessionSettings, clock, random_bytes};
-use neli_proto::process_hello::ProcessHello;
+use neli_proto::hello::Hello;
 use neli_proto::record::MemberId;
 use neli_proto::time::{Time, millis};
 use nix::sys::prctl;
@@ -188,7 +188,7 @@ pub(super) fn release_config(
     config: &Config,
     access: &Access,
     election: &ElectionId,
-    hello: Option<&ProcessHello>,
+    hello: Option<&Hello>,
 ) -> serde_json::Value {
     let settings = release::ReleaseConfig {
         client: Client {

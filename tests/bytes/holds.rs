@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+use neli_proto::hello::Hello;
 use neli_proto::record::{MAX_BYTES, Record};
 use neli_run::cli::{self, validate};
 use neli_run::guard::{Answer, Order};
@@ -14,9 +15,14 @@ use neli_run::guard::{Answer, Order};
 #[allow(dead_code, reason = "a fuzz target asks for one of these at a time")]
 pub(crate) const SECRET: &str = "hunter2";
 
-/// A record in the topic. A record that can be decoded is encoded again and decodes to the same value.
+/// A record in the topic, or a hello. A record that can be decoded is encoded again and decodes to the same value.
 #[allow(dead_code, reason = "a fuzz target asks for one of these at a time")]
 pub(crate) fn of_a_record(bytes: &[u8]) {
+    if let Some(hello) = Hello::parse(bytes) {
+        // What is only displayed may be left out.
+        let read = Hello::parse(&hello.to_bytes());
+        assert!(read.is_none_or(|read| (read.member, read.left) == (hello.member, hello.left)));
+    }
     let Some(record) = Record::parse(bytes) else { return };
     assert!(bytes.len() <= MAX_BYTES);
     for offset in [0, 1, 58, i64::MAX] {

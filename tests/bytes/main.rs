@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Bounds, TestRng, TestRunner};
 
+use neli_proto::hello::Hello;
 use neli_proto::record::Record;
 
 /// Valid records of a topic.
@@ -118,9 +119,12 @@ fn records() {
 
 #[test]
 fn valid_records_are_decoded() {
-    for line in RECORDS {
-        let record = Record::parse(line.as_bytes()).unwrap();
-        assert!(Record::parse(&record.to_bytes()) == Some(record), "{line}");
+    for line in RECORDS.iter().map(|line| line.as_bytes()) {
+        let record = Record::parse(line);
+        let hello = Hello::parse(line);
+        assert!(record.is_some() != hello.is_some(), "{}", line.escape_ascii());
+        assert_eq!(record.as_ref().and_then(|record| Record::parse(&record.to_bytes())), record);
+        assert_eq!(hello.as_ref().and_then(|hello| Hello::parse(&hello.to_bytes())), hello);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use neli_kafka::{SessionSettings, clock, hello, names, random_bytes, reason, shown_duration};
-use neli_proto::candidate::Identity;
+use neli_proto::hello::Hello;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node;
 use neli_proto::record::MemberId;
@@ -384,9 +384,8 @@ impl Builder {
         let no_randomness = |error| Error::System(format!("no randomness: {}", reason(&error)));
         let member = MemberId::from_random(u128::from_le_bytes(random_bytes().map_err(no_randomness)?));
         let session = SessionSettings { elections, create_topic: self.create_topic, timeout: timings.lease() };
-        let identity =
-            Identity { member, name: self.candidates_name()?.into(), hello: hello(VERSION, elector, 0, None) };
-        let node = node_settings(identity, timings, self.stop_timeout + release_takes, self.create_topic);
+        let hello = hello((member, &self.candidates_name()?), VERSION, elector, 0, None);
+        let node = node_settings(hello, timings, self.stop_timeout + release_takes, self.create_topic);
         Ok(driver::Settings {
             access,
             session,
@@ -428,10 +427,10 @@ const VERSION: &str = concat!("neli ", env!("CARGO_PKG_VERSION"));
 /// The longest value of durations that the protocol does not limit: a year, so that no sum of them overflows.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-fn node_settings(identity: Identity, timings: Timings, stop_timeout: Duration, create_topic: bool) -> node::Settings {
+fn node_settings(hello: Hello, timings: Timings, stop_timeout: Duration, create_topic: bool) -> node::Settings {
     let stop = StopPolicy { signal: Some(STOP), timeout: stop_timeout };
     node::Settings {
-        identity,
+        hello,
         timings,
         job: Policy {
             settle: Duration::ZERO,

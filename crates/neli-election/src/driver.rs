@@ -89,7 +89,7 @@ pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
         roles.push(role);
         shared.push(Shared { commands: Commands::new(at, command_sender.clone()), state: states, events });
     }
-    let many = many_roles(&node.identity, &session.elections, node.timings.elector(), max_roles, are_spread);
+    let many = many_roles(node.hello.clone(), &session.elections, node.timings.elector(), max_roles, are_spread);
     let driver = Driver {
         standing: roles.len(),
         nodes: Nodes::new(roles, Session::start(access, session)?, many),

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use neli_proto::record::{Body, Record, label_of_group};
+use neli_proto::record::label_of_group;
 use serde::{Deserialize, Serialize};
 
 /// One election: (topic, partition, key).
@@ -35,15 +35,6 @@ impl ElectionId {
     #[must_use]
     pub fn label(&self) -> String {
         self.role_name.clone().unwrap_or_else(|| self.role.to_string())
-    }
-
-    /// The key of one of its records.
-    #[must_use]
-    pub fn key_of(&self, record: &Record) -> String {
-        match record.body {
-            Body::Hello { .. } => self.hello_key(),
-            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => self.key(),
-        }
     }
 
     /// The key of the records by which its candidates introduce themselves: `<group>/<role>/hello`.

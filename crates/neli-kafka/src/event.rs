@@ -179,7 +179,6 @@ pub enum SessionEvent {
 
 /// A record of a partition.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "most records are of the largest variant")]
 pub enum JournalRecord {
     /// A hello in partition 0, for a process with several roles.
     Hello(Box<[u8]>),

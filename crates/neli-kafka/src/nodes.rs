@@ -12,15 +12,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 
-use neli_proto::candidate::{self, Identity};
+use neli_proto::candidate;
+use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
 use neli_proto::many_roles::{self, ManyRoles};
 use neli_proto::node::{Action, Event, Node, Settings};
 use neli_proto::note::{Note, Refusal};
-use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
-use neli_proto::record::Body;
-use neli_proto::role_set::RoleSet;
+use neli_proto::record::MemberId;
 use neli_proto::time::Time;
 use neli_proto::timings::Elector;
 use neli_proto::topic::TopicIdentity;
@@ -173,52 +172,34 @@ pub fn new_node(settings: Settings, is_one_of_many: bool) -> io::Result<Node> {
 
 /// What each candidate of this process says of itself. `listen`: the address where it answers by HTTP.
 #[must_use]
-pub fn hello(version: &str, elector: Elector, priority: u16, listen: Option<SocketAddr>) -> Body {
-    Body::Hello {
+pub fn hello(
+    (member, name): (MemberId, &str),
+    version: &str,
+    elector: Elector,
+    priority: u16,
+    listen: Option<SocketAddr>,
+) -> Hello {
+    Hello {
+        listen: listen.map(|address| address.to_string().into()),
         host: names::host().map(Into::into),
         pid: Some(std::process::id()),
         version: Some(version.into()),
         elector: Some(elector.name().into()),
-        group_member: None,
-        group_refuses: None,
-        listen: listen.map(|address| address.to_string().into()),
         priority,
-        overlap_ms: None,
-        waits_ms: None,
-        joined: None,
-        leaves: false,
+        ..Hello::new(member, Some(name.into()))
     }
 }
 
 /// What spreads the roles of a process with many of them, which says one hello for all; `None` with a single election.
 #[must_use]
 pub fn many_roles(
-    Identity { member, name, hello }: &Identity,
+    hello: Hello,
     elections: &Elections,
     elector: Elector,
     max_roles: Option<u32>,
     are_spread: bool,
 ) -> Option<ManyRoles> {
-    let Body::Hello { host, pid, version, elector: shown, listen, priority, .. } = hello else { return None };
-    let hello = ProcessHello {
-        member: member.clone(),
-        name: Some(name.clone()),
-        host: host.clone(),
-        pid: *pid,
-        version: version.clone(),
-        elector: shown.clone(),
-        group_refuses: None,
-        listen: listen.clone(),
-        roles: Some(elections.typed().into()),
-        partitions: None,
-        priority: *priority,
-        max_roles,
-        joined: None,
-        asks: None,
-        waits_ms: None,
-        left: RoleSet::new(),
-        leaves: false,
-    };
+    let hello = Hello { roles: Some(elections.typed().into()), max_roles, ..hello };
     let settings = many_roles::Settings { hello, roles: elections.roles.len(), elector, are_spread };
     elections.are_many().then(|| ManyRoles::new(settings))
 }
@@ -283,8 +264,9 @@ impl<R: HasNode> Nodes<R> {
     /// A hello was read in partition 0.
     fn handle_hello(&mut self, now: Time, offset: i64, value: &[u8]) {
         if let Some(hello) = self.many.as_mut().and_then(|many| many.received(now, offset, value)) {
-            for role in 0..self.roles.len() {
-                self.call(now, role, |node| node.handle(now, hello.event(role)));
+            for (role, number) in (0..self.roles.len()).zip(0..) {
+                let about = Box::new(hello.clone().about(number));
+                self.call(now, role, |node| node.handle(now, Event::Election(candidate::Event::HelloReceived(about))));
             }
         }
         self.follow_many();
@@ -363,6 +345,7 @@ impl<R: HasNode> Nodes<R> {
             Request::ReadAnew => self.session.read_anew(number),
             Request::ReadFrom(offset) => self.session.read_from(number, *offset),
             Request::RenewProducer => self.session.renew_producer(number),
+            Request::SayHello(hello) => return self.session.send_hello(number, hello),
             Request::Send { record } => return self.session.send(number, record),
         }
         true
@@ -404,7 +387,7 @@ impl<R: HasNode> Nodes<R> {
 
     /// The hello that is to be written after the process's death; `None` with a single role, or if the process has not said hello.
     #[must_use]
-    pub fn hello_after_death(&self) -> Option<ProcessHello> {
+    pub fn hello_after_death(&self) -> Option<Hello> {
         self.many.as_ref().and_then(ManyRoles::hello_after_death)
     }
 

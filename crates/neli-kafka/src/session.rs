@@ -7,9 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::time::Duration;
 
+use neli_proto::hello::{Hello, LastHello};
 use neli_proto::kafka::Event;
-use neli_proto::last_hello::LastHello;
-use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
@@ -241,20 +240,28 @@ impl Session {
     /// Hands over a record of the role, and returns at once whether that was possible: its result is reported with its `seq`. If the queue is full,
     /// the record too large, or the topic not known yet, [`SessionEvent::AppendRefused`] and [`Event::Undelivered`] follow.
     pub fn send(&mut self, role: u32, record: &Record) -> bool {
-        let Err(error) = self.hand_over(role, record) else { return true };
-        self.outputs.push_back(SessionEvent::AppendRefused { error: error.to_string() });
-        self.tell(role, Event::Undelivered { seq: record.seq.unwrap_or_default() });
-        false
+        self.hand_over(role, record.seq, ElectionId::key, &record.to_bytes())
     }
 
-    fn hand_over(&mut self, role: u32, record: &Record) -> Result<(), ClientError> {
-        let election = self.election(role).ok_or_else(|| ClientError("the topic is not known yet".to_owned()))?;
-        let seq = (!record.is_last_hello()).then(|| record.seq.unwrap_or_default());
-        self.producer.send(&election, seq, &election.key_of(record), Some(&record.to_bytes()))?;
-        if record.is_last_hello() {
+    /// The same for a hello of the role's candidate. The delivery of the last one is reported by [`SessionEvent::HelloDelivered`].
+    pub fn send_hello(&mut self, role: u32, hello: &Hello) -> bool {
+        let seq = hello.seq.filter(|_| !hello.leaves);
+        let is_handed_over = self.hand_over(role, seq, ElectionId::hello_key, &hello.to_bytes());
+        if is_handed_over && hello.leaves {
             self.last_hello.said(clock::now());
         }
-        Ok(())
+        is_handed_over
+    }
+
+    fn hand_over(&mut self, role: u32, seq: Option<u64>, key: fn(&ElectionId) -> String, payload: &[u8]) -> bool {
+        let done = match self.election(role) {
+            Some(election) => self.producer.send(&election, seq, &key(&election), Some(payload)),
+            None => Err(ClientError("the topic is not known yet".to_owned())),
+        };
+        let Err(error) = done else { return true };
+        self.outputs.push_back(SessionEvent::AppendRefused { error: error.to_string() });
+        self.tell(role, Event::Undelivered { seq: seq.unwrap_or_default() });
+        false
     }
 
     /// How many partitions the topic has, once that is known.
@@ -369,7 +376,7 @@ impl Session {
     /// Hands over a hello for all roles of this process, and returns at once: [`SessionEvent::HelloDelivered`] follows when it is in the log. If
     /// it can't be delivered, no event follows; if it can't be handed over (the queue is full, or the hello too large),
     /// [`SessionEvent::AppendRefused`].
-    pub fn say_hello(&mut self, hello: &ProcessHello) {
+    pub fn say_hello(&mut self, hello: &Hello) {
         if let Err(error) = self.producer.say_hello(&hello.to_bytes()) {
             self.outputs.push_back(SessionEvent::AppendRefused { error: error.to_string() });
         } else if hello.leaves {

@@ -6,12 +6,12 @@
 //! `State` is the state in the election, and `Election` what the candidate knows of it in every state. What happens is handled in the file of
 //! its kind (`on_kafka`, `on_local`, and here what is due when time has passed), and only the transitions in `state` replace the state.
 
-use alloc::boxed::Box;
 use core::time::Duration;
 
+use crate::hello::Hello;
 use crate::listener::LogBounds;
 use crate::random::Random;
-use crate::record::{Body, MemberId, Offset, Why};
+use crate::record::{Offset, Why};
 use crate::time::Time;
 use election::Election;
 use lease::Leading;
@@ -38,29 +38,11 @@ mod release;
 mod spreading;
 mod state;
 
-/// The identity of a candidate.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Identity {
-    /// Its random id, made at its start.
-    pub member: MemberId,
-    /// Its name.
-    pub name: Box<str>,
-    /// The content of its hello.
-    pub hello: Body,
-}
-
-impl Identity {
-    /// `--priority`, from its hello.
-    const fn priority(&self) -> u16 {
-        if let Body::Hello { priority, .. } = self.hello { priority } else { 0 }
-    }
-}
-
 /// The settings of a candidate.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Its identity.
-    pub identity: Identity,
+    /// Its identity, as its hellos say it.
+    pub hello: Hello,
     /// Every duration of the protocol.
     pub timings: Timings,
     /// When the process started; the time of `wait` counts from then on.
@@ -142,14 +124,14 @@ impl Candidate {
                 self.read_others(now, offset, offset, None);
                 self.election.answer_with_hello(now);
             }
-            Event::HelloReceived(hello) => self.election.precedence.received(now, hello),
+            Event::HelloReceived(hello) => self.election.precedence.received(now, *hello),
             Event::HistoryCut => self.history_cut(now),
             Event::Named { id } => self.election.named(now, id),
             Event::ReachedEnd { next } => self.election.listener.reached(now, next),
             Event::Read { offset, record, written_ms } => self.read(now, offset, record.as_ref(), written_ms),
             Event::Passed { first, last } => self.read_others(now, first, last, None),
-            Event::ReadOther { offset, hello } => self.read_others(now, offset, offset, hello),
-            Event::ReadProcessHello { offset, hello } => self.read_process_hello(now, offset, &hello),
+            Event::ReadHello { offset, hello } if hello.roles.is_some() => self.read_process_hello(now, offset, &hello),
+            Event::ReadHello { offset, hello } => self.read_others(now, offset, offset, Some(*hello)),
             Event::Revoked => self.revoked(now),
             Event::AssignmentChanged(assignment) => self.election.stand(assignment),
             Event::TopicIdentified { asked, identity } => self.identified(now, asked, identity),

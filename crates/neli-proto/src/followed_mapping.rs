@@ -9,9 +9,9 @@ use alloc::format;
 use alloc::string::String;
 use core::time::Duration;
 
+use crate::hello::Hello;
 use crate::mapping::Mapping;
 use crate::precedence::HELLO_INTERVAL;
-use crate::process_hello::ProcessHello;
 use crate::record::Offset;
 use crate::time::Time;
 
@@ -57,7 +57,7 @@ impl FollowedMapping {
 
     /// Handles a hello that was read in partition 0 at `offset`. Returns a warning if its writer stands for none of the followed roles, or maps one of
     /// them to another partition whatever the number of partitions is; once for each mapping.
-    pub fn received(&mut self, now: Time, offset: Offset, hello: &ProcessHello) -> Option<String> {
+    pub fn received(&mut self, now: Time, offset: Offset, hello: &Hello) -> Option<String> {
         if self.last.is_some_and(|last| offset <= last) {
             return None;
         }
@@ -119,9 +119,9 @@ mod tests {
     use super::*;
     use alloc::format;
 
-    fn hello(roles: &str, rest: &str) -> ProcessHello {
+    fn hello(roles: &str, rest: &str) -> Hello {
         let line = format!(r#"{{"v":1,"member":"m","name":"web2","seq":1,"kind":"hello","roles":"{roles}"{rest}}}"#);
-        ProcessHello::parse(line.as_bytes()).unwrap()
+        Hello::parse(line.as_bytes()).unwrap()
     }
 
     /// A mapping, and the offset of the next hello.
@@ -132,7 +132,7 @@ mod tests {
             Self(FollowedMapping::new(typed), 0)
         }
 
-        fn read(&mut self, hello: &ProcessHello) -> Option<String> {
+        fn read(&mut self, hello: &Hello) -> Option<String> {
             self.1 += 1;
             self.0.received(Time::ZERO, self.1 - 1, hello)
         }
@@ -165,7 +165,7 @@ mod tests {
     fn a_candidate_of_one_role_says_nothing_about_it() {
         let mut mapping = Fixture::new("4");
         let line = br#"{"v":1,"member":"m","seq":1,"kind":"hello"}"#;
-        assert_eq!(mapping.read(&ProcessHello::parse(line).unwrap()), None);
+        assert_eq!(mapping.read(&Hello::parse(line).unwrap()), None);
         assert_eq!((mapping.0.counted(), mapping.0.known_from()), (None, None));
     }
 

@@ -8,10 +8,10 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;
 
+use crate::hello::Hello;
 use crate::mapping::{Differs, Mapping};
 use crate::note::Note;
 use crate::precedence::{ANSWERS, HELLO_AFTER_LEAD, HELLO_HOLDS, HELLO_INTERVAL};
-use crate::process_hello::ProcessHello;
 use crate::record::{MemberId, Offset};
 use crate::role_set::RoleSet;
 use crate::time::Time;
@@ -182,7 +182,7 @@ impl Introduction {
     }
 
     /// Handles a hello that was read in partition 0.
-    pub(crate) fn received(&mut self, now: Time, offset: Offset, hello: &ProcessHello) -> Whose {
+    pub(crate) fn received(&mut self, now: Time, offset: Offset, hello: &Hello) -> Whose {
         if hello.member == self.member {
             self.came_back(now, offset);
             return Whose::Own;
@@ -211,19 +211,19 @@ impl Introduction {
 
     /// Whether the writer stands for any of this process's roles.
     #[must_use]
-    pub(crate) fn shares_role(&self, hello: &ProcessHello) -> bool {
+    pub(crate) fn shares_role(&self, hello: &Hello) -> bool {
         self.mapping.shares_role(&hello.mapping())
     }
 
     /// The roles of this process for which the writer does not stand, or no longer.
     #[must_use]
-    pub(crate) fn roles_without(&self, hello: &ProcessHello) -> RoleSet {
+    pub(crate) fn roles_without(&self, hello: &Hello) -> RoleSet {
         self.mapping.roles_without(&hello.mapping(), &hello.left)
     }
 
     /// The number of roles for which the writer stands, and this process does not.
     #[must_use]
-    pub(crate) fn roles_beyond(&self, hello: &ProcessHello) -> u32 {
+    pub(crate) fn roles_beyond(&self, hello: &Hello) -> u32 {
         self.mapping.roles_beyond(&hello.mapping(), &hello.left)
     }
 
@@ -261,7 +261,7 @@ impl Introduction {
         self.history.is_some_and(|(end, _)| offset < end)
     }
 
-    fn conflicting_hello_received(&mut self, now: Time, offset: Offset, hello: &ProcessHello, refusal: Differs) {
+    fn conflicting_hello_received(&mut self, now: Time, offset: Offset, hello: &Hello, refusal: Differs) {
         if hello.roles.is_none() && self.is_history(offset) {
             // It looks for no role in another partition, so nothing has to wait until it is known whether it has gone.
             self.of_one_role_before.insert(hello.member.clone());
@@ -285,7 +285,7 @@ impl Introduction {
         }
     }
 
-    fn hello_without_shared_role_received(&mut self, now: Time, hello: &ProcessHello, warning: Differs) {
+    fn hello_without_shared_role_received(&mut self, now: Time, hello: &Hello, warning: Differs) {
         let is_new = hello.roles.is_some() && hello.joined.is_none();
         if is_new && self.joined.is_some() {
             // So both processes report it, and an operator sees it in the log of each.

@@ -260,7 +260,6 @@ impl Journal {
                 (_, What::Resign) if term.is_some() && self.term() == *term => Verdict::Effective,
                 (_, What::Resign) => Verdict::Void,
             },
-            Body::Hello { .. } => Verdict::Nonsense,
         };
         self.earlier_job.received(verdict, record);
         verdict

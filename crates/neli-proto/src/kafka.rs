@@ -5,9 +5,9 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
+use crate::hello::{Hello, is_question};
 use crate::precedence::Assignment;
-use crate::process_hello::ProcessHello;
-use crate::record::{Hello, Offset, Record, is_question};
+use crate::record::{Offset, Record};
 use crate::time::Time;
 use crate::topic::TopicIdentity;
 
@@ -36,7 +36,7 @@ pub enum Event {
     },
     /// Another process with several roles sent its one hello for all of them. The record's offset is reported in the same way as those of
     /// other keys.
-    HelloReceived(Hello),
+    HelloReceived(Box<Hello>),
     /// The partition's history was cut, or the partition was created anew.
     HistoryCut,
     /// The group's coordinator has given this member the id `id`.
@@ -52,19 +52,12 @@ pub enum Event {
         /// The record's offset.
         offset: Offset,
     },
-    /// The record at `offset` has another key.
-    ReadOther {
+    /// The record at `offset` is a hello of this election, or of a process with many roles in the same group. A candidate of such a process
+    /// gets [`HelloReceived`](Event::HelloReceived) instead.
+    ReadHello {
         /// The record's offset.
         offset: Offset,
-        /// The content, if the record is a hello of this election.
-        hello: Option<Hello>,
-    },
-    /// The record at `offset` is the hello of a process with many roles in the same group. A candidate of such a process gets
-    /// [`HelloReceived`](Event::HelloReceived) instead.
-    ReadProcessHello {
-        /// The record's offset.
-        offset: Offset,
-        hello: Box<ProcessHello>,
+        hello: Box<Hello>,
     },
     /// The record at `offset` is the election's; `None` if it can't be parsed.
     Read {
@@ -132,9 +125,11 @@ pub enum Request {
     ReadFrom(Offset),
     /// Create a new producer, and drop the previous one.
     RenewProducer,
+    /// Hand this hello to the producer.
+    SayHello(Box<Hello>),
     /// Hand this record to the producer. Its send time is the time of the input that caused it (R3).
     Send {
-        /// The record. Its key is the election's, or for a hello the hello's key.
+        /// The record. Its key is the election's.
         record: Record,
     },
 }
@@ -149,11 +144,10 @@ impl Event {
     /// A record with the key of a hello.
     #[must_use]
     pub fn of_hello(offset: Offset, value: Option<&[u8]>) -> Self {
-        let process = value.and_then(ProcessHello::parse).filter(|process| process.roles.is_some());
-        match process {
-            Some(hello) => Self::ReadProcessHello { offset, hello: Box::new(hello) },
+        match value.and_then(Hello::parse) {
+            Some(hello) => Self::ReadHello { offset, hello: Box::new(hello) },
             None if value.is_some_and(is_question) => Self::HelloAsked { offset },
-            None => Self::ReadOther { offset, hello: value.and_then(Record::parse).and_then(Record::into_hello) },
+            None => Self::Passed { first: offset, last: offset },
         }
     }
 }

@@ -89,7 +89,7 @@ impl Punctuality {
             Body::Beat { .. } | Body::Claim { .. } => {
                 *self = Self::beginning(term, written_ms);
             }
-            Body::Hello { .. } | Body::Release { .. } | Body::Request { .. } => {}
+            Body::Release { .. } | Body::Request { .. } => {}
         }
     }
 

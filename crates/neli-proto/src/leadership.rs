@@ -234,7 +234,7 @@ impl LastTerm {
                     (What::Resign, None) => {}
                 }
             }
-            Body::Hello { .. } | Body::Release { .. } => {}
+            Body::Release { .. } => {}
         }
     }
 

@@ -249,7 +249,7 @@ impl Listener {
             self.heard.last_record = now;
             let of_leader = body.is_some_and(|body| match body {
                 Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } => true,
-                Body::Hello { .. } | Body::Request { .. } => false,
+                Body::Request { .. } => false,
             });
             if verdict == Verdict::Effective && of_leader {
                 self.heard.last_effective = now;

@@ -7,13 +7,13 @@
 use alloc::boxed::Box;
 
 use crate::candidate::{self, Elector};
+use crate::hello::{Hello, is_question};
 use crate::introduction::{self, Introduction, Whose};
 use crate::mapping::{Differs, Mapping};
 use crate::node::{Event, Node};
 use crate::note::Note;
 use crate::precedence::Assignment;
-use crate::process_hello::ProcessHello;
-use crate::record::{Body, Hello, Offset, Record, Why, is_question};
+use crate::record::{Body, Offset, Record, Why};
 use crate::role_set::RoleSet;
 use crate::spread::{self, Holding, Spread};
 use crate::time::{Time, millis};
@@ -23,7 +23,7 @@ use crate::timings::Patience;
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The fixed part of the process's hello: its identity, its roles as typed, and how many it leads at most.
-    pub hello: ProcessHello,
+    pub hello: Hello,
     /// The number of roles. Roles are numbered from 0.
     pub roles: usize,
     /// Which candidate claims a vacancy first.
@@ -37,30 +37,13 @@ pub struct Settings {
 #[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Action {
     /// Send one hello for all roles.
-    Hello(Box<ProcessHello>),
+    Hello(Box<Hello>),
     /// Exit: another candidate maps a role to another partition.
     Refuse(Differs),
     /// Tell users, of all roles at once.
     Note(Note),
     /// Pass this event to a role's node.
     Tell { role: usize, event: Event },
-}
-
-/// A hello of another process or candidate.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct OthersHello {
-    hello: Hello,
-    /// The roles of this process for which the writer does not stand, or no longer.
-    without: RoleSet,
-}
-
-impl OthersHello {
-    /// The event for the node of a role.
-    #[must_use]
-    pub fn event(&self, role: usize) -> Event {
-        let leaves = self.hello.leaves || self.without.contains(role);
-        Event::Election(candidate::Event::HelloReceived(Hello { leaves, ..self.hello.clone() }))
-    }
 }
 
 /// The spread and the introduction of a process with many roles.
@@ -103,7 +86,7 @@ impl ManyRoles {
         while let Some(action) = self.known.as_mut()?.introduction.poll_action() {
             match action {
                 introduction::Action::Hello { now, joined, asks } => {
-                    return Some(Action::Hello(Box::new(ProcessHello { asks, ..self.hello(now, joined) })));
+                    return Some(Action::Hello(Box::new(Hello { asks, ..self.hello(now, joined) })));
                 }
                 introduction::Action::Refuse(differs) => return Some(Action::Refuse(differs)),
                 introduction::Action::Stand => self.known.as_mut()?.stands = true,
@@ -156,19 +139,19 @@ impl ManyRoles {
 
     /// The last hello, if the process has sent any: it reports that the process leads no role and will lead none.
     #[must_use]
-    pub fn last_hello(&self) -> Option<ProcessHello> {
+    pub fn last_hello(&self) -> Option<Hello> {
         let joined = self.known.as_ref()?.introduction.joined()?;
-        Some(ProcessHello { joined: Some(joined), leaves: true, ..self.settings.hello.clone() })
+        Some(Hello { joined: Some(joined), leaves: true, ..self.settings.hello.clone() })
     }
 
     /// The hello that is written for the process after its death, if it has said any: it reports that the process stands for no role.
     /// It does not say that the process leaves: one of its guards may still have to end a job, and until then a role must not be led elsewhere by
     /// a process that looks for it in another partition.
     #[must_use]
-    pub fn hello_after_death(&self) -> Option<ProcessHello> {
+    pub fn hello_after_death(&self) -> Option<Hello> {
         let joined = self.known.as_ref()?.introduction.joined()?;
         let left = RoleSet::of_first(self.settings.roles);
-        Some(ProcessHello { joined: Some(joined), left, ..self.settings.hello.clone() })
+        Some(Hello { joined: Some(joined), left, ..self.settings.hello.clone() })
     }
 
     // ---- events -----------------------------------------------------------------------------------------------------
@@ -206,46 +189,44 @@ impl ManyRoles {
         self.known.iter_mut().for_each(|known| known.spread.stand(now, role, assignment));
     }
 
-    /// Handles a hello that was read in partition 0. Returns the information for each node.
-    pub fn received(&mut self, now: Time, offset: Offset, value: &[u8]) -> Option<OthersHello> {
+    /// Handles a hello that was read in partition 0. Returns it for the nodes, each of which gets what it [says about its
+    /// role](Hello::about): here the roles are numbered as in this process, and it has left those for which it does not stand.
+    pub fn received(&mut self, now: Time, offset: Offset, value: &[u8]) -> Option<Hello> {
         if is_question(value) {
             self.known.iter_mut().for_each(|known| known.introduction.answer(now));
             return None;
         }
-        let (known, hello) = self.known.as_mut().zip(ProcessHello::parse(value))?;
+        let (known, hello) = self.known.as_mut().zip(Hello::parse(value))?;
         if known.is_read_again(offset) {
             return None;
         }
         let whose = known.introduction.received(now, offset, &hello);
-        let (takes_roles, shares_role) = (hello.takes_roles(), known.introduction.shares_role(&hello));
         let without = known.introduction.roles_without(&hello);
-        let (has_left, is_for_others) = (hello.stands_for_no_role(), without.has_first(self.settings.roles));
-        let beyond = known.introduction.roles_beyond(&hello);
-        let ProcessHello { member, name, roles, priority, max_roles, asks, leaves, .. } = hello;
+        let is_for_others = without.has_first(self.settings.roles);
         // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in
         // none of these. So neither gets a role.
-        let may_get_roles = roles.is_some() && shares_role;
-        let max_roles = if may_get_roles && !is_for_others { max_roles } else { Some(0) };
+        let may_get_roles = hello.roles.is_some() && known.introduction.shares_role(&hello);
+        let max_roles = if may_get_roles && !is_for_others { hello.max_roles } else { Some(0) };
+        let member = &hello.member;
         match whose {
             Whose::Own => return None,
-            _ if leaves || has_left => known.spread.member_left(now, &member),
-            _ if !takes_roles => {}
-            Whose::Another => known.spread.hello_received(now, &member, max_roles),
-            Whose::AnotherBefore => known.spread.received_earlier(now, &member, max_roles),
+            _ if hello.leaves || hello.stands_for_no_role() => known.spread.member_left(now, member),
+            _ if !hello.takes_roles() => {}
+            Whose::Another => known.spread.hello_received(now, member, max_roles),
+            Whose::AnotherBefore => known.spread.received_earlier(now, member, max_roles),
         }
         if whose == Whose::Another {
-            known.spread.note_name(now, &member, name.as_deref());
-            if let Some(asked) = &asks {
+            known.spread.note_name(now, member, hello.name.as_deref());
+            if let Some(asked) = &hello.asks {
                 known.spread.asked(now, asked);
             }
         }
-        if may_get_roles && !leaves {
-            known.spread.note_priority(now, &member, priority);
-            known.spread.roles_left(now, &member, &without);
-            known.spread.note_other_roles(now, &member, beyond);
+        if may_get_roles && !hello.leaves {
+            known.spread.note_priority(now, member, hello.priority);
+            known.spread.roles_left(now, member, &without);
+            known.spread.note_other_roles(now, member, known.introduction.roles_beyond(&hello));
         }
-        let hello = Hello { member, group_member: None, name, priority, overlaps: false, leaves };
-        Some(OthersHello { hello, without })
+        Some(Hello { group_member: None, left: without, ..hello })
     }
 
     /// Notes who holds a role now. Must be called after each input of that role's node; most calls change nothing.
@@ -347,9 +328,9 @@ impl ManyRoles {
         }
     }
 
-    fn hello(&self, now: Time, joined: Option<Offset>) -> ProcessHello {
+    fn hello(&self, now: Time, joined: Option<Offset>) -> Hello {
         let waits = self.undecided_until.map(|until| until.since(now)).filter(|left| !left.is_zero());
-        ProcessHello { joined, waits_ms: waits.map(millis), left: self.left.clone(), ..self.settings.hello.clone() }
+        Hello { joined, waits_ms: waits.map(millis), left: self.left.clone(), ..self.settings.hello.clone() }
     }
 
     /// Notes that a role may not be claimed before `until`, because its records do not show who leads. The hello contains the longest such

@@ -8,8 +8,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::candidate::{self, Candidate, Identity, Timings};
+use crate::candidate::{self, Candidate, Timings};
 use crate::guard::{Answer, CommandKind};
+use crate::hello::Hello;
 use crate::hooks::{Hook, Hooks};
 use crate::job::CommandEnd;
 use crate::note::Refusal;
@@ -29,8 +30,8 @@ mod exchange;
 /// The parts of a node's configuration.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The identity of the candidate.
-    pub identity: Identity,
+    /// The identity of the candidate, as its hellos say it.
+    pub hello: Hello,
     /// Every duration of the protocol.
     pub timings: Timings,
     /// The policy for the job.
@@ -76,11 +77,10 @@ impl Node {
     /// A node that begins to listen.
     #[must_use]
     pub fn new(now: Time, settings: Settings, random: Random) -> Self {
-        let Settings { identity, timings, job, hooks, accepts_remade_topic, once, started, wait, first_span } =
-            settings;
+        let Settings { hello, timings, job, hooks, accepts_remade_topic, once, started, wait, first_span } = settings;
         let (lease, kill_margin) = (timings.lease(), timings.kill_margin());
-        let once = once.map(|policy| Once::new(policy, lease, identity.member.clone(), identity.name.clone()));
-        let setup = candidate::Setup { identity, timings, started, wait, first_span };
+        let once = once.map(|policy| Once::new(policy, lease, hello.member.clone(), hello.name.clone()));
+        let setup = candidate::Setup { hello, timings, started, wait, first_span };
         let mut node = Self {
             candidate: Candidate::new(now, setup, random),
             supervisor: Supervisor::new(job, kill_margin),

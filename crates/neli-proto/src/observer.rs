@@ -7,11 +7,11 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::hello::Hello;
 use crate::journal::{Journal, Verdict, View};
 use crate::leadership::{Ended, Job, LastTerm, Leader, Leadership, ReadAt, Receipt, TermState};
 use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
-use crate::process_hello::ProcessHello;
 use crate::record::{Body, MemberId, Offset, Record, Why};
 use crate::time::{Time, millis};
 use crate::timings::cool_off;
@@ -120,64 +120,20 @@ impl Observer {
     }
 
     /// Handles the record at `offset`, which is a hello; `None` if it can't be parsed.
-    pub fn read_hello(&mut self, at: ReadAt, offset: Offset, record: Option<Record>, written_ms: Option<u64>) {
+    pub fn read_hello(&mut self, at: ReadAt, offset: Offset, hello: Option<Hello>, written_ms: Option<u64>) {
         self.read_other(at.now, offset);
-        if let Some(record) = record {
-            self.hello_received(at, record, written_ms);
+        if let Some(hello) = hello {
+            self.hello_received(at, hello, written_ms);
         }
     }
 
-    /// Handles a hello from any partition.
-    pub fn hello_received(&mut self, at: ReadAt, record: Record, written_ms: Option<u64>) {
-        let received = self.receipt(at, written_ms);
-        let Record { member: Some(member), name, body, .. } = record else { return };
-        let Body::Hello {
-            host,
-            pid,
-            version,
-            elector,
-            group_refuses,
-            listen,
-            priority,
-            overlap_ms,
-            waits_ms,
-            leaves,
-            ..
-        } = body
-        else {
-            return;
-        };
-        if leaves {
-            self.candidates.remove(&member);
-            return;
-        }
-        let (overlaps, has_many_roles, max_roles) = (overlap_ms.is_some(), false, None);
-        let candidate = KnownCandidate {
-            member,
-            name,
-            host,
-            pid,
-            version,
-            elector,
-            group_refuses,
-            listen,
-            priority,
-            has_many_roles,
-            max_roles,
-            overlaps,
-            undecided_for: known::undecided_for(waits_ms),
-            received,
-        };
-        self.note_candidate(at, candidate);
-    }
-
-    /// Handles the hello of a process with many roles from any partition. This role is one of them.
-    pub fn process_hello_received(&mut self, at: ReadAt, hello: ProcessHello, written_ms: Option<u64>) {
+    /// Handles a hello from any partition. This role is one of the writer's.
+    pub fn hello_received(&mut self, at: ReadAt, hello: Hello, written_ms: Option<u64>) {
         let received = self.receipt(at, written_ms);
         if hello.leaves {
             self.candidates.remove(&hello.member);
         } else {
-            self.note_candidate(at, KnownCandidate::of_process(hello, received));
+            self.note_candidate(at, KnownCandidate::of(hello, received));
         }
     }
 
@@ -289,7 +245,7 @@ impl Observer {
                 let successor = successor.as_ref().map(named);
                 changes.push(Change::Requested { what: *what, by, reason: reason.clone(), successor });
             }
-            Body::Claim { .. } | Body::Hello { .. } => {}
+            Body::Claim { .. } => {}
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct Once {
     /// The candidate's lease.
     lease: Duration,
     member: MemberId,
-    name: Box<str>,
+    name: Option<Box<str>>,
     /// The facts of the key, from the topic, from releases and from own runs.
     known: Facts,
     /// The journal's contents from before this candidate began.
@@ -82,7 +82,7 @@ enum Phase {
 
 impl Once {
     /// The state of a candidate that has just begun.
-    pub(crate) fn new(policy: Policy, lease: Duration, member: MemberId, name: Box<str>) -> Self {
+    pub(crate) fn new(policy: Policy, lease: Duration, member: MemberId, name: Option<Box<str>>) -> Self {
         let mut once = Self {
             shown: policy.window,
             term: None,
@@ -442,7 +442,7 @@ impl Once {
     fn own_fact(&self, seq: u32, key: Box<str>, outcome: Outcome, term: Offset) -> Fact {
         Fact {
             member: Some(self.member.clone()),
-            name: Some(self.name.clone()),
+            name: self.name.clone(),
             forgets: self.forgets(),
             remakes: self.remakes(term),
             seq,

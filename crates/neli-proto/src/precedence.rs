@@ -4,8 +4,9 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;
 
+use crate::hello::Hello;
 use crate::listener::Predecessor;
-use crate::record::{Hello, MemberId};
+use crate::record::MemberId;
 use crate::time::Time;
 use crate::timings::{Elector, PATIENCE, Patience};
 
@@ -200,7 +201,7 @@ impl Precedence {
 
     /// Handles another candidate's hello.
     pub fn received(&mut self, now: Time, hello: Hello) {
-        let Hello { member, group_member, name, priority, overlaps: _, leaves } = hello;
+        let Hello { member, group_member, name, priority, leaves, .. } = hello;
         if leaves {
             self.received.remove(&member);
             return;

@@ -104,42 +104,6 @@ pub enum Body {
         #[serde(flatten)]
         overlap: Option<Overlap>,
     },
-    /// A candidate exists. Its key differs from the election's, so that the law ignores it.
-    Hello {
-        /// The candidate's host name.
-        host: Option<Box<str>>,
-        /// The supervisor's process id.
-        pid: Option<u32>,
-        /// The program's version.
-        version: Option<Box<str>>,
-        /// `group` or `log`.
-        elector: Option<Box<str>>,
-        /// The candidate's member id in the consumer group; none while it is not a member.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        group_member: Option<Box<str>>,
-        /// Why the group does not take the candidate, in Kafka's words; left out if it does. Only displayed.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        group_refuses: Option<Box<str>>,
-        /// The address where the candidate answers by HTTP (`--listen`); left out if it does not. Only displayed.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        listen: Option<Box<str>>,
-        /// `--priority`: a higher one claims first; left out if it is 0.
-        #[serde(skip_serializing_if = "is_default")]
-        priority: u16,
-        /// `--overlap`, in milliseconds; left out without it.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        overlap_ms: Option<u64>,
-        /// How long after this hello the candidate claims nothing, because it does not know who leads, unless a record shows it. Left out
-        /// if the candidate knows it.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        waits_ms: Option<u64>,
-        /// The offset of the candidate's first hello, or of a claim of its that took effect before; left out while neither was read back.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        joined: Option<Offset>,
-        /// Whether it is the candidate's last hello: it stood by and is leaving. Left out if false.
-        #[serde(skip_serializing_if = "is_default")]
-        leaves: bool,
-    },
     /// The term is over: no process of its job is left.
     Release {
         /// The term that ends.
@@ -296,8 +260,6 @@ impl Record {
             Body::Release { term, seen, .. } => 0 <= term && term <= seen && seen < offset,
             Body::Request { what: What::Resign, term, .. } => term.is_some_and(|term| (0..offset).contains(&term)),
             Body::Request { what: What::End, .. } => true,
-            // Hellos have a separate key, so one under the election's key is invalid.
-            Body::Hello { .. } => false,
         }
     }
 }
@@ -319,20 +281,6 @@ impl Body {
                 after: fields.offset("after")?,
                 lease_ms: fields.number("lease_ms")?,
                 overlap: Overlap::parse(fields),
-            },
-            "hello" => Self::Hello {
-                host: fields.text("host"),
-                pid: fields.number("pid"),
-                version: fields.text("version"),
-                elector: fields.text("elector"),
-                group_member: fields.text("group_member"),
-                group_refuses: fields.text("group_refuses"),
-                listen: fields.text("listen"),
-                priority: fields.number("priority").unwrap_or_default(),
-                overlap_ms: fields.number("overlap_ms"),
-                waits_ms: fields.number("waits_ms"),
-                joined: fields.offset("joined"),
-                leaves: fields.flag("leaves"),
             },
             "release" => Self::Release {
                 term: fields.offset("term")?,
@@ -360,7 +308,7 @@ impl Body {
     pub const fn overlap(&self) -> Option<Overlap> {
         match self {
             Self::Beat { overlap, .. } | Self::Claim { overlap, .. } => *overlap,
-            Self::Hello { .. } | Self::Release { .. } | Self::Request { .. } => None,
+            Self::Release { .. } | Self::Request { .. } => None,
         }
     }
 
@@ -369,76 +317,8 @@ impl Body {
     pub fn lease(&self) -> Option<Duration> {
         match self {
             Self::Beat { lease_ms, .. } | Self::Claim { lease_ms, .. } => Some(Duration::from_millis(*lease_ms)),
-            Self::Hello { .. } | Self::Release { .. } | Self::Request { .. } => None,
+            Self::Release { .. } | Self::Request { .. } => None,
         }
-    }
-}
-
-// ---- the data about a candidate in its hello -----------------------------------------------------------------------
-
-/// The value of `asks` in a question to all candidates.
-const ALL: &str = "all";
-
-/// A question to all candidates of a group: a hello without a writer, which each of them answers with its own.
-#[must_use]
-pub fn question(by: &str) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Line<'a> {
-        v: u8,
-        kind: &'static str,
-        name: &'a str,
-        asks: &'static str,
-    }
-    // A struct of strings and numbers can always be written as JSON.
-    serde_json::to_vec(&Line { v: 1, kind: "hello", name: by, asks: ALL }).unwrap_or_default()
-}
-
-/// Whether this is such a question.
-#[must_use]
-pub fn is_question(line: &[u8]) -> bool {
-    let is_one = |fields: Fields| {
-        fields.str("kind") == Some("hello") && fields.member("member").is_none() && fields.str("asks") == Some(ALL)
-    };
-    Fields::parse(line).is_some_and(is_one)
-}
-
-/// A hello, whose writer is a candidate of the election.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Hello {
-    /// The writer's member id.
-    pub member: MemberId,
-    /// The writer's member id in the consumer group, if it is a member.
-    pub group_member: Option<Box<str>>,
-    /// The writer's name.
-    pub name: Option<Box<str>>,
-    /// `--priority`: a higher one claims first.
-    pub priority: u16,
-    /// Whether `--overlap` was given.
-    pub overlaps: bool,
-    /// Whether the writer is leaving.
-    pub leaves: bool,
-}
-
-impl Record {
-    /// Whether the record is a hello whose writer is leaving.
-    #[must_use]
-    pub const fn is_last_hello(&self) -> bool {
-        matches!(self.body, Body::Hello { leaves: true, .. })
-    }
-
-    /// Converts a record under the hello's key; `None` if it does not contain its writer.
-    #[must_use]
-    pub fn into_hello(self) -> Option<Hello> {
-        let (group_member, priority, overlaps, leaves) = match self.body {
-            Body::Hello { group_member, priority, overlap_ms, leaves, .. } => {
-                (group_member, priority, overlap_ms.is_some(), leaves)
-            }
-            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
-                (None, 0, false, false)
-            }
-        };
-        let name = self.name;
-        self.member.map(|member| Hello { member, group_member, name, priority, overlaps, leaves })
     }
 }
 

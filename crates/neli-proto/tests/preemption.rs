@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{Action, Candidate, Durations, Elector, Event, Identity, JobEnd, Patience, Setup, Timings};
+use neli_proto::candidate::{Action, Candidate, Durations, Elector, Event, JobEnd, Patience, Setup, Timings};
 use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, MemberId, Record, Why};
+use neli_proto::record::Why;
 use neli_proto::supervisor::{JobIs, Local, Wanted, WantedState};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
@@ -18,6 +18,8 @@ use neli_proto::topic::TopicIdentity;
 mod proof;
 #[path = "records/mod.rs"]
 mod records;
+
+use records::{Written, hello};
 
 const LEASE: Duration = Duration::from_secs(20);
 const PREEMPT_AFTER: Duration = Duration::from_secs(60);
@@ -35,7 +37,7 @@ struct World {
     now: Time,
     elector: Elector,
     members: Vec<Member>,
-    log: Vec<Record>,
+    log: Vec<Written>,
     /// How many records of the log all candidates have read.
     read: usize,
     /// The priorities of the leaders so far, in order.
@@ -65,9 +67,8 @@ impl World {
             overlap: None,
         };
         let timings = Timings::new(durations, self.elector).unwrap_or_else(|error| panic!("{error}"));
-        let (member, hello) = (MemberId::from_random(self.begun.into()), records::hello(priority));
-        let identity = Identity { member, name: "one".into(), hello };
-        let setup = Setup { identity, timings, started: self.now, wait: None, first_span: FIRST_SPAN };
+        let hello = hello(&format!("{:032x}", self.begun), priority);
+        let setup = Setup { hello, timings, started: self.now, wait: None, first_span: FIRST_SPAN };
         let mut candidate = Candidate::new(self.now, setup, Random::from_seed(self.begun));
         let identity = TopicIdentity::Unnamed;
         candidate.handle(self.now, Event::TopicIdentified { asked: self.now, identity });
@@ -93,7 +94,7 @@ impl World {
             let offset = i64::try_from(self.read).unwrap_or(i64::MAX);
             self.read += 1;
             for member in &mut self.members {
-                member.candidate.handle(self.now, read_event(offset, &record));
+                member.candidate.handle(self.now, record.clone().read_at(offset));
             }
         }
     }
@@ -138,10 +139,10 @@ impl World {
             } else if let Action::Kafka(Request::ReadFrom(from)) = action {
                 let from = usize::try_from(from).unwrap_or_default();
                 for (offset, record) in (0..).zip(&self.log[..read]).skip(from) {
-                    member.candidate.handle(now, read_event(offset, record));
+                    member.candidate.handle(now, record.clone().read_at(offset));
                 }
-            } else if let Action::Kafka(Request::Send { record }) = action {
-                self.log.push(record);
+            } else if let Action::Kafka(request) = action {
+                self.log.extend(Written::of(&request));
             }
         }
     }
@@ -163,15 +164,6 @@ impl World {
 
     fn highest(&self) -> Option<u16> {
         self.members.iter().map(|member| member.priority).max()
-    }
-}
-
-fn read_event(offset: i64, record: &Record) -> Event {
-    match record.body {
-        Body::Hello { .. } => Event::ReadOther { offset, hello: record.clone().into_hello() },
-        Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
-            Event::Read { offset, record: Some(record.clone()), written_ms: None }
-        }
     }
 }
 

@@ -10,27 +10,25 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use neli_proto::candidate::{Action, Candidate, Durations, Elector, Event, Identity, Setup, Timings};
+use neli_proto::candidate::{Action, Candidate, Durations, Elector, Event, Setup, Timings};
+use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
-use neli_proto::listener::FIRST_SPAN;
-use neli_proto::listener::Predecessor;
+use neli_proto::listener::{FIRST_SPAN, Predecessor};
 use neli_proto::precedence::Precedence;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Hello, MemberId, Record};
+use neli_proto::record::{Body, MemberId, Record};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
 #[path = "records/mod.rs"]
 mod records;
 
+use records::Written;
+
 const LEASE: Duration = Duration::from_secs(20);
 
 /// The number of round trips during which another client writes undecodable records.
 const STRANGER_WRITES: u32 = 20;
-
-const fn hello_of(member: MemberId) -> Hello {
-    Hello { member, group_member: None, name: None, priority: 0, overlaps: false, leaves: false }
-}
 
 /// A message under way, its destination, and its arrival time, by which they are ordered.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -41,7 +39,7 @@ enum Arrival {
     /// An event at a candidate.
     At(usize, Event),
     /// At the log: a candidate's record, or an undecodable one.
-    Appended(Option<Record>),
+    Appended(Option<Written>),
     /// A query for the log's end.
     Asked(usize, Time),
     /// A timeout of a candidate.
@@ -53,7 +51,7 @@ struct World {
     way: Duration,
     random: Random,
     candidates: Vec<Candidate>,
-    log: Vec<Option<Record>>,
+    log: Vec<Option<Written>>,
     count: u64,
     agenda: BinaryHeap<Due>,
     arrivals: std::collections::BTreeMap<u64, Arrival>,
@@ -67,7 +65,13 @@ impl World {
         Self::with_log(Vec::new(), candidates, LEASE, round_trip, seed)
     }
 
-    fn with_log(log: Vec<Option<Record>>, candidates: usize, lease: Duration, round_trip: Duration, seed: u64) -> Self {
+    fn with_log(
+        log: Vec<Option<Written>>,
+        candidates: usize,
+        lease: Duration,
+        round_trip: Duration,
+        seed: u64,
+    ) -> Self {
         let now = Time::ZERO + Duration::from_secs(100);
         let timings = Timings::new(
             Durations {
@@ -84,8 +88,8 @@ impl World {
         .unwrap_or_else(|error| panic!("{error}"));
         let candidate = |index: usize| {
             let member = MemberId::from_random(index as u128 + 1);
-            let identity = Identity { member, name: "one of them".into(), hello: records::hello(0) };
-            let setup = Setup { identity, timings: timings.clone(), started: now, wait: None, first_span: FIRST_SPAN };
+            let hello = Hello::new(member, Some("one of them".into()));
+            let setup = Setup { hello, timings: timings.clone(), started: now, wait: None, first_span: FIRST_SPAN };
             Candidate::new(now, setup, Random::from_seed(seed * 1000 + index as u64))
         };
         let mut world = Self {
@@ -124,8 +128,10 @@ impl World {
         while let Some(action) = self.candidates[index].poll_action() {
             let arrival = if action == Action::Kafka(Request::ReadAnew) {
                 Arrival::Asked(index, self.now)
-            } else if let Action::Kafka(Request::Send { record }) = action {
-                Arrival::Appended(Some(record))
+            } else if let Action::Kafka(request) = action
+                && let Some(written) = Written::of(&request)
+            {
+                Arrival::Appended(Some(written))
             } else {
                 continue;
             };
@@ -143,14 +149,9 @@ impl World {
 
     /// The event for a record that is read.
     fn read_event(&self, offset: usize) -> Event {
-        let record = self.log[offset].clone();
+        let written = self.log[offset].clone();
         let offset = i64::try_from(offset).expect("a small number");
-        match record {
-            Some(Record { body: Body::Hello { .. }, member, .. }) => {
-                Event::ReadOther { offset, hello: member.map(hello_of) }
-            }
-            record => Event::Read { offset, record, written_ms: None },
-        }
+        written.map_or(Event::Read { offset, record: None, written_ms: None }, |written| written.read_at(offset))
     }
 
     fn step(&mut self) {
@@ -189,8 +190,8 @@ impl World {
 }
 
 /// The records of a leader that is not one of the candidates.
-fn of_leader(seq: u64, body: Body) -> Record {
-    Record { member: Some(MemberId::from("leader")), name: Some("leader".into()), seq: Some(seq), body }
+fn of_leader(seq: u64, body: Body) -> Written {
+    Record { member: Some(MemberId::from("leader")), name: Some("leader".into()), seq: Some(seq), body }.into()
 }
 
 /// The time from a release to the first lead, when the candidates know each other. Within three round trips six more records reach the
@@ -298,7 +299,7 @@ fn of_many_candidates_about_fifteen_claim_and_the_first_claims_at_once() {
     let mut random = Random::from_seed(1);
     for crowd in [100, 300, 1_000_u32] {
         let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
-        (0..crowd).for_each(|index| precedence.received(now, hello_of(MemberId::from_random(index.into()))));
+        (0..crowd).for_each(|index| precedence.received(now, Hello::new(MemberId::from_random(index.into()), None)));
         let span = precedence.delay(now, Predecessor::Gone).expect("everybody may claim").random;
         let (mut claims, mut waited) = (0, Duration::ZERO);
         for _ in 0..VACANCIES {

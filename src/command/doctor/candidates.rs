@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use neli_kafka::{Access, Elections, clock, topics};
+use neli_proto::hello::Hello;
 use neli_proto::journal::Journal;
 use neli_proto::leadership::{Leader, ReadAt};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{KnownCandidate, Observer};
 use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
-use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{ElectionKey, LogRecord, MemberId, Record};
 
 use super::findings::Findings;
@@ -36,7 +36,7 @@ struct Group {
     /// The election of each role.
     elections: BTreeMap<String, Observer>,
     /// The parts of hellos that concern the whole process.
-    hellos: BTreeMap<MemberId, ProcessHello>,
+    hellos: BTreeMap<MemberId, Hello>,
 }
 
 /// Checks the candidates, and waits for a heartbeat if there is a leader.
@@ -80,13 +80,12 @@ impl Group {
         let observer = self.elections.entry(role.to_owned()).or_insert_with(|| Observer::new(journal()));
         // The records in between belong to other elections.
         observer.read_others_up_to(at.now, offset);
-        let parsed = value.as_deref().and_then(Record::parse);
         if is_hello {
-            observer.read_hello(at, offset, parsed, written_ms);
-            let hello = value.as_deref().and_then(ProcessHello::parse);
+            let hello = value.as_deref().and_then(Hello::parse);
+            observer.read_hello(at, offset, hello.clone(), written_ms);
             self.hellos.extend(hello.map(|hello| (hello.member.clone(), hello)));
         } else {
-            observer.read(at, offset, parsed.as_ref(), written_ms);
+            observer.read(at, offset, value.as_deref().and_then(Record::parse).as_ref(), written_ms);
         }
     }
 
@@ -120,7 +119,7 @@ impl Group {
             config.roles.as_ref().map_or_else(Mapping::of_one_role, |roles| Mapping::new(&roles.text, partitions));
         let mut differ = 0;
         for (member, (candidate, hello_age)) in &candidates {
-            let mapping = self.hellos.get(member).filter(|hello| !hello.leaves).map(ProcessHello::mapping);
+            let mapping = self.hellos.get(member).filter(|hello| !hello.leaves).map(Hello::mapping);
             let shares_no_role = mapping
                 .as_ref()
                 .and_then(|other| own.warning_if_no_role_is_shared(other, candidate.shown()))

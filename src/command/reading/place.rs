@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use neli_kafka::{Access, ElectionId, Elections};
+use neli_proto::hello::Hello;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::GroupHellos;
-use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{LogRecord, Offset, is_hello_of};
 
 use super::{Limit, Reading, Unread};
@@ -52,7 +52,7 @@ impl Place {
             let mut hellos = GroupHellos::default();
             let handle_record = |at, _: &_, record: LogRecord| {
                 let value = record.value.as_deref().filter(|_| is_hello_of(&election.group, &record));
-                if let Some(hello) = value.and_then(ProcessHello::parse) {
+                if let Some(hello) = value.and_then(Hello::parse) {
                     hellos.read(at, record.offset, hello, record.written_ms);
                 }
             };
@@ -168,7 +168,7 @@ mod tests {
             let line = format!(
                 r#"{{"v":1,"kind":"hello","member":"{roles}","roles":"{roles}","partitions":{partitions},"joined":0,"leaves":{leaves}}}"#
             );
-            hellos.read(read_at(), offset, ProcessHello::parse(line.as_bytes()).expect("a hello"), None);
+            hellos.read(read_at(), offset, Hello::parse(line.as_bytes()).expect("a hello"), None);
         }
         hellos
     }

@@ -96,6 +96,7 @@ pub(super) fn moment(at: ReadAt, left: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use neli_proto::hello::Hello;
     use neli_proto::journal::{Journal, Origin};
     use neli_proto::record::Record;
     use neli_proto::time::Time;
@@ -121,7 +122,7 @@ mod tests {
         }
         if let Some(name) = standby {
             let hello = format!(r#"{{"v":1,"kind":"hello","member":"{name}","name":"{name}","seq":0}}"#);
-            observer.read_hello(AT, 2, Record::parse(hello.as_bytes()), Some(AT.wall_ms));
+            observer.read_hello(AT, 2, Hello::parse(hello.as_bytes()), Some(AT.wall_ms));
         }
         let mut page = Page::new(Tone::Bad, "");
         let at = later(seconds);
@@ -165,7 +166,7 @@ mod tests {
     fn rows_of_an_empty_journal(waits_ms: u64, seconds: u64) -> String {
         let mut observer = Observer::new(Journal::read_from(0, Origin::Beginning));
         let hello = format!(r#"{{"v":1,"kind":"hello","member":"d2","name":"d2","seq":1,"waits_ms":{waits_ms}}}"#);
-        observer.read_hello(AT, 0, Record::parse(hello.as_bytes()), Some(AT.wall_ms));
+        observer.read_hello(AT, 0, Hello::parse(hello.as_bytes()), Some(AT.wall_ms));
         let mut page = Page::new(Tone::Bad, "");
         let at = later(seconds);
         super::rows(&mut page, &observer, &observer.standbys(at), false, at);

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use neli_kafka::ElectionId;
+use neli_proto::hello::Hello;
 use neli_proto::journal::Verdict;
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::listener::silence;
 use neli_proto::observer::{Change, Election, Judged, Observer, Silence};
-use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{LogRecord, MAX_BYTES, Offset};
 use neli_proto::time::millis;
 use serde::Serialize;
@@ -130,7 +130,7 @@ impl Account {
         }
         if self.json {
             self.print(observer, written_ms, position, (HELLO, Some(value)));
-        } else if let Some(hello) = ProcessHello::parse(value) {
+        } else if let Some(hello) = Hello::parse(value) {
             self.lines.push(line(Some(written_ms), "", &wording::hello(&hello)));
         }
     }

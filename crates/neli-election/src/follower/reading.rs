@@ -10,9 +10,9 @@ use neli_kafka::{
 };
 use neli_proto::candidate;
 use neli_proto::followed_mapping::FollowedMapping;
+use neli_proto::hello::Hello;
 use neli_proto::leadership::{LastTerm, Leadership as Current, Receipt, TermState};
 use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds};
-use neli_proto::process_hello::ProcessHello;
 use neli_proto::record::{Offset, Record};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
@@ -296,9 +296,9 @@ impl Reading {
                     Err(_) => self.read_anew(now, number),
                 }
             }
-            candidate::Event::HelloAsked { offset }
-            | candidate::Event::ReadOther { offset, .. }
-            | candidate::Event::ReadProcessHello { offset, .. } => role.listener.read_others(now, offset, offset),
+            candidate::Event::HelloAsked { offset } | candidate::Event::ReadHello { offset, .. } => {
+                role.listener.read_others(now, offset, offset);
+            }
             candidate::Event::HistoryCut => self.read_anew(now, number),
             candidate::Event::Passed { first, last } => role.listener.read_others(now, first, last),
             candidate::Event::ReachedEnd { next } => role.listener.reached(now, next),
@@ -408,7 +408,7 @@ impl Reading {
     }
 
     fn handle_hello(&mut self, now: Time, offset: Offset, hello: &[u8]) {
-        let Some((mapping, hello)) = self.mapping.as_mut().zip(ProcessHello::parse(hello)) else { return };
+        let Some((mapping, hello)) = self.mapping.as_mut().zip(Hello::parse(hello)) else { return };
         let known_from = mapping.known_from();
         let warning = mapping.received(now, offset, &hello);
         if known_from.is_none_or(|from| now < from) {

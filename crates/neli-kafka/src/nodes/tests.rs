@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::record::{MemberId, Record, Why};
+use neli_proto::record::{Body, MemberId, Record, Why};
 use neli_proto::restart::RestartPolicy;
 use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
 use neli_proto::timings::{Durations, Patience, Timings};
@@ -48,9 +48,8 @@ fn settings() -> Settings {
         preempt_after: None,
         overlap: None,
     };
-    let Record { body: hello, .. } = Record::parse(br#"{"v":1,"kind":"hello","member":"me","seq":1}"#).unwrap();
     Settings {
-        identity: Identity { member: MemberId::from("me"), name: "me".into(), hello },
+        hello: Hello::new(MemberId::from("me"), Some("me".into())),
         timings: Timings::new(durations, Elector::Group(Patience::For(Duration::from_millis(500)))).unwrap(),
         job: Policy {
             settle: Duration::ZERO,
@@ -208,10 +207,10 @@ async fn a_process_that_is_refused_for_its_mapping_waits_for_its_claims() {
     ] {
         nodes.roles[0].node.handle(now, Event::Election(event));
     }
-    let hello = |member: &str, partitions| ProcessHello {
+    let hello = |member: &str, partitions| Hello {
         member: member.into(),
         partitions: Some(partitions),
-        ..ProcessHello::parse(br#"{"v":1,"kind":"hello","member":"","roles":"2"}"#).unwrap()
+        ..Hello::parse(br#"{"v":1,"kind":"hello","member":"","roles":"2"}"#).unwrap()
     };
     let (hello_of_me, roles) = (hello("me", 2), 2);
     let settings = many_roles::Settings { hello: hello_of_me.clone(), roles, elector: Elector::Log, are_spread: true };
@@ -220,7 +219,7 @@ async fn a_process_that_is_refused_for_its_mapping_waits_for_its_claims() {
     many.listens(now, 0, 10, 2);
     while many.poll_action().is_some() {}
     nodes.handle_hello(now, 12, &hello_of_me.to_bytes());
-    nodes.handle_hello(now, 13, &ProcessHello { joined: Some(3), ..hello("other", 1) }.to_bytes());
+    nodes.handle_hello(now, 13, &Hello { joined: Some(3), ..hello("other", 1) }.to_bytes());
 
     let mut exits = |at: usize| {
         std::iter::from_fn(|| nodes.roles[at].node.poll_action()).any(|action| matches!(action, Action::Exit(_)))

@@ -103,7 +103,7 @@ impl Election {
         }
         let why = match self.listener.journal().view() {
             // Our own release is in flight, or our own silence is waited for: there is no leader.
-            View::Led(term) if term.member.as_ref() == Some(&self.identity.member) => return,
+            View::Led(term) if term.member.as_ref() == Some(&self.hello.member) => return,
             View::Led(_) => Waiting::Led,
             _ if self.cooling_off.is_some() => Waiting::CoolingOff,
             View::Undecided(_) if self.listener.history_cut => Waiting::Cut,
@@ -297,7 +297,7 @@ impl Election {
             && !self.precedence.is_forestalled(now);
         match self.listener.journal().view() {
             View::Led(term) if is_ready && claim_delay < term.lease * 2 => {
-                let member = term.member.as_ref().filter(|member| **member != self.identity.member)?;
+                let member = term.member.as_ref().filter(|member| **member != self.hello.member)?;
                 let priority = self.precedence.priority_of(now, member)?;
                 (priority < self.precedence.priority).then_some((term.offset, priority))
             }

@@ -10,7 +10,8 @@ use super::claims::Preemption;
 use super::identifying::KnownTopic;
 use super::membership::Membership;
 use super::spreading::BesideRoles;
-use super::{Action, Identity, Judgement, Setup};
+use super::{Action, Judgement, Setup};
+use crate::hello::Hello;
 use crate::journal::{Term, Verdict, View};
 use crate::kafka::Request;
 use crate::leadership::LastTerm;
@@ -27,7 +28,8 @@ use crate::timings::Timings;
 /// The election as one candidate knows it, its own part in it, and its pending actions.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Election {
-    pub(super) identity: Identity,
+    /// Its identity, as its hellos say it.
+    pub(super) hello: Hello,
     pub(super) timings: Timings,
     pub(super) random: Random,
     pub(super) listener: Listener,
@@ -74,11 +76,11 @@ pub(super) struct Election {
 impl Election {
     /// The state of a candidate that begins to listen.
     pub(super) fn new(now: Time, setup: Setup, random: Random) -> Self {
-        let Setup { identity, timings, started, wait, first_span } = setup;
+        let Setup { hello, timings, started, wait, first_span } = setup;
         let overlaps = timings.overlap().is_some();
         Self {
-            precedence: Precedence::new(timings.elector(), timings.claim_delay()).with_priority(identity.priority()),
-            identity,
+            precedence: Precedence::new(timings.elector(), timings.claim_delay()).with_priority(hello.priority),
+            hello,
             timings,
             random,
             listener: Listener::asking(now, first_span).with_overlap(overlaps),
@@ -133,7 +135,7 @@ impl Election {
     }
 
     pub(super) fn send(&mut self, seq: u64, body: Body) {
-        let (member, name) = (Some(self.identity.member.clone()), Some(self.identity.name.clone()));
+        let (member, name) = (Some(self.hello.member.clone()), self.hello.name.clone());
         self.actions.push_back(Action::Kafka(Request::Send { record: Record { member, name, seq: Some(seq), body } }));
     }
 
@@ -153,17 +155,17 @@ impl Election {
 
     /// `now` is `None` for the last hello.
     pub(super) fn send_hello(&mut self, now: Option<Time>) {
-        let seq = self.next_seq();
-        let mut hello = self.identity.hello.clone();
-        if let Body::Hello { group_member, group_refuses, overlap_ms, waits_ms, joined, leaves, .. } = &mut hello {
-            group_refuses.clone_from(&self.group.refusal);
-            *joined = self.beside_roles.joined();
-            group_member.clone_from(&self.precedence.group_member);
-            *overlap_ms = self.overlap_ms();
-            *waits_ms = now.and_then(|now| self.listener.undecided_for(now)).map(millis);
-            *leaves = now.is_none();
-        }
-        self.send(seq, hello);
+        let hello = Hello {
+            seq: Some(self.next_seq()),
+            group_member: self.precedence.group_member.clone(),
+            group_refuses: self.group.refusal.clone(),
+            overlap_ms: self.overlap_ms(),
+            joined: self.beside_roles.joined(),
+            waits_ms: now.and_then(|now| self.listener.undecided_for(now)).map(millis),
+            leaves: now.is_none(),
+            ..self.hello.clone()
+        };
+        self.actions.push_back(Action::Kafka(Request::SayHello(Box::new(hello))));
     }
 
     /// Sends a hello soon, if the candidate stays: after a term was released, or lost to another candidate's claim after a silence, the
@@ -220,7 +222,7 @@ impl Election {
                     }
                 }
             }
-            Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } | Body::Request { .. } => {}
+            Body::Beat { .. } | Body::Claim { .. } | Body::Request { .. } => {}
         }
     }
 

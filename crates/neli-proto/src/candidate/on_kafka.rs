@@ -5,13 +5,14 @@ use alloc::boxed::Box;
 use super::release::OwnClaim;
 use super::state::{Claiming, State};
 use super::{Action, Candidate, Judgement};
+use crate::hello::Hello;
 use crate::journal::Verdict;
 use crate::kafka::Request;
 use crate::leadership::Receipt;
 use crate::listener::{HistoryCut, LogBounds};
 use crate::note::Note;
 use crate::precedence::Assignment;
-use crate::record::{Body, Hello, MemberId, Offset, Record, What, Why};
+use crate::record::{Body, MemberId, Offset, Record, What, Why};
 use crate::supervisor::Loss;
 use crate::time::Time;
 use crate::topic::TopicIdentity;
@@ -124,7 +125,7 @@ impl Candidate {
         if offset < self.election.listener.journal().next() {
             return self.history_cut(now);
         }
-        let own = record.is_some_and(|record| record.member.as_ref() == Some(&self.election.identity.member));
+        let own = record.is_some_and(|record| record.member.as_ref() == Some(&self.election.hello.member));
         let is_live = self.election.listener.is_caught_up();
         let received = self.election.listener.read(now, offset, record, own);
         let receipt = Receipt { read: now, written_ms, is_live };
@@ -150,7 +151,7 @@ impl Candidate {
                         self.came_back(now, offset, record, received.verdict);
                     }
                 }
-                Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } | Body::Release { .. } => {
+                Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } => {
                     self.election.read_of_another(now, record, received);
                     self.compare_with_leader(record, received);
                 }
@@ -167,7 +168,7 @@ impl Candidate {
         self.election.listener.read_others(now, first, last);
         self.election.kafka_answers();
         match hello {
-            Some(hello) if hello.member != self.election.identity.member => {
+            Some(hello) if hello.member != self.election.hello.member => {
                 self.compare_with_standby(&hello);
                 self.election.precedence.received(now, hello);
             }
@@ -231,7 +232,7 @@ impl Candidate {
                 }
             }
             Body::Claim { .. } => {
-                if let Some(claim) = OwnClaim::read_back(&self.election.identity.member, offset, record, verdict) {
+                if let Some(claim) = OwnClaim::read_back(&self.election.hello.member, offset, record, verdict) {
                     self.election.beside_roles.introduced(now, offset);
                     self.own_claim_effective(now, claim);
                 } else {
@@ -245,7 +246,7 @@ impl Candidate {
                     self.release_is_over(now, true);
                 }
             }
-            Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. } => {}
+            Body::Beat { .. } | Body::Request { .. } => {}
         }
     }
 

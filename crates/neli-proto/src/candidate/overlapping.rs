@@ -5,10 +5,11 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::{Action, Candidate, Election};
+use crate::hello::Hello;
 use crate::journal::{Term, Verdict, View};
 use crate::listener::Received;
 use crate::note::{Note, Refusal};
-use crate::record::{Hello, Offset, Overlap, Record, Why};
+use crate::record::{Offset, Overlap, Record, Why};
 use crate::supervisor::{Wanted, WantedState};
 use crate::time::{Time, millis};
 
@@ -131,9 +132,9 @@ impl Candidate {
 
     /// Compares this candidate with another one whose hello was read (O6). If their settings differ, the one that came later exits.
     pub(super) fn compare_with_standby(&mut self, hello: &Hello) {
-        let differs = hello.overlaps != self.election.overlaps();
+        let differs = hello.overlap_ms.is_some() != self.election.overlaps();
         if differs && self.election.precedence.came_before(&hello.member) && self.state.holds_nothing() {
-            self.refuse_beside(hello.name.as_deref(), hello.overlaps);
+            self.refuse_beside(hello.name.as_deref(), hello.overlap_ms.is_some());
         }
     }
 

@@ -35,7 +35,7 @@ impl Candidate {
     fn last_term(&self) -> LastTerm {
         let mut last_term = self.election.shown.last_term.clone();
         if let Some(leader) = &mut last_term.leader {
-            leader.is_self = leader.member.as_ref() == Some(&self.election.identity.member);
+            leader.is_self = leader.member.as_ref() == Some(&self.election.hello.member);
             let read = self.election.listener.last_effective();
             leader.last_record = Receipt { read, is_live: true, ..leader.last_record };
         }
@@ -123,7 +123,7 @@ impl Candidate {
     #[must_use]
     pub fn is_alone(&self, now: Time) -> bool {
         let another_leads = match self.election.listener.journal().view() {
-            View::Led(term) => term.member.as_ref() != Some(&self.election.identity.member),
+            View::Led(term) => term.member.as_ref() != Some(&self.election.hello.member),
             View::NeverLed | View::Released { .. } => false,
             View::Undecided(_) => true,
         };

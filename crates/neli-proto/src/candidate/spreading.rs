@@ -6,12 +6,12 @@ use core::time::Duration;
 
 use super::state::State;
 use super::{Action, Candidate, Election};
+use crate::hello::Hello;
 use crate::journal::{Term, Verdict, View};
 use crate::mapping::Mapping;
 use crate::note::{Note, Refusal};
 use crate::precedence::{ANSWERS, NamedSuccessor};
-use crate::process_hello::ProcessHello;
-use crate::record::{Body, Hello, MemberId, Offset, Record, Why};
+use crate::record::{Body, MemberId, Offset, Record, Why};
 use crate::spread::Holding;
 use crate::time::Time;
 
@@ -60,7 +60,7 @@ impl Election {
         match self.listener.journal().view() {
             _ if !self.listener.is_caught_up() => Holding::Unknown,
             // Its release was acknowledged but not read back yet.
-            View::Led(Term { member: Some(by), .. }) if *by == self.identity.member => Holding::Ending,
+            View::Led(Term { member: Some(by), .. }) if *by == self.hello.member => Holding::Ending,
             View::Led(Term { member: Some(by), .. }) => Holding::Held { by: by.clone() },
             View::Led(_) | View::Undecided(_) => Holding::Unknown,
             View::NeverLed => Holding::Vacant { successor: None },
@@ -87,9 +87,9 @@ impl Election {
             }
             Some(Body::Request { successor: Some(successor), .. }) => Some(successor),
             Some(Body::Claim { .. }) => None,
-            Some(Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. }) | None => return,
+            Some(Body::Beat { .. } | Body::Request { .. }) | None => return,
         };
-        let is_own = |named: &MemberId| *named == self.identity.member;
+        let is_own = |named: &MemberId| *named == self.hello.member;
         let successor = named.map(|id| if is_own(id) { NamedSuccessor::Own } else { NamedSuccessor::Other });
         self.precedence.set_successor(successor);
     }
@@ -134,23 +134,14 @@ impl BesideRoles {
 
 impl Candidate {
     /// Handles the hello of a process with many roles at `offset`.
-    pub(super) fn read_process_hello(&mut self, now: Time, offset: Offset, hello: &ProcessHello) {
+    pub(super) fn read_process_hello(&mut self, now: Time, offset: Offset, hello: &Hello) {
         // One that stands for role 0 too is a standby of this election.
         let number = hello.mapping().number("0");
-        let about = number.map(|number| hello.clone().about(number));
-        let standby = about.map(|ProcessHello { member, name, priority, leaves, .. }| Hello {
-            member,
-            group_member: None,
-            name,
-            priority,
-            overlaps: false,
-            leaves,
-        });
-        self.read_others(now, offset, offset, standby);
+        self.read_others(now, offset, offset, number.map(|number| hello.clone().about(number)));
         self.compare_with_process(now, offset, hello);
     }
 
-    fn compare_with_process(&mut self, now: Time, offset: Offset, hello: &ProcessHello) {
+    fn compare_with_process(&mut self, now: Time, offset: Offset, hello: &Hello) {
         let Election { beside_roles, .. } = &mut self.election;
         if hello.leaves || hello.stands_for_no_role() {
             beside_roles.before.remove(&hello.member);

@@ -10,26 +10,9 @@ mod walks;
 
 const START: Time = Time::from_nanos(1_000_000_000_000);
 
-fn hello(member: &str, typed: &str, partitions: u32) -> ProcessHello {
-    ProcessHello {
-        member: member.into(),
-        name: Some(member.into()),
-        host: None,
-        pid: None,
-        version: None,
-        elector: None,
-        group_refuses: None,
-        listen: None,
-        roles: Some(typed.into()),
-        partitions: Some(partitions),
-        priority: 0,
-        max_roles: None,
-        joined: None,
-        asks: None,
-        waits_ms: None,
-        left: RoleSet::new(),
-        leaves: false,
-    }
+fn hello(member: &str, typed: &str, partitions: u32) -> Hello {
+    let (roles, partitions) = (Some(typed.into()), Some(partitions));
+    Hello { roles, partitions, ..Hello::new(member.into(), Some(member.into())) }
 }
 
 /// A process with four roles on three partitions, which begins to read at offset 10.
@@ -80,7 +63,7 @@ fn of_two_processes_that_differ_the_one_with_the_later_first_hello_exits() {
         if offset > 12 {
             introduction.received(START, 12, &hello("me", "4", 3));
         }
-        introduction.received(START, offset, &ProcessHello { joined, ..hello("other", "4", 4) });
+        introduction.received(START, offset, &Hello { joined, ..hello("other", "4", 4) });
         assert_eq!(actions(&mut introduction), [Action::Refuse(refusal("other", "4", 4))], "{offset}");
         introduction.handle_timeout(START + HELLO_HOLDS);
         assert_eq!(actions(&mut introduction), [], "it does not stand");
@@ -97,7 +80,7 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
     let mut introduction = introduction();
     introduction.received(START, 3, &hello("third", "4", 4));
     introduction.received(START, 4, &hello("other", "4", 4));
-    introduction.received(START, 5, &ProcessHello { leaves: true, ..hello("third", "4", 4) });
+    introduction.received(START, 5, &Hello { leaves: true, ..hello("third", "4", 4) });
     introduction.received(START, 12, &hello("me", "4", 3));
     assert_eq!(actions(&mut introduction), []);
     introduction.handle_timeout(START + ANSWERS);
@@ -109,12 +92,12 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
     assert_eq!(introduction.poll_timeout(), Some(START + HELLO_INTERVAL));
     // The other process is alive.
     let mut there = introduction.clone();
-    there.received(START, 14, &ProcessHello { joined: Some(4), ..hello("other", "4", 4) });
+    there.received(START, 14, &Hello { joined: Some(4), ..hello("other", "4", 4) });
     assert_eq!(actions(&mut there), [Action::Refuse(refusal("other", "4", 4))]);
     // The other process is dead: a hello was written for it. One of its guards may still have to end a job.
     let mut dead = introduction.clone();
     let left = RoleSet::of_first(4);
-    dead.received(START + ANSWERS, 14, &ProcessHello { joined: Some(4), left, ..hello("other", "4", 4) });
+    dead.received(START + ANSWERS, 14, &Hello { joined: Some(4), left, ..hello("other", "4", 4) });
     let gone = START + ANSWERS + HELLO_HOLDS;
     dead.handle_timeout(gone - Duration::from_millis(1));
     assert!(!actions(&mut dead).iter().any(|action| matches!(action, Action::Refuse { .. } | Action::Stand)));
@@ -122,7 +105,7 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
     assert!(actions(&mut dead).contains(&Action::Stand));
     // The other process's last hello reports that it leaves.
     let mut gone = introduction.clone();
-    gone.received(START + ANSWERS, 14, &ProcessHello { leaves: true, ..hello("other", "4", 4) });
+    gone.received(START + ANSWERS, 14, &Hello { leaves: true, ..hello("other", "4", 4) });
     assert_eq!(actions(&mut gone), [Action::Stand, hello_at(START + ANSWERS, Some(12))]);
     // The other process has gone without a last hello.
     introduction.handle_timeout(until);
@@ -131,7 +114,7 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
 
 #[test]
 fn a_candidate_without_roles_and_a_process_with_roles_do_not_stand_side_by_side() {
-    let lone = |name: &str, joined| ProcessHello { roles: None, partitions: None, joined, ..hello(name, "", 0) };
+    let lone = |name: &str, joined| Hello { roles: None, partitions: None, joined, ..hello(name, "", 0) };
     let refused = || Action::Refuse(Mapping::new("4", 3).refusal(&Mapping::of_one_role(), "lone").unwrap());
     let introduced = || {
         let mut introduction = introduction();
@@ -151,7 +134,7 @@ fn a_candidate_without_roles_and_a_process_with_roles_do_not_stand_side_by_side(
     ] {
         let (mut before, mut stands) = (introduced(), alone.clone());
         for introduction in [&mut before, &mut stands] {
-            introduction.received(later, offset, &ProcessHello { name: Some("lone".into()), ..lone(name, joined) });
+            introduction.received(later, offset, &Hello { name: Some("lone".into()), ..lone(name, joined) });
             let wanted = if is_refused { refused() } else { hello_at(later, Some(12)) };
             assert_eq!(actions(introduction).first(), Some(&wanted), "{name}, which joined at {joined:?}");
         }
@@ -169,17 +152,17 @@ fn a_candidate_without_a_shared_role_is_reported_once_and_answered_if_it_is_new(
     };
     let mut introduction = introduction();
     introduction.received(START, 9, &hello("before", "a,b", 3));
-    introduction.received(START, 10, &ProcessHello { leaves: true, ..hello("goes", "a,b", 3) });
+    introduction.received(START, 10, &Hello { leaves: true, ..hello("goes", "a,b", 3) });
     assert_eq!(actions(&mut introduction), [], "it may have gone");
     introduction.received(START, 11, &hello("new", "a,b", 3));
     assert_eq!(actions(&mut introduction), [warning("new")], "its own hello is under way");
     introduction.received(START, 12, &hello("me", "4", 3));
     introduction.received(START, 13, &hello("newer", "a,b", 3));
     assert_eq!(actions(&mut introduction), [hello_at(START, Some(12))], "the roles were told of");
-    introduction.received(START, 14, &ProcessHello { joined: Some(13), ..hello("newer", "a,b", 3) });
+    introduction.received(START, 14, &Hello { joined: Some(13), ..hello("newer", "a,b", 3) });
     assert_eq!(actions(&mut introduction), []);
     for number in 0..2 * MOST_REPORTED {
-        introduction.received(START, 15, &ProcessHello { joined: Some(1), ..hello("odd", &format!("x{number}"), 3) });
+        introduction.received(START, 15, &Hello { joined: Some(1), ..hello("odd", &format!("x{number}"), 3) });
     }
     assert_eq!(actions(&mut introduction).len(), MOST_REPORTED - 1);
     introduction.handle_timeout(START + ANSWERS);

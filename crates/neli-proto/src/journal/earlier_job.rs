@@ -67,7 +67,7 @@ impl EarlierJob {
                     *self = Self::Gone;
                 }
             }
-            Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } | Body::Request { .. } => {}
+            Body::Beat { .. } | Body::Claim { .. } | Body::Request { .. } => {}
         }
     }
 

@@ -261,7 +261,7 @@ fn over(record: Record, over: Option<Offset>) -> Record {
         Body::Beat { term, seen, lease_ms, state, pid, attempt, since_ms, .. } => {
             Body::Beat { term, seen, lease_ms, state, pid, attempt, since_ms, overlap: declared }
         }
-        Body::Hello { .. } | Body::Release { .. } | Body::Request { .. } => panic!("it tells of no job before"),
+        Body::Release { .. } | Body::Request { .. } => panic!("it tells of no job before"),
     };
     Record { body, ..record }
 }

@@ -186,7 +186,7 @@ impl Node {
             // Its last hello is all that is sent: no claim is made any more.
             self.candidate.say_last_hello();
             while let Some(action) = self.candidate.poll_action() {
-                if matches!(&action, Action::Kafka(Request::Send { record }) if record.is_last_hello()) {
+                if matches!(&action, Action::Kafka(Request::SayHello(hello)) if hello.leaves) {
                     self.actions.push_back(action);
                 }
             }

@@ -7,10 +7,10 @@ use alloc::vec::Vec;
 use core::mem;
 
 use super::{Change, History, Observer};
+use crate::hello::Hello;
 use crate::journal::{Journal, Verdict, View};
 use crate::leadership::{Leadership, ReadAt};
 use crate::listener::LogBounds;
-use crate::process_hello::ProcessHello;
 use crate::record::{ElectionKey, LogRecord, Offset, Record};
 use crate::time::Time;
 
@@ -268,27 +268,25 @@ impl Election {
     /// Notes whether the candidate of this hello stands for the role: that of one role may name it in the key alone.
     fn read_hello(&mut self, at: ReadAt, record: &LogRecord, names_role: bool) {
         let Some(value) = record.value.as_deref() else { return };
-        let Some(hello) = ProcessHello::parse(value) else { return };
+        let Some(hello) = Hello::parse(value) else { return };
         if hello.roles.is_some() {
             self.process_hello_received(at, &hello, record.written_ms);
-        } else if (names_role || self.number_by(&hello).is_some())
-            && let Some(hello) = Record::parse(value)
-        {
+        } else if names_role || self.number_by(&hello).is_some() {
             self.is_known = true;
             self.history.hello_received(at, hello, record.written_ms);
         }
     }
 
     /// Notes whether the process with many roles that said this hello stands for the role.
-    pub fn process_hello_received(&mut self, at: ReadAt, hello: &ProcessHello, written_ms: Option<u64>) {
+    pub fn process_hello_received(&mut self, at: ReadAt, hello: &Hello, written_ms: Option<u64>) {
         if let Some(number) = self.number_by(hello) {
             self.is_known = true;
-            self.history.process_hello_received(at, hello.clone().about(number), written_ms);
+            self.history.hello_received(at, hello.clone().about(number), written_ms);
         }
     }
 
     /// The role's number in the list of this hello's writer. A writer that looks for the role in another partition does not stand for it here.
-    fn number_by(&self, hello: &ProcessHello) -> Option<u32> {
+    fn number_by(&self, hello: &Hello) -> Option<u32> {
         let mapping = hello.mapping();
         let is_here = |number: &u32| i64::from(number % mapping.partitions()) == i64::from(self.partition);
         mapping.number(&self.role).filter(is_here)

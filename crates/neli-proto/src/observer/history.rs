@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Change, Observer};
+use crate::hello::Hello;
 use crate::journal::{Journal, Verdict};
 use crate::leadership::{Leader, Leadership, ReadAt, Release, shown};
-use crate::process_hello::ProcessHello;
 use crate::record::{Body, MemberId, Offset, Record};
 use crate::time::{Time, millis};
 
@@ -219,14 +219,9 @@ impl History {
         self.observer.read_others_up_to(now, offset);
     }
 
-    /// Handles a hello from any partition.
-    pub fn hello_received(&mut self, at: ReadAt, hello: Record, written_ms: Option<u64>) {
+    /// Handles a hello from any partition. This role is one of the writer's.
+    pub fn hello_received(&mut self, at: ReadAt, hello: Hello, written_ms: Option<u64>) {
         self.observer.hello_received(at, hello, written_ms);
-    }
-
-    /// Handles the hello of a process with many roles from any partition. This role is one of them.
-    pub fn process_hello_received(&mut self, at: ReadAt, hello: ProcessHello, written_ms: Option<u64>) {
-        self.observer.process_hello_received(at, hello, written_ms);
     }
 
     /// The time at which the current term's claim was appended, if it was read by a separate request.
@@ -446,7 +441,7 @@ impl History {
                 }
             }
             Some(Body::Beat { .. } | Body::Release { .. }) => self.void_records += 1,
-            Some(Body::Hello { .. } | Body::Request { .. }) | None => {}
+            Some(Body::Request { .. }) | None => {}
         }
     }
 }

@@ -4,10 +4,10 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::OverlappedJob;
+use crate::hello::Hello;
 use crate::late_beat::{DELIVERY, longest_interval};
 use crate::leadership::{Job, Leader, Receipt, Release, shown};
 use crate::listener::silence;
-use crate::process_hello::ProcessHello;
 use crate::record::{MemberId, Offset, What};
 use crate::restart;
 use crate::time::millis;
@@ -58,14 +58,14 @@ pub struct KnownCandidate {
 }
 
 impl KnownCandidate {
-    /// The candidate of a process with many roles.
-    pub(super) fn of_process(hello: ProcessHello, received: Receipt) -> Self {
+    pub(super) fn of(hello: Hello, received: Receipt) -> Self {
         // A limit of as many roles as there are is none.
         let count = hello.mapping().count();
-        let max_roles = hello.max_roles.filter(|most| *most < count);
-        let ProcessHello {
-            member, name, host, pid, version, elector, group_refuses, listen, priority, waits_ms, ..
+        let Hello {
+            member, name, host, pid, version, elector, group_refuses, listen, priority, roles, max_roles, ..
         } = hello;
+        // No candidate waits longer than for the longest lease: more is a mistake of the writer's.
+        let undecided_for = Duration::from_millis(hello.waits_ms.unwrap_or_default()).min(silence(LONGEST_LEASE));
         Self {
             member,
             name,
@@ -76,18 +76,13 @@ impl KnownCandidate {
             group_refuses,
             listen,
             priority,
-            has_many_roles: true,
-            max_roles,
-            overlaps: false,
-            undecided_for: undecided_for(waits_ms),
+            has_many_roles: roles.is_some(),
+            max_roles: max_roles.filter(|most| *most < count),
+            overlaps: hello.overlap_ms.is_some(),
+            undecided_for,
             received,
         }
     }
-}
-
-/// The `waits_ms` of a hello. No candidate waits longer than for the longest lease: more is a mistake of the writer's.
-pub(super) fn undecided_for(waits_ms: Option<u64>) -> Duration {
-    Duration::from_millis(waits_ms.unwrap_or_default()).min(silence(LONGEST_LEASE))
 }
 
 /// A standby.

@@ -5,10 +5,10 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::{KnownCandidate, Standby};
+use crate::hello::Hello;
 use crate::leadership::ReadAt;
 use crate::mapping::Mapping;
 use crate::precedence::HELLO_HOLDS;
-use crate::process_hello::ProcessHello;
 use crate::record::{MemberId, Offset};
 use crate::time::millis;
 
@@ -22,7 +22,7 @@ pub struct GroupHellos {
 #[derive(Clone, Debug)]
 pub struct LastHello {
     /// The hello.
-    pub hello: ProcessHello,
+    pub hello: Hello,
     /// When it was read.
     pub at: ReadAt,
     /// When it was appended, in milliseconds since 1970, if that is known.
@@ -32,7 +32,7 @@ pub struct LastHello {
 
 impl GroupHellos {
     /// Handles the hello of a candidate of the group, in the order of the log.
-    pub fn read(&mut self, at: ReadAt, offset: Offset, hello: ProcessHello, written_ms: Option<u64>) {
+    pub fn read(&mut self, at: ReadAt, offset: Offset, hello: Hello, written_ms: Option<u64>) {
         self.last.insert(hello.member.clone(), LastHello { hello, at, written_ms, offset });
     }
 
@@ -142,7 +142,7 @@ mod tests {
     /// A hello of this many seconds after the first.
     fn read(hellos: &mut GroupHellos, seconds: u64, member: &str, fields: &str) {
         let line = format!(r#"{{"v":1,"kind":"hello","member":"{member}"{fields}}}"#);
-        let hello = ProcessHello::parse(line.as_bytes()).expect("a hello");
+        let hello = Hello::parse(line.as_bytes()).expect("a hello");
         let at = ReadAt { now: Time::from_nanos(1), wall_ms: 0 };
         hellos.read(at, Offset::try_from(seconds).expect("small"), hello, Some(seconds * 1_000));
     }

@@ -42,7 +42,7 @@ pub(super) fn hello(observer: &mut Observer, offset: Offset, ms: u64, name: &str
     let line = format!(
         r#"{{"v":1,"kind":"hello","member":"{name}","name":"{name}","seq":0,"host":"h","pid":7,"version":"0.1.0","elector":"log"}}"#
     );
-    observer.read_hello(later(ms), offset, Record::parse(line.as_bytes()), Some(AT.wall_ms + ms));
+    observer.read_hello(later(ms), offset, Hello::parse(line.as_bytes()), Some(AT.wall_ms + ms));
 }
 
 pub(super) fn claim(member: &str, after: Offset) -> String {

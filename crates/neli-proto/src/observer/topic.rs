@@ -7,10 +7,10 @@ use alloc::vec::Vec;
 use core::{fmt, mem};
 
 use super::{Election, GroupHellos, Judged, LastHello, Observer};
+use crate::hello::Hello;
 use crate::leadership::ReadAt;
 use crate::listener::LogBounds;
 use crate::mapping::Mapping;
-use crate::process_hello::ProcessHello;
 use crate::record::{ElectionKey, LogRecord, Offset};
 use crate::time::Time;
 
@@ -148,7 +148,7 @@ impl Topic {
         let LogRecord { offset, key, value, written_ms, is_brokers_time } = record;
         self.latest_ms = self.latest_ms.max(written_ms.filter(|_| *is_brokers_time));
         let ElectionKey { group, role, is_hello } = key.as_deref().and_then(ElectionKey::parse)?;
-        if is_hello && let Some(hello) = value.as_deref().and_then(ProcessHello::parse) {
+        if is_hello && let Some(hello) = value.as_deref().and_then(Hello::parse) {
             let is_of_many = hello.roles.is_some();
             if is_of_many && let Some(most) = self.live {
                 self.hear(group, &hello, most, |election| election.process_hello_received(at, &hello, *written_ms));
@@ -184,7 +184,7 @@ impl Topic {
     }
 
     /// Has each election hear the hello of a process with many roles of its group; those of the process's own roles are elections.
-    fn hear(&mut self, group: &str, hello: &ProcessHello, most: u32, hears: impl Fn(&mut Election)) {
+    fn hear(&mut self, group: &str, hello: &Hello, most: u32, hears: impl Fn(&mut Election)) {
         for (_, role, partition) in places(&hello.mapping(), most) {
             let takes_roles = hello.takes_roles();
             if let Some(found) = self.found(partition, group, &role) {

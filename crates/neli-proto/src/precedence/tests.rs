@@ -13,14 +13,7 @@ fn delay(elector: Elector, assignment: Assignment, predecessor: Predecessor) -> 
 }
 
 fn hello(index: u128) -> Hello {
-    Hello {
-        member: MemberId::from_random(index),
-        group_member: None,
-        name: None,
-        priority: 0,
-        overlaps: false,
-        leaves: false,
-    }
+    Hello::new(MemberId::from_random(index), None)
 }
 
 #[test]

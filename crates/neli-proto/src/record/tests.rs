@@ -25,20 +25,6 @@ fn bodies() -> Vec<Body> {
             lease_ms: 300,
             overlap: Some(Overlap { within_ms: 150, over: Some(2), yields: false }),
         },
-        Body::Hello {
-            host: Some("h".into()),
-            pid: Some(1),
-            version: Some("0.1.0".into()),
-            elector: Some("log".into()),
-            group_member: Some("neli-run-2".into()),
-            group_refuses: Some("Inconsistent group protocol".into()),
-            listen: Some("192.0.2.1:9464".into()),
-            priority: 10,
-            overlap_ms: Some(150),
-            waits_ms: Some(58_000),
-            joined: Some(3),
-            leaves: true,
-        },
         Body::Release {
             term: 0,
             seen: 0,
@@ -76,40 +62,6 @@ fn the_line_is_as_the_protocol_says() {
     let line = record(Body::Claim { after: 41, lease_ms: 5000, overlap: None }).to_bytes();
     let said = r#"{"v":1,"member":"m1","name":"a:1","seq":7,"kind":"claim","after":41,"lease_ms":5000}"#;
     assert_eq!(String::from_utf8(line).unwrap(), said);
-}
-
-fn hello(leaves: bool) -> Body {
-    let (host, pid, version, elector) = (None, None, None, None);
-    let (group_member, group_refuses, listen, overlap_ms, waits_ms, joined) = (None, None, None, None, None, None);
-    Body::Hello {
-        host,
-        pid,
-        version,
-        elector,
-        group_member,
-        group_refuses,
-        listen,
-        priority: 0,
-        overlap_ms,
-        waits_ms,
-        joined,
-        leaves,
-    }
-}
-
-#[test]
-fn a_hello_contains_priority_and_leaving_only_if_they_are_set() {
-    let line = |leaves| String::from_utf8(record(hello(leaves)).to_bytes()).unwrap();
-    let head = r#"{"v":1,"member":"m1","name":"a:1","seq":7,"kind":"hello","host":null,"pid":null,"version":null,"elector":null"#;
-    assert_eq!(line(false), format!("{head}}}"));
-    assert_eq!(line(true), format!(r#"{head},"leaves":true}}"#));
-}
-
-#[test]
-fn only_a_hello_that_leaves_is_the_last() {
-    assert!(record(hello(true)).is_last_hello());
-    assert!(!record(hello(false)).is_last_hello());
-    assert!(!record(Body::Claim { after: 41, lease_ms: 5000, overlap: None }).is_last_hello());
 }
 
 #[test]
@@ -210,30 +162,12 @@ fn a_record_refers_to_earlier_offsets() {
     assert!(!release(-1, 9).makes_sense_at(10));
     assert!(!resign(None).makes_sense_at(10));
     assert!(!resign(Some(10)).makes_sense_at(10));
-    assert!(!record(hello(false)).makes_sense_at(10));
 }
 
 #[test]
 fn a_state_of_the_job_has_the_name_that_beats_contain() {
     for state in [JobState::Restarting, JobState::Running, JobState::Starting, JobState::Stopping] {
         assert_eq!(serde_json::to_value(state).unwrap(), state.name());
-    }
-}
-
-/// A candidate of an earlier version takes it for nobody's hello.
-#[test]
-fn a_question_is_a_hello_without_a_writer() {
-    let line = question("ann@db1");
-    assert_eq!(core::str::from_utf8(&line).unwrap(), r#"{"v":1,"kind":"hello","name":"ann@db1","asks":"all"}"#);
-    assert!(is_question(&line));
-    assert_eq!(Record::parse(&line).unwrap().into_hello(), None);
-    assert_eq!(crate::process_hello::ProcessHello::parse(&line), None);
-    for other in [
-        r#"{"v":1,"kind":"hello","member":"ab","asks":"all"}"#,
-        r#"{"v":1,"kind":"hello","asks":"ab"}"#,
-        r#"{"v":1,"kind":"beat","asks":"all"}"#,
-    ] {
-        assert!(!is_question(other.as_bytes()), "{other}");
     }
 }
 

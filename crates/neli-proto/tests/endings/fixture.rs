@@ -3,21 +3,22 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use neli_proto::candidate::{self, Durations, Elector, Identity, Patience, Timings};
+use neli_proto::candidate::{self, Durations, Elector, Patience, Timings};
 use neli_proto::guard::{Answer, SeenEnd};
+use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{self, Action, Node, Settings};
 use neli_proto::precedence::Assignment;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Hello, MemberId, Offset, Overlap, Record, What, Why};
+use neli_proto::record::{Body, MemberId, Offset, Overlap, Record, What, Why};
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 use neli_proto::supervisor::{Ending, Event, Lost, OnLoss, Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
 use crate::cases::{Cause, Kafka, Manner, OBEYING, Outcome, Spans};
-use crate::records::hello;
+use crate::records::{Written, hello};
 
 use guarded::{GuardProcess, Run};
 
@@ -44,7 +45,7 @@ pub(crate) struct Fixture {
     /// How often the guard was ordered to start the job.
     pub(crate) spawns: usize,
     /// Records that were appended and not read yet.
-    unread: VecDeque<Record>,
+    unread: VecDeque<Written>,
     exit: Option<(Ending, Time)>,
 }
 
@@ -92,9 +93,8 @@ impl Fixture {
             on_loss,
             health: None,
         };
-        let identity = Identity { member: MemberId::from("me"), name: "me".into(), hello: hello(0) };
         let settings = Settings {
-            identity,
+            hello: hello("me", 0),
             timings,
             job: policy,
             hooks: Vec::new(),
@@ -240,11 +240,10 @@ impl Fixture {
 
     /// Reads another candidate's hello, so that the candidate knows a standby.
     pub(crate) fn read_standby(&mut self) {
-        let (member, name) = (MemberId::from("other"), None);
-        let hello = Hello { member, group_member: None, name, priority: 0, overlaps: true, leaves: false };
+        let hello = Hello { overlap_ms: Some(1_000), ..Hello::new("other".into(), None) };
         let offset = self.end;
         self.end += 1;
-        self.pass_event(candidate::Event::ReadOther { offset, hello: Some(hello) });
+        self.pass_event(candidate::Event::ReadHello { offset, hello: Box::new(hello) });
     }
 
     /// Reads another candidate's claim that overlaps this term, so that the job may continue for a while.
@@ -260,7 +259,8 @@ impl Fixture {
     }
 
     fn append(&mut self, by: Option<&str>, body: Body) {
-        self.unread.push_back(Record { member: by.map(MemberId::from), name: None, seq: None, body });
+        let record = Record { member: by.map(MemberId::from), name: None, seq: None, body };
+        self.unread.push_back(record.into());
         self.perform();
     }
 
@@ -297,16 +297,10 @@ impl Fixture {
 
     /// Reads the next record; returns false if there is none.
     fn read_one(&mut self) -> bool {
-        let Some(record) = self.unread.pop_front() else { return false };
+        let Some(written) = self.unread.pop_front() else { return false };
         let offset = self.end;
         self.end += 1;
-        let event = match &record.body {
-            Body::Hello { .. } => candidate::Event::ReadOther { offset, hello: None },
-            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
-                candidate::Event::Read { offset, record: Some(record), written_ms: None }
-            }
-        };
-        self.node.handle(self.now, node::Event::Election(event));
+        self.node.handle(self.now, node::Event::Election(written.read_at(offset)));
         true
     }
 
@@ -322,14 +316,15 @@ impl Fixture {
             // The guard has little time to kill the job before the lease's end.
             Action::KillGuard => self.guard_dies(),
             Action::Order(order) => self.order(order),
-            Action::Kafka(Request::Send { record }) => {
+            Action::Kafka(request @ (Request::SayHello(_) | Request::Send { .. })) => {
                 if self.kafka != Kafka::IsGone {
-                    match record.body {
-                        Body::Claim { .. } => self.terms.0 += 1,
-                        Body::Release { .. } => self.terms.1 += 1,
-                        Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. } => {}
+                    let written = Written::of(&request);
+                    match written.as_ref().and_then(Written::record).map(|record| &record.body) {
+                        Some(Body::Claim { .. }) => self.terms.0 += 1,
+                        Some(Body::Release { .. }) => self.terms.1 += 1,
+                        Some(Body::Beat { .. } | Body::Request { .. }) | None => {}
                     }
-                    self.unread.push_back(record);
+                    self.unread.extend(written);
                 }
             }
             Action::RenewGuard | Action::StartGuard => {

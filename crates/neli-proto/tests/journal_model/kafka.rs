@@ -9,6 +9,7 @@ use neli_proto::record::{Body, Offset, Record};
 use neli_proto::time::Time;
 
 use crate::fingerprint;
+use crate::records::Written;
 
 /// Assumption 4: younger records are not deleted.
 pub(crate) const DELETED_AFTER: Duration = Duration::from_secs(120);
@@ -16,18 +17,24 @@ pub(crate) const DELETED_AFTER: Duration = Duration::from_secs(120);
 /// An immutable record with its fingerprint.
 #[derive(Clone, Debug)]
 pub(crate) struct Sealed {
-    record: Rc<Record>,
+    written: Rc<Written>,
     print: u128,
 }
 
 impl Sealed {
-    pub(crate) fn new(record: Record) -> Self {
-        let print = fingerprint::of(&record);
-        Self { record: Rc::new(record), print }
+    pub(crate) fn new(written: impl Into<Written>) -> Self {
+        let written = written.into();
+        let print = fingerprint::of(&written);
+        Self { written: Rc::new(written), print }
     }
 
-    pub(crate) fn record(&self) -> &Record {
-        &self.record
+    pub(crate) fn written(&self) -> &Written {
+        &self.written
+    }
+
+    /// The record, if it is no hello.
+    pub(crate) fn record(&self) -> Option<&Record> {
+        self.written.record()
     }
 }
 
@@ -39,15 +46,18 @@ impl Hash for Sealed {
 
 impl fmt::Display for Sealed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let by = self.record.name.as_deref().unwrap_or("somebody");
-        match &self.record.body {
+        let record = match &*self.written {
+            Written::Hello(hello) => return write!(f, "{}'s hello", hello.name.as_deref().unwrap_or("somebody")),
+            Written::Record(record) => record,
+        };
+        let by = record.name.as_deref().unwrap_or("somebody");
+        match &record.body {
             Body::Beat { term, seen, .. } => write!(f, "{by}'s beat of term {term}, seen {seen}"),
             Body::Claim { after, overlap, .. } => {
                 let over = overlap.and_then(|overlap| overlap.over);
                 let over = over.map(|over| format!(", over term {over}")).unwrap_or_default();
                 write!(f, "{by}'s claim, after {after}{over}")
             }
-            Body::Hello { .. } => write!(f, "{by}'s hello"),
             Body::Release { term, seen, why, .. } => {
                 write!(f, "{by}'s release of term {term}, seen {seen}, {}", why.as_deref().unwrap_or("no reason"))
             }
@@ -113,7 +123,7 @@ impl Log {
     pub(crate) fn at(&self, offset: Offset) -> Option<(Time, &Record)> {
         let entry = self.entries.get(usize::try_from(offset).ok()?)?;
         match &entry.slot {
-            Slot::Record(sealed) => Some((entry.appended, sealed.record())),
+            Slot::Record(sealed) => sealed.record().map(|record| (entry.appended, record)),
             Slot::Absent | Slot::Nonsense | Slot::Other => None,
         }
     }

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use neli_proto::candidate::{self, Identity};
+use neli_proto::candidate;
 use neli_proto::fact::Fact;
 use neli_proto::guard::{Answer, Answers, Grant, SeenEnd};
+use neli_proto::hello::Hello;
 use neli_proto::hooks::Hook;
 use neli_proto::job::CommandEnd;
 use neli_proto::kafka::Request;
@@ -19,7 +20,7 @@ use neli_proto::topic::TopicIdentity;
 
 use crate::flaws::{WorldFlaw, is_flawed};
 use crate::guard::{Guard, Life};
-use crate::records::hello;
+use crate::records::Written;
 use crate::setup::{Occasion, Setup, Who};
 use crate::world::Breach;
 
@@ -75,7 +76,7 @@ pub(crate) struct Machine {
 /// A machine's effects on the world.
 #[derive(Default)]
 pub(crate) struct Actions {
-    pub(crate) sent: Vec<Record>,
+    pub(crate) sent: Vec<Written>,
     /// Facts with their numbers.
     pub(crate) facts: Vec<(u32, Fact)>,
     /// The term that the guard releases after the supervisor's death.
@@ -94,7 +95,7 @@ impl Machine {
         let candidate = &setup.candidates[index];
         let name = crate::setup::NAMES[index];
         let member = MemberId::from(&*format!("{name}{birth}"));
-        let identity = Identity { member: member.clone(), name: name.into(), hello: hello(0) };
+        let hello = Hello::new(member.clone(), Some(name.into()));
         let timings = candidate.timings();
         let policy = Policy {
             settle: candidate.settle,
@@ -107,7 +108,7 @@ impl Machine {
         let random = Random::fixed([20, 50, 80][index]);
         let guard = Guard::new(candidate.lease, timings.kill_margin(), setup);
         let settings = Settings {
-            identity,
+            hello,
             timings,
             job: policy,
             hooks: setup.hooks.to_vec(),
@@ -355,7 +356,13 @@ impl Machine {
             {
                 self.hear_of_election(now, candidate::Event::HistoryCut);
             }
-            Action::Kafka(Request::Send { record }) => self.send(record, setup, actions),
+            // Hellos do not affect the law, and only use offsets.
+            Action::Kafka(Request::SayHello(hello)) => {
+                if setup.overlaps() {
+                    actions.sent.push((*hello).into());
+                }
+            }
+            Action::Kafka(Request::Send { record }) => self.send(record, actions),
             Action::StartGuard => {
                 if self.guard.life == Life::Dead {
                     self.guard = self.guard.anew();
@@ -382,7 +389,7 @@ impl Machine {
         }
     }
 
-    fn send(&mut self, record: Record, setup: &Setup, actions: &mut Actions) {
+    fn send(&mut self, record: Record, actions: &mut Actions) {
         if let Body::Release { term, .. } = record.body {
             self.released = term;
             if self.job_is_alive() {
@@ -390,10 +397,7 @@ impl Machine {
             }
         }
         let is_claim = matches!(record.body, Body::Claim { .. });
-        // Hellos do not affect the law, and only use offsets.
-        if setup.overlaps() || !matches!(record.body, Body::Hello { .. }) {
-            actions.sent.push(record);
-        }
+        actions.sent.push(record.into());
         if is_claim {
             self.need_guard();
         }

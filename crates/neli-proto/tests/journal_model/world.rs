@@ -298,8 +298,10 @@ impl World {
         let reaches_broker = self.machine(who).is_some_and(|machine| !machine.cut_off);
         self.send_facts(who, actions.facts);
         for record in actions.sent.into_iter().filter(|_| reaches_broker) {
-            self.excuse_the_fenced(who, &record);
             let record = Sealed::new(record);
+            if let Some(record) = record.record() {
+                self.excuse_the_fenced(who, record);
+            }
             if self.trace.is_some() {
                 self.say(&format!("           {}: sends {record}", NAMES[who]));
             }

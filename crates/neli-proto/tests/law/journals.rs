@@ -7,8 +7,6 @@ use neli_proto::journal::Origin;
 use neli_proto::record::{Body, MemberId, Offset, Record, What};
 use neli_proto::time::Time;
 
-use crate::records::hello;
-
 /// One input of a reader. Offsets and times increase.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -148,7 +146,8 @@ impl Writer {
                 successor: None,
             },
             _ if first < 6 => Body::Request { what: What::End, term: None, by: None, reason: None, successor: None },
-            _ => hello(0),
+            // It names no term, so it is nonsense.
+            _ => Body::Request { what: What::Resign, term: None, by: None, reason: None, successor: None },
         }
     }
 

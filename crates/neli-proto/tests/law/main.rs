@@ -5,8 +5,6 @@
 
 mod both;
 mod journals;
-#[path = "../records/mod.rs"]
-mod records;
 mod written;
 
 use std::cell::RefCell;

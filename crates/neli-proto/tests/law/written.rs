@@ -122,11 +122,7 @@ impl Law {
                     Turn::Led(_) | Turn::NeverLed | Turn::Released(_) => Verdict::Void,
                 }
             }
-            Body::Beat { .. }
-            | Body::Claim { .. }
-            | Body::Hello { .. }
-            | Body::Release { .. }
-            | Body::Request { .. } => Verdict::Nonsense,
+            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => Verdict::Nonsense,
         }
     }
 
@@ -170,7 +166,7 @@ impl Law {
         let mut named = meanwhile.filter_map(|shown| match shown {
             Shown::Record { record: Some(record), verdict: Verdict::Undecided, .. } => match record.body {
                 Body::Release { term, .. } => Some(term),
-                Body::Beat { .. } | Body::Claim { .. } | Body::Hello { .. } | Body::Request { .. } => None,
+                Body::Beat { .. } | Body::Claim { .. } | Body::Request { .. } => None,
             },
             Shown::Answer { .. } | Shown::MissingBelow(_) | Shown::Other { .. } | Shown::Record { .. } => None,
         });
@@ -233,11 +229,7 @@ impl Law {
             Shown::Record { offset, record: Some(record), verdict: Verdict::Effective, .. } => match record.body {
                 Body::Claim { lease_ms, .. } if *offset == term => Some(lease_ms),
                 Body::Beat { term: of, lease_ms, .. } if of == term => Some(lease_ms),
-                Body::Beat { .. }
-                | Body::Claim { .. }
-                | Body::Hello { .. }
-                | Body::Release { .. }
-                | Body::Request { .. } => None,
+                Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => None,
             },
             Shown::Answer { .. } | Shown::MissingBelow(_) | Shown::Other { .. } | Shown::Record { .. } => None,
         });

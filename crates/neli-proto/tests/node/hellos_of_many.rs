@@ -1,23 +1,22 @@
 //! The one hello of a process with many roles: what it says and when, and what the hellos of others mean for the roles.
 
+use neli_proto::hello::{Hello, question};
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{Event, Node};
 use neli_proto::precedence::{Assignment, HELLO_AFTER_LEAD};
-use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
-use neli_proto::record::{Hello, question};
 use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
 use neli_proto::time::Time;
 use neli_proto::timings::{Elector, PATIENCE};
 
 use super::many_roles::{
-    GROUP, LONG, hello, introduced, is_claimed, let_time_pass, let_time_pass_beside, standing, wanted,
+    GROUP, LONG, heard, hello, introduced, is_claimed, let_time_pass, let_time_pass_beside, standing, wanted,
 };
 use super::*;
 
 /// The hello that is due by then.
-fn said_at(many: &mut ManyRoles, now: Time) -> Option<ProcessHello> {
+fn said_at(many: &mut ManyRoles, now: Time) -> Option<Hello> {
     many.handle_timeout(now);
     let hello = |action| if let Action::Hello(hello) = action { Some(*hello) } else { None };
     wanted(many).into_iter().find_map(hello)
@@ -33,7 +32,7 @@ fn said_hello_just_now() -> (ManyRoles, Time) {
 
 /// Whether the event is the hello of a candidate that leaves.
 fn says_that_it_leaves(event: &Event) -> bool {
-    matches!(event, Event::Election(candidate::Event::HelloReceived(Hello { leaves: true, .. })))
+    matches!(event, Event::Election(candidate::Event::HelloReceived(hello)) if hello.leaves)
 }
 
 /// The others must not give it such a role.
@@ -48,9 +47,9 @@ fn the_hello_names_the_roles_for_which_the_process_no_longer_stands() {
     many.observe(soon, 1, Holding::Done);
     assert_eq!(said_at(&mut many, soon + HELLO_AFTER_LEAD), None, "it was said");
 
-    let other = ProcessHello { joined: Some(20), left: RoleSet::parse("1"), ..hello("other", "4", Some(4)) };
+    let other = Hello { joined: Some(20), left: RoleSet::parse("1"), ..hello("other", "4", Some(4)) };
     let told = many.received(soon, 20, &other.to_bytes()).unwrap();
-    assert_eq!([0, 1, 2].map(|role| says_that_it_leaves(&told.event(role))), [false, true, false]);
+    assert_eq!([0, 1, 2].map(|role| says_that_it_leaves(&heard(&told, role))), [false, true, false]);
 }
 
 /// The others take a leader that was silent for gone, and must learn that it stands by.
@@ -105,11 +104,11 @@ fn becomes_undecided(many: &mut ManyRoles, now: Time, role: usize) {
 #[test]
 fn roles_are_handed_only_to_candidates_that_take_roles() {
     let first = hello("other", "4", Some(4));
-    let again = ProcessHello { joined: Some(20), ..first.clone() };
-    let last = ProcessHello { leaves: true, ..again.clone() };
-    let left_all = ProcessHello { left: RoleSet::of_first(4), ..again.clone() };
+    let again = Hello { joined: Some(20), ..first.clone() };
+    let last = Hello { leaves: true, ..again.clone() };
+    let left_all = Hello { left: RoleSet::of_first(4), ..again.clone() };
     let of_other_roles = hello("other", "a,b,c,d", Some(4));
-    let stands_for_others = ProcessHello { joined: Some(20), ..of_other_roles.clone() };
+    let stands_for_others = Hello { joined: Some(20), ..of_other_roles.clone() };
     for (hellos, hands_over) in [
         (vec![&first], false),
         (vec![&first, &again], true),
@@ -120,7 +119,7 @@ fn roles_are_handed_only_to_candidates_that_take_roles() {
         let (mut many, now) = standing(Elector::Log);
         (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
         for (offset, hello) in (20..).zip(hellos) {
-            let told = many.received(now, offset, &hello.to_bytes()).map(|told| told.event(0));
+            let told = many.received(now, offset, &hello.to_bytes()).map(|told| heard(&told, 0));
             let stands = !hello.leaves && *hello != left_all && hello.roles == first.roles;
             assert_eq!(told.as_ref().map(says_that_it_leaves), Some(!stands), "{hello:?}");
         }
@@ -141,7 +140,7 @@ fn a_hello_after_death_says_that_the_process_stands_for_nothing_but_not_that_it_
     assert_eq!((of_dead.left.text(), of_dead.leaves, of_dead.joined), ("0-3".into(), false, Some(12)));
 
     let (mut elsewhere, _) = introduced(Elector::Log);
-    let of_dead = ProcessHello { member: "dead".into(), partitions: Some(3), ..of_dead };
+    let of_dead = Hello { member: "dead".into(), partitions: Some(3), ..of_dead };
     drop(elsewhere.received(now, 13, &of_dead.to_bytes()));
     // By then each lease is over.
     elsewhere.handle_timeout(now + Duration::from_secs(74));
@@ -158,7 +157,7 @@ fn a_hello_after_death_says_that_the_process_stands_for_nothing_but_not_that_it_
 #[test]
 fn a_hello_that_is_read_again_does_not_count() {
     let (mut many, now) = introduced(Elector::Log);
-    let other = ProcessHello { joined: Some(13), ..hello("other", "4", Some(4)) };
+    let other = Hello { joined: Some(13), ..hello("other", "4", Some(4)) };
     drop(many.received(now, 14, &other.to_bytes()));
     // Longer than a hello is valid.
     drop(let_time_pass(&mut many, now));
@@ -176,7 +175,7 @@ fn a_hello_that_is_read_again_does_not_count() {
 /// `--preempt` would ask a leader of the same priority to resign.
 #[test]
 fn the_hello_contains_the_priority_and_the_nodes_get_that_of_others() {
-    let own = ProcessHello { priority: 10, ..hello("me", "4", None) };
+    let own = Hello { priority: 10, ..hello("me", "4", None) };
     let mut many = ManyRoles::new(Settings { hello: own, roles: 4, elector: Elector::Log, are_spread: false });
     let now = Time::from_nanos(1_000_000_000_000);
     many.topic_judged(now, 0);
@@ -184,22 +183,21 @@ fn the_hello_contains_the_priority_and_the_nodes_get_that_of_others() {
     let actions = wanted(&mut many);
     assert!(matches!(&actions[..], [Action::Hello(hello)] if hello.priority == 10), "{actions:?}");
 
-    let other = ProcessHello { priority: 5, ..hello("other", "4", Some(4)) };
-    let told = many.received(now, 11, &other.to_bytes()).unwrap().event(1);
-    let Event::Election(candidate::Event::HelloReceived(Hello { priority: 5, .. })) = told else { panic!("{told:?}") };
+    let other = Hello { priority: 5, ..hello("other", "4", Some(4)) };
+    assert_eq!(many.received(now, 11, &other.to_bytes()).unwrap().about(1).priority, 5);
 }
 
 /// With one role, that is so because the others wait for the candidates of a higher priority.
 #[test]
 fn vacant_roles_are_claimed_at_once_by_the_process_of_the_highest_priority_alone() {
     for (priority, extra) in [(5, Some(PATIENCE)), (20, Some(Duration::ZERO))] {
-        let own = ProcessHello { priority, ..hello("me", "4", None) };
+        let own = Hello { priority, ..hello("me", "4", None) };
         let mut many = ManyRoles::new(Settings { hello: own, roles: 4, elector: Elector::Log, are_spread: false });
         let now = Time::from_nanos(1_000_000_000_000);
         many.topic_judged(now, 0);
         many.listens(now, 0, 10, 4);
         drop(wanted(&mut many));
-        let other = ProcessHello { priority: 10, joined: Some(3), ..hello("other", "4", Some(4)) };
+        let other = Hello { priority: 10, joined: Some(3), ..hello("other", "4", Some(4)) };
         drop(many.received(now, 11, &other.to_bytes()));
         assert_eq!(many.received(now, 12, &hello("me", "4", Some(4)).to_bytes()), None);
         (0..4).for_each(|role| many.observe(now, role, Holding::Vacant { successor: None }));
@@ -255,7 +253,7 @@ fn in_the_group_the_hello_states_a_limit() {
 /// A job would be stopped for a candidate that has died since its last hello.
 #[test]
 fn a_role_is_handed_over_only_when_the_one_that_is_to_have_it_has_answered() {
-    let other = ProcessHello { joined: Some(20), ..hello("other", "4", Some(4)) };
+    let other = Hello { joined: Some(20), ..hello("other", "4", Some(4)) };
     let mut asked = [0; 2];
     for (answers, asked) in [false, true].into_iter().zip(&mut asked) {
         let (mut many, now) = standing(Elector::Log);
@@ -280,7 +278,7 @@ fn a_hello_that_asks_for_one_is_answered_at_once() {
     assert!(wanted(&mut many).iter().any(|action| matches!(action, Action::Hello(_))), "an operator asks");
     for (asked, answers) in [("me", true), ("third", false)] {
         let (mut many, now) = said_hello_just_now();
-        let question = ProcessHello { joined: Some(20), asks: Some(asked.into()), ..hello("other", "4", Some(4)) };
+        let question = Hello { joined: Some(20), asks: Some(asked.into()), ..hello("other", "4", Some(4)) };
         many.received(now, 20, &question.to_bytes());
         assert_eq!(wanted(&mut many).iter().any(|action| matches!(action, Action::Hello(_))), answers, "{asked}");
     }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{self, Durations, Elector, Identity, Patience, Timings};
+use neli_proto::candidate::{self, Durations, Elector, Patience, Timings};
 use neli_proto::guard::Answer;
+use neli_proto::hello::Hello;
 use neli_proto::hooks::Hook;
 use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
@@ -16,7 +17,7 @@ use neli_proto::supervisor::{self, Ending, JobStatus, OnLoss, Policy, StopPolicy
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
-use crate::records::hello;
+use crate::records::{Written, hello};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(5);
 pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
@@ -39,9 +40,9 @@ pub(crate) const DURATIONS: Durations = Durations {
 pub(crate) struct Host {
     pub(crate) node: Node,
     pub(crate) now: Time,
-    pub(crate) log: Vec<Record>,
+    pub(crate) log: Vec<Written>,
     /// Records that were sent and not appended yet.
-    pub(crate) sent: Vec<Record>,
+    pub(crate) sent: Vec<Written>,
 }
 
 impl Host {
@@ -56,7 +57,7 @@ impl Host {
     /// The settings of a node that begins at `now`.
     pub(crate) fn settings(now: Time, hooks: &[Hook], accepts_remade_topic: bool) -> Settings {
         Settings {
-            identity: Identity { member: MemberId::from("me"), name: "me".into(), hello: hello(0) },
+            hello: Hello { name: Some("me".into()), ..hello("me", 0) },
             timings: Timings::new(DURATIONS, Elector::Log).unwrap_or_else(|error| panic!("{error}")),
             job: Policy {
                 settle: Duration::ZERO,
@@ -172,8 +173,8 @@ impl Host {
     pub(crate) fn actions(&mut self) -> Vec<Action> {
         let actions: Vec<Action> = std::iter::from_fn(|| self.node.poll_action()).collect();
         for action in &actions {
-            if let Action::Kafka(Request::Send { record }) = action {
-                self.sent.push(record.clone());
+            if let Action::Kafka(request) = action {
+                self.sent.extend(Written::of(request));
             }
         }
         actions
@@ -191,25 +192,20 @@ impl Host {
         Offset::try_from(self.log.len()).unwrap()
     }
 
-    pub(crate) fn reads(&mut self, record: Record) {
-        self.log.push(record);
+    pub(crate) fn reads(&mut self, written: impl Into<Written>) {
+        self.log.push(written.into());
         self.reads_at(self.end() - 1);
     }
 
     pub(crate) fn reads_at(&mut self, offset: Offset) {
-        let record = self.log[usize::try_from(offset).unwrap()].clone();
-        self.elects(match record.body {
-            Body::Hello { .. } => candidate::Event::ReadOther { offset, hello: record.into_hello() },
-            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
-                candidate::Event::Read { offset, record: Some(record), written_ms: None }
-            }
-        });
+        let written = self.log[usize::try_from(offset).unwrap()].clone();
+        self.elects(written.read_at(offset));
     }
 
     /// Reads the sent records back.
     pub(crate) fn reads_what_it_sent(&mut self) {
-        for record in std::mem::take(&mut self.sent) {
-            self.reads(record);
+        for written in std::mem::take(&mut self.sent) {
+            self.reads(written);
         }
     }
 
@@ -232,11 +228,13 @@ impl Host {
 }
 
 pub(crate) fn sends(action: &Action, kind: &str) -> bool {
+    if let Action::Kafka(Request::SayHello(_)) = action {
+        return kind == "hello";
+    }
     let Action::Kafka(Request::Send { record }) = action else { return false };
     let sent = match record.body {
         Body::Beat { .. } => "beat",
         Body::Claim { .. } => "claim",
-        Body::Hello { .. } => "hello",
         Body::Release { .. } => "release",
         Body::Request { .. } => "request",
     };

@@ -49,8 +49,8 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
     let lease_ms = 2_000;
     host.reads(by("db1", Body::Claim { after: -1, lease_ms, overlap: None }));
     let since = host.now;
-    host.reads(by("db1", hello(0)));
-    host.reads(by("db3", hello(0)));
+    host.reads(hello("db1", 0));
+    host.reads(hello("db3", 0));
     host.pass(Duration::from_secs(1));
     let status = host.status();
     let leader = status.leader().unwrap();
@@ -88,15 +88,15 @@ fn a_leader_whose_silence_led_to_a_claim_is_no_standby() {
     let mut host = Host::listening(&[]);
     host.answered_with(1);
     host.actions();
-    host.reads(by("db1", hello(0)));
+    host.reads(hello("db1", 0));
     host.reads(by("db1", Body::Claim { after: 0, lease_ms: 2_000, overlap: None }));
-    host.reads(by("db3", hello(0)));
+    host.reads(hello("db3", 0));
     host.pass(Duration::from_secs(4));
     let after = Offset::try_from(host.log.len()).expect("a short log") - 1;
     host.reads(by("db3", Body::Claim { after, lease_ms: 2_000, overlap: None }));
     assert_eq!(host.status().leader().and_then(|leader| leader.member.clone()), Some(MemberId::from("db3")));
     assert_eq!(host.status().standbys, []);
-    host.reads(by("db1", hello(1)));
+    host.reads(hello("db1", 1));
     assert_eq!(host.status().standbys.len(), 1);
 }
 
@@ -400,8 +400,8 @@ fn a_leave_of_the_group_states_whether_others_are_known() {
         let mut host = Host::listening(&[]);
         host.answered();
         if others > 0 {
-            let other = by("db3", hello(0)).into_hello();
-            host.elects(candidate::Event::ReadOther { offset: 0, hello: other });
+            let other = hello("db3", 0);
+            host.elects(candidate::Event::ReadHello { offset: 0, hello: Box::new(other) });
         }
         assert_eq!(host.node.is_alone(host.now), others == 0);
     }

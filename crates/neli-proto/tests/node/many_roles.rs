@@ -1,10 +1,9 @@
 //! A process with many roles, from its first reading on: when it may claim, and beside which other processes it refuses to stand by.
 
+use neli_proto::hello::Hello;
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{Action as NodeAction, Event};
 use neli_proto::precedence::Assignment;
-use neli_proto::process_hello::ProcessHello;
-use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
 use neli_proto::time::Time;
 use neli_proto::timings::{Elector, Patience};
@@ -12,29 +11,16 @@ use neli_proto::timings::{Elector, Patience};
 use super::*;
 use crate::records::hello as hello_of_one;
 
+/// What a role's node hears of a hello.
+pub(super) fn heard(hello: &Hello, role: u32) -> Event {
+    Event::Election(candidate::Event::HelloReceived(Box::new(hello.clone().about(role))))
+}
+
 pub(super) const LONG: Duration = Duration::from_secs(120);
 pub(super) const GROUP: Elector = Elector::Group(Patience::For(Duration::from_millis(500)));
 
-pub(super) fn hello(member: &str, typed: &str, partitions: Option<u32>) -> ProcessHello {
-    ProcessHello {
-        member: member.into(),
-        name: Some(member.into()),
-        host: None,
-        pid: None,
-        version: None,
-        elector: None,
-        group_refuses: None,
-        listen: None,
-        roles: Some(typed.into()),
-        partitions,
-        priority: 0,
-        max_roles: None,
-        joined: None,
-        asks: None,
-        waits_ms: None,
-        left: RoleSet::new(),
-        leaves: false,
-    }
+pub(super) fn hello(member: &str, typed: &str, partitions: Option<u32>) -> Hello {
+    Hello { roles: Some(typed.into()), partitions, ..Hello::new(member.into(), Some(member.into())) }
 }
 
 fn many(elector: Elector) -> ManyRoles {
@@ -52,7 +38,7 @@ pub(super) fn let_time_pass(many: &mut ManyRoles, from: Time) -> Vec<Action> {
 }
 
 /// The same beside others, which answer with these hellos.
-pub(super) fn let_time_pass_beside(many: &mut ManyRoles, from: Time, others: &[&ProcessHello]) -> Vec<Action> {
+pub(super) fn let_time_pass_beside(many: &mut ManyRoles, from: Time, others: &[&Hello]) -> Vec<Action> {
     let mut actions = Vec::new();
     let mut offset = 1_000;
     while let Some(due) = many.poll_timeout().filter(|due| *due < from + LONG) {
@@ -70,7 +56,7 @@ pub(super) fn let_time_pass_beside(many: &mut ManyRoles, from: Time, others: &[&
     actions
 }
 
-fn asks(action: &Action, other: &ProcessHello) -> bool {
+fn asks(action: &Action, other: &Hello) -> bool {
     matches!(action, Action::Hello(hello) if hello.asks.as_ref() == Some(&other.member))
 }
 
@@ -114,7 +100,7 @@ fn nothing_is_claimed_before_the_others_could_answer() {
 #[test]
 fn nothing_is_claimed_beside_one_that_maps_a_role_elsewhere() {
     let (mut many, now) = introduced(Elector::Log);
-    let other = ProcessHello { joined: Some(3), ..hello("other", "4", Some(3)) };
+    let other = Hello { joined: Some(3), ..hello("other", "4", Some(3)) };
     assert!(many.received(now, 13, &other.to_bytes()).is_some());
     let mut actions = wanted(&mut many);
     actions.extend(let_time_pass(&mut many, now));
@@ -132,7 +118,7 @@ fn nothing_is_claimed_before_a_slow_answer_to_the_first_hello() {
         many.handle_timeout(due);
         actions.extend(wanted(&mut many));
     }
-    let other = ProcessHello { joined: Some(3), ..hello("other", "4", Some(3)) };
+    let other = Hello { joined: Some(3), ..hello("other", "4", Some(3)) };
     assert!(many.received(answered, 13, &other.to_bytes()).is_some());
     actions.extend(wanted(&mut many));
     let claims = actions.iter().any(is_claimed);
@@ -192,7 +178,7 @@ fn roles_are_handed_over_in_time_where_claim_delays_have_changed_as_well() {
     many.handle_timeout(now);
     assert!(matches!(wanted(&mut many)[..], [Action::Hello(_)]));
     (0..3).for_each(|role| many.observe(now, role, Holding::Leading));
-    let other = ProcessHello { joined: Some(20), ..hello("other", "4", Some(4)) };
+    let other = Hello { joined: Some(20), ..hello("other", "4", Some(4)) };
     many.received(now, 20, &other.to_bytes());
     many.observe(now, 3, Holding::Vacant { successor: None });
     let wanted_actions = wanted(&mut many);
@@ -234,7 +220,7 @@ fn a_node_knows_the_holder_of_its_role_from_the_records() {
     host.answered_with(2);
     host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
     assert_eq!(host.node.holding(), Holding::Unknown, "the log goes on");
-    host.reads(by("db3", hello_of_one(0)));
+    host.reads(hello_of_one("db3", 0));
     assert_eq!(host.node.holding(), Holding::Held { by: "db1".into() });
     let release = Body::Release {
         term: 0,
@@ -267,7 +253,7 @@ fn a_role_is_held_until_the_own_release_is_read() {
     host.happens(Event::StandDown { why: Why::Unhealthy, leaving: false });
     host.ends(JobStatus::Exited(0));
     host.actions();
-    let seq = host.sent.last().and_then(|record| record.seq).unwrap();
+    let seq = host.sent.last().and_then(|written| written.record()?.seq).unwrap();
     host.elects(candidate::Event::Delivered { seq });
     assert!(matches!(host.status().position, Position::Standby(_)));
     assert_eq!(host.node.holding(), Holding::Ending, "others may not have read it either");

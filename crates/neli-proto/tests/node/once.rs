@@ -166,8 +166,8 @@ fn the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginni
 #[test]
 fn all_candidates_leave_the_group_when_the_key_needs_no_run() {
     let hears_of_another = |host: &mut Host| {
-        let hello = by("db3", hello(0)).into_hello();
-        host.elects(candidate::Event::ReadOther { offset: host.end(), hello });
+        let hello = hello("db3", 0);
+        host.elects(candidate::Event::ReadHello { offset: host.end(), hello: Box::new(hello) });
     };
     for (status, goes) in [(0, true), (3, false)] {
         let (mut runner, _) = running(1, Facts::default());

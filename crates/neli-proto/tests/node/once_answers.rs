@@ -211,13 +211,13 @@ fn before_the_facts_were_read_no_leader_of_lower_priority_is_asked_to_resign() {
     let preempt_after = Duration::from_secs(1);
     let durations = Durations { preempt_after: Some(preempt_after), ..DURATIONS };
     settings.timings = Timings::new(durations, Elector::Log).unwrap();
-    settings.identity.hello = hello(10);
+    settings.hello = hello("me", 10);
     settings.once = Some(policy(0));
     host.node = Node::new(host.now, settings, Random::from_seed(1));
     let mut host = host.listened();
     host.answered_with(2);
     host.reads(by("db1", Body::Claim { after: -1, lease_ms: 60_000, overlap: None }));
-    host.reads(by("db1", hello(5)));
+    host.reads(hello("db1", 5));
     let question = asked(&mut host).read.unwrap();
     host.pass(preempt_after * 2);
     assert!(!host.actions().iter().any(|action| sends(action, "request")));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use neli_proto::candidate::Position;
 use neli_proto::guard::Order;
+use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event};
 use neli_proto::note::Refusal;
@@ -16,7 +17,7 @@ use crate::host::{Host, LEASE, TERM, by, exits, refusals, sends};
 fn the_job_runs_on_until_another_s_runs_and_the_guard_learns_of_the_end_with_the_release() {
     let mut host = Host::overlapping().led();
     let term = host.node.leads().unwrap();
-    host.reads(by("db2", hello(Some(1_000))));
+    host.reads(hello("db2", Some(1_000)));
     host.happens(Event::Signal { signal: TERM });
     let actions = host.actions();
     assert!(!actions.iter().any(is_stop), "{actions:?}");
@@ -61,7 +62,7 @@ fn a_leader_that_does_not_yield_is_left_alone() {
 #[test]
 fn a_second_stop_ends_the_job_that_runs_on() {
     let mut host = Host::overlapping().led();
-    host.reads(by("db2", hello(Some(1_000))));
+    host.reads(hello("db2", Some(1_000)));
     host.happens(Event::Signal { signal: TERM });
     host.pass(Duration::from_millis(600));
     host.actions();
@@ -88,11 +89,11 @@ fn a_node_whose_claim_is_under_way_is_not_refused_beside_a_standby_with_another_
     for is_void in [false, true] {
         let mut host = Host::overlapping();
         host.answered_with(1);
-        host.reads(by("db2", hello(None)));
+        host.reads(hello("db2", None));
         host.claims();
         let claim = host.sent.pop().unwrap();
         host.reads_what_it_sent();
-        host.reads(by("db2", hello(None)));
+        host.reads(hello("db2", None));
         assert_eq!(exits(&host.actions()), []);
         if is_void {
             host.reads(by(
@@ -102,7 +103,7 @@ fn a_node_whose_claim_is_under_way_is_not_refused_beside_a_standby_with_another_
         }
         host.reads(claim);
         assert_eq!(host.node.leads().is_none(), is_void);
-        host.reads(by("db2", hello(None)));
+        host.reads(hello("db2", None));
         assert_eq!(exits(&host.actions()).len(), usize::from(is_void), "it holds nothing, and came later");
     }
 }
@@ -115,12 +116,8 @@ const fn overlap(over: Option<Offset>) -> Overlap {
     Overlap { within_ms: 1_000, over, yields: false }
 }
 
-fn hello(overlaps: Option<u64>) -> Body {
-    let mut hello = super::hello(0);
-    if let Body::Hello { overlap_ms, .. } = &mut hello {
-        *overlap_ms = overlaps;
-    }
-    hello
+fn hello(member: &str, overlap_ms: Option<u64>) -> Hello {
+    Hello { overlap_ms, ..super::hello(member, 0) }
 }
 
 const fn beat(term: Offset) -> Body {

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use neli_proto::guard::Order;
+use neli_proto::hello::Hello;
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{self, Event, Node};
 use neli_proto::precedence::{Assignment, HELLO_AFTER_LEAD};
-use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
-use neli_proto::record::{Hello, What};
+use neli_proto::record::What;
 use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
 use neli_proto::supervisor::{OnLoss, Policy};
@@ -24,8 +24,8 @@ use super::*;
 #[test]
 fn nothing_is_handed_to_a_candidate_without_many_roles() {
     let of_many = hello("other", "4", Some(4));
-    let of_one = ProcessHello { roles: None, partitions: None, ..of_many.clone() };
-    for (other, is_given) in [(ProcessHello { joined: Some(13), ..of_many }, true), (of_one, false)] {
+    let of_one = Hello { roles: None, partitions: None, ..of_many.clone() };
+    for (other, is_given) in [(Hello { joined: Some(13), ..of_many }, true), (of_one, false)] {
         let (mut many, now) = introduced(Elector::Log);
         drop(let_time_pass(&mut many, now));
         let now = now + LONG;
@@ -49,7 +49,7 @@ fn whatever_the_group_says_the_number_of_roles_decides() {
             many.stand(now, role, standing_of_roles);
             many.observe(now, role, Holding::Leading);
         }
-        let hello = ProcessHello { joined: Some(13), ..hello("other", typed, Some(4)) };
+        let hello = Hello { joined: Some(13), ..hello("other", typed, Some(4)) };
         drop(many.received(now, 13, &hello.to_bytes()));
         let mut actions = wanted(&mut many);
         actions.extend(let_time_pass_beside(&mut many, now, &[&hello]));
@@ -69,7 +69,7 @@ fn a_process_of_a_shorter_list_is_handed_no_role_that_it_does_not_have() {
     drop(let_time_pass(&mut many, now));
     let now = now + LONG;
     (0..4).for_each(|role| many.observe(now, role, Holding::Leading));
-    let other = ProcessHello { joined: Some(13), ..hello("other", "2", Some(4)) };
+    let other = Hello { joined: Some(13), ..hello("other", "2", Some(4)) };
     drop(many.received(now, 13, &other.to_bytes()));
     let mut actions = wanted(&mut many);
     actions.extend(let_time_pass_beside(&mut many, now, &[&other]));
@@ -88,10 +88,10 @@ fn a_process_of_a_longer_list_is_handed_no_role_for_those_that_only_it_has() {
         let (mut many, now) = standing(Elector::Log);
         (0..3).for_each(|role| many.observe(now, role, Holding::Leading));
         many.observe(now, 3, Holding::Held { by: "third".into() });
-        let third = ProcessHello { joined: Some(9), ..hello("third", "4", Some(4)) };
+        let third = Hello { joined: Some(9), ..hello("third", "4", Some(4)) };
         drop(many.received(now, 13, &third.to_bytes()));
         let left = RoleSet::parse(left);
-        let other = ProcessHello { joined: Some(13), left, ..hello("other", typed, Some(4)) };
+        let other = Hello { joined: Some(13), left, ..hello("other", typed, Some(4)) };
         drop(many.received(now, 14, &other.to_bytes()));
         let mut actions = wanted(&mut many);
         actions.extend(let_time_pass_beside(&mut many, now, &[&third, &other]));
@@ -124,12 +124,9 @@ fn the_roles_that_another_process_has_left_or_does_not_have_are_found_by_their_n
         many.topic_judged(now, 0);
         many.listens(now, 0, 10, 1);
         drop(wanted(&mut many));
-        let other = ProcessHello { joined: Some(3), left: RoleSet::parse(left), ..hello("other", others, Some(1)) };
+        let other = Hello { joined: Some(3), left: RoleSet::parse(left), ..hello("other", others, Some(1)) };
         let told = many.received(now, 11, &other.to_bytes()).unwrap();
-        let leaves = |role: &usize| {
-            let event = told.event(*role);
-            matches!(event, Event::Election(candidate::Event::HelloReceived(Hello { leaves: true, .. })))
-        };
+        let leaves = |role: &usize| told.clone().about(u32::try_from(*role).unwrap()).leaves;
         assert_eq!((0..roles).filter(leaves).collect::<Vec<_>>(), expected, "{own} beside {others} without {left}");
     }
 }
@@ -151,7 +148,7 @@ fn happens(many: &mut ManyRoles, now: Time, random: &mut Random) {
             let max_roles = Some(1).filter(|_| below(5) == 0);
             let partitions = if below(20) == 0 { 3 } else { 4 };
             let leaves = below(10) == 0;
-            let hello = ProcessHello { joined, max_roles, leaves, ..hello(other, "4", Some(partitions)) };
+            let hello = Hello { joined, max_roles, leaves, ..hello(other, "4", Some(partitions)) };
             drop(many.received(now, offset, &hello.to_bytes()));
         }
         7 => many.stand(now, role, Assignment::Own),
@@ -201,7 +198,7 @@ fn wanted_after_release(reason: Why) -> Vec<Action> {
     host.reads(by("ann", Body::Request { what: What::Resign, term, by: None, reason: None, successor: None }));
     host.ends(JobStatus::Exited(0));
     host.actions();
-    let mut record = host.sent.pop().unwrap();
+    let mut record = host.sent.pop().and_then(|written| written.record().cloned()).unwrap();
     if let Body::Release { why, .. } = &mut record.body {
         *why = Some(reason.as_str().into());
     }

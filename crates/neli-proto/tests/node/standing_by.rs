@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use neli_proto::candidate::{self, Position};
 use neli_proto::fact::Facts;
+use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
 use neli_proto::leadership::{ReadAt, TermState};
 use neli_proto::node::{Action, Awaited, Counts, Event, Node, Settings};
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Hello, MemberId, Record, What, Why};
+use neli_proto::record::{Body, MemberId, Record, What, Why};
 use neli_proto::supervisor::{Ending, JobStatus};
 use neli_proto::topic::TopicIdentity;
 
@@ -38,16 +39,13 @@ fn holding_unjudged() -> Host {
 /// An operator asks whether anybody is there.
 #[test]
 fn a_question_is_answered_with_a_hello_at_once() {
-    let says_hello = |host: &mut Host| {
-        let is_hello = |action: &Action| matches!(action, Action::Kafka(Request::Send { record }) if matches!(record.body, Body::Hello { .. }));
-        host.actions().iter().any(is_hello)
-    };
+    let says_hello = |host: &mut Host| host.actions().iter().any(|action| sends(action, "hello"));
     let mut host = Host::listening(&[]);
     host.answered();
     host.actions();
     host.elects(candidate::Event::HelloAsked { offset: host.end() });
     assert!(says_hello(&mut host));
-    host.elects(candidate::Event::ReadOther { offset: host.end() + 1, hello: None });
+    host.elects(candidate::Event::Passed { first: host.end() + 1, last: host.end() + 1 });
     assert!(!says_hello(&mut host));
 }
 
@@ -58,8 +56,8 @@ fn a_member_that_leaves_the_group_says_whether_others_wait_for_it() {
         let mut host = Host::in_group();
         host.answered();
         if knows_another {
-            let hello = by("db3", hello(0)).into_hello();
-            host.elects(candidate::Event::ReadOther { offset: host.end(), hello });
+            let hello = hello("db3", 0);
+            host.elects(candidate::Event::ReadHello { offset: host.end(), hello: Box::new(hello) });
         }
         host.actions();
         host.happens(Event::StandDown { why: Why::Stopped, leaving: true });
@@ -156,8 +154,8 @@ fn where_all_older_records_were_deleted_the_election_is_forgotten() {
     let asked = host.now;
     host.elects(candidate::Event::Answered { asked, start: 3, end: 4 });
     let (member, name) = (MemberId::from("db2"), Some("db2-name".into()));
-    let hello = Hello { member, group_member: None, name, priority: 0, overlaps: false, leaves: false };
-    host.elects(candidate::Event::ReadOther { offset: 3, hello: Some(hello) });
+    let hello = Hello::new(member, name);
+    host.elects(candidate::Event::ReadHello { offset: 3, hello: Box::new(hello) });
     let status = host.status();
     let awaited = status.awaits.map(|awaits| awaits.what);
     assert_eq!((status.term_state, awaited), (TermState::Forgotten, Some(Awaited::ClaimDelay)));
@@ -226,8 +224,7 @@ fn without_a_term_a_refusal_ends_it_at_once() {
     let actions = host.actions();
     assert_eq!((refusals(&actions).len(), exits(&actions)), (1, vec![Ending::Refused]));
     assert!(!host.status().is_leaving, "no release is owed to anybody: {actions:?}");
-    let is_last_hello =
-        |action: &&Action| matches!(action, Action::Kafka(Request::Send { record }) if record.is_last_hello());
+    let is_last_hello = |action: &&Action| matches!(action, Action::Kafka(Request::SayHello(hello)) if hello.leaves);
     let last_hellos = actions.iter().filter(is_last_hello).count();
     assert_eq!(last_hellos, 1, "without it the others count it as a standby for 75 s: {actions:?}");
 }

@@ -5,26 +5,25 @@ use std::time::Duration;
 use neli_proto::candidate::{self, Durations, Elector, Patience, Timings};
 use neli_proto::guard::{Answer, Order, SeenEnd};
 use neli_proto::health::HealthPolicy;
-use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event, Node, Settings};
 use neli_proto::precedence::Assignment;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Offset, Record, What, Why};
+use neli_proto::record::{Body, Offset, What, Why};
 use neli_proto::restart::{Restart, RestartPolicy};
 use neli_proto::supervisor;
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 
 use crate::host::{DURATIONS, Host, LEASE, TERM, by};
-use crate::records::hello;
+use crate::records::{Written, hello};
 
 /// A node, and the random events for it.
 struct World {
     node: Node,
     now: Time,
-    log: Vec<Record>,
+    log: Vec<Written>,
     read: usize,
-    sent: Vec<Record>,
+    sent: Vec<Written>,
     orders: Vec<Order>,
     random: Random,
 }
@@ -89,8 +88,8 @@ impl World {
 
     fn perform(&mut self) {
         while let Some(action) = self.node.poll_action() {
-            if let Action::Kafka(Request::Send { record }) = action {
-                self.sent.push(record);
+            if let Action::Kafka(request) = &action {
+                self.sent.extend(Written::of(request));
             } else if let Action::Order(order) = action {
                 self.orders.push(order);
             }
@@ -160,27 +159,26 @@ impl World {
         };
         let offset = Offset::try_from(self.read).unwrap();
         self.read += 1;
-        self.elects(match record.body {
-            Body::Hello { .. } => candidate::Event::ReadOther { offset, hello: record.into_hello() },
-            Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => {
-                candidate::Event::Read { offset, record: Some(record), written_ms: None }
-            }
-        });
+        self.elects(record.read_at(offset));
     }
 
     fn another_writes(&mut self) {
         let after = self.end() - 1;
-        let last = self.log.iter().rposition(|record| matches!(record.body, Body::Claim { .. }));
+        let last = self
+            .log
+            .iter()
+            .rposition(|written| written.record().is_some_and(|record| matches!(record.body, Body::Claim { .. })));
         let term = Offset::try_from(last.unwrap_or_default()).unwrap();
         let record = match self.below(6) {
-            0 => by("ann", Body::Claim { after, lease_ms: 5_000, overlap: None }),
-            1 => by("ann", hello(10)),
-            2 => by("ann", hello(0)),
-            3 => by("bob", hello(0)),
+            0 => Written::from(by("ann", Body::Claim { after, lease_ms: 5_000, overlap: None })),
+            1 => hello("ann", 10).into(),
+            2 => hello("ann", 0).into(),
+            3 => hello("bob", 0).into(),
             4 => by(
                 "ann",
                 Body::Request { what: What::Resign, term: Some(term), by: None, reason: None, successor: None },
-            ),
+            )
+            .into(),
             _ => return,
         };
         self.log.push(record);

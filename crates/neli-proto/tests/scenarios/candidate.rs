@@ -6,22 +6,22 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use neli_proto::candidate::{
-    Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, Patience, Setup, Timings,
+    Action, Candidate, Durations, Elector, Event, JobEnd, JobReport, Patience, Setup, Timings,
 };
 use neli_proto::guard::Grant;
+use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Assignment;
-use neli_proto::process_hello::ProcessHello;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, Hello, JobState, KeyedRun, Offset, Overlap, Record, What, Why};
+use neli_proto::record::{Body, JobState, KeyedRun, Offset, Overlap, Record, What, Why};
 use neli_proto::role_set::RoleSet;
 use neli_proto::supervisor::{Departure, JobIs, Local, NothingLeft, Wanted};
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicId, TopicIdentity};
 
 use crate::proof::nothing_left;
-use crate::records::hello;
+use crate::records::{Written, hello};
 use crate::words::{Words, begin, member, seen_end};
 use crate::{Subject, actions_of};
 use outcome::{NO_IDS, shown_action, shown_change};
@@ -31,7 +31,7 @@ pub(crate) struct Scenario {
     candidate: Candidate,
     now: Time,
     /// The records that it has sent, by their sequence numbers.
-    sent: BTreeMap<u64, Record>,
+    sent: BTreeMap<u64, Written>,
     lease: Duration,
     /// The last grant to run a job that it gave.
     grant: Option<Grant>,
@@ -71,10 +71,9 @@ impl Scenario {
             elector,
         )
         .unwrap_or_else(|error| panic!("{error}"));
-        let priority = words.number_of("priority").unwrap_or(0);
-        let identity = Identity { member: member("me"), name: "me".into(), hello: hello(priority) };
+        let hello = hello("me", words.number_of("priority").unwrap_or(0));
         let now = begin();
-        let setup = Setup { identity, timings, started: now, wait: words.span_of("wait"), first_span: FIRST_SPAN };
+        let setup = Setup { hello, timings, started: now, wait: words.span_of("wait"), first_span: FIRST_SPAN };
         let candidate = Candidate::new(now, setup, Random::from_seed(1));
         let mut candidate = if words.says("one-of-many") { candidate.one_of_many() } else { candidate };
         // Most scenarios have a broker without topic ids. Then the candidate does not ask for ids.
@@ -176,8 +175,12 @@ impl Scenario {
                 let offsets = words.range(1);
                 Event::Passed { first: offsets.start, last: offsets.end - 1 }
             }
-            "other" => Event::ReadOther { offset: words.number(1), hello: Self::hello(words) },
-            "process" => Event::ReadProcessHello { offset: words.number(1), hello: Box::new(process_hello(words)) },
+            "other" => {
+                let offset = words.number(1);
+                Self::hello(words)
+                    .map_or(Event::Passed { first: offset, last: offset }, |hello| Written::from(hello).read_at(offset))
+            }
+            "process" => Written::from(process_hello(words)).read_at(words.number(1)),
             "read" => Event::Read { offset: words.number(1), record: self.record(words), written_ms: None },
             "revoked" => Event::Revoked,
             "standing" => Event::AssignmentChanged(match words.word(1) {
@@ -206,8 +209,8 @@ impl Scenario {
         let (who, id) = words.value("hello").map(|hello| hello.split_once('@').unwrap_or((hello, "")))?;
         let group_member = Some(id.into()).filter(|_| !id.is_empty());
         let priority = words.number_of("priority").unwrap_or(0);
-        let (name, overlaps, leaves) = (who.into(), words.says("overlaps"), words.says("leaves"));
-        Some(Hello { member: member(who), group_member, name: Some(name), priority, overlaps, leaves })
+        let (overlap_ms, leaves) = (words.says("overlaps").then_some(1_000), words.says("leaves"));
+        Some(Hello { group_member, priority, overlap_ms, leaves, ..Hello::new(member(who), Some(who.into())) })
     }
 
     /// `nonsense` (undecodable), `sent 3` (a record of the candidate itself), or a record in full.
@@ -222,8 +225,9 @@ impl Scenario {
             "nonsense" => return None,
             "sent" => {
                 let seq = words.number(3);
-                let record = self.sent.get(&seq).unwrap_or_else(|| panic!("{seq} was not sent"));
-                return Some(record.clone());
+                // A hello under the election's key is no record.
+                let written = self.sent.get(&seq).unwrap_or_else(|| panic!("{seq} was not sent"));
+                return written.record().cloned();
             }
             "beat" => Body::Beat {
                 term: offset("term"),
@@ -272,7 +276,7 @@ impl Subject for Scenario {
             "give-up" => self.candidate.give_up(self.now),
             "others" => {
                 for offset in words.range(1) {
-                    self.candidate.handle(self.now, Event::ReadOther { offset, hello: None });
+                    self.candidate.handle(self.now, Event::Passed { first: offset, last: offset });
                 }
             }
             _ if self.meet_locally(words) => {}
@@ -294,8 +298,10 @@ impl Subject for Scenario {
         self.grant = wanted.map(|wanted| wanted.grant).or(self.grant);
         self.wanted = wanted;
         while let Some(action) = self.candidate.poll_action() {
-            if let Action::Kafka(Request::Send { record }) = &action {
-                self.sent.extend(record.seq.map(|seq| (seq, record.clone())));
+            if let Action::Kafka(request) = &action
+                && let Some(written) = Written::of(request)
+            {
+                self.sent.extend(written.seq().map(|seq| (seq, written)));
             }
             let alone = action == Action::Kafka(Request::LeaveGroup) && self.candidate.is_alone(self.now);
             actions.push(format!(
@@ -322,26 +328,15 @@ fn job_state(word: &str) -> JobState {
 }
 
 /// `by=b roles=3 partitions=3 joined=4 left=0-2 leaves`.
-fn process_hello(words: &Words<'_>) -> ProcessHello {
+fn process_hello(words: &Words<'_>) -> Hello {
     let by = words.needed("by", words.value("by"));
-    ProcessHello {
-        member: member(by),
-        name: Some(by.into()),
-        host: None,
-        pid: None,
-        version: None,
-        elector: None,
-        group_refuses: None,
-        listen: None,
+    Hello {
         roles: words.value("roles").map(Into::into),
         partitions: words.number_of("partitions"),
-        priority: 0,
-        max_roles: None,
         joined: words.number_of("joined"),
-        asks: None,
-        waits_ms: None,
         left: words.value("left").map(RoleSet::parse).unwrap_or_default(),
         leaves: words.says("leaves"),
+        ..Hello::new(member(by), Some(by.into()))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::candidate::{
-    Action, Candidate, Durations, Elector, Event, Identity, JobEnd, JobReport, Patience, Position, Setup, Timings,
+    Action, Candidate, Durations, Elector, Event, JobEnd, JobReport, Patience, Position, Setup, Timings,
 };
 use neli_proto::guard::Grant;
 use neli_proto::kafka::Request;
@@ -157,7 +157,7 @@ impl Fixture {
         };
         let elector = Elector::Group(Patience::For(Duration::from_millis(500)));
         let setup = Setup {
-            identity: Identity { member: MemberId::from("me"), name: "me".into(), hello: hello(0) },
+            hello: hello("me", 0),
             timings: Timings::new(durations, elector).unwrap_or_else(|error| panic!("{error}")),
             started: now,
             wait: None,
@@ -366,6 +366,7 @@ impl Fixture {
             Action::Kafka(Request::ReadAnew) => "read anew",
             Action::Kafka(Request::ReadFrom(_)) => "read",
             Action::Kafka(Request::RenewProducer) => "new producer",
+            Action::Kafka(Request::SayHello(_)) => "send a hello",
             Action::Kafka(Request::Send { record }) => {
                 let seq = record.seq.unwrap_or_default();
                 match record.body {
@@ -377,7 +378,6 @@ impl Fixture {
                         self.claim = seq;
                         "send a claim"
                     }
-                    Body::Hello { .. } => "send a hello",
                     Body::Release { .. } => {
                         self.release = seq;
                         "send a release"

@@ -80,7 +80,7 @@ fn in_words(event: &SessionEvent) -> String {
         SessionEvent::Hello { offset, .. } => format!("hello {offset}"),
         SessionEvent::Election { role, event } => match event {
             Event::Passed { first, last } => format!("{role}: passed {first}-{last}"),
-            Event::Read { offset, .. } | Event::ReadOther { offset, .. } => format!("{role}: read {offset}"),
+            Event::Read { offset, .. } | Event::ReadHello { offset, .. } => format!("{role}: read {offset}"),
             Event::ReachedEnd { next } => format!("{role}: caught up {next}"),
             Event::Answered { end, .. } => format!("{role}: ends {end}"),
             _ => format!("{role}: {event:?}"),
@@ -113,7 +113,7 @@ fn other_elections_records_are_reported_before_the_next_own_record_and_before_ac
         fixture.record(1, 0, offset, role);
     }
     fixture.other(1, 0, 13);
-    let hello = Event::ReadOther { offset: 14, hello: None };
+    let hello = Event::of_hello(14, Some(br#"{"v":1,"kind":"hello","member":"m"}"#));
     fixture.0.read(NOW, 1, 0, 14, JournalRecord::Role(0, hello));
     let expected = [
         "1: read 10",

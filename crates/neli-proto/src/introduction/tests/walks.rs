@@ -36,7 +36,7 @@ struct Walk {
     /// The longest time of an append or a delivery.
     slowest: Duration,
     processes: Vec<Process>,
-    log: Vec<ProcessHello>,
+    log: Vec<Hello>,
     events: BTreeMap<(Time, u64), Event>,
     count: u64,
 }
@@ -103,7 +103,7 @@ impl Walk {
         match event {
             Event::Append { who, joined } => {
                 let partitions = self.processes[who].partitions;
-                self.log.push(ProcessHello { joined, ..hello(&name(who), "8", partitions) });
+                self.log.push(Hello { joined, ..hello(&name(who), "8", partitions) });
                 let offset = Offset::try_from(self.log.len()).unwrap() - 1;
                 let alive: Vec<usize> = (0..self.processes.len()).filter(|to| self.processes[*to].is_alive).collect();
                 for to in alive {

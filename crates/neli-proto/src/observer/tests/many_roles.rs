@@ -5,8 +5,8 @@ use super::*;
 fn an_old_hello_that_is_read_late_makes_no_standby_of_a_dead_leader() {
     let said = |observer: &mut Observer, ms| {
         let line = r#"{"v":1,"kind":"hello","member":"p","name":"p","roles":"3","partitions":2}"#;
-        let hello = ProcessHello::parse(line.as_bytes()).expect("a hello");
-        observer.process_hello_received(later(30_000), hello, Some(AT.wall_ms + ms));
+        let hello = Hello::parse(line.as_bytes()).expect("a hello");
+        observer.hello_received(later(30_000), hello, Some(AT.wall_ms + ms));
     };
     let mut observer = observer();
     read_late(&mut observer, 0, later(30_000), 0, &claim("p", -1));
@@ -37,8 +37,8 @@ fn a_process_with_many_roles_stands_by_until_it_leaves() {
 /// A hello that a process with three roles sent when it was read; this is role 1.
 fn process_hello(observer: &mut Observer, ms: u64, more: &str) {
     let line = format!(r#"{{"v":1,"kind":"hello","member":"p","name":"p","roles":"3","partitions":2{more}}}"#);
-    let hello = ProcessHello::parse(line.as_bytes()).expect("a hello");
-    observer.process_hello_received(later(ms), hello.about(1), Some(AT.wall_ms + ms));
+    let hello = Hello::parse(line.as_bytes()).expect("a hello");
+    observer.hello_received(later(ms), hello.about(1), Some(AT.wall_ms + ms));
 }
 
 #[test]

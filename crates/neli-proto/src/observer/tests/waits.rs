@@ -4,7 +4,6 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::*;
-use crate::record::Record;
 
 /// How long each candidate waits, this many milliseconds after a release for this reason.
 fn waits(why: &str, exit: &str, ms: u64) -> Vec<u128> {
@@ -21,9 +20,9 @@ fn waits(why: &str, exit: &str, ms: u64) -> Vec<u128> {
 fn the_hello_of_a_candidate_with_a_cut_history_contains_its_wait() {
     let mut observer = observer();
     let line = r#"{"v":1,"kind":"hello","member":"n","name":"n","seq":1,"waits_ms":58000}"#;
-    observer.read_hello(later(0), 0, Record::parse(line.as_bytes()), None);
+    observer.read_hello(later(0), 0, Hello::parse(line.as_bytes()), None);
     let endless = line.replace("\"n\"", "\"o\"").replace("58000", "18446744073709551615");
-    observer.read_hello(later(0), 1, Record::parse(endless.as_bytes()), None);
+    observer.read_hello(later(0), 1, Hello::parse(endless.as_bytes()), None);
     let waits = |observer: &Observer, ms: u64| -> Vec<u128> {
         let at = later(ms);
         observer.standbys(at).iter().map(|standby| observer.waits(standby, at).as_millis()).collect()

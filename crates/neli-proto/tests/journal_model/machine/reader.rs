@@ -2,7 +2,7 @@
 
 use neli_proto::candidate;
 use neli_proto::node;
-use neli_proto::record::{Body, Offset, Record};
+use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
 use super::{Actions, Machine};
@@ -66,17 +66,10 @@ impl Machine {
             Some(Reading::OutOfRange) => candidate::Event::HistoryCut,
             Some(Reading::Record(offset, slot)) => {
                 (self.reader.next, self.reader.waits) = (Some(offset + 1), false);
-                let record = match slot {
-                    Slot::Record(sealed) => Some(sealed.record().clone()),
-                    Slot::Absent | Slot::Nonsense | Slot::Other => None,
-                };
-                let hello = record.clone().filter(|record| matches!(record.body, Body::Hello { .. }));
                 match slot {
-                    Slot::Record(_) if hello.is_some() => {
-                        candidate::Event::ReadOther { offset, hello: hello.and_then(Record::into_hello) }
-                    }
-                    Slot::Nonsense | Slot::Record(_) => candidate::Event::Read { offset, record, written_ms: None },
-                    Slot::Absent | Slot::Other => candidate::Event::ReadOther { offset, hello: None },
+                    Slot::Record(sealed) => sealed.written().clone().read_at(offset),
+                    Slot::Nonsense => candidate::Event::Read { offset, record: None, written_ms: None },
+                    Slot::Absent | Slot::Other => candidate::Event::Passed { first: offset, last: offset },
                 }
             }
         };

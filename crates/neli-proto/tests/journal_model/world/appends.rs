@@ -69,12 +69,12 @@ impl World {
     /// Delivers the report about a record. Only a release waits for it. Worlds with `claims_are_acknowledged` show that a claim does
     /// not.
     pub(super) fn receipt(&mut self, flight: &Flight, delivered: bool) {
-        let record = flight.record.record();
+        let Some(record) = flight.record.record() else { return };
         let (Some(who), Some(seq)) = (flight.from, record.seq) else { return };
         let is_reported = match record.body {
             Body::Claim { .. } => self.setup.claims_are_acknowledged,
             Body::Release { .. } => true,
-            Body::Beat { .. } | Body::Hello { .. } | Body::Request { .. } => false,
+            Body::Beat { .. } | Body::Request { .. } => false,
         };
         if !is_reported {
             return;

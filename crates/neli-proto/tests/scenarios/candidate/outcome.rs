@@ -2,6 +2,7 @@
 
 use neli_proto::candidate::Action;
 use neli_proto::guard::Grant;
+use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
 use neli_proto::note::{Note, Refusal, StandbyReason};
 use neli_proto::record::{Body, Overlap};
@@ -40,6 +41,9 @@ pub(super) fn shown_action(action: Action) -> String {
         Action::Note(Note::Refused(why)) => format!("refuses: {why:?}"),
         Action::Note(note) => shown_note(note),
         Action::Kafka(Request::RenewProducer) => "makes a new producer".to_owned(),
+        Action::Kafka(Request::SayHello(hello)) => {
+            format!("sends {}: {}", hello.seq.unwrap_or_default(), shown_hello(&hello))
+        }
         Action::Kafka(Request::Send { record }) => {
             format!("sends {}: {}", record.seq.unwrap_or_default(), shown_body(&record.body))
         }
@@ -77,6 +81,17 @@ fn shown_grant(grant: Grant) -> String {
     format!("term {term} until {}, seen {seen}, next seq {next_seq}", shown_time(until))
 }
 
+fn shown_hello(hello: &Hello) -> String {
+    let Hello { group_member, group_refuses, priority, overlap_ms, waits_ms, leaves, .. } = hello;
+    let group_member = group_member.as_ref().map(|id| format!(" as {id}")).unwrap_or_default();
+    let refused = group_refuses.as_ref().map(|words| format!(" refused: {words}")).unwrap_or_default();
+    let priority = if *priority == 0 { String::new() } else { format!(" priority={priority}") };
+    let overlap = overlap_ms.map(|within| format!(" overlap={within}ms")).unwrap_or_default();
+    let waits = waits_ms.map(|waits| format!(" waits={waits}ms")).unwrap_or_default();
+    let leaves = if *leaves { " leaves" } else { "" };
+    format!("hello{group_member}{refused}{priority}{overlap}{waits}{leaves}")
+}
+
 fn shown_body(body: &Body) -> String {
     let lease = |millis: &u64| shown(span(&format!("{millis}ms")));
     match body {
@@ -87,15 +102,6 @@ fn shown_body(body: &Body) -> String {
         }
         Body::Claim { after, lease_ms, overlap } => {
             format!("claim after={after} lease={}{}", lease(lease_ms), shown_overlap(*overlap))
-        }
-        Body::Hello { group_member, group_refuses, priority, overlap_ms, waits_ms, leaves, .. } => {
-            let group_member = group_member.as_ref().map(|id| format!(" as {id}")).unwrap_or_default();
-            let refused = group_refuses.as_ref().map(|words| format!(" refused: {words}")).unwrap_or_default();
-            let priority = if *priority == 0 { String::new() } else { format!(" priority={priority}") };
-            let overlap = overlap_ms.map(|within| format!(" overlap={within}ms")).unwrap_or_default();
-            let waits = waits_ms.map(|waits| format!(" waits={waits}ms")).unwrap_or_default();
-            let leaves = if *leaves { " leaves" } else { "" };
-            format!("hello{group_member}{refused}{priority}{overlap}{waits}{leaves}")
         }
         Body::Release { term, seen, why, exit, late_ms, group_member, once, successor } => {
             let exit = exit.map(|exit| format!(" exit={exit}")).unwrap_or_default();

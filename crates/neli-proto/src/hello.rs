@@ -1,23 +1,28 @@
-//! The hello of a process that stands in many elections. It sends one for all of them, with the data that other processes need about it.
+//! Hellos: a candidate says that it is there, with the data that the others need about it. A process that stands in many elections says one
+//! for all of them. The keys of hellos differ from those of elections, so that the law ignores them.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use serde::Serialize;
 
 use crate::mapping::Mapping;
-use crate::record::{Fields, is_default};
-use crate::record::{MAX_BYTES, MemberId, Offset};
+use crate::record::{Fields, MAX_BYTES, MemberId, Offset, is_default};
 use crate::role_set::RoleSet;
+use crate::time::Time;
 
-/// The content of that hello. A candidate of one role reads it as an ordinary hello.
+/// A hello. What is not known, or is as it is for most candidates, is left out.
 #[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize)]
-pub struct ProcessHello {
+pub struct Hello {
     /// The writer's member id.
     pub member: MemberId,
     /// The writer's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Box<str>>,
+    /// The writer's own number of the record; `None` in the hello of a process with many roles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
     /// The machine's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<Box<str>>,
@@ -30,6 +35,9 @@ pub struct ProcessHello {
     /// The elector, `group` or `log`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elector: Option<Box<str>>,
+    /// The writer's member id in the consumer group; `None` while it is not a member, or has many roles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_member: Option<Box<str>>,
     /// Why the group does not take the writer, in Kafka's words; `None` if it does. Only displayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_refuses: Option<Box<str>>,
@@ -39,23 +47,26 @@ pub struct ProcessHello {
     /// `--roles` as typed; `None` if the writer is a candidate of one role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roles: Option<Box<str>>,
-    /// The number of partitions of the topic.
+    /// The number of partitions of the topic, over which the roles are mapped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u32>,
     /// `--priority`: a candidate of a higher one claims a vacancy first.
     #[serde(skip_serializing_if = "is_default")]
     pub priority: u16,
+    /// `--overlap`, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlap_ms: Option<u64>,
     /// `--max-roles`: the most roles that the writer leads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_roles: Option<u32>,
-    /// The offset of its first hello; `None` in the first hello itself.
+    /// The offset of its first hello, or of a claim of its that took effect before; `None` while neither was read back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joined: Option<Offset>,
     /// A candidate that shall say hello now. It is to have a role, if it is still there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asks: Option<MemberId>,
     /// The time after this hello, in milliseconds, during which the writer does not claim the roles for which its records do not show who
-    /// leads; `None` if they do for all roles.
+    /// leads, unless a record shows it; `None` if they do for all roles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_ms: Option<u64>,
     /// The roles for which the writer no longer stands, by the numbers of its own mapping: they were ended, or their job ended by itself and
@@ -67,8 +78,35 @@ pub struct ProcessHello {
     pub leaves: bool,
 }
 
-impl ProcessHello {
-    /// Parses a line of JSON: the hello of a process with many roles, or of a candidate of one role; `None` for any other line.
+impl Hello {
+    /// A hello with these alone.
+    #[must_use]
+    pub const fn new(member: MemberId, name: Option<Box<str>>) -> Self {
+        Self {
+            member,
+            name,
+            seq: None,
+            host: None,
+            pid: None,
+            version: None,
+            elector: None,
+            group_member: None,
+            group_refuses: None,
+            listen: None,
+            roles: None,
+            partitions: None,
+            priority: 0,
+            overlap_ms: None,
+            max_roles: None,
+            joined: None,
+            asks: None,
+            waits_ms: None,
+            left: RoleSet::new(),
+            leaves: false,
+        }
+    }
+
+    /// Parses a line of JSON; `None` if it is no hello, or does not contain its writer.
     #[must_use]
     pub fn parse(line: &[u8]) -> Option<Self> {
         if line.len() > MAX_BYTES {
@@ -78,15 +116,18 @@ impl ProcessHello {
         Some(Self {
             member: fields.member("member")?,
             name: fields.text("name"),
+            seq: fields.number("seq"),
             host: fields.text("host"),
             pid: fields.number("pid"),
             version: fields.text("version"),
             elector: fields.text("elector"),
+            group_member: fields.text("group_member"),
             group_refuses: fields.text("group_refuses"),
             listen: fields.text("listen"),
             roles: fields.text("roles"),
             partitions: fields.number("partitions"),
             priority: fields.number("priority").unwrap_or_default(),
+            overlap_ms: fields.number("overlap_ms"),
             max_roles: fields.number("max_roles"),
             joined: fields.offset("joined"),
             asks: fields.member("asks"),
@@ -112,7 +153,7 @@ impl ProcessHello {
             v: u8,
             kind: &'static str,
             #[serde(flatten)]
-            hello: &'a ProcessHello,
+            hello: &'a Hello,
         }
         // A struct of strings and numbers can always be written as JSON.
         serde_json::to_vec(&Line { v: 1, kind: "hello", hello: self }).unwrap_or_default()
@@ -148,36 +189,88 @@ impl ProcessHello {
     }
 }
 
+// ---- the question of an operator who is there --------------------------------------------------------------------
+
+/// The value of `asks` in a question to all candidates.
+const ALL: &str = "all";
+
+/// A question to all candidates of a group: a hello without a writer, which each of them answers with its own.
+#[must_use]
+pub fn question(by: &str) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        v: u8,
+        kind: &'static str,
+        name: &'a str,
+        asks: &'static str,
+    }
+    // A struct of strings and numbers can always be written as JSON.
+    serde_json::to_vec(&Line { v: 1, kind: "hello", name: by, asks: ALL }).unwrap_or_default()
+}
+
+/// Whether this is such a question.
+#[must_use]
+pub fn is_question(line: &[u8]) -> bool {
+    let is_one = |fields: Fields| {
+        fields.str("kind") == Some("hello") && fields.member("member").is_none() && fields.str("asks") == Some(ALL)
+    };
+    Fields::parse(line).is_some_and(is_one)
+}
+
+// ---- the last hello of a process that exits. Without it the other candidates count the process as alive for up to 75 s longer. So the exit
+// waits for its delivery, but only briefly
+
+/// The longest time that the exit waits for the last hello.
+const TAKES: Duration = Duration::from_millis(200);
+
+/// Whether the last hello is in flight, and until when the exit waits for its delivery.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct LastHello {
+    until: Option<Time>,
+}
+
+impl LastHello {
+    /// Notes that the last hello was handed to the producer.
+    pub fn said(&mut self, now: Time) {
+        self.until = Some(now + TAKES);
+    }
+
+    /// Notes that a hello of this process is in the log.
+    pub fn hello_delivered(&mut self) {
+        self.until = None;
+    }
+
+    /// Until when the exit waits, if it does.
+    #[must_use]
+    pub fn awaited_until(&self, now: Time) -> Option<Time> {
+        self.until.filter(|until| now < *until)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::record::{Body, Record};
+    use alloc::format;
 
-    fn hello() -> ProcessHello {
-        ProcessHello {
-            member: "ab".into(),
-            name: Some("web1".into()),
+    use super::*;
+
+    fn hello() -> Hello {
+        Hello {
             host: Some("web1".into()),
             pid: Some(7),
             version: Some("1".into()),
             elector: Some("log".into()),
-            group_refuses: None,
-            listen: None,
             roles: Some("ingest,bill".into()),
             partitions: Some(2),
-            priority: 0,
-            max_roles: None,
-            joined: None,
-            asks: None,
-            waits_ms: None,
-            left: RoleSet::new(),
-            leaves: false,
+            ..Hello::new("ab".into(), Some("web1".into()))
         }
     }
 
     #[test]
     fn it_is_read_as_it_was_written() {
-        let full = ProcessHello {
+        let full = Hello {
+            seq: Some(9),
+            group_member: Some("neli-run-2".into()),
+            overlap_ms: Some(150),
             group_refuses: Some("Inconsistent group protocol".into()),
             listen: Some("192.0.2.1:9464".into()),
             priority: 10,
@@ -190,7 +283,7 @@ mod tests {
             ..hello()
         };
         for hello in [hello(), full] {
-            assert_eq!(ProcessHello::parse(&hello.to_bytes()), Some(hello));
+            assert_eq!(Hello::parse(&hello.to_bytes()), Some(hello));
         }
         assert_eq!(
             core::str::from_utf8(&hello().to_bytes()).unwrap(),
@@ -198,29 +291,31 @@ mod tests {
         );
     }
 
+    /// Earlier versions read a field that is left out as one that is null.
     #[test]
-    fn a_candidate_of_one_role_reads_it_as_a_hello() {
-        let record = Record::parse(&ProcessHello { priority: 10, ..hello() }.to_bytes()).unwrap();
-        assert!(matches!(&record.body, Body::Hello { pid: Some(7), priority: 10, .. }), "{record:?}");
-        assert_eq!(record.into_hello().unwrap().member, "ab".into());
+    fn the_hello_of_a_candidate_of_one_role_has_no_roles() {
+        let hello = |leaves| Hello { seq: Some(7), leaves, ..Hello::new("m1".into(), Some("a:1".into())) }.to_bytes();
+        let head = r#"{"v":1,"kind":"hello","member":"m1","name":"a:1","seq":7"#;
+        assert_eq!(hello(false), format!("{head}}}").into_bytes());
+        assert_eq!(hello(true), format!(r#"{head},"leaves":true}}"#).into_bytes());
     }
 
     #[test]
     fn the_hello_of_a_candidate_of_one_role_is_read_too() {
         let line = br#"{"v":1,"kind":"hello","member":"ab","name":"web1","seq":1,"host":null,"elector":"log"}"#;
-        let hello = ProcessHello::parse(line).unwrap();
+        let hello = Hello::parse(line).unwrap();
         assert_eq!((hello.mapping(), hello.leaves), (Mapping::of_one_role(), false));
         for line in [r#"{"v":2,"kind":"hello","member":"ab"}"#, r#"{"v":1,"kind":"beat","member":"ab"}"#, "[]"] {
-            assert_eq!(ProcessHello::parse(line.as_bytes()), None, "{line}");
+            assert_eq!(Hello::parse(line.as_bytes()), None, "{line}");
         }
     }
 
     #[test]
     fn a_line_as_long_as_a_record_may_be_is_read_and_a_longer_one_is_not() {
-        let shortest = ProcessHello { name: Some("".into()), ..hello() }.to_bytes().len();
+        let shortest = Hello { name: Some("".into()), ..hello() }.to_bytes().len();
         for (length, is_read) in [(MAX_BYTES - 1, true), (MAX_BYTES, true), (MAX_BYTES + 1, false)] {
-            let line = ProcessHello { name: Some("x".repeat(length - shortest).into()), ..hello() }.to_line();
-            assert_eq!((line.len(), ProcessHello::parse(&line).is_some()), (length, is_read));
+            let line = Hello { name: Some("x".repeat(length - shortest).into()), ..hello() }.to_line();
+            assert_eq!((line.len(), Hello::parse(&line).is_some()), (length, is_read));
         }
     }
 
@@ -237,7 +332,7 @@ mod tests {
             let asks = Some(MemberId::from_random(u128::MAX));
             let group_refuses = Some("w".repeat(200).into());
             let listen = Some("[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff%4294967295]:65535".into());
-            let longest = ProcessHello {
+            let longest = Hello {
                 name,
                 host,
                 group_refuses,
@@ -251,19 +346,62 @@ mod tests {
                 left,
                 ..hello()
             };
-            let read = ProcessHello::parse(&longest.to_bytes()).expect("it is short enough");
+            let read = Hello::parse(&longest.to_bytes()).expect("it is short enough");
             assert_eq!((read.mapping(), read.joined), (longest.mapping(), longest.joined));
             assert_eq!(read.left, RoleSet::parse(&longest.left.text()));
         }
     }
 
+    /// A candidate of an earlier version takes it for nobody's hello.
+    #[test]
+    fn a_question_is_a_hello_without_a_writer() {
+        let line = question("ann@db1");
+        assert_eq!(core::str::from_utf8(&line).unwrap(), r#"{"v":1,"kind":"hello","name":"ann@db1","asks":"all"}"#);
+        assert!(is_question(&line));
+        assert_eq!(Hello::parse(&line), None);
+        for other in [
+            r#"{"v":1,"kind":"hello","member":"ab","asks":"all"}"#,
+            r#"{"v":1,"kind":"hello","asks":"ab"}"#,
+            r#"{"v":1,"kind":"beat","asks":"all"}"#,
+        ] {
+            assert!(!is_question(other.as_bytes()), "{other}");
+        }
+    }
+
     #[test]
     fn roles_are_taken_after_the_first_hello_and_until_the_last() {
-        let said_again = ProcessHello { joined: Some(41), ..hello() };
-        let of_one_role = ProcessHello { roles: None, partitions: None, ..hello() };
+        let said_again = Hello { joined: Some(41), ..hello() };
+        let of_one_role = Hello { roles: None, partitions: None, ..hello() };
         assert!(!hello().takes_roles(), "those that are there may still answer it");
         assert!(said_again.takes_roles());
         assert!(of_one_role.takes_roles(), "it stands in its election from its first hello on");
-        assert!(!ProcessHello { leaves: true, ..said_again }.takes_roles());
+        assert!(!Hello { leaves: true, ..said_again }.takes_roles());
+    }
+}
+
+#[cfg(test)]
+mod tests_of_last_hello {
+    use super::*;
+
+    const START: Time = Time::from_nanos(1_000);
+
+    #[test]
+    fn a_last_hello_is_awaited_until_it_is_in_the_log_but_only_briefly() {
+        let mut last_hello = LastHello::default();
+        assert_eq!(last_hello.awaited_until(START), None);
+        last_hello.said(START);
+        let until = START + TAKES;
+        assert_eq!(last_hello.awaited_until(START), Some(until));
+        assert_eq!(last_hello.awaited_until(until), None);
+        last_hello.hello_delivered();
+        assert_eq!(last_hello.awaited_until(START), None);
+    }
+
+    #[test]
+    fn the_delivery_of_an_earlier_hello_does_not_count() {
+        let mut last_hello = LastHello::default();
+        last_hello.hello_delivered();
+        last_hello.said(START);
+        assert!(last_hello.awaited_until(START).is_some());
     }
 }
