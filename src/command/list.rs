@@ -176,14 +176,18 @@ pub(super) fn line(topic: &str, found: FoundElection<'_>, current: Leadership<'_
 
 /// An error: there is no such group; these groups exist.
 fn no_election(group: &str, topic: Option<&str>, groups: &BTreeSet<String>) -> String {
-    let place =
-        topic.map_or_else(|| format!("any topic *{SUFFIX} that this user may see"), |topic| format!("topic {topic}"));
+    let place = place(topic);
     let has = if groups.is_empty() {
         "nor of another".to_owned()
     } else {
         format!("groups found: {}", wording::groups(groups))
     };
     format!("no election of group \"{group}\" in {place}; {has}")
+}
+
+/// Where elections are looked for.
+fn place(topic: Option<&str>) -> String {
+    topic.map_or_else(|| format!("any topic *{SUFFIX} that this user may see"), |topic| format!("topic {topic}"))
 }
 
 /// The last line, about elections that are not shown.

@@ -91,11 +91,13 @@ async fn serve(observe: &Observe, bound: Bound) -> Result<ExitStatus> {
                     told.tell(observe, &event);
                     state.handle(read_at(), event)?;
                 }
-                while let Some(action) = state.topics.poll_action() {
-                    reader.perform(action);
-                }
                 told.tell_unread(&state.topics);
+                told.tell_group(observe, &state);
             }
+        }
+        let mut state = lock(&state);
+        while let Some(action) = state.topics.poll_action() {
+            reader.perform(action);
         }
     }
 }
@@ -109,6 +111,8 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 struct Told {
     outage: bool,
     nothing_matches: bool,
+    /// That there is no election of the group, or that there was one.
+    group: bool,
     unread: BTreeSet<String>,
 }
 
@@ -145,6 +149,16 @@ impl Told {
             say(&format!("warning: {why}; the others are shown"));
         }
         self.unread = unread;
+    }
+
+    fn tell_group(&mut self, observe: &Observe, state: &State) {
+        let is_known = !self.nothing_matches && state.topics.is_complete();
+        let Some(group) = observe.group.as_ref().filter(|_| is_known && !self.group) else { return };
+        self.group = true;
+        if state.elections(read_at()).next().is_none() {
+            let place = format!("any topic {} that this user may see", observe.topics);
+            say(&format!("warning: {}", wording::awaits_group(group, &place)));
+        }
     }
 }
 

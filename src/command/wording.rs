@@ -17,6 +17,11 @@ pub(super) fn kafka_is_away(why: &str) -> String {
     format!("Kafka does not answer, so it is unknown who leads: {why}; waiting")
 }
 
+/// What a command that waits for an election of this group says, if there is none yet.
+pub(super) fn awaits_group(group: &str, place: &str) -> String {
+    format!("no election of group \"{group}\" in {place}; waiting for one")
+}
+
 /// The election's name: its group, and its role if there are several.
 pub(super) fn named(election: &ElectionId) -> String {
     let ElectionId { group, role, role_name, .. } = election;

@@ -1,6 +1,6 @@
 //! `list`: the elections that exist.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -9,7 +9,7 @@ use harness::accounts::login;
 use harness::candidate::Elector;
 use harness::election::Answer;
 use harness::journal::{Heartbeats, Pen};
-use harness::kafka::Kafka;
+use harness::kafka::{Broker, Kafka};
 use harness::schema::Schema;
 use harness::terminal::{Ctrl, Shell, Terminal};
 use harness::wait;
@@ -184,17 +184,21 @@ fn what_is_known_only_from_a_refused_candidate_is_not_listed() {
 struct Watched {
     child: Child,
     lines: Receiver<String>,
+    warnings: Receiver<String>,
 }
 
 impl Watched {
     fn start(topic: &str, more: &[&str]) -> Self {
+        Self::at(Kafka::shared().address(), topic, more)
+    }
+
+    fn at(brokers: &str, topic: &str, more: &[&str]) -> Self {
         let mut command = Command::new(PROGRAM);
-        command.args(["list", "--watch", "--brokers", Kafka::shared().address(), "--topic", topic]).args(more);
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program is there");
-        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-        let (sender, received) = channel();
-        thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line: String| sender.send(line)));
-        Self { child, lines: received }
+        command.args(["list", "--watch", "--brokers", brokers, "--topic", topic]).args(more);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program is there");
+        let lines = lines_of(child.stdout.take().expect("piped"));
+        let warnings = lines_of(child.stderr.take().expect("piped"));
+        Self { child, lines, warnings }
     }
 
     /// The next line.
@@ -206,6 +210,13 @@ impl Watched {
     fn await_line(&self, words: &str) -> String {
         wait::until(words, || Some(self.next()).filter(|line| line.contains(words)))
     }
+}
+
+fn lines_of(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, received) = channel();
+    let lines = BufReader::new(stream).lines();
+    thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line: String| sender.send(line)));
+    received
 }
 
 impl Drop for Watched {
@@ -287,10 +298,56 @@ fn what_is_watched_on_a_terminal_is_a_table() {
     terminal.await_prompt();
 }
 
+/// It says once what it waits for: the topic, and then the group.
 #[test]
-fn a_watch_of_a_topic_that_does_not_exist_or_without_an_answer_ends() {
-    let answer = list(&["--watch", "--topic", "no-such-topic"]);
-    assert_eq!((answer.errors.as_str(), answer.status), ("neli-run: topic \"no-such-topic\" does not exist\n", 125));
+fn a_watch_waits_for_a_topic_and_a_group() {
+    let election = election(Elector::Log);
+    let (topic, kafka) = (election.topic(), Kafka::shared());
+    let watched = Watched::start(&topic, &["--group", "two"]);
+    let warning = || watched.warnings.recv_timeout(wait::PATIENCE).expect("a warning");
+    assert_eq!(warning(), format!("neli-run: warning: topic \"{topic}\" does not exist; waiting for it"));
+    kafka.create_topic(&topic, &[("message.timestamp.type", "LogAppendTime")]);
+    let waits = format!("neli-run: warning: no election of group \"two\" in topic {topic}; waiting for one");
+    assert_eq!(warning(), waits);
+    let pen = Pen::new(kafka, &topic, &[]);
+    pen.write("one/0", &[watched_claim("web", -1).as_bytes()]);
+    pen.write("two/0", &[watched_claim("web", 0).as_bytes()]);
+    assert!(watched.next().ends_with(&format!(" two in {topic}: web leads, term 1")));
+    assert_eq!(watched.warnings.try_iter().count(), 0);
+}
+
+/// Also of a lease that ends before it is noticed that Kafka is away.
+#[test]
+fn an_election_is_unknown_while_kafka_is_away() {
+    let mut broker = Broker::own();
+    let kafka = broker.kafka();
+    kafka.create_topic("away.neli", &[("message.timestamp.type", "LogAppendTime")]);
+    let pen = Pen::new(&kafka, "away.neli", &[]);
+    let lease = |text: String| text.replace("60000", "2000");
+    pen.write("g/0", &[lease(watched_claim("m", -1)).as_bytes()]);
+    let beat = r#"{"v":1,"kind":"beat","member":"m","name":"m","seq":2,"term":0,"seen":0,"lease_ms":2000}"#;
+    let _heartbeats = Heartbeats::start(pen, "g/0".to_owned(), beat.to_owned());
+    let watched = Watched::at(kafka.address(), "away.neli", &["--json"]);
+    let schema = Schema::read(include_str!("../../docs/json.md"), "list");
+    let state = || {
+        let object: Value = serde_json::from_str(&watched.next()).expect("JSON");
+        schema.assert_holds(&object);
+        object["state"].as_str().expect("a state").to_owned()
+    };
+    wait::until_true("a leader", || state() == "led");
+    broker.end();
+    let mut until_unknown = Vec::new();
+    while until_unknown.last().is_none_or(|last| last != "unknown") {
+        until_unknown.push(state());
+    }
+    assert!(!until_unknown.contains(&"silent".to_owned()), "{until_unknown:?}");
+    broker.begin();
+    broker.await_ready();
+    assert_ne!(state(), "unknown");
+}
+
+#[test]
+fn a_watch_without_an_answer_ends() {
     let answer = list(&["--watch", "--brokers", "127.0.0.1:1", "--timeout", "2s"]);
     assert_eq!((answer.text.as_str(), answer.status), ("", 4), "{answer:?}");
     // On a busy machine the refused connection is not known by then.

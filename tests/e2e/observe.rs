@@ -149,6 +149,8 @@ fn topics_that_are_made_remade_and_deleted_are_followed() {
     let line = observing.await_line("none has such a name");
     assert!(line.starts_with("neli-run: warning: --topics "), "{line}");
     assert_eq!(observing.object()["elections"].as_array().map(Vec::len), Some(0));
+    let group = Observing::start(kafka.address(), &["--topics", &format!("{topic}*"), "--group", "second"]);
+    group.await_line("none has such a name");
 
     kafka.create_topic(&topic, &STAMPED);
     let pen = Pen::new(kafka, &topic, &[]);
@@ -156,6 +158,9 @@ fn topics_that_are_made_remade_and_deleted_are_followed() {
     pen.write("no election's key", &[b"x"]);
     pen.write_keyless(b"x");
     observing.await_leader("first", Some("a"));
+    let line = group.await_line("no election of group \"second\"");
+    let place = format!("in any topic {topic}* that this user may see; waiting for one");
+    assert!(line.starts_with("neli-run: warning: ") && line.ends_with(&place), "{line}");
 
     // The new topic has more records than were read of the old one.
     kafka.delete_topic(&topic);
@@ -167,6 +172,7 @@ fn topics_that_are_made_remade_and_deleted_are_followed() {
     }
     observing.await_leader("first", None);
     observing.await_leader("second", Some("b"));
+    group.await_leader("second", Some("b"));
 
     kafka.delete_topic(&topic);
     observing.await_leader("second", None);
@@ -225,6 +231,30 @@ fn a_kafka_that_was_away_needs_no_restart() {
     observing.await_leader("g", Some("a"));
     let object = observing.object();
     assert!(object["broker"]["up"] == true && object["complete"] == true, "{object}");
+}
+
+/// Five hundred clients that follow the page and never read, of which sixteen are served.
+#[test]
+fn streams_that_nobody_reads_do_not_keep_it_from_answering() {
+    let election = election(Elector::Log);
+    let topic = election.topic();
+    Kafka::shared().create_topic(&topic, &STAMPED);
+    let pen = Pen::new(Kafka::shared(), &topic, &[]);
+    for after in -1..99 {
+        pen.write(&format!("group-{after}/0"), &[claim(after, "a").as_bytes()]);
+    }
+    let observing = Observing::start(Kafka::shared().address(), &["--topics", &topic]);
+    observing.await_leader("group-98", Some("a"));
+    let follow = || send(&observing.address, b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+    let streams: Vec<_> = (0..500).map(|_| follow()).collect();
+    for path in ["/healthz", "/readyz", "/elections"] {
+        assert_eq!(get(&observing.address, path).0, 200, "{path}");
+    }
+    drop(streams);
+    wait::until_true("a place for a new one", || {
+        let mut line = String::new();
+        BufReader::new(follow()).read_line(&mut line).is_ok_and(|_| line.starts_with("HTTP/1.1 200"))
+    });
 }
 
 #[test]

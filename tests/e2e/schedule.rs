@@ -1,14 +1,18 @@
 //! `--schedule`: a daemon on each machine, one of which runs the job at each time.
 
+use std::fs;
+
 use harness::candidate::{Candidate, Elector, Running};
 use harness::cluster::{Cluster, move_leader};
 use harness::election::TestElection;
 use harness::journal::Pen;
 use harness::kafka::Kafka;
 use harness::network::{Flow, LinkConditions};
+use harness::process::Process;
 use harness::wait;
 use nix::sys::signal::Signal;
 
+use crate::signals::pause_between_stops;
 use crate::window::{WallClock, key, noting_job, runs};
 use crate::{PROGRAM, election};
 
@@ -59,6 +63,34 @@ fn one_of_them_runs_the_job_at_each_time() {
     sorted.sort();
     sorted.dedup();
     assert_eq!(windows, sorted, "one after the other, and none twice");
+}
+
+/// The run of each window has a hook (`--on-exit`). One that hangs delays neither the next window nor the release.
+#[test]
+fn each_run_of_a_window_has_a_hook_which_delays_nothing() {
+    let election = election(Elector::Log);
+    let clock = WallClock::new(&election, "clock", HOUR);
+    let noted = election.directory().join("hooks");
+    let hook = format!("echo $$ $NELI_WINDOW_START $NELI_ATTEMPT $NELI_EXIT >> {}; exec sleep 600", noted.display());
+    let fails_first = format!("[ $NELI_WINDOW_START != {} ] || exit 4", key(1));
+    let daemon = daemon(&election, "a", "@daily", &fails_first).option("--on-exit", &hook);
+    let mut daemon = clock.candidate(daemon).start();
+    let hooks = || fs::read_to_string(&noted).unwrap_or_default();
+    let mut last = None;
+    for (window, exit) in [(1, 4), (2, 0)] {
+        daemon.await_event("window_awaited");
+        clock.set(window * DAY);
+        let run = format!(" {} 1 {exit}", key(window));
+        let pid = |line: &str| line.strip_suffix(&*run)?.parse().ok();
+        last = Process::find(wait::until("a hook", || hooks().lines().find_map(pid)));
+    }
+    assert_eq!(hooks().lines().count(), 2, "{}", hooks());
+    daemon.signal(Signal::SIGTERM);
+    assert_eq!(daemon.await_release().text("why"), "stopped");
+    assert!(last.is_some_and(Process::lives), "it hangs");
+    pause_between_stops();
+    daemon.signal(Signal::SIGTERM);
+    let _ = daemon.status();
 }
 
 /// A new leader runs the window that its predecessor missed. If there is none, it waits for the next one. At the very first start, no

@@ -1,7 +1,7 @@
 //! Reads the logs of many topics with one client, for a process that shows elections and stands in none. It joins no group.
 //!
 //! There are two threads, and a third one while the past of a topic is read. The *poll thread* waits inside librdkafka and delivers each record as soon as it arrives. The *asker* asks every five
-//! seconds, and soon after an error, which topics there are, which of them this user may read, and where their logs begin and end. So nothing
+//! seconds, soon after an error, and when it is told to, which topics there are, which of them this user may read, and where their logs begin and end. So nothing
 //! depends on an error that names no topic.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,7 +153,10 @@ impl TopicsReader {
         };
         spawn("neli-reader", Box::new(move || polls.poll()))?;
         let limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
-        spawn("neli-asker", Box::new(move || Asker { shared: asks, limit, past: None }.run(&received)))?;
+        spawn(
+            "neli-asker",
+            Box::new(move || Asker { shared: asks, limit, ask_at: clock::now(), past: None }.run(&received)),
+        )?;
         Ok(Self { orders, shared })
     }
 
@@ -281,21 +284,22 @@ struct Asker {
     shared: Arc<Shared>,
     /// The time limit of the next question.
     limit: AnswerLimit,
+    /// When it is asked.
+    ask_at: Time,
     /// The topic whose past is being read, until this end of the channel is dropped.
     past: Option<(Box<str>, mpsc::Sender<()>)>,
 }
 
 impl Asker {
     fn run(mut self, orders: &mpsc::Receiver<Order>) {
-        let mut ask_at = clock::now();
         while !self.shared.is_over() {
-            match orders.recv_timeout(ask_at.since(clock::now())) {
-                Ok(Order::Ask) => ask_at = ask_at.min(clock::now() + RETRY),
+            match orders.recv_timeout(self.ask_at.since(clock::now())) {
+                Ok(Order::Ask) => self.ask_at = self.ask_at.min(clock::now() + RETRY),
                 Ok(Order::Perform(action)) => self.perform(action),
                 Err(RecvTimeoutError::Timeout) => {
                     self.shared.is_asked_for.store(false, Ordering::Relaxed);
                     let is_answered = self.ask();
-                    ask_at = clock::now() + if is_answered { ASK_INTERVAL } else { RETRY };
+                    self.ask_at = clock::now() + if is_answered { ASK_INTERVAL } else { RETRY };
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -304,6 +308,7 @@ impl Asker {
 
     fn perform(&mut self, action: TopicsAction) {
         match action {
+            TopicsAction::Ask => self.ask_at = self.ask_at.min(clock::now()),
             TopicsAction::ReadSince { topic, since_ms, before, reading } => {
                 // The one before ends, whatever state its client is in.
                 self.past = None;

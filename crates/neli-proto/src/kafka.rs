@@ -157,6 +157,8 @@ impl Event {
 /// What the session is to do.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum TopicsAction {
+    /// Asks now which topics there are, and does not wait until that is due.
+    Ask,
     /// Reads a partition's log from an offset on.
     ReadFrom {
         /// The topic.

@@ -435,6 +435,15 @@ pub struct ReadAt {
     pub wall_ms: u64,
 }
 
+impl ReadAt {
+    /// This moment, or `latest` if that was before.
+    #[must_use]
+    pub fn up_to(self, latest: Time) -> Self {
+        let ago = self.now.since(latest);
+        Self { now: self.now.min(latest), wall_ms: self.wall_ms.saturating_sub(millis(ago)) }
+    }
+}
+
 /// When a record was read, and when it was appended by the broker's clock.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Receipt {

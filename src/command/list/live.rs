@@ -11,7 +11,7 @@ use neli_proto::observer::{FoundElection, JudgedRecord, Place, Topics};
 use neli_proto::time::Time;
 use tokio::sync::mpsc::channel;
 
-use super::{Rank, SPAN, UNKNOWN, hidden, line};
+use super::{Rank, SPAN, UNKNOWN, hidden, line, place};
 use crate::command::output::{self, Style, Tone, checked, unless_closed};
 use crate::command::reading::{self, SUFFIX, no_answer, read_at};
 use crate::command::wording::{self, counted, leadership_in_table};
@@ -29,7 +29,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 ///
-/// Kafka refuses permanently or does not answer in time at the start, `--topic` does not exist, or stdout can't be written.
+/// Kafka refuses permanently or does not answer in time at the start, or stdout can't be written.
 pub(super) fn main(list: &List) -> Result<ExitStatus> {
     reading::run(watch(list)).or_else(unless_closed)
 }
@@ -56,11 +56,11 @@ async fn watch(list: &List) -> Result<ExitStatus> {
                 for event in some.drain(..) {
                     watch.handle(read_at(), event)?;
                 }
-                while let Some(action) = watch.topics.poll_action() {
-                    reader.perform(action);
-                }
                 watch.note_topics(read_at());
             }
+        }
+        while let Some(action) = watch.topics.poll_action() {
+            reader.perform(action);
         }
         watch.print()?;
     }
@@ -75,9 +75,11 @@ struct Watch<'a> {
     is_drawn: bool,
     /// The topics whose elections were told as they are, and then each change of them.
     told: BTreeSet<Box<str>>,
+    /// The elections of which it was told that they are unknown.
+    unknown: BTreeSet<(Box<str>, Place)>,
     /// The lines to print.
     lines: Vec<String>,
-    /// Why topics can't be read, and that Kafka does not answer, as far as it was said.
+    /// Why topics can't be read, and what there is none of, as far as it was said.
     said: BTreeSet<String>,
 }
 
@@ -98,6 +100,7 @@ impl<'a> Watch<'a> {
             answer_due: Some(clock::now() + list.timeout),
             is_drawn: !list.json && output::is_drawable(),
             told: BTreeSet::new(),
+            unknown: BTreeSet::new(),
             lines: Vec::new(),
             said: BTreeSet::new(),
         }
@@ -106,12 +109,7 @@ impl<'a> Watch<'a> {
     fn handle(&mut self, at: ReadAt, event: TopicsEvent) -> Result<()> {
         match event {
             TopicsEvent::Answered { asked, topics, .. } => {
-                let is_first = self.answer_due.take().is_some();
-                if let Some(topic) =
-                    self.list.topic.as_ref().filter(|topic| is_first && !topics.contains_key(topic.as_str()))
-                {
-                    bail!("topic \"{topic}\" does not exist");
-                }
+                self.answer_due = None;
                 if self.topics.outage().is_some() {
                     self.say("Kafka answers again");
                 }
@@ -146,7 +144,7 @@ impl<'a> Watch<'a> {
     fn note_topics(&mut self, at: ReadAt) {
         let (mut fresh, mut unread, mut gone) = (Vec::new(), BTreeSet::new(), std::mem::take(&mut self.told));
         for (name, read) in self.topics.topics() {
-            unread.extend(read.trouble(None).map(str::to_owned));
+            unread.extend(read.trouble(None).map(|why| format!("{why}; the others are shown")));
             let was_told = gone.remove(name);
             if read.is_live() {
                 self.told.insert(name.into());
@@ -156,8 +154,9 @@ impl<'a> Watch<'a> {
         for topic in gone.iter().filter(|_| !self.is_drawn && !self.list.json) {
             self.lines.push(format!("{} topic {topic} is gone", timestamp(at.wall_ms)));
         }
+        unread.extend(self.awaited());
         for why in unread.difference(&self.said) {
-            self.say(&format!("warning: {why}; the others are shown"));
+            self.say(&format!("warning: {why}"));
         }
         self.said = unread;
         let mut current = Vec::new();
@@ -170,6 +169,37 @@ impl<'a> Watch<'a> {
             }
         }
         self.tell_all(at, current);
+    }
+
+    /// That there is no topic or group as is asked for, once this is known.
+    fn awaited(&self) -> Option<String> {
+        let topic = self.list.topic.as_deref();
+        if let Some(topic) = topic.filter(|topic| self.answer_due.is_none() && self.topics.topic(topic).is_none()) {
+            return Some(format!("topic \"{topic}\" does not exist; waiting for it"));
+        }
+        let group = self.list.group.as_ref().filter(|_| self.topics.is_complete())?;
+        let mut found = self.topics.topics().flat_map(|(_, read)| read.topic().elections());
+        let is_there = found.any(|found| self.list.is_about(&found.place.group));
+        (!is_there).then(|| wording::awaits_group(group, &place(topic)))
+    }
+
+    /// Tells of each election that it is unknown although its records show it, and then how it is.
+    fn tell_unknown(&mut self, at: ReadAt) {
+        let mut changed = Vec::new();
+        for (name, read) in self.topics.topics().filter(|(name, _)| self.told.contains(*name)) {
+            for found in read.topic().elections() {
+                let current = self.topics.leadership(at, read, found);
+                let is_unknown = current.is_unknown() && !found.election.leadership(at).is_unknown();
+                let key = (Box::<str>::from(name), found.place.clone());
+                let is_shown = self.list.has_dead() || !found.observer().is_dead(at);
+                if is_shown && is_unknown && self.unknown.insert(key.clone()) {
+                    changed.push((key.0, key.1, sentence(current).to_string()));
+                } else if !is_unknown && self.unknown.remove(&key) {
+                    changed.push((key.0, key.1, format!("as of now: {}", sentence(current))));
+                }
+            }
+        }
+        self.tell_all(at, changed);
     }
 
     /// Notes what no record shows, and draws the table.
@@ -187,7 +217,9 @@ impl<'a> Watch<'a> {
             }
         }
         self.tell_all(at, silent);
+        self.topics.ask_about_silences(at);
         if !self.is_drawn {
+            self.tell_unknown(at);
             return Ok(());
         }
         output::show(&self.page(at, Style::of_stdout(), output::rows().unwrap_or(usize::MAX)))
@@ -211,9 +243,9 @@ impl<'a> Watch<'a> {
             return self.lines.extend(lines);
         }
         let read = self.topics.topic(topic);
-        if let Some(election) = read.and_then(|read| read.topic().election(place)) {
-            let (found, current) = (FoundElection { place, election }, election.observer().leadership(at));
-            self.lines.push(json(&line(topic, found, current, at)));
+        if let Some((read, election)) = read.and_then(|read| Some((read, read.topic().election(place)?))) {
+            let found = FoundElection { place, election };
+            self.lines.push(json(&line(topic, found, self.topics.leadership(at, read, found), at)));
         }
     }
 
@@ -256,6 +288,7 @@ impl<'a> Watch<'a> {
         let (head, tone) = match self.topics.outage() {
             Some((_, why)) => (format!("Kafka does not answer: {why}"), Tone::Unknown),
             None if self.answer_due.is_some() => ("Kafka has not answered yet".to_owned(), Tone::Unknown),
+            None if table.is_empty() => (self.awaited().unwrap_or_else(|| "no elections".to_owned()), Tone::Unknown),
             None => summary(&table),
         };
         drawn((&one_line(&head), tone), table, &hidden(dead), style, rows)
@@ -279,12 +312,11 @@ fn name(topic: &str, place: &Place) -> String {
     if topic.strip_suffix(SUFFIX) == Some(&place.group) { place.to_string() } else { format!("{place} in {topic}") }
 }
 
-/// How many of the elections are led.
+/// How many of the elections are led, of one at least.
 fn summary(rows: &[Row]) -> (String, Tone) {
     let of = |rank: Rank| rows.iter().filter(|row| row.rank == rank).count();
     let (led, done, all) = (of(Rank::Led), of(Rank::Done), counted(rows.len() as u64, "election"));
     match rows.len() {
-        0 => ("no elections".to_owned(), Tone::Unknown),
         1 if led == 1 => ("the election is led".to_owned(), Tone::Good),
         count if led == count => (format!("all {all} are led"), Tone::Good),
         count if led + done == count => (format!("{led} of {all} are led, {done} done"), Tone::Good),
@@ -377,7 +409,6 @@ mod tests {
 
     #[test]
     fn the_head_counts_elections() {
-        assert_eq!(summary(&[]), ("no elections".to_owned(), Tone::Unknown));
         assert_eq!(summary(&[row(Rank::Led, "a")]), ("the election is led".to_owned(), Tone::Good));
         let rows = [row(Rank::Led, "a"), row(Rank::Done, "b")];
         assert_eq!(summary(&rows), ("1 of 2 elections are led, 1 done".to_owned(), Tone::Good));

@@ -113,19 +113,20 @@ impl State {
         let since = self.counted.replace(at).map_or(Duration::ZERO, |counted| at.now.since(counted.now));
         for (name, topic) in self.topics.topics_mut() {
             for (place, election) in topic.elections_mut() {
-                let silence = election.untold_silence(at).map(|current| sentence(current).to_string());
-                let is_vacant = election.observer().leadership(at).is_vacant();
-                if silence.is_none() && !is_vacant {
-                    continue;
-                }
-                let notes = self.notes.entry((name.into(), place.clone())).or_default();
-                notes.unled += if is_vacant { since } else { Duration::ZERO };
-                if let Some(silence) = silence {
-                    notes.note(at.wall_ms, silence);
+                if let Some(current) = election.untold_silence(at) {
+                    let notes = self.notes.entry((name.into(), place.clone())).or_default();
+                    notes.note(at.wall_ms, sentence(current).to_string());
                 }
             }
         }
+        self.topics.ask_about_silences(at);
         let topics = &self.topics;
+        for (name, read) in topics.topics() {
+            let elections = read.topic().elections();
+            for found in elections.filter(|found| topics.leadership(at, read, *found).is_vacant()) {
+                self.notes.entry((name.into(), found.place.clone())).or_default().unled += since;
+            }
+        }
         // Until a topic's past was read, its elections of the past are not known.
         let is_known = |read: &ReadTopic, place: &Place| {
             read.topic().election(place).is_some() || read.known_since_ms(place.partition).is_some()

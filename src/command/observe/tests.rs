@@ -246,6 +246,23 @@ fn while_kafka_is_away_nothing_is_known_and_no_time_is_counted() {
     assert!(detail.contains("no leader: db1 was silent for") || detail.contains("db1 has been silent"), "{detail}");
 }
 
+/// The lease is over before it is noticed that Kafka is away.
+#[test]
+fn a_silence_that_may_be_kafka_s_is_not_noted_and_not_counted() {
+    let mut world = World::new();
+    world.claim(0, "g", "db1");
+    (1..=25).for_each(|seconds| world.state.tick(at(seconds)));
+    world.state.handle(at(25), TopicsEvent::Down("refused".into())).expect("an outage");
+    let election = world.object(26)["elections"][0].clone();
+    assert_eq!(
+        (election["state"].as_str(), &election["last_change"]["what"]),
+        (Some("unknown"), &Value::from("db1 leads, term 0"))
+    );
+    let metrics = metrics::render(&world.state, at(26));
+    let total = "neli_election_without_leader_seconds_total{topic=\"a.neli\",group=\"g\",role=\"0\"} 0";
+    assert!(metrics.lines().any(|line| line.starts_with(total)), "{metrics}");
+}
+
 /// docs/observe.md has each metric with its kind, and no other.
 #[test]
 fn the_metrics_are_as_documented() {

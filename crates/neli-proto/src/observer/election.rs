@@ -66,6 +66,8 @@ pub struct Election {
     is_brokers_time: bool,
     /// Whether Kafka answers. While it does not, no heartbeat can be read, so nothing is said of a silence.
     is_answered: bool,
+    /// When Kafka told last of a log that was read to its end, if this is asked again and again.
+    heard: Option<Time>,
     told: Told,
     /// The offset where the reading began.
     from: Offset,
@@ -95,6 +97,7 @@ impl Election {
             is_known: false,
             is_brokers_time: true,
             is_answered: true,
+            heard: None,
             told: Told::Nothing,
             from,
             start: bounds.start,
@@ -183,6 +186,29 @@ impl Election {
     /// Notes whether Kafka answers.
     pub const fn note_contact(&mut self, is_answered: bool) {
         self.is_answered = is_answered;
+    }
+
+    /// Notes that the log was read up to the end that it had at this time.
+    pub(super) const fn heard(&mut self, asked: Time) {
+        self.heard = Some(asked);
+    }
+
+    /// Who leads. A leader is silent, or has missed heartbeats, if that was so when Kafka answered last: since then the silence may be Kafka's.
+    #[must_use]
+    pub fn leadership(&self, at: ReadAt) -> Leadership<'_> {
+        self.heard_last(at).unwrap_or_else(|| self.observer().leadership(at))
+    }
+
+    /// Whether a new answer of Kafka's is needed to know who leads.
+    pub(super) fn wants_answer(&self, at: ReadAt) -> bool {
+        self.heard_last(at).is_some()
+    }
+
+    /// Who led when Kafka answered last, if less of a silence was known than there would be now.
+    fn heard_last(&self, at: ReadAt) -> Option<Leadership<'_>> {
+        let current = Told::by(self.observer().leadership(at));
+        let heard = self.heard.filter(|_| current != Told::Nothing)?;
+        Some(self.observer().leadership(at.up_to(heard))).filter(|known| Told::by(*known) < current)
     }
 
     /// Handles an answer about a partition's log.
@@ -297,17 +323,17 @@ impl Election {
 
     /// The leader's silence, which no record reports, if users were not told of it yet.
     pub fn untold_silence(&mut self, at: ReadAt) -> Option<Leadership<'_>> {
-        let current = Told::by(self.observer().leadership(at));
+        let current = Told::by(self.leadership(at));
         if current == Told::Nothing || !self.is_answered || current <= mem::replace(&mut self.told, current) {
             return None;
         }
-        Some(self.observer().leadership(at))
+        Some(self.leadership(at))
     }
 
     /// Who leads now, of which users are told.
     pub fn told(&mut self, at: ReadAt) -> Leadership<'_> {
-        self.told = Told::by(self.observer().leadership(at));
-        self.observer().leadership(at)
+        self.told = Told::by(self.leadership(at));
+        self.leadership(at)
     }
 }
 

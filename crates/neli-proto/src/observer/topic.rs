@@ -12,6 +12,7 @@ use crate::leadership::ReadAt;
 use crate::listener::LogBounds;
 use crate::mapping::Mapping;
 use crate::record::{ElectionKey, LogRecord, Offset};
+use crate::time::Time;
 
 /// So many of the last terms of each election are kept.
 const MOST_TERMS: usize = 200;
@@ -35,6 +36,8 @@ struct Begin {
     at: ReadAt,
     bounds: LogBounds,
     from: Offset,
+    /// When the log last had the end that it was read up to.
+    heard: Time,
 }
 
 /// What identifies an election in a topic. Elections are shown in this order.
@@ -84,7 +87,7 @@ impl<'a> FoundElection<'a> {
 impl Topic {
     /// Begins to read a partition with such a log from an offset on.
     pub fn begin(&mut self, at: ReadAt, partition: i32, bounds: LogBounds, from: Offset) {
-        self.partitions.insert(partition, Begin { at, bounds, from });
+        self.partitions.insert(partition, Begin { at, bounds, from, heard: bounds.asked });
     }
 
     /// The partitions, each with its log when the reading began, and where it began.
@@ -95,6 +98,16 @@ impl Topic {
     /// Where the reading of a partition began.
     pub(super) fn begin_of(&self, partition: i32) -> Option<Offset> {
         self.partitions.get(&partition).map(|begin| begin.from)
+    }
+
+    /// Notes that a partition was read up to the end that its log had at this time.
+    pub(super) fn heard(&mut self, partition: i32, asked: Time) {
+        if let Some(begin) = self.partitions.get_mut(&partition) {
+            begin.heard = asked;
+        }
+        let first = Place { partition, group: Box::default(), role: Box::default() };
+        let here = self.elections.range_mut(first..).take_while(|(place, _)| place.partition == partition);
+        here.for_each(|(_, found)| found.election.heard(asked));
     }
 
     /// Takes over what another reading has found in a partition. It has read the partition up to the same offset, and began further back.
@@ -157,11 +170,12 @@ impl Topic {
 
     /// What is known of an election; `None` if its partition is not read.
     fn found(&mut self, partition: i32, group: &str, role: &str) -> Option<&mut Found> {
-        let Begin { at, bounds, from } = self.partitions.get(&partition)?;
+        let Begin { at, bounds, from, heard } = self.partitions.get(&partition)?;
         let place = Place { partition, group: group.into(), role: role.into() };
         if !self.elections.contains_key(&place) {
             let mut election = Election::new((group, role), partition, *at, bounds, *from);
             if self.live.is_some() {
+                election.heard(*heard);
                 self.hear_all(group, &mut election);
             }
             self.elections.insert(place.clone(), Found { election, is_election: false });
@@ -213,8 +227,11 @@ impl Topic {
     pub fn caught_up(&mut self, most: u32) {
         self.count_candidates(most);
         self.live = Some(most);
-        for found in self.elections.values_mut() {
+        for (place, found) in &mut self.elections {
             found.election.caught_up();
+            if let Some(begin) = self.partitions.get(&place.partition) {
+                found.election.heard(begin.heard);
+            }
         }
     }
 
@@ -265,7 +282,6 @@ mod tests {
     use alloc::format;
 
     use super::*;
-    use crate::time::Time;
 
     const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
     const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"m","seq":1,"after":-1,"lease_ms":5000}"#;

@@ -65,6 +65,8 @@ pub struct ReadTopic {
     next: BTreeMap<i32, Offset>,
     /// The same when the last answer came, and the end of the log that it told of.
     before: BTreeMap<i32, (Offset, Offset)>,
+    /// The partitions with records that were not read when an answer told of them: when that was asked, and the log's end then.
+    ahead: BTreeMap<i32, (Time, Offset)>,
     /// Where the reading of each partition has stood still although its log goes on, and was begun anew. If it stands still there again, nothing
     /// more comes: there is a transaction's marker, which is no record.
     stood_at: BTreeMap<i32, Offset>,
@@ -125,7 +127,7 @@ impl Topics {
                 self.begin(at, asked, name, answer);
             } else if let Some(read) = self.by_name.get_mut(&name) {
                 let is_refused = answer.logs.is_err() && read.unread.is_none();
-                read.note_answer(answer, self.most_roles);
+                read.note_answer(asked, answer, self.most_roles);
                 if is_refused {
                     self.stop(name);
                 }
@@ -229,6 +231,7 @@ impl Topics {
             progress,
             next,
             before: BTreeMap::new(),
+            ahead: BTreeMap::new(),
             stood_at: self.by_name.get_mut(&name).map(|read| mem::take(&mut read.stood_at)).unwrap_or_default(),
             unread,
             unanswered,
@@ -265,6 +268,7 @@ impl Topics {
         let read = self.by_name.get_mut(topic).filter(|read| read.reading == reading)?;
         let judged = read.topic.read(at, partition, record);
         read.next.insert(partition, record.offset + 1);
+        read.note_heard(partition);
         let is_live = read.is_live;
         if !is_live {
             if let Some(written_ms) = record.written_ms {
@@ -315,10 +319,28 @@ impl Topics {
     /// Who leads an election of this topic; unknown until the topic was read, and while Kafka does not answer or it can't be read.
     #[must_use]
     pub fn leadership<'a>(&self, at: ReadAt, read: &ReadTopic, found: FoundElection<'a>) -> Leadership<'a> {
-        let current =
-            if read.is_live() { found.observer().leadership(at) } else { Leadership::Unknown(Unknown::Reading) };
-        let is_unanswered = self.outage().is_some() || read.trouble(Some(found.place.partition)).is_some();
-        if is_unanswered { current.unanswered() } else { current }
+        let is_answered = self.is_answered(read, found.place);
+        let current = match (read.is_live(), is_answered) {
+            (false, _) => Leadership::Unknown(Unknown::Reading),
+            (true, true) => found.election.leadership(at),
+            (true, false) => found.observer().leadership(at),
+        };
+        if is_answered { current } else { current.unanswered() }
+    }
+
+    fn is_answered(&self, read: &ReadTopic, place: &Place) -> bool {
+        self.outage.is_none() && read.trouble(Some(place.partition)).is_none()
+    }
+
+    /// Asks Kafka at once if a leader has been silent for too long since it answered last.
+    pub fn ask_about_silences(&mut self, at: ReadAt) {
+        let wants_answer = |read: &ReadTopic| {
+            let mut elections = read.topic.elections();
+            elections.any(|found| found.election.wants_answer(at) && self.is_answered(read, found.place))
+        };
+        if self.by_name.values().any(wants_answer) {
+            self.actions.push_back(TopicsAction::Ask);
+        }
     }
 
     /// The topics, to note what no record says of their elections.
@@ -413,7 +435,7 @@ impl ReadTopic {
     }
 
     /// Notes an answer about the topic as it is read.
-    fn note_answer(&mut self, answer: LogsAnswer, most_roles: u32) {
+    fn note_answer(&mut self, asked: Time, answer: LogsAnswer, most_roles: u32) {
         let LogsAnswer { identity, logs } = answer;
         self.identity = identity;
         match logs {
@@ -422,15 +444,34 @@ impl ReadTopic {
                 for partition in self.standing().into_keys() {
                     let end = self.progress.end(partition).unwrap_or_default();
                     self.progress.read_up_to(partition, end);
+                    self.topic.heard(partition, asked);
+                    self.ahead.remove(&partition);
                 }
                 let ends = logs.iter().filter_map(|(partition, log)| Some((*partition, log.as_ref().ok()?.end)));
                 let before = |(partition, end)| Some((partition, (*self.next.get(&partition)?, end)));
                 self.before = ends.filter_map(before).collect();
+                for (partition, (next, end)) in &self.before {
+                    if next >= end {
+                        self.ahead.remove(partition);
+                        self.topic.heard(*partition, asked);
+                    } else {
+                        self.ahead.entry(*partition).or_insert((asked, *end));
+                    }
+                }
                 let unanswered = logs.into_iter().filter_map(|(partition, log)| Some((partition, log.err()?)));
                 self.unanswered = unanswered.collect();
             }
         }
         self.note_progress(most_roles);
+    }
+
+    /// Notes that a partition was read as far as an answer told of it, if it was.
+    fn note_heard(&mut self, partition: i32) {
+        let next = self.next.get(&partition);
+        if let Some((asked, _)) = self.ahead.get(&partition).copied().filter(|(_, end)| next >= Some(end)) {
+            self.ahead.remove(&partition);
+            self.topic.heard(partition, asked);
+        }
     }
 
     /// Notes that the reading is complete, if it is.

@@ -59,6 +59,7 @@ impl World {
 
     fn actions(&mut self) -> Vec<String> {
         let shown = |action| match action {
+            TopicsAction::Ask => "ask".to_string(),
             TopicsAction::ReadFrom { topic, partition, offset, reading } => {
                 format!("{reading}: read {topic} [{partition}] from {offset}")
             }
@@ -212,6 +213,55 @@ fn kafka_away_for_an_hour_loses_nothing() {
     assert_eq!((world.topics.outage(), world.shown()), (None, ["a.neli g/0=-".to_string()].into()));
     world.read(1, "a.neli", 1, "g/0", &CLAIM.replace("-1", "0"));
     assert_eq!(world.shown(), ["a.neli g/0=m"]);
+}
+
+/// A leader with a lease of 5 s and Kafka fall silent at once, which is noticed of Kafka after the lease.
+#[test]
+fn a_silence_is_known_only_up_to_the_moment_at_which_kafka_answered_last() {
+    let mut world = World::new();
+    world.answer(&[("a.neli", logs(1, &[0, 0]))]);
+    world.read(1, "a.neli", 0, "g/0", CLAIM);
+    let state = |world: &World, seconds| {
+        let read = world.topics.topic("a.neli").expect("it is read");
+        let found = read.topic().elections().next().expect("an election");
+        let current = world.topics.leadership(at(seconds), read, found);
+        let is = [current.is_led(), current.is_vacant(), current.is_unknown()];
+        ["led", "silent", "unknown"]
+            .into_iter()
+            .zip(is)
+            .find_map(|(state, is)| is.then_some(state))
+            .unwrap_or("overdue")
+    };
+    assert_eq!((state(&world, 6), state(&world, 9), state(&world, 11)), ("led", "led", "led"));
+    let asks = |world: &mut World, seconds| {
+        world.topics.ask_about_silences(at(seconds));
+        world.actions()
+    };
+    assert_eq!((asks(&mut world, 6), asks(&mut world, 11)), (Vec::new(), ["ask".to_string()].into()));
+    world.answer(&[("a.neli", logs(1, &[1, 0]))]);
+    assert_eq!((state(&world, 10), state(&world, 11)), ("overdue", "overdue"));
+    let told = |world: &mut World, seconds| {
+        let mut elections = world.topics.topics_mut().flat_map(|(_, topic)| topic.elections_mut());
+        elections.find_map(|(_, election)| election.untold_silence(at(seconds)).map(Leadership::is_vacant))
+    };
+    assert_eq!((told(&mut world, 11), told(&mut world, 12)), (Some(false), None), "that its lease is over is unknown");
+    let mut without = logs(1, &[0, 0]);
+    without.logs.as_mut().unwrap().insert(0, Err("no answer".into()));
+    world.answer(&[("a.neli", without)]);
+    assert_eq!(
+        (state(&world, 15), told(&mut world, 15)),
+        ("unknown", None),
+        "another broker's answer says nothing of it"
+    );
+    world.topics.no_answer(at(16).now, "refused");
+    assert_eq!((state(&world, 16), told(&mut world, 16)), ("unknown", None));
+    assert_eq!(asks(&mut world, 16), [""; 0], "it is asked again and again");
+    // There is a record that was not read yet.
+    world.answer(&[("a.neli", logs(1, &[2, 0]))]);
+    assert_eq!((state(&world, 20), told(&mut world, 20)), ("overdue", None));
+    world.read(1, "a.neli", 1, "other/0", "");
+    assert_eq!((state(&world, 20), told(&mut world, 20)), ("silent", Some(true)));
+    assert_eq!(asks(&mut world, 30), [""; 0], "it was silent already");
 }
 
 #[test]
