@@ -1,8 +1,8 @@
 //! Reads the logs of many topics with one client, for a process that shows elections and stands in none. It joins no group.
 //!
-//! There are two threads, and a third one while the past of a topic is read. The *poll thread* waits inside librdkafka and delivers each record as soon as it arrives. The *asker* asks every five
-//! seconds, soon after an error, and when it is told to, which topics there are, which of them this user may read, and where their logs begin and end. So nothing
-//! depends on an error that names no topic.
+//! There are two threads, and a third one while the past of a topic is read. The *poll thread* waits inside librdkafka and delivers each
+//! record as soon as it arrives. The *asker* asks every five seconds, soon after an error, and when it is told to, which topics there are,
+//! which of them this user may read, and where their logs begin and end. So nothing depends on an error that names no topic.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
