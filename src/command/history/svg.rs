@@ -24,6 +24,8 @@ const LINE: u64 = 17;
 const TICKS: u64 = 4;
 /// The list below the axis has at most this many terms: the last ones.
 const LISTED: usize = 60;
+/// A strip names its terms if it has at most this many.
+const NAMED: usize = 40;
 
 /// The drawing as SVG, for a period that ends now.
 pub(in crate::command) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64>) -> String {
@@ -46,7 +48,9 @@ pub(in crate::command) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64
     for (row, to_ms) in rows.iter().zip(nexts) {
         if let Some(to_ms) = to_ms {
             let unled = row.gap.map_or_else(String::new, |gap| format!("no leader for {}", unled_for(gap)));
-            gap(&mut svg, &axis, row, (to_ms, bottom), &unled);
+            for (class, from, width) in gaps_at(&axis, row, to_ms) {
+                rect(&mut svg, class, (from, TOP), (width, bottom - TOP), &unled);
+            }
         }
     }
     for (name, lane) in &lanes {
@@ -100,22 +104,51 @@ fn without_terms(group: &str, time_ms: Range<u64>) -> String {
 }
 
 /// The terms in one bar without text, for a table: its colours are the page's. What is not known of is left out. It has no length in words, and so
-/// changes only as its bars do.
+/// changes only as its bars do. Of more terms than [`NAMED`] it names none: a page of many elections would have tens of megabytes.
 pub(in crate::command) fn strip(rows: &[Row<'_>], time_ms: Range<u64>) -> String {
     let Range { start: begin, end: now_ms } = time_ms;
     let axis = Axis { begin, end: now_ms.max(begin + 1) };
     let width = WIDTH - LEFT - RIGHT;
     let mut svg = format!("<svg class=\"strip\" viewBox=\"{LEFT} {TOP} {width} {ROW}\" preserveAspectRatio=\"none\">");
+    // What is drawn later covers what is under it: a moment without a leader must be seen.
+    let mut spans = ["led", "ended", "lost", "doubt", "gap"].map(|class| (class, Vec::new()));
     let nexts = rows.iter().skip(1).map(|next| next.past.from_ms).chain([Some(now_ms)]);
     for (row, to_ms) in rows.iter().zip(nexts) {
-        if let Some(to_ms) = to_ms {
-            gap(&mut svg, &axis, row, (to_ms, TOP + ROW), "no leader");
+        let gaps = to_ms.map(|to_ms| gaps_at(&axis, row, to_ms)).unwrap_or_default();
+        let (from, width) = term_at(&axis, row, now_ms);
+        if rows.len() <= NAMED {
+            for (class, from, width) in gaps {
+                rect(&mut svg, class, (from, TOP), (width, ROW), "no leader");
+            }
+            let since = row.past.from_ms.map_or_else(String::new, |from_ms| format!(", from {}", date(from_ms)));
+            let title = format!("term {}: {}{since}", row.past.term, row.past.shown());
+            rect(&mut svg, class(row), (from, TOP), (width, ROW), &one_line(&title));
+        } else {
+            for (class, from, width) in gaps.into_iter().chain([(class(row), from, width)]) {
+                let of_class = spans.iter_mut().filter(|(of, _)| *of == class);
+                of_class.for_each(|(_, spans)| join(spans, from..from + width));
+            }
         }
-        let from = row.past.from_ms.map_or_else(String::new, |from_ms| format!(", from {}", date(from_ms)));
-        let title = format!("term {}: {}{from}", row.past.term, row.past.shown());
-        term(&mut svg, &axis, row, (TOP, ROW, now_ms), &title);
+    }
+    for (class, spans) in spans.iter().filter(|(_, spans)| !spans.is_empty()) {
+        let bars = spans.iter().fold(String::new(), |bars, Range { start, end }| {
+            bars + &format!("M{start} {TOP}h{0}v{ROW}h-{0}z", end - start)
+        });
+        let _ = write!(
+            svg,
+            "<path class=\"{class}\" d=\"{bars}\"><title>{}</title></path>",
+            counted(rows.len() as u64, "term")
+        );
     }
     svg + "</svg>"
+}
+
+/// Adds a span to those before it, and to the last of them if they touch.
+fn join(spans: &mut Vec<Range<u64>>, span: Range<u64>) {
+    match spans.last_mut() {
+        Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+        _ => spans.push(span),
+    }
 }
 
 /// The list of all terms in words, the last one at the bottom: a printed page has no tooltips.
@@ -187,7 +220,8 @@ impl Axis {
 }
 
 fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
-    let (from, width) = term(svg, axis, row, (y, 20, now_ms), &words(row, now_ms));
+    let (from, width) = term_at(axis, row, now_ms);
+    rect(svg, class(row), (from, y), (width, 20), &one_line(&words(row, now_ms)));
     if class(row) == "lost" {
         text(svg, (from + width, y + 15), " fill=\"#b3402a\"", "\u{2715}");
     }
@@ -196,8 +230,8 @@ fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
     }
 }
 
-/// The bar of a term at this place with this height, as of a time. Returns where it begins, and its width.
-fn term(svg: &mut String, axis: &Axis, row: &Row<'_>, (y, height, now_ms): (u64, u64, u64), title: &str) -> (u64, u64) {
+/// Where the bar of a term begins, and its width, as of a time.
+fn term_at(axis: &Axis, row: &Row<'_>, now_ms: u64) -> (u64, u64) {
     let from = axis.x(row.past.from_ms.unwrap_or(axis.begin));
     let to = match row.end {
         End::Leads => axis.x(now_ms),
@@ -205,22 +239,21 @@ fn term(svg: &mut String, axis: &Axis, row: &Row<'_>, (y, height, now_ms): (u64,
             axis.x(row.to_ms.or(row.past.last_record_ms).unwrap_or(now_ms))
         }
     };
-    let class = class(row);
-    let width = to.saturating_sub(from).max(2);
-    rect(svg, class, (from, y), (width, height), &one_line(title));
-    (from, width)
+    (from, to.saturating_sub(from).max(2))
 }
 
-/// A time without a leader, across all rows: from the end of the lease on for certain, and perhaps since the leader's last record.
-fn gap(svg: &mut String, axis: &Axis, row: &Row<'_>, (to_ms, bottom): (u64, u64), title: &str) {
-    let (Some(_), Some(led_until), Some(over)) = (row.gap, row.to_ms, row.past.lease_over_ms()) else { return };
-    for (class, from_ms, to_ms) in [("doubt", led_until, over.min(to_ms)), ("gap", over, to_ms)] {
+/// A time without a leader: from the end of the lease on for certain, and perhaps since the leader's last record. Each with where it begins, and
+/// its width.
+fn gaps_at(axis: &Axis, row: &Row<'_>, to_ms: u64) -> Vec<(&'static str, u64, u64)> {
+    let (Some(_), Some(led_until), Some(over)) = (row.gap, row.to_ms, row.past.lease_over_ms()) else {
+        return Vec::new();
+    };
+    let parts = [("doubt", led_until, over.min(to_ms)), ("gap", over, to_ms)];
+    let placed = parts.into_iter().filter(|(_, from_ms, to_ms)| from_ms < to_ms).map(|(class, from_ms, to_ms)| {
         let (from, to) = (axis.x(from_ms), axis.x(to_ms));
-        if from_ms < to_ms {
-            let size = (to.saturating_sub(from).max(1), bottom - TOP);
-            rect(svg, class, (from, TOP), size, title);
-        }
-    }
+        (class, from, to.saturating_sub(from).max(1))
+    });
+    placed.collect()
 }
 
 fn ticks(svg: &mut String, axis: &Axis, bottom: u64) {
@@ -259,4 +292,49 @@ fn shortened(name: &str) -> String {
 /// The text, escaped for XML. Other control characters were replaced before.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use neli_proto::observer::{PastTerm, TermEnd};
+
+    use super::*;
+
+    fn of(count: i64) -> String {
+        let terms: Vec<PastTerm> = (0..count)
+            .map(|term| PastTerm {
+                term,
+                member: None,
+                name: Some("<a>".into()),
+                lease: Duration::from_secs(20),
+                from_ms: Some(1_000 * term.unsigned_abs()),
+                last_record_ms: None,
+                end: TermEnd::Open,
+            })
+            .collect();
+        let rows: Vec<Row<'_>> = terms
+            .iter()
+            .map(|past| Row {
+                past,
+                to_ms: past.from_ms.map(|from_ms| from_ms + 500),
+                end: if past.term + 1 == count { End::Leads } else { End::Overlapped },
+                gap: None,
+                is_open: false,
+            })
+            .collect();
+        strip(&rows, 0..1_000 * count.unsigned_abs())
+    }
+
+    #[test]
+    fn a_strip_names_its_terms_unless_they_are_too_many() {
+        let few = of(40);
+        assert_eq!((few.matches("<rect ").count(), few.matches("<path ").count()), (40, 0), "{few}");
+        assert!(few.contains("<title>term 7: &lt;a&gt;, from "), "{few}");
+        let many = of(200);
+        assert_eq!((many.matches("<rect ").count(), many.matches("<path ").count()), (0, 2), "{many}");
+        assert!(many.contains("<path class=\"led\" d=\"M921 60h4v26h-4z\"><title>200 terms</title></path>"), "{many}");
+        assert!(many.len() < 5_000, "{}", many.len());
+    }
 }
