@@ -46,14 +46,6 @@ const BY_ASSIGNMENT: Earlier = Earlier {
     codegen_units: 253,
 };
 
-/// Apart, so that it can be done while other tests run.
-#[test]
-#[ignore = "builds two earlier versions of the program: two minutes"]
-fn the_earlier_versions_are_built() {
-    built(&BUILT_BEFORE_THE_CRATES);
-    built(&BUILT_BY_ASSIGNMENT);
-}
-
 #[test]
 #[ignore = "builds an earlier version of the program: a minute"]
 fn an_earlier_version_and_this_one_elect_each_other() {

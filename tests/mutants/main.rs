@@ -17,7 +17,6 @@ mod schemata;
 mod table;
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 use std::time::Instant;
 
 use mutant::{Mutant, Notice};
@@ -34,15 +33,6 @@ fn each_mutant_fits_the_sources() {
     }
 }
 
-static BUILT: LazyLock<Result<copy::Built, String>> = LazyLock::new(copy::build);
-
-/// Apart, so that it can be done while other tests run.
-#[test]
-#[ignore = "builds a copy of the program: a minute"]
-fn the_copy_is_built() {
-    assert_eq!(BUILT.as_ref().err(), None);
-}
-
 #[test]
 #[ignore = "builds a copy of the program, and has the chaos run it: three minutes"]
 fn each_mutant_is_noticed() {
@@ -50,10 +40,10 @@ fn each_mutant_is_noticed() {
     let names: Vec<&str> = names.split(',').filter(|name| !name.is_empty()).collect();
     let mutants: Vec<&Mutant> = mutants().filter(|mutant| names.is_empty() || names.contains(&mutant.name)).collect();
     assert!(names.is_empty() || mutants.len() == names.len(), "{names:?}: some of these are no mutants");
-    let built = timed("building the copy", || BUILT.as_ref().unwrap());
-    let wrong = timed("the model and the law", || notice::by_tests(&mutants, built));
+    let built = timed("building the copy", || copy::build().unwrap());
+    let wrong = timed("the model and the law", || notice::by_tests(&mutants, &built));
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), mutants.len(), wrong.join("\n"));
-    let wrong = timed("the chaos", || notice::by_chaos(&mutants, built));
+    let wrong = timed("the chaos", || notice::by_chaos(&mutants, &built));
     assert_eq!(wrong, None);
     let chaos =
         mutants.iter().filter(|mutant| mutant.noticed_by.iter().any(|notice| matches!(notice, Notice::Chaos(_))));
