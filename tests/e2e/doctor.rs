@@ -172,8 +172,8 @@ fn doctor_does_not_create_a_missing_topic() {
     let (topic, group) = (tenancy.topic.as_str(), tenancy.guarded.election.group.as_str());
     tenancy.allow(Resource::Topic(topic), &[Reads, Writes]);
     tenancy.allow(Resource::Group(group), &[Reads]);
-    let create =
-        format!("--create --topic {topic} --partitions 1 --replication-factor 1 --config cleanup.policy=delete");
+    // Which settings follow depends on whether the broker shows its defaults: another test may give this user that right for the cluster.
+    let create = format!("--create --topic {topic} --partitions 1 --replication-factor 1 --config ");
     tenancy.tenant(&[]).assert_finding("topic", "fail", &["no right to CREATE", &create, "--command-config"]);
     tenancy.allow(Resource::Topic(topic), &[Create]);
     tenancy.tenant(&[]).assert_finding("topic", "ok", &["a candidate creates it"]);
