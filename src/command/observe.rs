@@ -68,7 +68,7 @@ async fn serve(observe: &Observe, bound: Bound) -> Result<ExitStatus> {
     let is_meant = observe.topics.clone();
     let is_read = move |name: &str| is_meant.matches(name.strip_suffix(TOPIC_SUFFIX).unwrap_or(name));
     let reader = TopicsReader::start(&access, is_read, sender).map_err(|error| anyhow!(error))?;
-    let topics = Topics::new(FIRST_SPAN, names::MOST_ROLES).and_back(DAY);
+    let topics = Topics::new(FIRST_SPAN, names::MOST_ROLES).with_past(DAY);
     let state = Arc::new(Mutex::new(State::new(topics, observe.group.clone())));
     let (address, served) = (bound.address, Arc::clone(&state));
     http::serve(bound, move || Rc::new(Pages::new(served))).context("--listen: HTTP can't be served")?;

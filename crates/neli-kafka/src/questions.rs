@@ -234,19 +234,35 @@ impl<C: ConsumerContext> Question<'_, C> {
         partitions: &BTreeSet<i32>,
         which: Offset,
     ) -> Result<BTreeMap<i32, Result<i64, RDKafkaErrorCode>>, RDKafkaErrorCode> {
-        let mut wanted = TopicPartitionList::with_capacity(partitions.len());
-        for partition in partitions {
-            wanted.add_partition_offset(self.topic, *partition, which).map_err(|error| code_of(&error))?;
-        }
-        // In Kafka's protocol the first and the next offset are the offsets for two special times.
-        let answered = self.consumer.offsets_for_times(wanted, self.limit).map_err(|error| code_of(&error))?;
-        let offset = |element: &TopicPartitionListElem<'_>| {
-            element.error().map_err(|error| code_of(&error))?;
-            let offset = element.offset().to_raw().filter(|offset| *offset >= 0);
-            offset.ok_or(RDKafkaErrorCode::UnknownPartition)
-        };
-        Ok(answered.elements().iter().map(|element| (element.partition(), offset(element))).collect())
+        let partitions = partitions.iter().map(|partition| (self.topic, *partition));
+        let offsets = offsets(self.consumer, partitions, which, self.limit)?;
+        Ok(offsets.into_iter().map(|((_, partition), offset)| (partition, offset)).collect())
     }
+}
+
+/// A partition: its topic and number.
+pub(super) type Partition = (Box<str>, i32);
+
+/// The first or the next offset of each partition's log, or the first at or after a time in milliseconds since 1970 (`Offset::Offset`). In
+/// Kafka's protocol the first two are the offsets for special times.
+pub(super) fn offsets<'a>(
+    consumer: &BaseConsumer<impl ConsumerContext>,
+    partitions: impl Iterator<Item = (&'a str, i32)>,
+    which: Offset,
+    limit: Duration,
+) -> Result<BTreeMap<Partition, Result<i64, RDKafkaErrorCode>>, RDKafkaErrorCode> {
+    let mut wanted = TopicPartitionList::new();
+    for (topic, partition) in partitions {
+        wanted.add_partition_offset(topic, partition, which).map_err(|error| code_of(&error))?;
+    }
+    let answered = consumer.offsets_for_times(wanted, limit).map_err(|error| code_of(&error))?;
+    let offset = |element: &TopicPartitionListElem<'_>| {
+        element.error().map_err(|error| code_of(&error))?;
+        let offset = element.offset().to_raw().filter(|offset| *offset >= 0);
+        offset.ok_or(RDKafkaErrorCode::UnknownPartition)
+    };
+    let of = |element: &TopicPartitionListElem<'_>| ((element.topic().into(), element.partition()), offset(element));
+    Ok(answered.elements().iter().map(of).collect())
 }
 
 fn all(partitions: &BTreeSet<i32>, code: RDKafkaErrorCode) -> BTreeMap<i32, Answer> {

@@ -19,7 +19,7 @@ use neli_proto::topic::TopicIdentity;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::Message;
-use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use rdkafka::topic_partition_list::Offset;
 use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
@@ -28,7 +28,7 @@ use crate::context::{KafkaContext, explain};
 use crate::error_class::{self, ErrorClass, code_of, is_worth_another_login, of_refused_login, plain};
 use crate::librdkafka::{TopicDescription, Variation, describe_topics};
 use crate::partition_consumer::PartitionConsumer;
-use crate::questions::{AnswerLimit, ByBroker, ask_all};
+use crate::questions::{self, AnswerLimit, ByBroker, Partition, ask_all};
 use crate::reading::record_for_display;
 use crate::text::reason;
 use crate::topic::{may_not_describe, may_not_read};
@@ -87,9 +87,6 @@ pub enum TopicsEvent {
 
 /// The number and the name of the present reading of each topic.
 type Readings = BTreeMap<Box<str>, (u32, Arc<str>)>;
-
-/// A partition of a topic.
-type Partition = (Box<str>, i32);
 
 /// The reading of all topics. Dropping it never blocks.
 pub struct TopicsReader {
@@ -342,7 +339,7 @@ impl Asker {
         before: &BTreeMap<i32, i64>,
         reading: u32,
     ) -> Result<mpsc::Sender<()>, String> {
-        let since = Offset::Offset(i64::try_from(since_ms).unwrap_or(i64::MAX));
+        let since = at_ms(since_ms);
         let partitions = before.keys().map(|partition| (topic.into(), *partition)).collect();
         let offsets = self.offsets(&partitions, since, ANSWER).map_err(plain)?;
         let mut from = BTreeMap::new();
@@ -497,7 +494,7 @@ impl Asker {
         partitions: &BTreeSet<Partition>,
         limit: Duration,
     ) -> Result<BTreeMap<Partition, LogAnswer>, RDKafkaErrorCode> {
-        let since = Offset::Offset(i64::try_from(clock::wall_ms().saturating_sub(millis(RECENT))).unwrap_or(i64::MAX));
+        let since = at_ms(clock::wall_ms().saturating_sub(millis(RECENT)));
         let starts = self.offsets(partitions, Offset::Beginning, limit)?;
         let recent = self.offsets(partitions, since, limit)?;
         // Asked last, so that no other offset is beyond it.
@@ -520,21 +517,12 @@ impl Asker {
         which: Offset,
         limit: Duration,
     ) -> Result<BTreeMap<Partition, Result<i64, RDKafkaErrorCode>>, RDKafkaErrorCode> {
-        let mut wanted = TopicPartitionList::with_capacity(partitions.len());
-        for (topic, partition) in partitions {
-            wanted.add_partition_offset(topic, *partition, which).map_err(|error| code_of(&error))?;
-        }
-        // In Kafka's protocol the first and the next offset are the offsets for two special times.
-        let answered =
-            self.shared.consumer.consumer().offsets_for_times(wanted, limit).map_err(|error| code_of(&error))?;
-        let elements = answered.elements();
-        let offsets = elements.iter().map(|element| {
-            let offset = element.error().map_err(|error| code_of(&error)).and_then(|()| {
-                let offset = element.offset().to_raw().filter(|offset| *offset >= 0);
-                offset.ok_or(RDKafkaErrorCode::UnknownPartition)
-            });
-            ((element.topic().into(), element.partition()), offset)
-        });
-        Ok(offsets.collect())
+        let partitions = partitions.iter().map(|(topic, partition)| (&**topic, *partition));
+        questions::offsets(self.shared.consumer.consumer(), partitions, which, limit)
     }
+}
+
+/// In a question for offsets: the first record at or after this time in milliseconds since 1970.
+fn at_ms(ms: u64) -> Offset {
+    Offset::Offset(i64::try_from(ms).unwrap_or(i64::MAX))
 }

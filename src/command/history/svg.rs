@@ -110,35 +110,40 @@ pub(in crate::command) fn strip(rows: &[Row<'_>], time_ms: Range<u64>) -> String
     let axis = Axis { begin, end: now_ms.max(begin + 1) };
     let width = WIDTH - LEFT - RIGHT;
     let mut svg = format!("<svg class=\"strip\" viewBox=\"{LEFT} {TOP} {width} {ROW}\" preserveAspectRatio=\"none\">");
-    // What is drawn later covers what is under it: a moment without a leader must be seen.
-    let mut spans = ["led", "ended", "lost", "doubt", "gap"].map(|class| (class, Vec::new()));
     let nexts = rows.iter().skip(1).map(|next| next.past.from_ms).chain([Some(now_ms)]);
-    for (row, to_ms) in rows.iter().zip(nexts) {
+    let bars = rows.iter().zip(nexts).flat_map(|(row, to_ms)| {
         let gaps = to_ms.map(|to_ms| gaps_at(&axis, row, to_ms)).unwrap_or_default();
         let (from, width) = term_at(&axis, row, now_ms);
-        if rows.len() <= NAMED {
-            for (class, from, width) in gaps {
-                rect(&mut svg, class, (from, TOP), (width, ROW), "no leader");
-            }
-            let since = row.past.from_ms.map_or_else(String::new, |from_ms| format!(", from {}", date(from_ms)));
-            let title = format!("term {}: {}{since}", row.past.term, row.past.shown());
-            rect(&mut svg, class(row), (from, TOP), (width, ROW), &one_line(&title));
-        } else {
-            for (class, from, width) in gaps.into_iter().chain([(class(row), from, width)]) {
-                let of_class = spans.iter_mut().filter(|(of, _)| *of == class);
-                of_class.for_each(|(_, spans)| join(spans, from..from + width));
-            }
+        let gaps = gaps.into_iter().map(|(class, from, width)| (class, from, width, None));
+        gaps.chain([(class(row), from, width, Some(row))])
+    });
+    if rows.len() <= NAMED {
+        for (class, from, width, row) in bars {
+            let title = row.map_or_else(
+                || "no leader".to_owned(),
+                |row| {
+                    let since =
+                        row.past.from_ms.map_or_else(String::new, |from_ms| format!(", from {}", date(from_ms)));
+                    format!("term {}: {}{since}", row.past.term, row.past.shown())
+                },
+            );
+            rect(&mut svg, class, (from, TOP), (width, ROW), &one_line(&title));
         }
+        return svg + "</svg>";
     }
-    for (class, spans) in spans.iter().filter(|(_, spans)| !spans.is_empty()) {
-        let bars = spans.iter().fold(String::new(), |bars, Range { start, end }| {
-            bars + &format!("M{start} {TOP}h{0}v{ROW}h-{0}z", end - start)
-        });
-        let _ = write!(
-            svg,
-            "<path class=\"{class}\" d=\"{bars}\"><title>{}</title></path>",
-            counted(rows.len() as u64, "term")
-        );
+    let mut spans: BTreeMap<&str, Vec<Range<u64>>> = BTreeMap::new();
+    for (class, from, width, _) in bars {
+        join(spans.entry(class).or_default(), from..from + width);
+    }
+    let terms = counted(rows.len() as u64, "term");
+    // What is drawn later covers what is under it: a moment without a leader must be seen.
+    for class in ["led", "ended", "lost", "doubt", "gap"] {
+        let Some(spans) = spans.get(class) else { continue };
+        let _ = write!(svg, "<path class=\"{class}\" d=\"");
+        for Range { start, end } in spans {
+            let _ = write!(svg, "M{start} {TOP}h{0}v{ROW}h-{0}z", end - start);
+        }
+        let _ = write!(svg, "\"><title>{terms}</title></path>");
     }
     svg + "</svg>"
 }

@@ -104,7 +104,7 @@ impl Topics {
 
     /// The same, which afterwards reads the records of so long a time as well.
     #[must_use]
-    pub fn and_back(self, back: Duration) -> Self {
+    pub fn with_past(self, back: Duration) -> Self {
         Self { back, ..self }
     }
 
@@ -467,8 +467,8 @@ impl ReadTopic {
 
     /// Notes that a partition was read as far as an answer told of it, if it was.
     fn note_heard(&mut self, partition: i32) {
-        let next = self.next.get(&partition);
-        if let Some((asked, _)) = self.ahead.get(&partition).copied().filter(|(_, end)| next >= Some(end)) {
+        let Some((asked, end)) = self.ahead.get(&partition).copied() else { return };
+        if self.next.get(&partition) >= Some(&end) {
             self.ahead.remove(&partition);
             self.topic.heard(partition, asked);
         }

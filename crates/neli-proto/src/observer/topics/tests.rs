@@ -34,8 +34,8 @@ impl World {
     }
 
     /// After the last 100 records it reads the last day.
-    fn and_back() -> Self {
-        Self { topics: Topics::new(100, 100).and_back(Duration::from_secs(86_400)), seconds: 0 }
+    fn with_past() -> Self {
+        Self { topics: Topics::new(100, 100).with_past(Duration::from_secs(86_400)), seconds: 0 }
     }
 
     /// The terms of each election of a topic, with the seconds at which they began.
@@ -357,7 +357,7 @@ fn read_the_past(world: &mut World, reading: u32) {
 
 #[test]
 fn the_day_before_is_read_after_the_present_and_its_terms_are_put_before() {
-    let mut world = World::and_back();
+    let mut world = World::with_past();
     read_the_present(&mut world);
     assert_eq!(world.actions(), ["2: read a.neli since -86395000 before {0: 100}"]);
     assert_eq!(world.past_begins(2, 10), [""; 0]);
@@ -378,13 +378,13 @@ fn the_day_before_is_read_after_the_present_and_its_terms_are_put_before() {
 
 #[test]
 fn a_topic_without_an_earlier_record_of_that_day_has_no_past() {
-    let mut world = World::and_back();
+    let mut world = World::with_past();
     read_the_present(&mut world);
     world.actions();
     world.topics.past_begins(at(world.seconds), 2, &BTreeMap::new());
     assert_eq!(world.actions(), ["stop the past"]);
     assert_eq!(world.topics.topic("a.neli").and_then(|read| read.known_since_ms(0)), None);
-    let mut small = World::and_back();
+    let mut small = World::with_past();
     small.answer(&[("a.neli", logs(1, &[1]))]);
     small.read(1, "a.neli", 0, "g/0", CLAIM);
     assert_eq!(small.actions(), [""; 0], "all of it was read");
@@ -393,7 +393,7 @@ fn a_topic_without_an_earlier_record_of_that_day_has_no_past() {
 /// The claim of `b` at 60 is in no reading if retention deletes it meanwhile.
 #[test]
 fn a_past_that_stands_still_is_read_again_a_few_times_and_after_those_of_other_topics() {
-    let mut world = World::and_back();
+    let mut world = World::with_past();
     let both = |ends: Offset| [("a.neli", logs(1, &[ends])), ("b.neli", logs(2, &[ends]))];
     world.answer(&both(200));
     for (reading, topic) in [(1, "a.neli"), (2, "b.neli")] {
@@ -414,7 +414,7 @@ fn a_past_that_stands_still_is_read_again_a_few_times_and_after_those_of_other_t
 
 #[test]
 fn a_past_ends_with_its_topic_and_is_read_of_the_one_that_is_made_anew() {
-    let mut world = World::and_back();
+    let mut world = World::with_past();
     read_the_present(&mut world);
     world.actions();
     world.past_begins(2, 10);
