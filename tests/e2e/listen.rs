@@ -6,6 +6,7 @@ use std::process::Command;
 
 use harness::candidate::{Candidate, Elector, Running};
 use harness::election::{Answer, TestElection};
+use harness::process::WITHOUT_INHERITED;
 use harness::schema::Schema;
 use harness::wait;
 use serde_json::Value;
@@ -259,8 +260,8 @@ fn an_address_that_is_not_available() {
 #[test]
 fn too_few_descriptors_for_it() {
     let line = format!("ulimit -n 100; exec {PROGRAM} --group g --brokers 127.0.0.1:1 --listen 127.0.0.1:0 -- true");
-    let mut command = Command::new("sh");
-    command.args(["-c", &line]);
+    let mut command = Command::new(WITHOUT_INHERITED[0]);
+    command.args(&WITHOUT_INHERITED[1..]).args(["sh", "-c", &line]);
     let answer = Answer::of(command);
     let expected = "neli-run: 100 open files are too few (ulimit -n): neli-run needs at least 144\n";
     assert_eq!((answer.errors.as_str(), answer.status), (expected, 125));

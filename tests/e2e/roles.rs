@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use harness::candidate::{Candidate, Elector, Running};
 use harness::election::TestElection;
+use harness::process::WITHOUT_INHERITED;
 use harness::wait;
 use harness::witness::{Event, Testimony};
 use nix::sys::signal::Signal;
@@ -309,7 +310,8 @@ fn a_low_soft_limit_of_open_files_limits_the_jobs_alone() {
 #[test]
 fn a_low_limit_of_open_files_limits_the_roles_that_are_led() {
     let (election, roles) = (election(Elector::Log), numbers(30));
-    let limited = candidate(&election, "30").start_behind(&["prlimit", "--nofile=248:248", "--"]);
+    let limit = [&WITHOUT_INHERITED[..], &["prlimit", "--nofile=248:248", "--"]].concat();
+    let limited = candidate(&election, "30").start_behind(&limit);
     wait::until_true("all roles that it has files for", || led(&limited).len() == 12);
     let warns = "248 open files (ulimit -n, LimitNOFILE=) are enough to lead 12 roles";
     assert!(limited.events("warning").iter().any(|event| event.text("message").starts_with(warns)));

@@ -126,6 +126,10 @@ impl<'a> Watch<'a> {
                 if let Some(JudgedRecord { place, judged, election, .. }) =
                     judged.filter(|_| self.told.contains(&*topic))
                 {
+                    // A record that is read before Kafka has answered again: how the election is now is told after the answer.
+                    if self.list.json && self.unknown.contains(&(Box::from(&*topic), place.clone())) {
+                        return Ok(());
+                    }
                     let ms = record.written_ms.unwrap_or(at.wall_ms);
                     let sentence = |change| wording::change(election.observer(), change);
                     let sentences = judged.changes.iter().map(sentence).collect();

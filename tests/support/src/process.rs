@@ -16,6 +16,15 @@ use nix::unistd::{Pid, Uid};
 
 use crate::wait;
 
+/// Executes the rest of its arguments without the descriptors of this process. librdkafka's pipes aren't close-on-exec: each Kafka client of
+/// another test would count against a limit of open files.
+pub const WITHOUT_INHERITED: [&str; 4] = [
+    "bash",
+    "-c",
+    r#"for open in /proc/self/fd/*; do number=${open##*/}; [ "$number" -le 2 ] || eval "exec $number>&-"; done; exec "$@""#,
+    "bash",
+];
+
 /// A process, identified by its pid and start time, so that a later process with the same pid is not confused with it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Process {
