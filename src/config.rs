@@ -282,8 +282,6 @@ pub struct Look {
     pub json: bool,
     /// `--timeout`: the limit for Kafka's answers.
     pub timeout: Duration,
-    /// Problems that do not prevent the command: one warning each.
-    pub warnings: Vec<String>,
 }
 
 /// The configuration of `list`.
@@ -303,8 +301,6 @@ pub struct List {
     pub json: bool,
     /// `--timeout`: the limit for Kafka's answers.
     pub timeout: Duration,
-    /// Problems that do not prevent the command: one warning each.
-    pub warnings: Vec<String>,
 }
 
 impl List {
@@ -332,8 +328,6 @@ pub struct Observe {
     pub topics: TopicPatterns,
     /// `--group`: the only group whose elections are shown.
     pub group: Option<String>,
-    /// Problems that do not prevent the command: one warning each.
-    pub warnings: Vec<String>,
 }
 
 /// The names of topics, each with `*` for any characters.

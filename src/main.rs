@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use neli_run::cli;
+use neli_run::cli::parsed_args::ParsedArgs;
 use neli_run::cli::validate::{self, look};
 use neli_run::command;
 use neli_run::exit::{self, ExitStatus};
@@ -44,63 +45,37 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> anyhow::Result<ExitStat
     };
     match args.subcommand() {
         None => supervise::run(validate::config(&args)?, at_start),
-        Some("assert") => command::assert::main(&look::assert(&args)?, || {
-            let look = look::look(&args)?;
-            warn(&look.warnings);
-            Ok(look)
-        }),
+        Some("assert") => command::assert::main(&look::assert(&args)?, || warned(&args, look::look)),
         Some("broker") => command::broker::main(look::idle_timeout(&args)?),
         Some("completions") => command::completions::main(&args),
         Some("doctor") => command::doctor::main(&validate::doctor(&args)?),
-        Some("end") => {
-            let end = look::end(&args)?;
-            warn(&end.look.warnings);
-            command::end::main(&end)
-        }
-        Some("forget") => {
-            let forget = look::forget(&args)?;
-            warn(&forget.look.warnings);
-            command::forget::main(&forget)
-        }
-        Some("history") => {
-            let history = look::history(&args)?;
-            warn(&history.look.warnings);
-            command::history::main(&history)
-        }
-        Some("list") => {
-            let list = look::list(&args)?;
-            warn(&list.warnings);
-            command::list::main(&list)
-        }
+        Some("end") => command::end::main(&warned(&args, look::end)?),
+        Some("forget") => command::forget::main(&warned(&args, look::forget)?),
+        Some("history") => command::history::main(&warned(&args, look::history)?),
+        Some("list") => command::list::main(&warned(&args, look::list)?),
         Some("man") => command::man::main(&args),
-        Some("observe") => {
-            let observe = look::observe(&args)?;
-            warn(&observe.warnings);
-            command::observe::main(&observe)
-        }
+        Some("observe") => command::observe::main(&warned(&args, look::observe)?),
         Some("status") => {
-            let (look, key) = (look::look(&args)?, look::key_of_status(&args)?);
-            warn(&look.warnings);
-            command::status::main(&look, key.as_deref())
+            let key = look::key_of_status(&args)?;
+            command::status::main(&warned(&args, look::look)?, key.as_deref())
         }
-        Some("resign") => {
-            let resign = look::resign(&args)?;
-            warn(&resign.look.warnings);
-            command::resign::main(&resign)
-        }
-        Some("watch") => {
-            let watch = look::watch(&args)?;
-            warn(&watch.look.warnings);
-            command::watch::main(&watch)
-        }
+        Some("resign") => command::resign::main(&warned(&args, look::resign)?),
+        Some("watch") => command::watch::main(&warned(&args, look::watch)?),
         Some(name) => anyhow::bail!("{name}: no such subcommand"),
     }
 }
 
-fn warn(warnings: &[String]) {
+/// The settings of a subcommand. Each problem that does not prevent it is a warning on stderr.
+fn warned<T>(
+    args: &ParsedArgs,
+    read: impl FnOnce(&ParsedArgs, &mut Vec<String>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let mut warnings = args.warnings();
+    let settings = read(args, &mut warnings)?;
     for warning in warnings {
-        say(Level::Warning, &format!("warning: {}", one_line(warning)));
+        say(Level::Warning, &format!("warning: {}", one_line(&warning)));
     }
+    Ok(settings)
 }
 
 /// Prints one line on stderr. If stderr is closed, the line is lost.

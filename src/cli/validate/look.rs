@@ -1,4 +1,4 @@
-//! The settings of subcommands that show an election or send it a request.
+//! The settings of subcommands that show an election or send it a request. Problems that do not prevent them are added to `warnings`.
 
 use std::ffi::OsStr;
 use std::ops::Bound;
@@ -26,18 +26,16 @@ const LONGEST_REASON: usize = 400;
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn look(args: &ParsedArgs) -> Result<Look> {
-    look_for(args, TIMEOUT)
+pub fn look(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Look> {
+    look_for(args, warnings, TIMEOUT)
 }
 
-fn look_for(args: &ParsedArgs, default_timeout: Duration) -> Result<Look> {
-    let mut warnings = args.warnings();
+fn look_for(args: &ParsedArgs, warnings: &mut Vec<String>, default_timeout: Duration) -> Result<Look> {
     Ok(Look {
         election: election(args)?,
-        client: client(args, &mut warnings)?,
+        client: client(args, warnings)?,
         json: args.flag("json")?.is_some(),
         timeout: timeout(args, default_timeout)?,
-        warnings,
     })
 }
 
@@ -57,17 +55,15 @@ fn election(args: &ParsedArgs) -> Result<ElectionId> {
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn list(args: &ParsedArgs) -> Result<List> {
-    let mut warnings = args.warnings();
+pub fn list(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<List> {
     Ok(List {
-        client: client(args, &mut warnings)?,
+        client: client(args, warnings)?,
         topic: topic(args)?,
         group: group(args)?,
         is_live: args.flag("watch")?.is_some(),
         has_dead: args.flag("all")?.is_some(),
         json: args.flag("json")?.is_some(),
         timeout: timeout(args, TIMEOUT)?,
-        warnings,
     })
 }
 
@@ -75,8 +71,7 @@ pub fn list(args: &ParsedArgs) -> Result<List> {
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn observe(args: &ParsedArgs) -> Result<Observe> {
-    let mut warnings = args.warnings();
+pub fn observe(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Observe> {
     let Some(listen) = listen(args)? else { bail!("--listen is required: HOST:PORT, or :PORT for all addresses") };
     let topics = match args.value("topics") {
         None => vec!["*.neli".to_owned()],
@@ -91,8 +86,8 @@ pub fn observe(args: &ParsedArgs) -> Result<Observe> {
             parts.into_iter().map(str::to_owned).collect()
         }
     };
-    let (client, group) = (client(args, &mut warnings)?, group(args)?);
-    Ok(Observe { client, listen, topics: TopicPatterns(topics), group, warnings })
+    let (client, group) = (client(args, warnings)?, group(args)?);
+    Ok(Observe { client, listen, topics: TopicPatterns(topics), group })
 }
 
 /// `status --once`: the key whose state is shown alone.
@@ -108,9 +103,9 @@ pub fn key_of_status(args: &ParsedArgs) -> Result<Option<String>> {
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn history(args: &ParsedArgs) -> Result<HistoryOf> {
+pub fn history(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<HistoryOf> {
     Ok(HistoryOf {
-        look: look(args)?,
+        look: look(args, warnings)?,
         since: args.value("since").map(|value| duration(&value)).transpose()?,
         check: args.flag("check")?.is_some(),
         svg: args.value("svg").map(|value| value.text.into()),
@@ -121,17 +116,17 @@ pub fn history(args: &ParsedArgs) -> Result<HistoryOf> {
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn watch(args: &ParsedArgs) -> Result<Watch> {
+pub fn watch(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Watch> {
     let (until_end, has_hellos) = (args.flag("until-end")?.is_some(), args.flag("all")?.is_some());
-    Ok(Watch { look: look_for(args, LONG_TIMEOUT)?, from: from(args)?, until_end, has_hellos })
+    Ok(Watch { look: look_for(args, warnings, LONG_TIMEOUT)?, from: from(args)?, until_end, has_hellos })
 }
 
 /// The configuration of `resign`.
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn resign(args: &ParsedArgs) -> Result<Resign> {
-    let mut look = look_for(args, LONG_TIMEOUT)?;
+pub fn resign(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Resign> {
+    let mut look = look_for(args, warnings, LONG_TIMEOUT)?;
     let all_roles = all_roles(args, &mut look)?;
     let to = args.value("to");
     if let Some(to) = to.as_ref().filter(|_| all_roles) {
@@ -145,9 +140,9 @@ pub fn resign(args: &ParsedArgs) -> Result<Resign> {
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn end(args: &ParsedArgs) -> Result<End> {
+pub fn end(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<End> {
     let (is_confirmed, force) = (args.flag("yes")?.is_some(), args.flag("force")?.is_some());
-    let mut look = look(args)?;
+    let mut look = look(args, warnings)?;
     let all_roles = all_roles(args, &mut look)?;
     Ok(End { look, all_roles, is_confirmed, force, reason: reason(args)? })
 }
@@ -166,8 +161,8 @@ fn all_roles(args: &ParsedArgs, look: &mut Look) -> Result<bool> {
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn forget(args: &ParsedArgs) -> Result<Forget> {
-    let (look, is_window) = (look(args)?, args.flag("newest-window")?.is_some());
+pub fn forget(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Forget> {
+    let (look, is_window) = (look(args, warnings)?, args.flag("newest-window")?.is_some());
     let key = match args.value("once") {
         // If a variable and an option are given, the option counts.
         Some(once) if is_window && once.is_option() => {

@@ -24,7 +24,7 @@ fn parse(variables: &[(&str, &str)], arguments: &[&str]) -> Result<ParsedArgs> {
 }
 
 fn watch(arguments: &[&str]) -> Watch {
-    look::watch(&parse(&[], arguments).unwrap()).unwrap()
+    look::watch(&parse(&[], arguments).unwrap(), &mut Vec::new()).unwrap()
 }
 
 #[test]
