@@ -125,57 +125,44 @@ pub(super) struct Row<'a> {
     past: &'a PastTerm,
     /// Until when its leader led at least; `None` if it still leads or the time is unknown.
     to_ms: Option<u64>,
-    end: End<'a>,
+    /// [`TermEnd::Open`] only if its leader leads: one that has missed three heartbeats has fallen silent.
+    end: &'a TermEnd,
     gap: Option<Gap>,
     /// There is no leader now: the gap lasts until now.
     is_open: bool,
 }
 
-/// How the term ended, or its present state.
-enum End<'a> {
-    Leads,
-    /// `--overlap`: another candidate has claimed while the job continued.
-    Overlapped,
-    Released(&'a neli_proto::leadership::Release),
-    /// The leader fell silent: its lease is over, or it has missed three heartbeats.
-    Silent,
-    Unknown,
-}
-
 impl Row<'_> {
     /// How long the leader led at least, until now if it still leads.
     fn led_for(&self, at_ms: u64) -> Option<Duration> {
-        let to_ms = match self.end {
-            End::Leads => Some(at_ms),
-            End::Overlapped | End::Released(_) | End::Silent | End::Unknown => self.to_ms,
-        };
+        let to_ms = if *self.end == TermEnd::Open { Some(at_ms) } else { self.to_ms };
         Some(Duration::from_millis(to_ms?.saturating_sub(self.past.from_ms?)))
     }
 
     /// The same in words. After its last record a leader that fell silent may have led up to its lease's end.
     fn led(&self, at_ms: u64) -> Option<String> {
         let led = span(self.led_for(at_ms)?);
-        let is_exact = matches!(self.end, End::Leads) || self.to_ms == self.past.lease_over_ms();
+        let is_exact = *self.end == TermEnd::Open || self.to_ms == self.past.lease_over_ms();
         Some(if is_exact { led } else { format!("{led} or more") })
     }
 
     /// The end of the term in words.
     fn how(&self) -> String {
-        match &self.end {
-            End::Leads => "leads".to_owned(),
-            End::Overlapped => "another led while its job ran on (--overlap)".to_owned(),
-            End::Released(release) => how_released(release),
-            End::Silent if self.gap.is_some_and(|gap| gap.least.is_zero() && self.is_open) => {
+        match self.end {
+            TermEnd::Open => "leads".to_owned(),
+            TermEnd::Overlapped { .. } => "another led while its job ran on (--overlap)".to_owned(),
+            TermEnd::Released(release) => how_released(release),
+            TermEnd::Silent if self.gap.is_some_and(|gap| gap.least.is_zero() && self.is_open) => {
                 let silent = self.gap.map_or_else(String::new, |gap| span(gap.most));
                 format!("silent for {silent} (lease {})", spoken(self.past.lease))
             }
-            End::Silent => {
+            TermEnd::Silent => {
                 let since = if self.is_open { "ago" } else { "before the next claim" };
                 let last_heartbeat =
                     self.gap.map_or_else(String::new, |gap| format!("; last heartbeat {} {since}", span(gap.most)));
                 format!("silent beyond its lease ({}){last_heartbeat}", spoken(self.past.lease))
             }
-            End::Unknown => "records are missing".to_owned(),
+            TermEnd::Unknown => "records are missing".to_owned(),
         }
     }
 }
@@ -186,15 +173,8 @@ pub(super) fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> 
     let is_silent = matches!(current, Leadership::Overdue { .. } | Leadership::Silent { .. });
     let (open, last) = (history.open_gap(at), history.terms().len().saturating_sub(1));
     let rows = history.terms().iter().enumerate().map(|(number, past)| {
-        let end = match &past.end {
-            TermEnd::Open if is_silent => End::Silent,
-            TermEnd::Open => End::Leads,
-            TermEnd::Overlapped { .. } => End::Overlapped,
-            TermEnd::Released(release) => End::Released(release),
-            TermEnd::Silent => End::Silent,
-            TermEnd::Unknown => End::Unknown,
-        };
-        let has_ended = !matches!(end, End::Leads);
+        let end = if past.end == TermEnd::Open && is_silent { &TermEnd::Silent } else { &past.end };
+        let has_ended = *end != TermEnd::Open;
         let to_ms = past.led_until_ms().filter(|_| has_ended);
         let open = open.filter(|_| number == last);
         // If the end is unknown, the term was over when the next one began.
@@ -338,11 +318,11 @@ fn lines(shown: &Shown<'_>) -> String {
 /// A term as JSON.
 pub(super) fn term_part(row: &Row<'_>, at: ReadAt) -> Value {
     let (end, release) = match row.end {
-        End::Leads => ("leads", None),
-        End::Overlapped => ("overlapped", None),
-        End::Released(release) => ("released", Some(release)),
-        End::Silent => ("silent", None),
-        End::Unknown => ("unknown", None),
+        TermEnd::Open => ("leads", None),
+        TermEnd::Overlapped { .. } => ("overlapped", None),
+        TermEnd::Released(release) => ("released", Some(release)),
+        TermEnd::Silent => ("silent", None),
+        TermEnd::Unknown => ("unknown", None),
     };
     joined([
         json!({

@@ -6,8 +6,9 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use neli_proto::leadership::Release;
+use neli_proto::observer::TermEnd;
 
-use super::{End, Row, unled_for};
+use super::{Row, unled_for};
 use crate::command::wording::{counted, date};
 use crate::text::one_line;
 
@@ -185,11 +186,11 @@ fn list(svg: &mut String, rows: &[Row<'_>], top: u64, now_ms: u64) {
 
 /// The colour for the end of a term.
 fn class(row: &Row<'_>) -> &'static str {
-    match &row.end {
-        End::Leads => "led",
-        End::Overlapped => "ended",
-        End::Released(release) if !was_killed(release) => "ended",
-        End::Released(_) | End::Silent | End::Unknown => "lost",
+    match row.end {
+        TermEnd::Open => "led",
+        TermEnd::Overlapped { .. } => "ended",
+        TermEnd::Released(release) if !was_killed(release) => "ended",
+        TermEnd::Released(_) | TermEnd::Silent | TermEnd::Unknown => "lost",
     }
 }
 
@@ -238,12 +239,8 @@ fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
 /// Where the bar of a term begins, and its width, as of a time.
 fn term_at(axis: &Axis, row: &Row<'_>, now_ms: u64) -> (u64, u64) {
     let from = axis.x(row.past.from_ms.unwrap_or(axis.begin));
-    let to = match row.end {
-        End::Leads => axis.x(now_ms),
-        End::Overlapped | End::Released(_) | End::Silent | End::Unknown => {
-            axis.x(row.to_ms.or(row.past.last_record_ms).unwrap_or(now_ms))
-        }
-    };
+    let end_ms = row.to_ms.or(row.past.last_record_ms).filter(|_| *row.end != TermEnd::Open);
+    let to = axis.x(end_ms.unwrap_or(now_ms));
     (from, to.saturating_sub(from).max(2))
 }
 
@@ -303,7 +300,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use std::time::Duration;
 
-    use neli_proto::observer::{PastTerm, TermEnd};
+    use neli_proto::observer::PastTerm;
 
     use super::*;
 
@@ -316,7 +313,7 @@ mod tests {
                 lease: Duration::from_secs(20),
                 from_ms: Some(1_000 * term.unsigned_abs()),
                 last_record_ms: None,
-                end: TermEnd::Open,
+                end: if term + 1 == count { TermEnd::Open } else { TermEnd::Overlapped { claimed_ms: None } },
             })
             .collect();
         let rows: Vec<Row<'_>> = terms
@@ -324,7 +321,7 @@ mod tests {
             .map(|past| Row {
                 past,
                 to_ms: past.from_ms.map(|from_ms| from_ms + 500),
-                end: if past.term + 1 == count { End::Leads } else { End::Overlapped },
+                end: &past.end,
                 gap: None,
                 is_open: false,
             })
