@@ -131,6 +131,8 @@ pub(super) struct Reading {
     /// The number of the topic's partitions. It is reported if more than one role was requested.
     partitions: Option<i32>,
     reader: Reader,
+    /// Whether an answer is awaited that was asked for before it was due.
+    is_asked: bool,
     /// The number of readings so far. Events of an earlier reading are dropped.
     number: u32,
     sender: Sender<KafkaEvent>,
@@ -217,6 +219,7 @@ impl Reading {
             note_outage: |_| {},
             partitions: None,
             reader,
+            is_asked: false,
             number: 0,
             sender,
             events,
@@ -267,6 +270,18 @@ impl Reading {
     /// Why no broker answers now.
     pub(super) fn outage(&self) -> Option<&str> {
         self.trouble.as_deref().filter(|_| self.is_down)
+    }
+
+    /// When a partition's log last had an end that it was read up to.
+    pub(super) fn heard(&self, partition: i32) -> Option<Time> {
+        self.progress.heard(partition)
+    }
+
+    /// Asks for the logs' ends now, not only when that is due.
+    pub(super) fn ask(&mut self) {
+        if !mem::replace(&mut self.is_asked, true) {
+            self.reader.look_for_end();
+        }
     }
 
     /// Reads a partition from this offset.
@@ -399,6 +414,7 @@ impl Reading {
 
     fn input_of_partition(&mut self, partition: i32, event: Event) -> Result<Option<Input>> {
         let input = if let Event::Answered { asked, start, end } = event {
+            self.is_asked = false;
             let bounds = LogBounds { asked, start, end };
             self.progress.answered(partition, bounds).map(|()| Some(Input::Bounds { partition, bounds }))
         } else if let Event::TopicIdentified { asked, .. } = event {

@@ -81,7 +81,11 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus, Unread> {
     loop {
         let (at, all) = (read_at(), &observation.all);
         let mapping = observation.place.mapping.as_ref();
-        let snapshots = all.iter().map(|seen| Snapshot::of(seen, mapping, last_run.as_ref(), at));
+        // What is shown live is as of Kafka's last answer: a silence since then may be Kafka's.
+        let snapshots = all.iter().map(|seen| {
+            let current = if is_live { seen.leadership(at) } else { seen.observer().leadership(at) };
+            Snapshot::of(seen, current, mapping, last_run.as_ref(), at)
+        });
         let shown = Shown { snapshots: snapshots.collect() };
         if !is_live {
             // It shows the records up to the end, even if Kafka does not answer any more.
@@ -224,9 +228,15 @@ struct Snapshot<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    fn of(seen: &'a Seen, mapping: Option<&'a Mapping>, last_run: Option<&'a LastRun>, at: ReadAt) -> Self {
+    fn of(
+        seen: &'a Seen,
+        leadership: Leadership<'a>,
+        mapping: Option<&'a Mapping>,
+        last_run: Option<&'a LastRun>,
+        at: ReadAt,
+    ) -> Self {
         let (election, observer) = (&seen.election, seen.observer());
-        let (leadership, standbys) = (observer.leadership(at), observer.standbys(at));
+        let standbys = observer.standbys(at);
         let roles = mapping.map_or(1, Mapping::count);
         let no_room = NoRoom::of(&standbys, roles).filter(|_| leadership.is_vacant());
         Self { election, seen, observer, mapping, last_run, at, leadership, standbys, no_room }
@@ -273,7 +283,8 @@ impl<'a> Snapshot<'a> {
         let sentence = self.sentence();
         let mut page = Page::new(self.tone(), &format!("{}: {sentence}", named(self.election)));
         let (observer, has_no_room, at) = (self.observer, self.no_room.is_some(), self.at);
-        let claimable = |page: &mut Page| claimable::rows(page, observer, &self.standbys, has_no_room, at);
+        let of = (observer, self.leadership);
+        let claimable = |page: &mut Page| claimable::rows(page, of, &self.standbys, has_no_room, at);
         match self.leadership {
             Leadership::Led { leader, age, left } | Leadership::Overdue { leader, age, left, .. } => {
                 claimable(&mut page);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 
 use anyhow::{Result, bail};
+use neli_proto::leadership::ReadAt;
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::record::{LogRecord, Offset, is_hello_of};
 use neli_proto::time::millis;
@@ -65,7 +66,7 @@ async fn show(watch: &Watch) -> Result<(), Unread> {
         if observation.reading.is_at_end() && !show.is_live {
             show.caught_up(&mut observation);
         }
-        for line in show.accounts.iter_mut().flat_map(Account::take_lines) {
+        for line in show.take_lines() {
             checked(writeln!(screen, "{line}"))?;
         }
         if show.is_live && watch.until_end {
@@ -75,9 +76,13 @@ async fn show(watch: &Watch) -> Result<(), Unread> {
         let news = if let Some(news) = observation.try_next()? {
             news
         } else {
+            let at = read_at();
+            show.tell_silences(&mut observation, at);
+            for line in show.take_lines() {
+                checked(writeln!(screen, "{line}"))?;
+            }
             // The output is flushed before each wait.
             checked(screen.flush())?;
-            let at = read_at();
             let due = observation.all.iter().filter_map(|seen| seen.silence_due(at)).min();
             observation.next(due).await?
         };
@@ -134,15 +139,24 @@ impl<'a> Show<'a> {
                 }
                 self.hello(observation, partition, &record);
             }
-            Input::Timeout => {
-                for (account, seen) in self.accounts.iter_mut().zip(&mut observation.all) {
-                    account.tell_silence(at, &mut seen.read);
-                }
-            }
             Input::Up => say("Kafka answers again"),
             Input::Warning(warning) => say(&warning),
-            Input::Bounds { .. } | Input::Noted => {}
+            Input::Bounds { .. } | Input::Noted | Input::Timeout => {}
         }
+    }
+
+    /// Tells of the leaders' silences, which no record reports, once Kafka's answer shows them.
+    fn tell_silences(&mut self, observation: &mut Observation, at: ReadAt) {
+        if self.is_live {
+            for (account, seen) in self.accounts.iter_mut().zip(&mut observation.all) {
+                account.tell_silence(at, &mut seen.read);
+            }
+            observation.ask_about_silences(at);
+        }
+    }
+
+    fn take_lines(&mut self) -> Vec<String> {
+        self.accounts.iter_mut().flat_map(Account::take_lines).collect()
     }
 
     /// `--hellos`: shows the record if it is a hello.

@@ -199,13 +199,24 @@ impl Observation {
             } else if let Input::Bounds { partition, bounds } = &input {
                 seen.read.answered(at, *partition, *bounds);
             }
+            if let Some(heard) = self.reading.heard(seen.read.partition()) {
+                seen.read.heard(heard);
+            }
         }
         News { at, input, judged }
+    }
+
+    /// Asks Kafka at once if a leader has been silent for too long since it answered last.
+    pub(in crate::command) fn ask_about_silences(&mut self, at: ReadAt) {
+        if self.reading.outage().is_none() && self.all.iter().any(|seen| seen.wants_answer(at)) {
+            self.reading.ask();
+        }
     }
 
     /// Notes the leaders' silences, which no record reports.
     pub(in crate::command) fn note_silences(&mut self) {
         let at = read_at();
+        self.ask_about_silences(at);
         for seen in &mut self.all {
             if let Some(silence) = seen.read.untold_silence(at).map(|current| sentence(current).to_string()) {
                 seen.note(at.wall_ms, silence);

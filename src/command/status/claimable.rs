@@ -26,9 +26,15 @@ const REMADE: &str = "the topic was made anew, or its records were deleted, whil
 const REFUSED: &str = "the log of the candidate that released it says what refused it; neli-run doctor looks at the topic, the rights and the machine";
 
 /// Adds the rows about the next claim. `has_no_room`: the standbys may not lead any more roles (`--max-roles`).
-pub(super) fn rows(page: &mut Page, observer: &Observer, standbys: &[Standby<'_>], has_no_room: bool, at: ReadAt) {
+pub(super) fn rows(
+    page: &mut Page,
+    (observer, leadership): (&Observer, Leadership<'_>),
+    standbys: &[Standby<'_>],
+    has_no_room: bool,
+    at: ReadAt,
+) {
     let waits = standbys.iter().map(|standby| observer.waits(standby, at)).min();
-    let (claimable, vacant_for) = match observer.leadership(at) {
+    let (claimable, vacant_for) = match leadership {
         Leadership::Overdue { claimable_in, .. } => {
             (format!("{} unless a heartbeat comes", moment(at, claimable_in)), Duration::ZERO)
         }
@@ -78,7 +84,7 @@ pub(super) fn rows(page: &mut Page, observer: &Observer, standbys: &[Standby<'_>
         Leadership::Led { .. } => return,
     };
     page.row("claimable", &claimable);
-    if let Leadership::Released { release, .. } = observer.leadership(at)
+    if let Leadership::Released { release, .. } = leadership
         && release.why.as_deref().and_then(Why::parse) == Some(Why::Refused)
     {
         page.row("why", REFUSED);
@@ -126,7 +132,7 @@ mod tests {
         }
         let mut page = Page::new(Tone::Bad, "");
         let at = later(seconds);
-        super::rows(&mut page, &observer, &observer.standbys(at), false, at);
+        super::rows(&mut page, (&observer, observer.leadership(at)), &observer.standbys(at), false, at);
         page.render(Style { is_coloured: false, columns: None })
     }
 
@@ -145,7 +151,7 @@ mod tests {
         observer.read(AT, 0, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms));
         let mut page = Page::new(Tone::Unknown, "");
         let at = later(18);
-        super::rows(&mut page, &observer, &[], false, at);
+        super::rows(&mut page, (&observer, observer.leadership(at)), &[], false, at);
         let page = page.render(Style { is_coloured: false, columns: None });
         assert_eq!(page, "\nclaimable  at 12:00:20Z (in 3s) unless a heartbeat comes\n");
     }
@@ -169,7 +175,7 @@ mod tests {
         observer.read_hello(AT, 0, Hello::parse(hello.as_bytes()), Some(AT.wall_ms));
         let mut page = Page::new(Tone::Bad, "");
         let at = later(seconds);
-        super::rows(&mut page, &observer, &observer.standbys(at), false, at);
+        super::rows(&mut page, (&observer, observer.leadership(at)), &observer.standbys(at), false, at);
         page.render(Style { is_coloured: false, columns: None })
     }
 

@@ -189,7 +189,7 @@ impl Election {
     }
 
     /// Notes that the log was read up to the end that it had at this time.
-    pub(super) const fn heard(&mut self, asked: Time) {
+    pub const fn heard(&mut self, asked: Time) {
         self.heard = Some(asked);
     }
 
@@ -200,7 +200,8 @@ impl Election {
     }
 
     /// Whether a new answer of Kafka's is needed to know who leads.
-    pub(super) fn wants_answer(&self, at: ReadAt) -> bool {
+    #[must_use]
+    pub fn wants_answer(&self, at: ReadAt) -> bool {
         self.heard_last(at).is_some()
     }
 

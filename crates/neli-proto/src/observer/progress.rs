@@ -20,6 +20,10 @@ struct Read {
     bounds: Option<LogBounds>,
     /// The offset below which all records were read, once it is read.
     next: Option<Offset>,
+    /// An answer that told of more than was read: when that was asked, and the log's end then.
+    ahead: Option<(Time, Offset)>,
+    /// When the log last had an end that it was read up to.
+    heard: Option<Time>,
     /// The answers that may show that the history was cut.
     signs: CutSigns,
 }
@@ -39,6 +43,11 @@ impl Progress {
         let Some(read) = self.by_partition.get_mut(&partition) else { return Ok(()) };
         read.bounds.get_or_insert(bounds);
         let LogBounds { asked, start, end } = bounds;
+        if read.next < Some(end) {
+            read.ahead.get_or_insert((asked, end));
+        } else {
+            (read.heard, read.ahead) = (Some(asked), None);
+        }
         read.next.map_or(Ok(()), |next| read.signs.answered(asked, start..end, next))
     }
 
@@ -55,7 +64,16 @@ impl Progress {
     pub fn read_up_to(&mut self, partition: i32, next: Offset) {
         if let Some(read) = self.by_partition.get_mut(&partition) {
             read.next = read.next.max(Some(next));
+            if let Some((asked, _)) = read.ahead.take_if(|(_, end)| read.next >= Some(*end)) {
+                read.heard = Some(asked);
+            }
         }
+    }
+
+    /// When a partition's log last had an end that it was read up to.
+    #[must_use]
+    pub fn heard(&self, partition: i32) -> Option<Time> {
+        self.by_partition.get(&partition)?.heard
     }
 
     /// The bounds of all logs when the reading began; `None` until all are known. Nothing is read before: a hello in one partition may be
@@ -110,6 +128,8 @@ impl LogBounds {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
     use crate::journal::View;
 
@@ -134,6 +154,24 @@ mod tests {
         assert!(progress.is_complete());
         progress.begin_anew();
         assert!(!progress.is_complete() && progress.bounds().is_none());
+    }
+
+    #[test]
+    fn a_log_is_heard_of_once_it_is_read_as_far_as_an_answer_told() {
+        let asked = |second| LogBounds { asked: Time::from_nanos(second), ..bounds(0, 5) };
+        let mut progress = Progress::new([0]);
+        let mut heard = Vec::new();
+        assert_eq!(progress.answered(0, asked(1)), Ok(()));
+        heard.push(progress.heard(0));
+        assert_eq!(progress.answered(0, LogBounds { end: 9, ..asked(2) }), Ok(()));
+        for next in [4, 5, 8, 9] {
+            progress.read_up_to(0, next);
+            heard.push(progress.heard(0));
+        }
+        assert_eq!(progress.answered(0, LogBounds { end: 9, ..asked(3) }), Ok(()));
+        heard.push(progress.heard(0));
+        let nanos: Vec<Option<u64>> = heard.into_iter().map(|heard| heard.map(Time::as_nanos)).collect();
+        assert_eq!(nanos, [None, None, Some(1), Some(1), Some(1), Some(3)]);
     }
 
     #[test]
