@@ -11,7 +11,7 @@ use neli_proto::time::millis;
 use serde_json::json;
 
 use crate::command::output;
-use crate::command::reading::{self, Unread, read_at};
+use crate::command::reading::{self, read_at};
 use crate::command::request::see_only;
 use crate::config::{Assert, Look};
 use crate::exit::{ExitStatus, line_of, status_of, with_status};
@@ -116,8 +116,7 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer> {
     let by = "journal";
     let observation = match seen {
         Ok(observation) => observation,
-        Err(Unread::NoAnswer(why)) => return Ok(Answer { by, left: None, leads: None, why: Some(why) }),
-        Err(Unread::Refused(refusal)) => return Err(refusal),
+        Err(unread) => return Ok(Answer { by, left: None, leads: None, why: Some(unread.no_answer()?) }),
     };
     let seen = observation.first()?;
     let current = seen.observer().leadership(read_at());

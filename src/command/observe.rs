@@ -10,16 +10,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow};
-use neli_kafka::{TopicsEvent, TopicsReader, clock, names};
+use anyhow::{Context as _, Result};
+use neli_kafka::{TopicsEvent, names};
 use neli_proto::fact::TOPIC_SUFFIX;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::observer::Topics;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tokio::sync::mpsc::channel;
 
-use crate::command::reading::{self, read_at};
+use crate::command::reading::{self, Following, read_at, to_be_told};
 use crate::command::wording;
 use crate::config::Observe;
 use crate::exit::ExitStatus;
@@ -36,14 +35,8 @@ mod state;
 use pages::Pages;
 use state::State;
 
-/// The capacity of the queue of events.
-const WAITING: usize = 10_000;
-/// So many events are handled under one lock.
-const TOGETHER: usize = 1_000;
 /// The time that a strip shows.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The time between two looks at what no record shows: silences, and time without a leader.
-const TICK: Duration = Duration::from_secs(1);
 
 /// Serves until TERM or INT.
 ///
@@ -63,42 +56,29 @@ pub fn main(observe: &Observe) -> Result<ExitStatus> {
 }
 
 async fn serve(observe: &Observe, bound: Bound) -> Result<ExitStatus> {
-    let access = reading::access(&observe.client)?;
-    let (sender, mut events) = channel(WAITING);
     let is_meant = observe.topics.clone();
     let is_read = move |name: &str| is_meant.matches(name.strip_suffix(TOPIC_SUFFIX).unwrap_or(name));
-    let reader = TopicsReader::start(&access, is_read, sender).map_err(|error| anyhow!(error))?;
+    let mut following = Following::start(&observe.client, is_read)?;
     let topics = Topics::new(FIRST_SPAN, names::MOST_ROLES).with_past(DAY);
     let state = Arc::new(Mutex::new(State::new(topics, observe.group.clone())));
     let (address, served) = (bound.address, Arc::clone(&state));
     http::serve(bound, move || Rc::new(Pages::new(served))).context("--listen: HTTP can't be served")?;
     say(&format!("listening on http://{address}/"));
-    let (mut told, mut timer, mut some) = (Told::default(), reading::timer()?, Vec::new());
-    timer.set(Some(clock::now() + TICK));
+    let mut told = Told::default();
     loop {
-        tokio::select! {
-            biased;
-            () = timer.due() => {
-                lock(&state).tick(read_at());
-                timer.set(Some(clock::now() + TICK));
-            }
-            count = events.recv_many(&mut some, TOGETHER) => {
-                if count == 0 {
-                    return Err(anyhow!("the reader's threads are gone"));
-                }
-                let mut state = lock(&state);
-                for event in some.drain(..) {
-                    told.tell(observe, &event);
-                    state.handle(read_at(), event)?;
-                }
-                told.tell_unread(&state.topics);
-                told.tell_group(observe, &state);
-            }
-        }
+        let events = following.next().await?;
         let mut state = lock(&state);
-        while let Some(action) = state.topics.poll_action() {
-            reader.perform(action);
+        if events.is_empty() {
+            state.tick(read_at());
+        } else {
+            for event in events {
+                told.tell(observe, &state.topics, &event);
+                state.handle(read_at(), event)?;
+            }
+            told.tell_unread(&state.topics);
+            told.tell_group(observe, &state);
         }
+        following.perform(&mut state.topics);
     }
 }
 
@@ -109,7 +89,6 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 /// What was said on stderr, so that nothing is said again while it lasts.
 #[derive(Default)]
 struct Told {
-    outage: bool,
     nothing_matches: bool,
     /// That there is no election of the group, or that there was one.
     group: bool,
@@ -117,29 +96,18 @@ struct Told {
 }
 
 impl Told {
-    fn tell(&mut self, observe: &Observe, event: &TopicsEvent) {
-        match event {
-            TopicsEvent::Answered { topics, all, .. } => {
-                if std::mem::take(&mut self.outage) {
-                    say("Kafka answers again");
-                }
-                let is_nothing = topics.is_empty();
-                if is_nothing && !self.nothing_matches {
-                    say(&format!(
-                        "warning: --topics {}: of {all} topics that this user may see none has such a name; waiting for one",
-                        observe.topics
-                    ));
-                }
-                self.nothing_matches = is_nothing;
-            }
-            TopicsEvent::Down(why) => {
-                if !std::mem::replace(&mut self.outage, true) {
-                    say(&format!("warning: {}", wording::kafka_is_away(why)));
-                }
-            }
-            TopicsEvent::Warning(warning) => say(&format!("warning: {warning}")),
-            TopicsEvent::PastBegins { .. } | TopicsEvent::Read { .. } | TopicsEvent::Refused(_) => {}
+    fn tell(&mut self, observe: &Observe, known: &Topics, event: &TopicsEvent) {
+        if let Some(line) = to_be_told(known, event) {
+            say(&line);
         }
+        let TopicsEvent::Answered { topics, all, .. } = event else { return };
+        if topics.is_empty() && !self.nothing_matches {
+            say(&format!(
+                "warning: --topics {}: of {all} topics that this user may see none has such a name; waiting for one",
+                observe.topics
+            ));
+        }
+        self.nothing_matches = topics.is_empty();
     }
 
     fn tell_unread(&mut self, topics: &Topics) {

@@ -10,17 +10,19 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use neli_kafka::{
-    Access, Brokers, Client, Elections, IfMissing, KafkaEvent, Reader, SessionEvent, Source, clock, embedded,
+    Access, Brokers, Client, Elections, IfMissing, KafkaEvent, Reader, SessionEvent, Source, TopicsEvent, TopicsReader,
+    clock, embedded,
 };
 use neli_proto::candidate::Event;
 use neli_proto::leadership::ReadAt;
 use neli_proto::listener::{HistoryCut, LogBounds};
-use neli_proto::observer::Progress;
+use neli_proto::observer::{Progress, Topics};
 use neli_proto::record::{LogRecord, Offset};
 use neli_proto::time::Time;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use crate::command::wording::kafka_is_away;
 use crate::config::WORDS;
 use crate::exit::{ExitStatus, with_status};
 use crate::process::ready::Timer;
@@ -37,6 +39,12 @@ pub(super) const SUFFIX: &str = ".neli";
 
 /// The capacity of the queue of events.
 const WAITING: usize = 1_000;
+/// The same of all topics together.
+const WAITING_OF_ALL: usize = 10_000;
+/// So many events are handled together.
+const TOGETHER: usize = 1_000;
+/// The time between two looks at what no record shows.
+const TICK: Duration = Duration::from_secs(1);
 
 /// So many partitions of other topics are connected before the first of them is read.
 const AHEAD: usize = 8;
@@ -66,6 +74,19 @@ pub(super) enum Unread {
     Refused(anyhow::Error),
     /// Kafka has not answered in time, in a sentence.
     NoAnswer(String),
+}
+
+impl Unread {
+    /// Why Kafka has not answered.
+    ///
+    /// # Errors
+    /// It is refused permanently.
+    pub(super) fn no_answer(self) -> Result<String> {
+        match self {
+            Self::Refused(refusal) => Err(refusal),
+            Self::NoAnswer(why) => Ok(why),
+        }
+    }
 }
 
 impl From<anyhow::Error> for Unread {
@@ -479,6 +500,82 @@ impl<I: Iterator<Item = (String, i32)>> Partitions<I> {
             self.ahead.push_back((topic, partition, reading));
         }
         Ok(self.ahead.pop_front())
+    }
+}
+
+/// All topics of some names, which are read for as long as the command runs.
+pub(super) struct Following {
+    reader: TopicsReader,
+    events: Receiver<TopicsEvent>,
+    timer: Timer,
+    /// When the next look at what no record shows is due; `None` while that is looked at.
+    tick: Option<Time>,
+}
+
+impl Following {
+    /// Must be called within a runtime.
+    ///
+    /// # Errors
+    ///
+    /// As for [`access`]; or the process has no free thread or descriptor.
+    pub(super) fn start(client: &Client, is_meant: impl Fn(&str) -> bool + Send + Sync + 'static) -> Result<Self> {
+        let (sender, events) = channel(WAITING_OF_ALL);
+        let reader = TopicsReader::start(&access(client)?, is_meant, sender).map_err(|error| anyhow!(error))?;
+        Ok(Self { reader, events, timer: timer()?, tick: None })
+    }
+
+    /// The next events; none at each second, when what no record shows is to be looked at.
+    ///
+    /// # Errors
+    ///
+    /// The reader has failed.
+    pub(super) async fn next(&mut self) -> Result<Vec<TopicsEvent>> {
+        self.timer.set(Some(*self.tick.get_or_insert_with(|| clock::now() + TICK)));
+        let mut events = Vec::new();
+        tokio::select! {
+            biased;
+            () = self.timer.due() => self.tick = None,
+            count = self.events.recv_many(&mut events, TOGETHER) => if count == 0 {
+                return Err(gone());
+            },
+        }
+        Ok(events)
+    }
+
+    /// Does what `topics` wants to be done.
+    pub(super) fn perform(&self, topics: &mut Topics) {
+        while let Some(action) = topics.poll_action() {
+            self.reader.perform(action);
+        }
+    }
+}
+
+/// Passes on an event that is no record.
+///
+/// # Errors
+///
+/// Kafka refuses permanently.
+pub(super) fn pass_on(topics: &mut Topics, at: ReadAt, event: TopicsEvent) -> Result<()> {
+    match event {
+        TopicsEvent::Answered { asked, topics: answer, .. } => topics.answered(at, asked, answer),
+        TopicsEvent::Down(why) => topics.no_answer(at.now, &why),
+        TopicsEvent::PastBegins { reading, from } => topics.past_begins(at, reading, &from),
+        TopicsEvent::Read { .. } | TopicsEvent::Warning(_) => {}
+        TopicsEvent::Refused(error) => bail!(error),
+    }
+    Ok(())
+}
+
+/// What users are told of an event that is still to be passed on: a warning, or that Kafka does not answer, or does again.
+pub(super) fn to_be_told(topics: &Topics, event: &TopicsEvent) -> Option<String> {
+    if let TopicsEvent::Answered { .. } = event {
+        topics.outage().map(|_| "Kafka answers again".to_owned())
+    } else if let TopicsEvent::Down(why) = event {
+        topics.outage().is_none().then(|| format!("warning: {}", kafka_is_away(why)))
+    } else if let TopicsEvent::Warning(warning) = event {
+        Some(format!("warning: {warning}"))
+    } else {
+        None
     }
 }
 

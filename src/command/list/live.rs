@@ -2,28 +2,21 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
-use neli_kafka::{TopicsEvent, TopicsReader, clock, names};
+use anyhow::Result;
+use neli_kafka::{TopicsEvent, clock, names};
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::observer::{FoundElection, JudgedRecord, Place, Topics};
 use neli_proto::time::Time;
-use tokio::sync::mpsc::channel;
 
 use super::{Rank, SPAN, UNKNOWN, hidden, line, place};
 use crate::command::output::{self, Style, Tone, checked, unless_closed};
-use crate::command::reading::{self, SUFFIX, no_answer, read_at};
+use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, to_be_told};
 use crate::command::wording::{self, counted, leadership_in_table};
 use crate::config::List;
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::sentence;
 use crate::text::{json, one_line, timestamp};
-
-/// The capacity of the queue of events, and so many are handled before lines are printed.
-const WAITING: usize = 1_000;
-/// The time between two tables, and between two looks for what no record shows.
-const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shows the elections until it is interrupted or stdout is closed.
 ///
@@ -35,33 +28,20 @@ pub(super) fn main(list: &List) -> Result<ExitStatus> {
 }
 
 async fn watch(list: &List) -> Result<ExitStatus> {
-    let access = reading::access(&list.client)?;
-    let (sender, mut events) = channel(WAITING);
     let only = list.topic.clone();
     let is_meant = move |name: &str| only.as_deref().map_or(name.ends_with(SUFFIX), |only| only == name);
-    let reader = TopicsReader::start(&access, is_meant, sender).map_err(|error| anyhow!(error))?;
-    let (mut watch, mut timer, mut some) = (Watch::new(list), reading::timer()?, Vec::new());
-    timer.set(Some(clock::now() + INTERVAL));
+    let (mut following, mut watch) = (Following::start(&list.client, is_meant)?, Watch::new(list));
     loop {
-        tokio::select! {
-            biased;
-            () = timer.due() => {
-                watch.tick(read_at())?;
-                timer.set(Some(clock::now() + INTERVAL));
+        let events = following.next().await?;
+        if events.is_empty() {
+            watch.tick(read_at())?;
+        } else {
+            for event in events {
+                watch.handle(read_at(), event)?;
             }
-            count = events.recv_many(&mut some, WAITING) => {
-                if count == 0 {
-                    bail!("the reader's threads are gone");
-                }
-                for event in some.drain(..) {
-                    watch.handle(read_at(), event)?;
-                }
-                watch.note_topics(read_at());
-            }
+            watch.note_topics(read_at());
         }
-        while let Some(action) = watch.topics.poll_action() {
-            reader.perform(action);
-        }
+        following.perform(&mut watch.topics);
         watch.print()?;
     }
 }
@@ -107,39 +87,27 @@ impl<'a> Watch<'a> {
     }
 
     fn handle(&mut self, at: ReadAt, event: TopicsEvent) -> Result<()> {
-        match event {
-            TopicsEvent::Answered { asked, topics, .. } => {
-                self.answer_due = None;
-                if self.topics.outage().is_some() {
-                    self.say("Kafka answers again");
-                }
-                self.topics.answered(at, asked, topics);
+        // Until Kafka has answered once, the end of the time limit tells why not.
+        let is_told = self.answer_due.is_none() || !matches!(event, TopicsEvent::Down(_));
+        if let Some(line) = to_be_told(&self.topics, &event).filter(|_| is_told) {
+            self.say(&line);
+        }
+        if let TopicsEvent::Answered { .. } = event {
+            self.answer_due = None;
+        }
+        let TopicsEvent::Read { reading, topic, partition, record } = event else {
+            return pass_on(&mut self.topics, at, event);
+        };
+        let judged = self.topics.read(at, (reading, &topic), partition, &record);
+        if let Some(JudgedRecord { place, judged, election, .. }) = judged.filter(|_| self.told.contains(&*topic)) {
+            // A record that is read before Kafka has answered again: how the election is now is told after the answer.
+            if self.list.json && self.unknown.contains(&(Box::from(&*topic), place.clone())) {
+                return Ok(());
             }
-            TopicsEvent::Down(why) => {
-                if self.answer_due.is_none() && self.topics.outage().is_none() {
-                    self.say(&format!("warning: {}", wording::kafka_is_away(&why)));
-                }
-                self.topics.no_answer(at.now, &why);
-            }
-            TopicsEvent::Read { reading, topic, partition, record } => {
-                let judged = self.topics.read(at, (reading, &topic), partition, &record);
-                if let Some(JudgedRecord { place, judged, election, .. }) =
-                    judged.filter(|_| self.told.contains(&*topic))
-                {
-                    // A record that is read before Kafka has answered again: how the election is now is told after the answer.
-                    if self.list.json && self.unknown.contains(&(Box::from(&*topic), place.clone())) {
-                        return Ok(());
-                    }
-                    let ms = record.written_ms.unwrap_or(at.wall_ms);
-                    let sentence = |change| wording::change(election.observer(), change);
-                    let sentences = judged.changes.iter().map(sentence).collect();
-                    self.tell(at, (&topic, &place), ms, sentences);
-                }
-            }
-            // The table shows the present alone.
-            TopicsEvent::PastBegins { .. } => {}
-            TopicsEvent::Refused(error) => bail!(error),
-            TopicsEvent::Warning(warning) => self.say(&format!("warning: {warning}")),
+            let ms = record.written_ms.unwrap_or(at.wall_ms);
+            let sentence = |change| wording::change(election.observer(), change);
+            let sentences = judged.changes.iter().map(sentence).collect();
+            self.tell(at, (&topic, &place), ms, sentences);
         }
         Ok(())
     }

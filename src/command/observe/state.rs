@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use neli_kafka::TopicsEvent;
 use neli_proto::fact::{Fact, TOPIC_SUFFIX};
 use neli_proto::leadership::{Leadership, ReadAt};
@@ -12,6 +12,7 @@ use neli_proto::record::{LogRecord, Why};
 
 use crate::command::facts::{LastRun, election_of};
 use crate::command::list::Rank;
+use crate::command::reading::pass_on;
 use crate::command::wording;
 use crate::report::election::sentence;
 
@@ -66,19 +67,13 @@ impl State {
     /// # Errors
     /// Kafka refuses permanently.
     pub(super) fn handle(&mut self, at: ReadAt, event: TopicsEvent) -> Result<()> {
-        match event {
-            TopicsEvent::Answered { asked, topics, .. } => self.topics.answered(at, asked, topics),
-            TopicsEvent::Down(why) => {
-                self.topics.no_answer(at.now, &why);
-                self.counted = None;
-            }
-            TopicsEvent::PastBegins { reading, from } => self.topics.past_begins(at, reading, &from),
-            TopicsEvent::Read { reading, topic, partition, record } => {
-                self.read(at, (reading, &topic), partition, &record);
-            }
-            TopicsEvent::Refused(error) => return Err(anyhow!(error)),
-            TopicsEvent::Warning(_) => {}
+        if let TopicsEvent::Down(_) = event {
+            self.counted = None;
         }
+        let TopicsEvent::Read { reading, topic, partition, record } = event else {
+            return pass_on(&mut self.topics, at, event);
+        };
+        self.read(at, (reading, &topic), partition, &record);
         Ok(())
     }
 

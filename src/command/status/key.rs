@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::command::facts::{self, Recorded, unreadable};
 use crate::command::output;
-use crate::command::reading::{self, Unread};
+use crate::command::reading;
 use crate::command::request::see_only;
 use crate::command::wording::named;
 use crate::config::Look;
@@ -39,8 +39,7 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
         let access = reading::access(&look.client)?;
         let observation = match see_only(&access, look, "--role says which is meant").await {
             Ok(observation) => observation,
-            Err(Unread::Refused(refusal)) => return Err(refusal),
-            Err(Unread::NoAnswer(why)) => return Ok((look.election.clone(), Err(why))),
+            Err(unread) => return Ok((look.election.clone(), Err(unread.no_answer()?))),
         };
         let seen = observation.first()?;
         let topic = FactsTopic::of(&seen.election, Some(key));
@@ -51,7 +50,7 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
             let recorded = Recorded::of(&facts, seen);
             Ok((state(recorded), recorded.fact().cloned()))
         });
-        Ok((seen.election.clone(), known))
+        Ok::<_, anyhow::Error>((seen.election.clone(), known))
     })?;
     let (state, status, sentence) = match &known {
         Ok((state, fact)) => {
