@@ -389,47 +389,23 @@ pub struct HistoryOf {
     pub svg: Option<PathBuf>,
 }
 
-/// The configuration of `resign`.
+/// The configuration of a subcommand that asks candidates for something: `resign`, `end` or `forget`.
 #[derive(Clone, Debug)]
-pub struct Resign {
+pub struct Ask {
     /// The election.
     pub look: Look,
     /// `--all-roles`: the elections of all roles of the group.
     pub all_roles: bool,
-    /// `--to`: the name of the standby that is to lead next.
+    /// `--yes`: do not ask for confirmation.
+    pub is_confirmed: bool,
+    /// `--force`: even if it would have no effect, or may do harm.
+    pub force: bool,
+    /// `--reason`.
+    pub reason: Option<Box<str>>,
+    /// `resign --to`: the name of the standby that is to lead next.
     pub to: Option<Box<str>>,
-    /// `--force`: even if there is no standby.
-    pub force: bool,
-    /// `--reason`.
-    pub reason: Option<Box<str>>,
-}
-
-/// The configuration of `end`.
-#[derive(Clone, Debug)]
-pub struct End {
-    /// The election.
-    pub look: Look,
-    /// `--all-roles`: the elections of all roles of the group.
-    pub all_roles: bool,
-    /// `--yes`: do not ask for confirmation.
-    pub is_confirmed: bool,
-    /// `--force`: even if there is neither a leader nor a standby.
-    pub force: bool,
-    /// `--reason`.
-    pub reason: Option<Box<str>>,
-}
-
-/// The configuration of `forget`.
-#[derive(Clone, Debug)]
-pub struct Forget {
-    /// The election.
-    pub look: Look,
-    /// `--once`: the key; otherwise the newest window.
+    /// `forget --once`: the key; otherwise the newest window.
     pub key: Option<String>,
-    /// `--force`: even if the key is running, or has no facts.
-    pub force: bool,
-    /// `--yes`: do not ask for confirmation.
-    pub is_confirmed: bool,
 }
 
 /// The configuration of `assert`.

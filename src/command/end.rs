@@ -6,10 +6,10 @@ use anyhow::Result;
 use neli_kafka::ElectionId;
 use neli_proto::record::{Body, What};
 
-use crate::command::reading::{self, Observation, Place, Seen, Unread, read_at};
+use crate::command::reading::{self, Observation, Place, Seen, read_at};
 use crate::command::request::{Answer, Appended, Outcome, answered, is_answered_yes, operator, request};
 use crate::command::wording::named;
-use crate::config::End;
+use crate::config::Ask;
 use crate::exit::ExitStatus;
 use crate::report::election::sentence;
 use crate::text::one_line;
@@ -26,13 +26,13 @@ const NOBODY_STANDS: Outcome = Outcome::not_done("nobody-stands", 3);
 ///
 /// Kafka refuses permanently or does not answer in time (1); the user has not confirmed (1); there is neither a leader nor a standby (3); the
 /// group has several roles and none is named (125); or stdout can't be written.
-pub fn main(end: &End) -> Result<ExitStatus> {
+pub fn main(end: &Ask) -> Result<ExitStatus> {
     answered(&reading::run(ending(end))?, end.look.json)
 }
 
 /// Ends the elections.
-async fn ending(end: &End) -> Result<Vec<Answer>> {
-    let End { look, all_roles, is_confirmed, force, reason } = end;
+async fn ending(end: &Ask) -> Result<Vec<Answer>> {
+    let Ask { look, all_roles, is_confirmed, force, reason, .. } = end;
     let access = reading::access(&look.client)?;
     let read = async {
         let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
@@ -44,8 +44,7 @@ async fn ending(end: &End) -> Result<Vec<Answer>> {
     };
     let Observation { place, all, .. } = match read.await {
         Ok(read) => read,
-        Err(Unread::Refused(refusal)) => return Err(refusal),
-        Err(Unread::NoAnswer(why)) => return Ok(vec![not_ended(&look.election, NO_ANSWER, why)]),
+        Err(unread) => return Ok(vec![not_ended(&look.election, NO_ANSWER, unread.no_answer()?)]),
     };
     let candidates = consequence(place.mapping.is_some() && !all_roles);
     let (mut endings, mut wanted) = (Vec::new(), Vec::new());

@@ -9,10 +9,10 @@ use neli_proto::record::Offset;
 use serde_json::json;
 
 use crate::command::facts::{self, Recorded};
-use crate::command::reading::{self, Seen, Unread};
+use crate::command::reading::{self, Seen};
 use crate::command::request::{Answer, Appended, Outcome, answered, append, is_answered_yes, operator, see_only};
 use crate::command::wording::named;
-use crate::config::Forget;
+use crate::config::Ask;
 use crate::exit::ExitStatus;
 use crate::text::one_line;
 
@@ -31,22 +31,21 @@ const UNKNOWN: Outcome = Outcome::not_done("unknown", 4);
 /// # Errors
 ///
 /// Kafka refuses permanently, or stdout can't be written; and every unsuccessful result, with its own status.
-pub fn main(forget: &Forget) -> Result<ExitStatus> {
+pub fn main(forget: &Ask) -> Result<ExitStatus> {
     let mut answer = reading::run(answer(forget))?;
     answer.why = (answer.outcome != FORGOTTEN).then(|| answer.sentence.clone());
     answered(&[answer], forget.look.json)
 }
 
 /// What was done, without the reason.
-async fn answer(forget: &Forget) -> Result<Answer> {
-    let Forget { look, key, force, is_confirmed } = forget;
+async fn answer(forget: &Ask) -> Result<Answer> {
+    let Ask { look, key, force, is_confirmed, .. } = forget;
     let access = reading::access(&look.client)?;
     let mut answer = Answer { key: json!({ "key": key }), ..Answer::new(&look.election, UNKNOWN, None, String::new()) };
     let observation = match see_only(&access, look, "--role says which is meant").await {
         Ok(observation) => observation,
-        Err(Unread::Refused(refusal)) => return Err(refusal),
-        Err(Unread::NoAnswer(why)) => {
-            answer.sentence = format!("can't tell whether the key runs now: {why}");
+        Err(unread) => {
+            answer.sentence = format!("can't tell whether the key runs now: {}", unread.no_answer()?);
             return Ok(answer);
         }
     };

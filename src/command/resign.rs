@@ -14,10 +14,10 @@ use neli_proto::record::{Body, MemberId, What};
 use neli_proto::time::{Time, millis};
 use serde_json::{Value, json};
 
-use crate::command::reading::{self, Input, Observation, Place, Seen, Unread, read_at};
+use crate::command::reading::{self, Input, Observation, Place, Seen, read_at};
 use crate::command::request::{Answer, Appended, Outcome, Party, answered, append, operator, request};
 use crate::command::wording::{counted, named, nobody_has_room};
-use crate::config::{Look, Resign};
+use crate::config::{Ask, Look};
 use crate::exit::{ExitStatus, line_of};
 use crate::report::election::sentence;
 use crate::text::{span, spoken};
@@ -44,7 +44,7 @@ const UNKNOWN: Outcome = Outcome::not_done("unknown", 4);
 /// # Errors
 ///
 /// Kafka refuses permanently, the log can't be read, or stdout can't be written; and every unsuccessful result, with its own status.
-pub fn main(resign: &Resign) -> Result<ExitStatus> {
+pub fn main(resign: &Ask) -> Result<ExitStatus> {
     let mut handovers = reading::run(hand_over(resign))?;
     if handovers.len() > 1 {
         for one in &mut handovers {
@@ -73,13 +73,12 @@ fn unknown(election: &ElectionId, why: &str) -> Answer {
 }
 
 /// Hands over the role, or with `--all-roles` one role after the other.
-async fn hand_over(resign: &Resign) -> Result<Vec<Answer>> {
-    let Resign { look, all_roles, .. } = resign;
+async fn hand_over(resign: &Ask) -> Result<Vec<Answer>> {
+    let Ask { look, all_roles, .. } = resign;
     let access = reading::access(&look.client)?;
     let place = match Place::find(&access, &look.election, look.timeout, |_| {}).await {
         Ok(place) => place,
-        Err(Unread::Refused(refusal)) => return Err(refusal),
-        Err(Unread::NoAnswer(why)) => return Ok(vec![unknown(&look.election, &why)]),
+        Err(unread) => return Ok(vec![unknown(&look.election, &unread.no_answer()?)]),
     };
     if !all_roles {
         place.one(
@@ -102,13 +101,12 @@ async fn hand_over(resign: &Resign) -> Result<Vec<Answer>> {
     Ok(handovers)
 }
 
-async fn hand_over_one(resign: &Resign, access: &Access, place: Place) -> Result<Answer> {
-    let Resign { look, to, force, reason, .. } = resign;
+async fn hand_over_one(resign: &Ask, access: &Access, place: Place) -> Result<Answer> {
+    let Ask { look, to, force, reason, .. } = resign;
     let election = &place.one("")?.clone();
     let mut observation = match Observation::of_leaders(access, place, look.timeout).await {
         Ok(observation) => observation,
-        Err(Unread::Refused(refusal)) => return Err(refusal),
-        Err(Unread::NoAnswer(why)) => return Ok(unknown(election, &why)),
+        Err(unread) => return Ok(unknown(election, &unread.no_answer()?)),
     };
     let (at, seen) = (read_at(), observation.first()?);
     let current = seen.observer().leadership(at);
@@ -216,8 +214,10 @@ async fn can_not_lead(access: &Access, look: &Look, standby: &Standby<'_>) -> Re
     };
     let all = match read.await {
         Ok(Observation { all, .. }) => all,
-        Err(Unread::Refused(refusal)) => return Err(refusal),
-        Err(Unread::NoAnswer(why)) => return Ok(Some(format!("how many roles {name} leads is unknown: {why}"))),
+        Err(unread) => {
+            let why = unread.no_answer()?;
+            return Ok(Some(format!("how many roles {name} leads is unknown: {why}")));
+        }
     };
     let leads = |seen: &&Seen| {
         let leader = seen.observer().leadership(read_at()).may_lead();

@@ -9,9 +9,7 @@ use neli_kafka::ElectionId;
 
 use super::{LONGEST, candidate_name, client, duration, group, listen, once, topic};
 use crate::cli::parsed_args::{ParsedArgs, Value};
-use crate::config::{
-    Assert, End, Forget, HistoryOf, List, Look, Observe, Resign, TopicPatterns, Watch, WatchFrom, job_variables,
-};
+use crate::config::{Ask, Assert, HistoryOf, List, Look, Observe, TopicPatterns, Watch, WatchFrom, job_variables};
 use crate::text::quoted;
 
 /// The default limit for Kafka's answers (`--timeout`).
@@ -125,44 +123,51 @@ pub fn watch(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Watch> {
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn resign(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Resign> {
-    let mut look = look_for(args, warnings, LONG_TIMEOUT)?;
-    let all_roles = all_roles(args, &mut look)?;
+pub fn resign(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Ask> {
+    let ask = ask(args, warnings, LONG_TIMEOUT)?;
     let to = args.value("to");
-    if let Some(to) = to.as_ref().filter(|_| all_roles) {
+    if let Some(to) = to.as_ref().filter(|_| ask.all_roles) {
         return Err(to.refuse("can't be combined with --all-roles: it names who is to lead one role, so give --role"));
     }
-    let to = to.map(|to| candidate_name(&to).map(Into::into)).transpose()?;
-    Ok(Resign { look, all_roles, to, force: args.flag("force")?.is_some(), reason: reason(args)? })
+    Ok(Ask { to: to.map(|to| candidate_name(&to).map(Into::into)).transpose()?, ..ask })
 }
 
 /// The configuration of `end`.
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn end(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<End> {
-    let (is_confirmed, force) = (args.flag("yes")?.is_some(), args.flag("force")?.is_some());
-    let mut look = look(args, warnings)?;
-    let all_roles = all_roles(args, &mut look)?;
-    Ok(End { look, all_roles, is_confirmed, force, reason: reason(args)? })
+pub fn end(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Ask> {
+    ask(args, warnings, TIMEOUT)
 }
 
-/// `--all-roles`, also in a job of one of them.
-fn all_roles(args: &ParsedArgs, look: &mut Look) -> Result<bool> {
-    let Some(all) = args.flag("all-roles")? else { return Ok(false) };
-    if let Some(role) = args.value("role") {
+/// What is common to the subcommands that ask for something. Those that lack an option leave it unset.
+fn ask(args: &ParsedArgs, warnings: &mut Vec<String>, default_timeout: Duration) -> Result<Ask> {
+    let mut look = look_for(args, warnings, default_timeout)?;
+    let all = args.flag("all-roles")?;
+    if let (Some(all), Some(role)) = (&all, args.value("role")) {
         return Err(role.refuse(format!("can't be combined with {}", all.name())));
     }
-    look.election.role_name = None;
-    Ok(true)
+    if all.is_some() {
+        // Also in a job of one of them.
+        look.election.role_name = None;
+    }
+    Ok(Ask {
+        look,
+        all_roles: all.is_some(),
+        is_confirmed: args.flag("yes")?.is_some(),
+        force: args.flag("force")?.is_some(),
+        reason: reason(args)?,
+        to: None,
+        key: None,
+    })
 }
 
 /// The configuration of `forget`.
 ///
 /// # Errors
 /// A value is missing or out of its bounds.
-pub fn forget(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Forget> {
-    let (look, is_window) = (look(args, warnings)?, args.flag("newest-window")?.is_some());
+pub fn forget(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Ask> {
+    let (ask, is_window) = (ask(args, warnings, TIMEOUT)?, args.flag("newest-window")?.is_some());
     let key = match args.value("once") {
         // If a variable and an option are given, the option counts.
         Some(once) if is_window && once.is_option() => {
@@ -173,7 +178,7 @@ pub fn forget(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Forget> {
         _ => None,
     };
     once::validate_group(args, "")?;
-    Ok(Forget { look, key, force: args.flag("force")?.is_some(), is_confirmed: args.flag("yes")?.is_some() })
+    Ok(Ask { key, ..ask })
 }
 
 fn reason(args: &ParsedArgs) -> Result<Option<Box<str>>> {
