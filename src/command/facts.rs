@@ -10,7 +10,7 @@ use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::record::LogRecord;
 
 use crate::calendar::{Calendar, Edges};
-use crate::command::reading::{Limit, Reading, Seen, Unread, read_at};
+use crate::command::reading::{Limit, Reading, Seen, read_at};
 use crate::command::wording::date;
 use crate::text::{span, spoken};
 
@@ -62,8 +62,8 @@ pub(super) async fn read(topic: &FactsTopic, access: &Access, timeout: Duration)
     let mut reading = Reading::of_facts(access, &topic.name)?;
     match reading.read_to_end(Limit::of_all(timeout), |bounds| bounds.start, handle_record).await {
         Ok(_) => Ok(Ok(facts)),
-        Err(Unread::Refused(refusal)) => Err(refusal),
-        Err(Unread::NoAnswer(_)) => {
+        Err(unread) => {
+            unread.no_answer()?;
             let (name, within) = (&topic.name, spoken(timeout));
             Ok(Err(format!("topic {name:?}: it is not read to its end within {within}; see --timeout")))
         }
@@ -84,24 +84,12 @@ const WITHIN: Duration = Duration::from_secs(1);
 /// So many of a schedule's next windows are shown.
 const NEXT: usize = 5;
 
-/// The question for the last run, whose reading begins while the journal is read.
-pub(super) struct Question {
-    /// If there is no thread for it, the page says nothing of runs.
-    reading: Option<Reading>,
-    /// The key of the election's records.
-    key: String,
-}
-
-impl Question {
-    /// Must be called within a runtime.
-    pub(super) fn ask(access: &Access, election: &ElectionId) -> Self {
-        let topic = FactsTopic::of(election, None).name;
-        Self { reading: Reading::of_facts(access, &topic).ok(), key: election.key() }
-    }
-
-    /// The last run, if one is recorded and can be read.
-    pub(super) async fn answer(self) -> Option<LastRun> {
-        let Self { reading, key } = self;
+/// The last run, if one is recorded and can be read. The reading begins at once, while the journal is read. Must be called within a runtime.
+pub(super) fn last_run(access: &Access, election: &ElectionId) -> impl Future<Output = Option<LastRun>> + use<> {
+    // If there is no thread for it, the page says nothing of runs.
+    let reading = Reading::of_facts(access, &FactsTopic::of(election, None).name).ok();
+    let key = election.key();
+    async move {
         let mut last = None;
         let handle_record = |_, _: &_, record: LogRecord| {
             let is_own = record.key.is_some_and(|own| is_of(&key, &own));

@@ -12,7 +12,7 @@ use neli_proto::record::{JobState, Offset};
 use neli_proto::time::millis;
 use serde_json::{Value, json};
 
-use crate::command::facts::{LastRun, Question};
+use crate::command::facts::{LastRun, last_run};
 use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, Observation, Place, Seen, Unread, read_at, warn_of_clock};
 use crate::command::wording::{counted, date, groups, leadership_in_table, named, nobody_has_room};
@@ -71,11 +71,11 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus, Unread> {
     let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
     // The jobs of several roles have no recorded runs.
     let recorded = if let [only] = place.elections.as_slice() { Some(only.clone()) } else { None };
-    let question = recorded.as_ref().map(|election| Question::ask(&access, election));
+    let reading_runs = recorded.as_ref().map(|election| last_run(&access, election));
     let mut observation = Observation::of_leaders(&access, place, look.timeout).await?;
     observation.learn_claim().await;
-    let mut last_run = match question {
-        Some(question) => question.answer().await,
+    let mut run = match reading_runs {
+        Some(reading) => reading.await,
         None => None,
     };
     loop {
@@ -84,7 +84,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus, Unread> {
         // What is shown live is as of Kafka's last answer: a silence since then may be Kafka's.
         let snapshots = all.iter().map(|seen| {
             let current = if is_live { seen.leadership(at) } else { seen.observer().leadership(at) };
-            Snapshot::of(seen, current, mapping, last_run.as_ref(), at)
+            Snapshot::of(seen, current, mapping, run.as_ref(), at)
         });
         let shown = Shown { snapshots: snapshots.collect() };
         if !is_live {
@@ -96,13 +96,13 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus, Unread> {
             return Ok(shown.status());
         }
         output::show(&shown.live(observation.reading.outage()))?;
-        let run = all.first().map(present_run);
+        let present = all.first().map(present_run);
         let until = clock::now() + INTERVAL;
         while clock::now() < until {
             observation.next(Some(until)).await?;
         }
-        if let Some(election) = recorded.as_ref().filter(|_| observation.all.first().map(present_run) != run) {
-            last_run = Question::ask(&access, election).answer().await;
+        if let Some(election) = recorded.as_ref().filter(|_| observation.all.first().map(present_run) != present) {
+            run = last_run(&access, election).await;
         }
         observation.note_silences();
     }
