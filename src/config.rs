@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -463,8 +463,8 @@ impl Config {
     /// # Errors
     ///
     /// There is a quota, and the lease is too short for the margin that the quota requires.
-    pub fn widen_kill_margin(&mut self, quota: Option<(&Path, Duration)>) -> Result<()> {
-        let period = quota.map_or(Duration::ZERO, |(_, period)| period);
+    pub fn widen_kill_margin(&mut self, quota: Option<&(PathBuf, Duration)>) -> Result<()> {
+        let period = quota.map_or(Duration::ZERO, |(_, period)| *period);
         let needed = (PERIODS * period).max(SHORTEST_ORDINARY_KILL_MARGIN);
         let timings = self.timings.clone().with_kill_margin_of(needed);
         let margin = timings.kill_margin();

@@ -203,47 +203,40 @@ fn number(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
-/// A quota of processor time for this process with its guard and job (`cpu.max` of cgroup v2, `cpu.cfs_quota_us` of v1).
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Quota {
-    /// The file with the quota.
-    pub file: PathBuf,
-    /// The processor time in each period, on all processors together.
-    pub time: Duration,
-    /// The length of a period.
-    pub period: Duration,
+/// The limits on this process's group and on those above it, as far as they are visible here, in the hierarchy of cgroup v2 and in that of v1
+/// with this controller.
+fn of_visible_groups<L>(controller: &'static str, of_group: fn(&Path) -> Option<L>) -> Vec<L> {
+    let groups = [Hierarchy::V2, Hierarchy::V1(controller)].into_iter().filter_map(cgroup::of_this_process);
+    groups.flat_map(|group| on_and_above(&group, of_group)).collect()
 }
 
-/// The quota with the longest period on this process's group and those above it, as far as they are visible here.
+/// Those on this group and those above it. Above the mount point no directory has such a file.
+fn on_and_above<L>(group: &Path, of_group: fn(&Path) -> Option<L>) -> Vec<L> {
+    group.ancestors().filter_map(of_group).collect()
+}
+
+/// The quota of processor time with the longest period for this process with its guard and job: its file (`cpu.max` of cgroup v2,
+/// `cpu.cfs_quota_us` of v1), and the period.
 #[must_use]
-pub fn longest_quota() -> Option<Quota> {
-    let groups = [Hierarchy::V2, Hierarchy::V1("cpu")].into_iter().filter_map(cgroup::of_this_process);
-    groups.filter_map(|group| longest_quota_above(&group)).max_by_key(|quota| quota.period)
+pub fn longest_quota() -> Option<(PathBuf, Duration)> {
+    longest(of_visible_groups("cpu", quota_of_group))
 }
 
-/// The longest quota on this group and those above it. Above the mount point no directory has such a file.
-fn longest_quota_above(group: &Path) -> Option<Quota> {
-    group
-        .ancestors()
-        .filter_map(|group| quota_of_v2(group).or_else(|| quota_of_v1(group)))
-        .max_by_key(|quota| quota.period)
+fn longest(quotas: Vec<(PathBuf, Duration)>) -> Option<(PathBuf, Duration)> {
+    quotas.into_iter().max_by_key(|(_, period)| *period)
 }
 
-fn quota_of_v2(group: &Path) -> Option<Quota> {
-    let file = group.join("cpu.max");
-    let text = fs::read_to_string(&file).ok()?;
+fn quota_of_group(group: &Path) -> Option<(PathBuf, Duration)> {
+    let read = |name: &str| fs::read_to_string(group.join(name)).ok();
+    let (file, text) = match read("cpu.max") {
+        Some(text) => ("cpu.max", text),
+        None => ("cpu.cfs_quota_us", read("cpu.cfs_quota_us")? + " " + &read("cpu.cfs_period_us")?),
+    };
     let mut fields = text.split_ascii_whitespace();
-    // A value that is not a number (`max`) means no quota.
-    let (time, period) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    Some(Quota { file, time: Duration::from_micros(time), period: Duration::from_micros(period) })
-}
-
-fn quota_of_v1(group: &Path) -> Option<Quota> {
-    let read = |file: &Path| fs::read_to_string(file).ok()?.trim().parse().ok();
-    let file = group.join("cpu.cfs_quota_us");
-    // A negative number means no quota.
-    let (time, period) = (read(&file)?, read(&group.join("cpu.cfs_period_us"))?);
-    Some(Quota { file, time: Duration::from_micros(time), period: Duration::from_micros(period) })
+    // A time that is not a number (`max`), or a negative one, means no quota.
+    let _: u64 = fields.next()?.parse().ok()?;
+    let period = Duration::from_micros(fields.next()?.parse().ok()?);
+    Some((group.join(file), period))
 }
 
 /// A limit of a control group's memory.
@@ -257,16 +250,14 @@ pub struct MemoryLimit {
     pub kills_all: bool,
 }
 
-/// The lowest limit on this process's group and those above it, as far as they are visible here.
+/// The lowest limit of memory.
 #[must_use]
 pub fn memory() -> Option<MemoryLimit> {
-    let groups = [Hierarchy::V2, Hierarchy::V1("memory")].into_iter().filter_map(cgroup::of_this_process);
-    groups.filter_map(|group| lowest_memory_above(&group)).min_by_key(|limit| limit.bytes)
+    lowest(of_visible_groups("memory", memory_of_group))
 }
 
-/// The lowest limit on this group and those above it. Above the mount point no directory has such a file.
-fn lowest_memory_above(group: &Path) -> Option<MemoryLimit> {
-    group.ancestors().filter_map(memory_of_group).min_by_key(|limit| limit.bytes)
+fn lowest(limits: Vec<MemoryLimit>) -> Option<MemoryLimit> {
+    limits.into_iter().min_by_key(|limit| limit.bytes)
 }
 
 fn memory_of_group(group: &Path) -> Option<MemoryLimit> {
@@ -388,12 +379,14 @@ mod tests {
         (mount, group)
     }
 
-    fn found(files: &[&[(&str, &str)]]) -> Option<(PathBuf, u64, u64)> {
+    fn found(files: &[&[(&str, &str)]]) -> Option<(PathBuf, Duration)> {
         let (mount, group) = groups(files);
-        let quota = longest_quota_above(&group)?;
-        let file = quota.file.strip_prefix(mount.path()).unwrap().to_owned();
-        let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap();
-        Some((file, micros(quota.time), micros(quota.period)))
+        let (file, period) = longest(on_and_above(&group, quota_of_group))?;
+        Some((file.strip_prefix(mount.path()).unwrap().to_owned(), period))
+    }
+
+    fn quota(file: &str, period_ms: u64) -> (PathBuf, Duration) {
+        (file.into(), Duration::from_millis(period_ms))
     }
 
     #[test]
@@ -401,11 +394,11 @@ mod tests {
         let none = [("cpu.max", "max 100000\n")].as_slice();
         assert_eq!(found(&[&[], none, none]), None);
         let half = [("cpu.max", "50000 100000\n")].as_slice();
-        assert_eq!(found(&[&[], half, none]), Some(("below/cpu.max".into(), 50_000, 100_000)));
+        assert_eq!(found(&[&[], half, none]), Some(quota("below/cpu.max", 100)));
         // A container's own group is the root of its view.
-        assert_eq!(found(&[half]), Some(("cpu.max".into(), 50_000, 100_000)));
+        assert_eq!(found(&[half]), Some(quota("cpu.max", 100)));
         let slow = [("cpu.max", "900000 1000000\n")].as_slice();
-        assert_eq!(found(&[slow, half]), Some(("cpu.max".into(), 900_000, 1_000_000)), "the longest period");
+        assert_eq!(found(&[slow, half]), Some(quota("cpu.max", 1_000)), "the longest period");
     }
 
     #[test]
@@ -413,7 +406,7 @@ mod tests {
         let none = [("cpu.cfs_quota_us", "-1\n"), ("cpu.cfs_period_us", "100000\n")].as_slice();
         let fifth = [("cpu.cfs_quota_us", "20000\n"), ("cpu.cfs_period_us", "100000\n")].as_slice();
         assert_eq!(found(&[none, none]), None);
-        assert_eq!(found(&[fifth, none]), Some(("cpu.cfs_quota_us".into(), 20_000, 100_000)));
+        assert_eq!(found(&[fifth, none]), Some(quota("cpu.cfs_quota_us", 100)));
     }
 
     #[test]
@@ -428,16 +421,19 @@ mod tests {
         let own = below.join("own");
         fs::create_dir_all(&own).unwrap();
         let write = |group: &Path, name: &str, text: &str| fs::write(group.join(name), text).unwrap();
-        assert_eq!(lowest_memory_above(&own), None);
+        assert_eq!(lowest(on_and_above(&own, memory_of_group)), None);
         write(&own, "memory.max", "max\n");
         write(mount.path(), "memory.limit_in_bytes", "9223372036854771712\n");
-        assert_eq!(lowest_memory_above(&own), None);
+        assert_eq!(lowest(on_and_above(&own, memory_of_group)), None);
         write(&own, "memory.max", "200\n");
         write(&below, "memory.max", "100\n");
         write(&below, "memory.oom.group", "1\n");
         let limit = MemoryLimit { file: below.join("memory.max"), bytes: 100, kills_all: true };
-        assert_eq!(lowest_memory_above(&own), Some(limit));
+        assert_eq!(lowest(on_and_above(&own, memory_of_group)), Some(limit));
         write(mount.path(), "memory.limit_in_bytes", "50\n");
-        assert_eq!(lowest_memory_above(&own).map(|limit| (limit.bytes, limit.kills_all)), Some((50, false)));
+        assert_eq!(
+            lowest(on_and_above(&own, memory_of_group)).map(|limit| (limit.bytes, limit.kills_all)),
+            Some((50, false))
+        );
     }
 }

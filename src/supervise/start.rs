@@ -110,8 +110,7 @@ impl Prepared {
         procfs::keep_open().context("/proc can't be read")?;
         let priority = attributes::take_priority()?;
         if !priority.guard_is_real_time {
-            let quota = limits::longest_quota();
-            config.widen_kill_margin(quota.as_ref().map(|quota| (quota.file.as_path(), quota.period)))?;
+            config.widen_kill_margin(limits::longest_quota().as_ref())?;
         }
         let signals = signals::take().context("signals can't be taken over")?;
         // The watch is needed if the job, and so this process, is real-time. If no thread can be started, there is no watch.

@@ -1,6 +1,5 @@
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 use anyhow::Result;
 use neli_proto::candidate::{Durations, Elector, Patience, Timings};
@@ -332,10 +331,8 @@ fn without_real_time_scheduling_the_guard_kills_earlier() {
     let widened = |line: &[&str], quota: Option<u64>| {
         let line: Vec<&str> = ["-g", "b", "-b", "k:9092"].iter().chain(line).copied().chain(["--", "true"]).collect();
         let mut config = validate(&[], &line).unwrap();
-        let file = Path::new("/sys/fs/cgroup/cpu.max");
-        config
-            .widen_kill_margin(quota.map(|period| (file, Duration::from_millis(period))))
-            .map_err(|refused| refused.to_string())?;
+        let quota = quota.map(|period| ("/sys/fs/cgroup/cpu.max".into(), Duration::from_millis(period)));
+        config.widen_kill_margin(quota.as_ref()).map_err(|refused| refused.to_string())?;
         Ok::<_, String>((config.timings.kill_margin().as_millis(), config.warnings.len()))
     };
     // Without a known delay of the guard, a short lease gets as wide a margin as it can, with a warning.

@@ -115,7 +115,7 @@ fn schedule(doctor: &Doctor, findings: &mut Findings) {
         Ok(priority) => priority.guard_is_real_time,
         Err(error) => return findings.fail("real-time", error.to_string(), None),
     };
-    let file = quota.as_ref().map(|quota| quota.file.display().to_string()).unwrap_or_default();
+    let file = quota.as_ref().map(|(file, _)| file.display().to_string()).unwrap_or_default();
     if is_real_time {
         findings.ok("real-time", "the guard may schedule in real time");
         let quota = if quota.is_some() {
@@ -127,7 +127,7 @@ fn schedule(doctor: &Doctor, findings: &mut Findings) {
     }
     let mut config = doctor.candidate.clone();
     config.warnings.clear();
-    let widened = config.widen_kill_margin(quota.as_ref().map(|quota| (quota.file.as_path(), quota.period)));
+    let widened = config.widen_kill_margin(quota.as_ref());
     let margin = shown_duration(config.timings.kill_margin());
     let warning = config.warnings.pop();
     let (too_short, by_quota) = if quota.is_some() { (None, warning) } else { (warning, None) };
