@@ -247,6 +247,16 @@ impl Value {
         if bounds.contains(&duration) { Ok(duration) } else { Err(self.refuse(must_be())) }
     }
 
+    /// The value as a number in digits alone in these bounds, which `must_be` names.
+    ///
+    /// # Errors
+    /// It is not such a number, or out of the bounds.
+    pub fn number_in<T: FromStr + PartialOrd>(&self, bounds: impl RangeBounds<T>, must_be: &str) -> Result<T> {
+        let digits = self.text.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let number = digits.and_then(|text| text.parse().ok()).filter(|number| bounds.contains(number));
+        number.ok_or_else(|| self.refuse(must_be))
+    }
+
     /// What the value stands for, which is one of these words.
     ///
     /// # Errors
@@ -259,12 +269,6 @@ impl Value {
             });
             self.refuse(format!("must be {others} or {last}"))
         })
-    }
-
-    /// The value as a number in digits alone, without a sign.
-    #[must_use]
-    pub fn digits<T: FromStr>(&self) -> Option<T> {
-        self.text.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
     }
 
     /// Whether the command line or the environment gives it.

@@ -112,10 +112,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 
 pub(super) fn priority(args: &ParsedArgs, elector: Elector) -> Result<u16> {
     let value = args.setting("priority");
-    let priority = value.digits().filter(|priority| *priority <= HIGHEST);
-    let Some(priority) = priority else {
-        return Err(value.refuse(format!("must be a whole number, 0 to {HIGHEST}")));
-    };
+    let priority = value.number_in(..=HIGHEST, &format!("must be a whole number, 0 to {HIGHEST}"))?;
     if priority > 0 && elector == Elector::Group(Patience::Never) {
         let patience = args.setting("patience").shown();
         return Err(value.refuse(format!("can't be combined with {patience}: none but the group's choice claims")));

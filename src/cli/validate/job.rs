@@ -41,7 +41,7 @@ fn health(args: &ParsedArgs) -> Result<Option<(OsString, HealthPolicy)>> {
     let policy = HealthPolicy {
         interval: some_time(interval)?,
         timeout: some_time(timeout)?,
-        failures: count(failures)?,
+        failures: failures.number_in(1.., "must be a whole number, 1 or more")?,
         start: duration(start)?,
     };
     match (command, settings.iter().find(|setting| setting.is_given())) {
@@ -67,11 +67,6 @@ fn some_time(value: &Value) -> Result<Duration> {
         return Err(value.refuse("must be more than 0"));
     }
     Ok(time)
-}
-
-fn count(value: &Value) -> Result<u32> {
-    let number = value.digits().filter(|number| *number > 0);
-    number.ok_or_else(|| value.refuse("must be a whole number, 1 or more"))
 }
 
 /// The most restarts in a limit: each is remembered.

@@ -30,7 +30,8 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
     let [given_retries, given_status, given_retention] = &settings;
     let (windows, once) = (windows(args)?, args.value("once"));
     let retention = validate_retention(given_retention)?;
-    let (retries, done_status) = (validate_retries(given_retries)?, validate_status(given_status)?);
+    let retries = given_retries.number_in(..=MOST_RETRIES, &format!("must be a number from 0 to {MOST_RETRIES}"))?;
+    let done_status = given_status.number_in(.., "must be a number from 0 to 255")?;
     let (value, occasion) = match (once, windows) {
         (None, None) => {
             let idle = [given_retries, given_status].into_iter().find(|setting| setting.is_given());
@@ -115,15 +116,6 @@ pub(super) fn validate_key(value: &Value) -> Result<String> {
         return Err(value.refuse(why));
     }
     Ok(key)
-}
-
-fn validate_retries(value: &Value) -> Result<u32> {
-    let retries = value.digits().filter(|retries| *retries <= MOST_RETRIES);
-    retries.ok_or_else(|| value.refuse(format!("must be a number from 0 to {MOST_RETRIES}")))
-}
-
-fn validate_status(value: &Value) -> Result<u8> {
-    value.digits().ok_or_else(|| value.refuse("must be a number from 0 to 255"))
 }
 
 fn validate_retention(value: &Value) -> Result<Duration> {
