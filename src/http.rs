@@ -3,6 +3,7 @@
 //! A thread of its own serves the state that the main loop has published last, so the main loop never waits for it. Clients are limited:
 //! one request for each connection, some thousand connections a second, a maximum number at a time, and a time limit for each.
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::{Method, StatusCode};
+use neli_proto::time::Time;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
@@ -45,31 +47,17 @@ pub(crate) type Events = Box<dyn FnMut() -> Option<Bytes>>;
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Answer {
     status: StatusCode,
-    kind: ContentType,
+    content_type: &'static str,
     body: Bytes,
 }
 
-/// The content type of a body.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum ContentType {
-    Html,
-    JavaScript,
-    Json,
-    Metrics,
-    Text,
-}
-
-impl ContentType {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Html => "text/html; charset=utf-8",
-            Self::JavaScript => "text/javascript; charset=utf-8",
-            Self::Json => "application/json",
-            Self::Metrics => "text/plain; version=0.0.4; charset=utf-8",
-            Self::Text => "text/plain; charset=utf-8",
-        }
-    }
-}
+/// The content types of bodies.
+pub(crate) const HTML: &str = "text/html; charset=utf-8";
+pub(crate) const JAVA_SCRIPT: &str = "text/javascript; charset=utf-8";
+pub(crate) const JSON: &str = "application/json";
+/// Prometheus' text format.
+pub(crate) const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+const TEXT: &str = "text/plain; charset=utf-8";
 
 fn is_read(method: &Method) -> bool {
     *method == Method::GET || *method == Method::HEAD
@@ -89,8 +77,8 @@ fn answer_to(site: &dyn Site, method: &Method, path: &str) -> Answer {
     }
 }
 
-pub(crate) fn ok(kind: ContentType, body: Bytes) -> Answer {
-    Answer { status: StatusCode::OK, kind, body }
+pub(crate) fn ok(content_type: &'static str, body: Bytes) -> Answer {
+    Answer { status: StatusCode::OK, content_type, body }
 }
 
 pub(crate) fn unavailable(why: &str) -> Answer {
@@ -98,7 +86,30 @@ pub(crate) fn unavailable(why: &str) -> Answer {
 }
 
 pub(crate) fn text(status: StatusCode, line: &str) -> Answer {
-    Answer { status, kind: ContentType::Text, body: format!("{line}\n").into() }
+    Answer { status, content_type: TEXT, body: format!("{line}\n").into() }
+}
+
+/// What was rendered last, with its time. It is used again for a moment, so that many requests cost little.
+#[derive(Debug)]
+pub(crate) struct Kept<T>(RefCell<Option<(Time, T)>>);
+
+impl<T: Clone> Kept<T> {
+    pub(crate) const fn new() -> Self {
+        Self(RefCell::new(None))
+    }
+
+    /// What was rendered in the last moment, if it is still right.
+    pub(crate) fn get(
+        &self,
+        now: Time,
+        moment: Duration,
+        is_right: impl FnOnce(&T) -> bool,
+        render: impl FnOnce() -> T,
+    ) -> T {
+        let mut kept = self.0.borrow_mut();
+        let fresh = kept.take().filter(|(at, rendered)| now.since(*at) < moment && is_right(rendered));
+        kept.insert(fresh.unwrap_or_else(|| (now, render()))).1.clone()
+    }
 }
 
 /// The time between two checks for a change. Nothing announces it, because that would have to wake this thread.

@@ -1,6 +1,5 @@
 //! The answer for each path of a candidate. A rendered body is cached for a moment, so that repeated requests cost little.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use neli_proto::leadership::ReadAt;
 use neli_proto::time::Time;
 
 use super::snapshot::{Board, RoleSnapshot, Snapshot};
-use super::{Answer, ContentType, Events, Site, metrics, ok, status, text, unavailable};
+use super::{Answer, Events, HTML, JSON, Kept, METRICS, Site, metrics, ok, status, text, unavailable};
 use crate::text::spoken;
 
 /// For this time a rendered snapshot is used again.
@@ -24,8 +23,8 @@ const PAGE: &str = include_str!("page.html");
 #[derive(Debug)]
 pub(super) struct AnswerSource {
     board: Arc<Board>,
-    metrics: CachedBody,
-    status: CachedBody,
+    metrics: Kept<(Arc<Snapshot>, Bytes)>,
+    status: Kept<(Arc<Snapshot>, Bytes)>,
 }
 
 /// The site of a candidate, which answers from the board. The server's thread calls `begin` first.
@@ -48,8 +47,8 @@ impl Site for AnswerSource {
             if last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &snapshot)) {
                 return None;
             }
-            last = Some(Arc::clone(&snapshot));
-            let status = self.status(snapshot, clock::now());
+            let status = self.status(&snapshot, clock::now());
+            last = Some(snapshot);
             Some([b"data: ", status.as_ref(), b"\n"].concat().into())
         })
     }
@@ -57,7 +56,7 @@ impl Site for AnswerSource {
 
 impl AnswerSource {
     pub(super) fn new(board: Arc<Board>) -> Self {
-        Self { board, metrics: CachedBody::default(), status: CachedBody::default() }
+        Self { board, metrics: Kept::new(), status: Kept::new() }
     }
 
     pub(super) fn look(&self) -> Arc<Snapshot> {
@@ -67,12 +66,12 @@ impl AnswerSource {
     fn of_path(&self, path: &str) -> Answer {
         let now = clock::now();
         match path {
-            "/" => ok(ContentType::Html, Bytes::from_static(PAGE.as_bytes())),
+            "/" => ok(HTML, Bytes::from_static(PAGE.as_bytes())),
             "/healthz" => health(&self.look(), now),
             "/leader" => leader(&self.look(), self.look().roles.iter(), now),
-            "/metrics" => ok(ContentType::Metrics, self.metrics(now)),
+            "/metrics" => ok(METRICS, self.metrics(now)),
             "/readyz" => readiness(&self.look(), now),
-            "/status" => ok(ContentType::Json, self.status(self.look(), now)),
+            "/status" => ok(JSON, self.status(&self.look(), now)),
             _ => match path.strip_prefix("/leader/") {
                 Some(label) => leader(&self.look(), named(&self.look().roles, label), now),
                 None => text(
@@ -84,32 +83,26 @@ impl AnswerSource {
     }
 
     fn metrics(&self, now: Time) -> Bytes {
-        self.metrics.get(now, self.look(), |snapshot| metrics::render(snapshot, now))
+        kept(&self.metrics, now, &self.look(), |snapshot| metrics::render(snapshot, now))
     }
 
     /// The status as JSON.
-    pub(super) fn status(&self, snapshot: Arc<Snapshot>, now: Time) -> Bytes {
+    pub(super) fn status(&self, snapshot: &Arc<Snapshot>, now: Time) -> Bytes {
         let moment = ReadAt { now, wall_ms: clock::wall_ms() };
-        self.status.get(now, snapshot, |snapshot| status::render(snapshot, moment))
+        kept(&self.status, now, snapshot, |snapshot| status::render(snapshot, moment))
     }
 }
 
-/// The last rendered body, with its time and its snapshot.
-#[derive(Debug, Default)]
-struct CachedBody(RefCell<Option<(Time, Arc<Snapshot>, Bytes)>>);
-
-impl CachedBody {
-    fn get(&self, now: Time, snapshot: Arc<Snapshot>, render: impl FnOnce(&Snapshot) -> String) -> Bytes {
-        let mut cached = self.0.borrow_mut();
-        let is_fresh =
-            |(at, of, _): &(Time, Arc<Snapshot>, Bytes)| now.since(*at) < FRESH_FOR && Arc::ptr_eq(of, &snapshot);
-        let fresh = cached.take().filter(is_fresh);
-        let (_, _, bytes) = cached.insert(fresh.unwrap_or_else(|| {
-            let bytes = render(&snapshot).into();
-            (now, snapshot, bytes)
-        }));
-        bytes.clone()
-    }
+/// A snapshot as it was rendered last, or is now.
+fn kept(
+    last: &Kept<(Arc<Snapshot>, Bytes)>,
+    now: Time,
+    snapshot: &Arc<Snapshot>,
+    render: impl FnOnce(&Snapshot) -> String,
+) -> Bytes {
+    let is_of_it = |(of, _): &(Arc<Snapshot>, Bytes)| Arc::ptr_eq(of, snapshot);
+    let body = || (Arc::clone(snapshot), render(snapshot).into());
+    last.get(now, FRESH_FOR, is_of_it, body).1
 }
 
 /// Whether the main loop runs.

@@ -187,7 +187,7 @@ impl Server {
                 answer = busy();
             }
         }
-        (answer.status, answer.kind.name(), Payload::whole(answer.body, place))
+        (answer.status, answer.content_type, Payload::whole(answer.body, place))
     }
 }
 

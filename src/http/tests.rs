@@ -442,11 +442,11 @@ fn a_role_with_a_name_is_found_by_its_number_too() {
 fn a_new_snapshot_is_rendered_again() {
     let board = Arc::new(Board::new(snapshot(now(), vec![leading()])));
     let source = AnswerSource::new(Arc::clone(&board));
-    let (first, again) = (source.status(source.look(), now()), source.status(source.look(), now()));
+    let (first, again) = (source.status(&source.look(), now()), source.status(&source.look(), now()));
     assert_eq!(first.as_ptr(), again.as_ptr());
-    assert_ne!(source.status(source.look(), now() + Duration::from_millis(100)).as_ptr(), first.as_ptr());
+    assert_ne!(source.status(&source.look(), now() + Duration::from_millis(100)).as_ptr(), first.as_ptr());
     assert!(board.publish(&Arc::new(snapshot(now(), vec![standing_by(None, TermState::NeverLed)]))));
-    let second = source.status(source.look(), now());
+    let second = source.status(&source.look(), now());
     assert!(String::from_utf8_lossy(&second).contains("\"state\":\"never-led\""));
 }
 

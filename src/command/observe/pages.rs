@@ -1,6 +1,5 @@
 //! The answer for each path. What is costly to render is kept for a second, so that many requests cost little.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -9,13 +8,12 @@ use std::time::Duration;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use neli_kafka::clock;
-use neli_proto::time::Time;
 
 use super::page::Overview;
 use super::state::State;
 use super::{json, lock, metrics, page};
 use crate::command::reading::read_at;
-use crate::http::{Answer, ContentType, Events, Site, ok, text, unavailable};
+use crate::http::{Answer, Events, HTML, JAVA_SCRIPT, JSON, Kept, METRICS, Site, ok, text, unavailable};
 use crate::text::spoken;
 
 /// For this time a rendered body is used again.
@@ -34,19 +32,8 @@ pub(super) struct Pages {
     metrics: Kept<Bytes>,
 }
 
-/// What was rendered last, with its time.
-struct Kept<T>(RefCell<Option<(Time, T)>>);
-
-impl<T: Clone> Kept<T> {
-    const fn new() -> Self {
-        Self(RefCell::new(None))
-    }
-
-    fn get(&self, render: impl FnOnce() -> T) -> T {
-        let (now, mut kept) = (clock::now(), self.0.borrow_mut());
-        let fresh = kept.take().filter(|(at, _)| now.since(*at) < FRESH_FOR);
-        kept.insert(fresh.unwrap_or_else(|| (now, render()))).1.clone()
-    }
+fn kept<T: Clone>(last: &Kept<T>, render: impl FnOnce() -> T) -> T {
+    last.get(clock::now(), FRESH_FOR, |_| true, render)
 }
 
 impl Pages {
@@ -55,7 +42,7 @@ impl Pages {
     }
 
     fn overview(&self) -> Rc<Overview> {
-        self.overview.get(|| Rc::new(Overview::of(&lock(&self.state), read_at())))
+        kept(&self.overview, || Rc::new(Overview::of(&lock(&self.state), read_at())))
     }
 
     fn readiness(&self) -> Answer {
@@ -76,15 +63,15 @@ impl Site for Pages {
             Bytes::from(render(&lock(&self.state), read_at()))
         };
         match path {
-            "/" => ok(ContentType::Html, self.overview().page().into()),
-            "/elections" => ok(ContentType::Json, self.elections.get(|| rendered(json::all))),
+            "/" => ok(HTML, self.overview().page().into()),
+            "/elections" => ok(JSON, kept(&self.elections, || rendered(json::all))),
             // It answers, so the server runs; the other thread has nothing that could hang but for the lock, which this takes.
             "/healthz" => {
                 drop(lock(&self.state));
                 text(StatusCode::OK, "ok")
             }
-            "/metrics" => ok(ContentType::Metrics, self.metrics.get(|| rendered(metrics::render))),
-            "/page.js" => ok(ContentType::JavaScript, Bytes::from_static(SCRIPT.as_bytes())),
+            "/metrics" => ok(METRICS, kept(&self.metrics, || rendered(metrics::render))),
+            "/page.js" => ok(JAVA_SCRIPT, Bytes::from_static(SCRIPT.as_bytes())),
             "/readyz" => self.readiness(),
             _ => {
                 let (of_json, of_page) = (path.strip_prefix("/elections/"), path.strip_prefix("/election/"));
@@ -96,9 +83,9 @@ impl Site for Pages {
                     return text(StatusCode::NOT_FOUND, "no election of such a group was found");
                 }
                 if of_json.is_some() {
-                    return ok(ContentType::Json, json::of_group(&state, &group, at).into());
+                    return ok(JSON, json::of_group(&state, &group, at).into());
                 }
-                ok(ContentType::Html, page::of_group(&state, &group, at).into())
+                ok(HTML, page::of_group(&state, &group, at).into())
             }
         }
     }
