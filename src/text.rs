@@ -31,6 +31,23 @@ pub fn one_line(text: &str) -> String {
     escaped(text, |character, line| line.extend(character.escape_default()))
 }
 
+/// A text for HTML or XML, also within the quotes of an attribute, with every unseen character escaped.
+#[must_use]
+pub fn html(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in one_line(text).chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
 /// The value as JSON on one line, in which every unseen character is escaped: JSON itself demands that only below U+0020.
 #[must_use]
 pub fn json(value: &impl Serialize) -> String {

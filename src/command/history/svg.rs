@@ -10,7 +10,7 @@ use neli_proto::observer::TermEnd;
 
 use super::{Row, unled_for};
 use crate::command::wording::{counted, date};
-use crate::text::one_line;
+use crate::text::{html, one_line};
 
 /// The drawing's width in its own units, which a viewer scales.
 const WIDTH: u64 = 1_000;
@@ -86,7 +86,7 @@ fn head(height: u64, group: &str, what: &str) -> String {
          <defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">\
          <rect width=\"3\" height=\"6\" fill=\"#e9b44c\"/></pattern></defs>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n<text x=\"10\" y=\"22\" font-size=\"16\">election {}: {what}</text>\n",
-        escaped(&one_line(group))
+        html(group)
     )
 }
 
@@ -128,7 +128,7 @@ pub(in crate::command) fn strip(rows: &[Row<'_>], time_ms: Range<u64>) -> String
                     format!("term {}: {}{since}", row.past.term, row.past.shown())
                 },
             );
-            rect(&mut svg, class, (from, TOP), (width, ROW), &one_line(&title));
+            rect(&mut svg, class, (from, TOP), (width, ROW), &title);
         }
         return svg + "</svg>";
     }
@@ -180,7 +180,7 @@ fn list(svg: &mut String, rows: &[Row<'_>], top: u64, now_ms: u64) {
         if let Some(class) = class {
             rect(svg, class, (10, y - 9), (10, 10), "");
         }
-        text(svg, (26, y), "", &one_line(&words));
+        text(svg, (26, y), "", &words);
     }
 }
 
@@ -227,7 +227,7 @@ impl Axis {
 
 fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
     let (from, width) = term_at(axis, row, now_ms);
-    rect(svg, class(row), (from, y), (width, 20), &one_line(&words(row, now_ms)));
+    rect(svg, class(row), (from, y), (width, 20), &words(row, now_ms));
     if class(row) == "lost" {
         text(svg, (from + width, y + 15), " fill=\"#b3402a\"", "\u{2715}");
     }
@@ -272,7 +272,7 @@ fn ticks(svg: &mut String, axis: &Axis, bottom: u64) {
 
 /// A rectangle with a tooltip, unless that is empty.
 fn rect(svg: &mut String, class: &str, (x, y): (u64, u64), (width, height): (u64, u64), title: &str) {
-    let title = if title.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(title)) };
+    let title = if title.is_empty() { String::new() } else { format!("<title>{}</title>", html(title)) };
     let _ = writeln!(
         svg,
         "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\">{title}</rect>"
@@ -281,7 +281,7 @@ fn rect(svg: &mut String, class: &str, (x, y): (u64, u64), (width, height): (u64
 
 /// A text with these attributes, which begin with a space.
 fn text(svg: &mut String, (x, y): (u64, u64), attributes: &str, text: &str) {
-    let _ = writeln!(svg, "<text x=\"{x}\" y=\"{y}\"{attributes}>{}</text>", escaped(text));
+    let _ = writeln!(svg, "<text x=\"{x}\" y=\"{y}\"{attributes}>{}</text>", html(text));
 }
 
 /// A name shortened to fit beside its row.
@@ -289,11 +289,6 @@ fn shortened(name: &str) -> String {
     const LONGEST: usize = 20;
     let name = one_line(name);
     if name.chars().count() <= LONGEST { name } else { name.chars().take(LONGEST - 1).chain(['…']).collect() }
-}
-
-/// The text, escaped for XML. Other control characters were replaced before.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::command::history::{HEAD, by_broker, cells, draw, rows, strip};
 use crate::command::list::Rank;
 use crate::command::wording::{counted, date};
 use crate::report::election::lasting_sentence;
-use crate::text::{json, one_line, span, spoken};
+use crate::text::{html, json, span, spoken};
 
 /// A strip is drawn anew this often, so that a row that is otherwise unchanged is not sent again.
 const STRIP_STEP_MS: u64 = 60_000;
@@ -43,22 +43,6 @@ struct Event<'a> {
     head: &'a str,
     order: Vec<&'a str>,
     changed: BTreeMap<&'a str, &'a str>,
-}
-
-/// A text for HTML, also within the quotes of an attribute, with every unseen character escaped.
-pub(super) fn html(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in one_line(text).chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            _ => escaped.push(letter),
-        }
-    }
-    escaped
 }
 
 /// A part of a path, percent-encoded.
