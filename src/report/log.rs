@@ -342,15 +342,8 @@ fn takes_lines(sink: &Sink, within: PollTimeout) -> bool {
 #[derive(Debug)]
 struct Sink {
     descriptor: OwnedFd,
-    /// The file's path and identity when it was opened, if it may be renamed.
-    file: Option<(PathBuf, Identity)>,
-}
-
-/// The identity of a file, independent of its name.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Identity {
-    device: u64,
-    inode: u64,
+    /// The file's path, and its device and inode when it was opened, if it may be renamed.
+    file: Option<(PathBuf, (u64, u64))>,
 }
 
 impl Sink {
@@ -386,14 +379,14 @@ impl Sink {
         let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
         let file: File = OpenOptions::new().append(true).create(true).custom_flags(flags.bits()).open(path)?;
         let metadata = file.metadata()?;
-        let identity = metadata.is_file().then(|| Identity { device: metadata.dev(), inode: metadata.ino() });
+        let identity = metadata.is_file().then(|| (metadata.dev(), metadata.ino()));
         Ok(Self { descriptor: file.into(), file: identity.map(|identity| (path.to_owned(), identity)) })
     }
 
     /// Opens a new file if the present one was renamed or removed (`logrotate`).
     fn follow(&mut self) {
         let Some((path, identity)) = &self.file else { return };
-        let found = fs::metadata(path).map(|found| Identity { device: found.dev(), inode: found.ino() });
+        let found = fs::metadata(path).map(|found| (found.dev(), found.ino()));
         if found.is_ok_and(|found| found == *identity) {
             return;
         }
