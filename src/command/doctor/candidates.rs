@@ -46,13 +46,13 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
     let read = reading::run(async {
         let mut reading = Reading::of_partition(access, topic, Elections::PARTITION_OF_HELLOS, true)?;
         let group = Group::read(name, &mut reading, doctor.timeout).await?;
-        let clocks = if group.is_led() { broker_clock(&mut reading, doctor.timeout).await? } else { None };
-        Ok::<_, anyhow::Error>((group, clocks, reading.partitions()))
+        let ahead_ms = if group.is_led() { broker_clock(&mut reading, doctor.timeout).await? } else { None };
+        Ok::<_, anyhow::Error>((group, ahead_ms, reading.partitions()))
     });
     match read {
-        Ok((group, clocks, partitions)) => {
+        Ok((group, ahead_ms, partitions)) => {
             group.tell(config, partitions, findings);
-            tell_clock(clocks.as_ref(), findings);
+            tell_clock(ahead_ms, findings);
         }
         // A missing topic or right was reported before.
         Err(why) => findings.skipped("candidates", format!("unknown: {why}")),
@@ -189,14 +189,8 @@ fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<String> {
     [elector, version, refused].into_iter().flatten().collect()
 }
 
-/// Two clocks at the same moment, in milliseconds since 1970.
-struct Clocks {
-    broker_ms: u64,
-    own_ms: u64,
-}
-
-/// The times of the broker's clock and this machine's; `None` if no record is read as soon as it is written.
-async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option<Clocks>> {
+/// By how many milliseconds this machine's clock is ahead of the broker's; `None` if no record is read as soon as it is written.
+async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option<i64>> {
     let until = clock::now() + timeout.min(TWO_BEATS);
     // Every candidate of an embedded broker is on its machine.
     let is_one_machine = reading.is_embedded();
@@ -205,24 +199,23 @@ async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option
         if let Input::Record { record: LogRecord { written_ms: Some(written_ms), is_brokers_time, .. }, .. } = input
             && (is_brokers_time || is_one_machine)
         {
-            return Ok(Some(Clocks { broker_ms: written_ms, own_ms: clock::wall_ms() }));
+            return Ok(Some(clock::wall_ms().cast_signed().saturating_sub(written_ms.cast_signed())));
         } else if let Input::Timeout = input {
             return Ok(None);
         }
     }
 }
 
-fn tell_clock(clocks: Option<&Clocks>, findings: &mut Findings) {
-    let Some(&Clocks { broker_ms: broker, own_ms: own }) = clocks else {
+fn tell_clock(ahead_ms: Option<i64>, findings: &mut Findings) {
+    let Some(ahead_ms) = ahead_ms else {
         let text = "the broker's clock shows only in a leader's heartbeats, on a topic with \
             message.timestamp.type=LogAppendTime, and none was read";
         return findings.skipped("clock", text);
     };
-    let differ = Duration::from_millis(broker.abs_diff(own));
-    let (differ, is_ahead) = (span(differ), own > broker);
-    let side = if is_ahead { "ahead of" } else { "behind" };
+    let differ = span(Duration::from_millis(ahead_ms.unsigned_abs()));
+    let side = if ahead_ms > 0 { "ahead of" } else { "behind" };
     let text = format!("this machine's clock is {differ} {side} the broker's");
-    if broker.abs_diff(own) <= CLOCKS_DIFFER {
+    if ahead_ms.unsigned_abs() <= CLOCKS_DIFFER {
         return findings.ok("clock", text);
     }
     let text = format!("{text}: ages and the times of --window and --schedule depend on it; who leads does not");
@@ -298,16 +291,13 @@ mod tests {
 
     #[test]
     fn a_clock_that_differs_by_more_than_a_second_is_a_warning() {
-        let clock_report = |clocks: Option<Clocks>| {
+        let clock_report = |ahead_ms: Option<i64>| {
             let mut findings = Findings::default();
-            tell_clock(clocks.as_ref(), &mut findings);
+            tell_clock(ahead_ms, &mut findings);
             findings.text(Style { is_coloured: false, columns: None })
         };
-        assert_eq!(
-            clock_report(Some(Clocks { broker_ms: 5_000, own_ms: 5_400 })),
-            "ok    clock  this machine's clock is 400ms ahead of the broker's\n"
-        );
-        let text = clock_report(Some(Clocks { broker_ms: 65_000, own_ms: 5_000 }));
+        assert_eq!(clock_report(Some(400)), "ok    clock  this machine's clock is 400ms ahead of the broker's\n");
+        let text = clock_report(Some(-60_000));
         assert!(text.starts_with("WARN  clock  this machine's clock is 60s behind the broker's: ages and "), "{text}");
         assert!(text.contains("timedatectl set-ntp true"), "{text}");
         assert!(clock_report(None).contains("none was read"), "{}", clock_report(None));
