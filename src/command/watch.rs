@@ -13,7 +13,7 @@ use neli_proto::time::millis;
 use crate::command::output::{self, checked, unless_closed};
 use crate::command::reading::{self, Input, Limit, News, Observation, Place, Unread, read_at};
 use crate::command::status;
-use crate::command::watch::account::{Account, Position};
+use crate::command::watch::account::Account;
 use crate::command::wording::{kafka_is_away, no_record};
 use crate::config::{Watch, WatchFrom};
 use crate::exit::{ExitStatus, with_status};
@@ -168,12 +168,12 @@ impl<'a> Show<'a> {
             && (!is_elsewhere
                 || self.is_live
                 || matches!(self.watch.from, Some(WatchFrom::Since(_) | WatchFrom::Start)));
-        if let (Some(value), Some(account)) = (&record.value, self.accounts.first_mut())
+        if let Some(account) = self.accounts.first_mut()
             && is_shown
+            && record.value.is_some()
             && is_hello_of(&first.election.group, record)
         {
-            let position = Position { partition, offset: record.offset };
-            account.hello(read_at(), first.observer(), position, value, record.written_ms);
+            account.hello(read_at(), first.observer(), partition, record);
         }
     }
 

@@ -34,13 +34,6 @@ pub(super) struct Account {
     lines: Vec<String>,
 }
 
-/// The position of a record.
-#[derive(Clone, Copy)]
-pub(super) struct Position {
-    pub(super) partition: i32,
-    pub(super) offset: Offset,
-}
-
 /// A line of `--json`.
 #[derive(Serialize)]
 struct Line<'a> {
@@ -83,7 +76,7 @@ impl Account {
         Judged { verdict, changes }: Judged,
         is_live: bool,
     ) {
-        let LogRecord { offset, value, written_ms, .. } = record;
+        let LogRecord { offset, written_ms, .. } = record;
         // The job's state is tracked before the first shown offset too, so that a state that was known then is not shown as a change.
         if *offset < self.first || written_ms.is_some_and(|written_ms| written_ms < self.since_ms) {
             return;
@@ -97,8 +90,7 @@ impl Account {
         }
         let at_ms = written_ms.unwrap_or(at.wall_ms);
         if self.json {
-            let position = Position { partition: self.partition, offset: *offset };
-            self.print(observer, at_ms, position, (verdict_name(verdict), value.as_deref()));
+            self.print(observer, at_ms, self.partition, verdict_name(verdict), record);
         }
         for change in changes {
             if !self.json {
@@ -114,38 +106,23 @@ impl Account {
         }
     }
 
-    /// Handles a hello at this position.
-    pub(super) fn hello(
-        &mut self,
-        at: ReadAt,
-        observer: &Observer,
-        position: Position,
-        value: &[u8],
-        written_ms: Option<u64>,
-    ) {
-        let Position { partition, offset } = position;
-        let written_ms = written_ms.unwrap_or(at.wall_ms);
-        if written_ms < self.since_ms || (partition == self.partition && offset < self.first) {
+    /// Handles a hello.
+    pub(super) fn hello(&mut self, at: ReadAt, observer: &Observer, partition: i32, record: &LogRecord) {
+        let written_ms = record.written_ms.unwrap_or(at.wall_ms);
+        if written_ms < self.since_ms || (partition == self.partition && record.offset < self.first) {
             return;
         }
         if self.json {
-            self.print(observer, written_ms, position, (HELLO, Some(value)));
-        } else if let Some(hello) = Hello::parse(value) {
+            self.print(observer, written_ms, partition, HELLO, record);
+        } else if let Some(hello) = record.value.as_deref().and_then(Hello::parse) {
             self.lines.push(line(Some(written_ms), "", &wording::hello(&hello)));
         }
     }
 
-    fn print(
-        &mut self,
-        observer: &Observer,
-        ms: u64,
-        position: Position,
-        (verdict, value): (&'static str, Option<&[u8]>),
-    ) {
-        let Position { partition, offset } = position;
+    fn print(&mut self, observer: &Observer, ms: u64, partition: i32, verdict: &'static str, record: &LogRecord) {
         let term = observer.journal().term();
-        let (event, offset, verdict) = ("record", Some(offset), Some(verdict));
-        let record = value.and_then(as_read);
+        let (event, offset, verdict) = ("record", Some(record.offset), Some(verdict));
+        let record = record.value.as_deref().and_then(as_read);
         // A hello may be about several roles.
         let role = Some(self.role.as_str()).filter(|_| verdict != Some(HELLO));
         let line = Line { ts: timestamp(ms), role, event, partition, offset, verdict, term, record, silent: None };

@@ -36,8 +36,9 @@ impl Fixture {
     }
 
     fn hello(&mut self, offset: Offset, value: &[u8], written_ms: u64) {
-        let position = Position { partition: self.election.partition(), offset };
-        self.account.hello(AT, self.election.observer(), position, value, Some(written_ms));
+        let (value, written_ms) = (Some(Box::from(value)), Some(written_ms));
+        let record = LogRecord { offset, key: None, value, written_ms, is_brokers_time: true };
+        self.account.hello(AT, self.election.observer(), self.election.partition(), &record);
     }
 
     fn caught_up(&mut self, at: ReadAt) {
