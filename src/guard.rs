@@ -14,6 +14,7 @@
 //! [`GuardHandle`] is the supervisor's end. The process is `guard_loop`, which performs what the guard decides.
 
 mod channel;
+mod deadline_thread;
 mod guard_loop;
 mod handle;
 mod job;

@@ -1,5 +1,6 @@
 //! The guard's process: its setup, and one loop, which blocks only in its own `poll`. It passes events to [`Guard`] and performs its actions
-//! ([`perform`](super::perform)). A second thread watches it ([`spin_watch`]).
+//! ([`perform`](super::perform)). A second thread kills the job if this one stalls ([`deadline_thread`](super::deadline_thread)), and a third
+//! one watches this one ([`spin_watch`]).
 
 use std::fs::File;
 use std::io;
@@ -21,6 +22,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{self, Pid};
 
 use crate::guard::channel::{self, Channel, SEND_AGAIN, Waiting};
+use crate::guard::deadline_thread::DeadlineThread;
 use crate::guard::job::{Commands, Job};
 use crate::guard::lease::{self, Lease};
 use crate::guard::message::{Arguments, GuardConfig};
@@ -61,6 +63,8 @@ pub(super) struct GuardLoop {
     /// The earlier values of attributes that this process or its parent has changed for itself; job and release get them back.
     pub(super) attributes_of_job: EarlierAttributes,
     pub(super) tree: Tree,
+    /// `None` if it could not be started.
+    pub(super) deadline_thread: Option<DeadlineThread>,
     /// The number of the lease descriptor, reserved in the job.
     pub(super) slot: OwnedFd,
     /// `None` once the supervisor's end is closed.
@@ -131,12 +135,14 @@ impl GuardLoop {
         let cgroup = cgroup.and_then(|directory| Cgroup::open(directory).ok()).map(Rc::new);
         procfs::keep_open()?;
         let tree = Tree::below(unistd::getpid()).born_into(cgroup).marked_with(guard_config.mark);
+        let tree = if attributes_of_job.scheduling.is_some() { tree.prioritizing_killed() } else { tree };
         let terminal = Terminal::of(Pid::from_raw(guard_config.group));
         let mut guard_loop = Self {
             guard: Guard::new(guard_config.lease).with_kill_margin(guard_config.kill_margin),
             guard_config,
             image,
-            tree: if attributes_of_job.scheduling.is_some() { tree.prioritizing_killed() } else { tree },
+            deadline_thread: DeadlineThread::start(&tree).ok(),
+            tree,
             attributes_of_job,
             slot,
             channel: Some(channel),

@@ -45,7 +45,7 @@ impl GuardLoop {
 
     /// Performs the guard's actions.
     pub(super) fn perform(&mut self, output: Option<BorrowedFd<'_>>) {
-        while let Some(action) = self.guard.poll_action() {
+        while let Some(action) = self.next_action() {
             match action {
                 Action::Answer(answer) => self.answers.put(answer, None),
                 Action::AnswerExited { code, signal, look } => self.answer_exited(code, signal, look),
@@ -91,6 +91,13 @@ impl GuardLoop {
                 Action::TakeBack => drop(self.terminal.take_back()),
             }
         }
+    }
+
+    /// The next action. Before it is performed, which may stall, the second thread knows until when that may take.
+    fn next_action(&mut self) -> Option<Action> {
+        let at = self.guard.second_thread_kills_at(clock::now());
+        self.deadline_thread.iter_mut().for_each(|thread| thread.kill_from(at));
+        self.guard.poll_action()
     }
 
     fn answer_exited(&mut self, code: Option<i32>, signal: Option<i32>, look: bool) {

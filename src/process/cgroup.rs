@@ -151,6 +151,11 @@ impl Cgroup {
         self.kill.write();
     }
 
+    /// Its `cgroup.kill`.
+    pub(crate) fn kill_file(&self) -> Arc<KillFile> {
+        Arc::clone(&self.kill)
+    }
+
     /// Kills the group from another thread, because the kernel blocks the writer while another process changes a control group. Returns
     /// false if no such thread can be started.
     #[must_use]
@@ -316,7 +321,7 @@ const STACK: usize = 1 << 16;
 
 /// The file, opened in advance.
 #[derive(Debug)]
-struct KillFile {
+pub(crate) struct KillFile {
     file: File,
     /// Whether the thread was asked to write, and has not begun.
     is_requested: AtomicBool,
@@ -328,7 +333,7 @@ impl KillFile {
     }
 
     /// Writes, and waits for as long as the kernel needs.
-    fn write(&self) {
+    pub(crate) fn write(&self) {
         // It fails if the group was removed, which is possible only if it was empty.
         let _ = (&self.file).write_all(b"1");
     }

@@ -5,6 +5,7 @@
 use std::ffi::c_int;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
 use nix::libc;
@@ -39,6 +40,19 @@ pub struct Reaped {
 /// The number of children that one call waits for. The caller can check a deadline between two calls, even if thousands have ended.
 pub const MOST_AT_ONCE: usize = 64;
 
+static WAITING: Mutex<()> = Mutex::new(());
+
+/// No thread of this process waits for a child while the result is held: the pid of none is reused.
+pub(crate) fn keep_children() -> MutexGuard<'static, ()> {
+    WAITING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for a child that has ended or stopped.
+fn wait_for(pid: Pid, flags: c_int) -> nix::Result<Option<c_int>> {
+    let _waiting = keep_children();
+    watched_wait(|| system::wait_for(pid, flags))
+}
+
 /// Waits for every child of this thread that has ended or stopped, up to [`MOST_AT_ONCE`], and does not block. In the first thread of a
 /// process these are the children that the thread has started, and the orphans that the kernel gives to the process (as a subreaper or
 /// process 1). Children of another thread are left to that thread: librdkafka runs `kinit` by system(3), and would take a ticket as
@@ -60,7 +74,7 @@ pub fn reap(mut before: impl FnMut(Pid)) -> Reaped {
         if code != libc::CLD_STOPPED {
             before(pid);
         }
-        match watched_wait(|| system::wait_for(pid, NOW | libc::WUNTRACED)) {
+        match wait_for(pid, NOW | libc::WUNTRACED) {
             Ok(Some(status)) => reaped.changes.push(Change { pid, status: ExitStatus::from_raw(status) }),
             // It was stopped and has continued since.
             Ok(None) => {}
@@ -89,5 +103,5 @@ pub fn reap_many(times: usize, mut before: impl FnMut(Pid)) -> Reaped {
 /// Waits for one child of any thread; returns whether it has ended or is not a child of this process.
 #[must_use]
 pub fn reap_one(pid: Pid) -> bool {
-    watched_wait(|| system::wait_for(pid, libc::WNOHANG)) != Ok(None)
+    wait_for(pid, libc::WNOHANG) != Ok(None)
 }

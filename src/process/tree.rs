@@ -13,6 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use neli_kafka::clock;
 use neli_proto::guard::{Named, SeenChild, has_tree_ended};
@@ -28,6 +29,8 @@ use crate::process::procfs::{Process, Procfs};
 use crate::process::system;
 
 mod kill;
+
+pub(crate) use kill::KnownProcesses;
 
 /// The descendants of a process, except for some of its children.
 #[derive(Debug)]
@@ -45,7 +48,7 @@ pub struct Tree {
     /// The list of the root's children, if the root is this process.
     own_children: Option<OwnChildren>,
     /// The processes that were [learnt](Self::learn).
-    learnt: Pidfds,
+    learnt: Arc<Pidfds>,
 }
 
 impl Tree {
@@ -66,7 +69,7 @@ impl Tree {
             mark: None,
             kills_cgroup_in_background: false,
             own_children: None,
-            learnt: Pidfds::default(),
+            learnt: Arc::default(),
         }
     }
 
@@ -106,7 +109,22 @@ impl Tree {
 
     /// Begins a new tree below the same root: forgets the learnt processes.
     pub fn begin_anew(&mut self) {
-        self.learnt = Pidfds::default();
+        self.learnt.clear();
+    }
+
+    /// What another thread can kill of it.
+    ///
+    /// # Errors
+    ///
+    /// The kernel has no list of children, or there is no free descriptor.
+    pub(crate) fn known(&self) -> io::Result<KnownProcesses> {
+        Ok(KnownProcesses {
+            // One open file has one lock, which a thread that stalls would keep.
+            children: OwnChildren::open()?,
+            learnt: Arc::clone(&self.learnt),
+            cgroup: self.cgroup.as_ref().map(|cgroup| cgroup.kill_file()),
+            scheduling: self.killed_scheduling,
+        })
     }
 
     /// The control group in which it is created.
@@ -236,7 +254,7 @@ impl Tree {
         // A process that a tracer keeps may be dead although its descriptor does not tell.
         let is_dead = |pid| self.procfs.process(pid).is_some_and(|process| !process.lives);
         is_cgroup_empty
-            && self.learnt.not_ended().all(is_dead)
+            && self.learnt.not_ended().into_iter().all(is_dead)
             && self.marked().is_empty()
             && self.procfs.has_seen_all()
     }
@@ -282,57 +300,77 @@ impl OwnChildren {
 }
 
 /// The most processes that are held. Each needs a descriptor, so at most a quarter of the allowed ones are used.
-const MOST: u64 = 256;
+const MOST: usize = 256;
 
-/// Processes that were seen in a tree. A descendant of the job always stays one, so a pidfd is sufficient to kill it later.
-#[derive(Debug, Default)]
-struct Pidfds {
-    held: Vec<(Pid, OwnedFd)>,
+/// Processes that were seen in a tree. A descendant of the job always stays one, so a pidfd is sufficient to kill it later. One thread adds and
+/// removes them, and needs no memory while it does, since another one may have to kill them.
+#[derive(Debug)]
+struct Pidfds(RwLock<Vec<(Pid, OwnedFd)>>);
+
+impl Default for Pidfds {
+    fn default() -> Self {
+        Self(RwLock::new(Vec::with_capacity(MOST)))
+    }
 }
 
 impl Pidfds {
+    fn held(&self) -> RwLockReadGuard<'_, Vec<(Pid, OwnedFd)>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn held_mut(&self) -> RwLockWriteGuard<'_, Vec<(Pid, OwnedFd)>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Adds a process; returns false if there is no room for another.
-    fn insert(&mut self, pid: Pid, process: OwnedFd) -> bool {
+    fn insert(&self, pid: Pid, process: OwnedFd) -> bool {
         let allowed = resource::getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft / 4);
-        let room = usize::try_from(MOST.min(allowed)).unwrap_or_default();
-        if self.held.len() < room {
-            self.held.push((pid, process));
+        let room = usize::try_from(allowed).map_or(MOST, |allowed| allowed.min(MOST));
+        let mut held = self.held_mut();
+        if held.len() < room {
+            held.push((pid, process));
         }
-        self.held.len() < room
+        held.len() < room
     }
 
     /// Whether the process with this pid is held.
     fn contains(&self, pid: Pid) -> bool {
-        self.held.iter().any(|(held, _)| *held == pid)
+        self.held().iter().any(|(held, _)| *held == pid)
+    }
+
+    fn clear(&self) {
+        self.held_mut().clear();
     }
 
     /// Closes those that have ended: their pids may be reused.
-    fn remove_ended(&mut self) {
+    fn remove_ended(&self) {
         let mut ended = self.ended().into_iter();
-        self.held.retain(|_| !ended.next().unwrap_or_default());
+        self.held_mut().retain(|_| !ended.next().unwrap_or_default());
     }
 
     /// Those of which their descriptors do not tell that they have ended. None of them was waited for, so no pid is reused.
-    fn not_ended(&self) -> impl Iterator<Item = Pid> {
-        self.held.iter().zip(self.ended()).filter(|(_, ended)| !ended).map(|((pid, _), _)| *pid)
+    fn not_ended(&self) -> Vec<Pid> {
+        let ended = self.ended();
+        self.held().iter().zip(ended).filter(|(_, ended)| !ended).map(|((pid, _), _)| *pid).collect()
     }
 
     /// One of them that is alive, if any is. If it is traced, it may have ended.
     fn living(&self) -> Option<Pid> {
-        self.held.iter().find(|(_, process)| !system::tells_end(process.as_fd())).map(|(pid, _)| *pid)
+        self.held().iter().find(|(_, process)| !system::tells_end(process.as_fd())).map(|(pid, _)| *pid)
     }
 
     /// Whether each has ended.
     fn ended(&self) -> Vec<bool> {
+        let held = self.held();
         let mut ends: Vec<PollFd<'_>> =
-            self.held.iter().map(|(_, process)| PollFd::new(process.as_fd(), PollFlags::POLLIN)).collect();
+            held.iter().map(|(_, process)| PollFd::new(process.as_fd(), PollFlags::POLLIN)).collect();
         let is_any = poll(&mut ends, PollTimeout::ZERO).is_ok_and(|ended| ended > 0);
         ends.iter().map(|end| is_any && end.any().unwrap_or_default()).collect()
     }
 
     /// Sends SIGKILL to each, and calls `then` for each that got it.
     fn kill(&self, then: impl Fn(Pid)) {
-        for (pid, process) in &self.held {
+        for (pid, process) in self.held().iter() {
             if system::signal_pidfd(process.as_fd(), SIGKILL).is_ok() {
                 then(*pid);
             }

@@ -1,17 +1,18 @@
 //! Jobs whose processes try to escape: the guard finds and kills each of them by walking the tree, and in a second run by a control group.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use harness::process::Process;
 use harness::program;
+use neli_kafka::clock;
 use neli_run::guard::{Answer, Order};
 use neli_run::process::cgroup::Cgroup;
 use nix::libc::{SIGTERM, SYS_prctl, SYS_wait4, SYS_waitid, c_long};
 
 use crate::fixture::{
     ENDED, GuardFixture, LinePipe, PROGRAM, await_readable, exclusive, far_deadline, guard_config, has_ended,
-    left_behind, process_of, script, tell_reader,
+    left_behind, near_deadline, process_of, script, tell_reader,
 };
 use crate::groups::made;
 use crate::memory::PrivateMemory;
@@ -269,12 +270,35 @@ fn remaining_processes_get_the_signal_one_by_one_and_are_killed_in_the_end() {
         assert!(fixture.has_no_answer());
         let process = process_of(ignoring);
         // Without a stop signal the process is killed.
-        fixture.send(&Order::Stop { signal: None, kill_at: neli_kafka::clock::now() });
+        fixture.send(&Order::Stop { signal: None, kill_at: clock::now() });
         assert_eq!(fixture.receive(), Answer::Killed);
         let (names, killed) = left_behind(fixture.receive());
         assert!(killed && names.contains(&"sh".to_owned()), "{names:?}");
         assert_eq!(fixture.receive(), Answer::Gone);
         await_readable(process.as_fd(), "its end");
         assert_eq!(fixture.processes_of_jobs(), []);
+    }
+}
+
+/// A guard may stall for seconds where the kernel waits for memory. Its second thread does nothing that needs any.
+#[test]
+fn a_guard_whose_first_thread_stalls_kills_the_job_at_the_deadline() {
+    let text = r#"setsid sh -c '(echo $$; sh -c "echo \$\$; exec sleep 600" & wait) > "$PIPE"' & wait"#;
+    for (mut fixture, _group) in fixtures(text) {
+        let until = near_deadline();
+        fixture.start(0, until);
+        let processes: Vec<OwnedFd> = (0..2).map(|_| fixture.pipe.next_process()).collect();
+        let hold = Process::find(fixture.handle().pid().as_raw()).unwrap().hold();
+        for process in &processes {
+            await_readable(process.as_fd(), "the end of a process");
+        }
+        assert_eq!(fixture.processes_of_jobs(), []);
+        assert!(clock::now() >= until);
+        drop(hold);
+        fixture.receive_main_killed();
+        assert!(fixture.receive_fenced(0).is_some());
+        // No round of the thread kills the next run.
+        fixture.start(1, far_deadline());
+        fixture.kill_job();
     }
 }

@@ -46,6 +46,9 @@ const ACTIONS: usize = 32;
 const LOOK: Duration = Duration::from_millis(50);
 const LOOK_SHARE: u32 = 100;
 
+/// How long the second thread leaves a kill to the first one; a part of the shortest kill margin, 20 ms.
+const FIRST_THREAD_ACTS_WITHIN: Duration = Duration::from_millis(5);
+
 /// No command is started this shortly before the deadline, or in the last part of a short lease, one part in this many. A fork, like a
 /// check, needs memory and may stall, and the kill would wait for it.
 const NO_FORK: Duration = Duration::from_millis(100);
@@ -125,6 +128,15 @@ impl Guard {
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
+    }
+
+    /// When a second thread of the guard's process kills all that it knows of the run, and from then on again and again, unless this has moved
+    /// the time: the first thread has acted by then, unless it stalls (R4). `None` without a run.
+    #[must_use]
+    pub fn second_thread_kills_at(&self, now: Time) -> Option<Time> {
+        let run = self.run.as_ref()?;
+        let due = if run.is_being_killed() { Some(now) } else { self.deadline() };
+        due.map(|due| due + FIRST_THREAD_ACTS_WITHIN)
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use neli_kafka::clock;
@@ -10,7 +11,9 @@ use neli_proto::time::Time;
 use nix::libc::{ESRCH, SIGKILL};
 use nix::unistd::Pid;
 
-use super::Tree;
+use super::{OwnChildren, Pidfds, Tree};
+use crate::process::attributes::Scheduling;
+use crate::process::cgroup::KillFile;
 use crate::process::procfs::Process;
 use crate::process::system;
 
@@ -222,6 +225,30 @@ impl Tree {
             None if member.is_hidden && is_held => self.procfs.lists(member),
             None => false,
         }
+    }
+}
+
+/// The processes of this process's tree that a thread can kill which opens no file and allocates no memory.
+#[derive(Debug)]
+pub(crate) struct KnownProcesses {
+    pub(super) children: OwnChildren,
+    pub(super) learnt: Arc<Pidfds>,
+    pub(super) cgroup: Option<Arc<KillFile>>,
+    /// What processes get that are killed.
+    pub(super) scheduling: Option<Scheduling>,
+}
+
+impl KnownProcesses {
+    /// Sends SIGKILL to the learnt processes, to all children of this process, and to the control group. No child may be waited for meanwhile.
+    pub(crate) fn kill(&self) {
+        let prioritize = |pid| drop(self.scheduling.map(|scheduling| scheduling.set_for(pid)));
+        self.learnt.kill(prioritize);
+        self.children.for_each(|child| {
+            if system::signal(child, SIGKILL).is_ok() {
+                prioritize(child);
+            }
+        });
+        self.cgroup.iter().for_each(|cgroup| cgroup.write());
     }
 }
 

@@ -32,6 +32,31 @@ fn at_the_deadline_nothing_is_allocated() {
     assert_eq!(guard.actions.capacity(), capacity);
 }
 
+/// The first thread stalls at a memory limit. From the start of a run to its end the second one has a time at which it kills.
+#[test]
+fn the_second_thread_has_a_time_for_each_run_and_none_without_one() {
+    let mut guard = Guard::new(Duration::from_secs(5));
+    let due = |guard: &Guard, millis| guard.second_thread_kills_at(at(millis));
+    assert_eq!(due(&guard, 0), None);
+    handle_event(&mut guard, 0, spawn(1_000));
+    assert_eq!(due(&guard, 0), Some(at(1_005)));
+    handle_event(&mut guard, 0, Event::Executed);
+    handle_event(&mut guard, 500, spawn(2_000));
+    assert_eq!(due(&guard, 600), Some(at(1_005)), "a second order to start extends nothing");
+    handle_event(
+        &mut guard,
+        600,
+        Event::Ordered(Order::Lease(Grant { term: 5, seen: 6, next_seq: 2, until: at(3_000) })),
+    );
+    assert_eq!(due(&guard, 700), Some(at(3_005)));
+    handle_event(&mut guard, 800, Event::Ordered(Order::Kill));
+    assert_eq!(due(&guard, 900), Some(at(905)));
+    handle_event(&mut guard, 1_000, Event::MainEnded { code: None, signal: Some(9) });
+    assert_eq!(due(&guard, 1_000), Some(at(1_005)));
+    handle_event(&mut guard, 1_001, nothing_left());
+    assert_eq!(due(&guard, 1_002), None);
+}
+
 /// A fork takes long, and fails, at a memory limit.
 #[test]
 fn a_deadline_during_a_fork_that_fails_is_reported_once_and_not_for_the_next_run() {

@@ -1,0 +1,91 @@
+//! A thread of the guard that kills the job if the first one stalls.
+//!
+//! At a memory limit that guard and job share, the first thread may stall for seconds when it opens a file, forks or sends a message: the
+//! kernel charges the memory to the group, and looks for processes to kill while the job allocates what each has left. This thread does
+//! nothing of the kind. It can't search the tree, but a process that ends leaves its children to the guard, where the next round finds them.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+use std::time::Duration;
+
+use neli_kafka::clock::Alarm;
+use neli_proto::time::Time;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::Pid;
+
+use crate::process::attributes::Scheduling;
+use crate::process::reap::keep_children;
+use crate::process::tree::{KnownProcesses, Tree};
+
+/// Enough for the part of the list of children that is read at once, 4 KiB.
+const STACK: usize = 32 * 1024;
+
+/// The first and the longest pause between two rounds.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LAST_PAUSE: Duration = Duration::from_millis(64);
+
+/// The thread, which ends with the process.
+#[derive(Debug)]
+pub(super) struct DeadlineThread {
+    /// Is readable from the time on at which the thread kills.
+    alarm: Alarm,
+}
+
+impl DeadlineThread {
+    /// Starts it, with a priority above that of the calling thread if that one is real-time.
+    ///
+    /// # Errors
+    ///
+    /// No thread can be started, there is no free descriptor, or the kernel has no list of children.
+    pub(super) fn start(tree: &Tree) -> io::Result<Self> {
+        let alarm = Alarm::new()?;
+        let (due, known) = (alarm.as_fd().try_clone_to_owned()?, tree.known()?);
+        let scheduling = Scheduling::current()?;
+        let (begins, begun) = mpsc::channel();
+        thread::Builder::new().stack_size(STACK).spawn(move || {
+            if let Some(higher) = scheduling.next_higher().filter(|_| scheduling.is_real_time()) {
+                // If it is not allowed, the thread has the priority of the first one.
+                let _ = higher.set_for(Pid::from_raw(0));
+            }
+            // There is no job yet. What a round needs is in memory now, which is locked when all has started.
+            known.kill();
+            drop::<Sender<()>>(begins);
+            kill_when(&due, &known)
+        })?;
+        let _ = begun.recv();
+        Ok(Self { alarm })
+    }
+
+    /// From this time on it kills again and again; with `None` never.
+    pub(super) fn kill_from(&mut self, time: Option<Time>) {
+        // A round that has begun ends before a new run can start.
+        let _children = keep_children();
+        // It can't fail for a descriptor of our own.
+        let _ = self.alarm.set(time);
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "it sleeps between two rounds, and nothing waits for it")]
+fn kill_when(due: &OwnedFd, known: &KnownProcesses) -> ! {
+    let is_due = |timeout: PollTimeout| {
+        poll(&mut [PollFd::new(due.as_fd(), PollFlags::POLLIN)], timeout).is_ok_and(|readable| readable > 0)
+    };
+    let kill_if_due = || {
+        let _children = keep_children();
+        let due = is_due(PollTimeout::ZERO);
+        if due {
+            known.kill();
+        }
+        due
+    };
+    loop {
+        is_due(PollTimeout::NONE);
+        let mut pause = FIRST_PAUSE;
+        while kill_if_due() {
+            thread::sleep(pause);
+            pause = LAST_PAUSE.min(pause * 2);
+        }
+    }
+}
