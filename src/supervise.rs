@@ -31,6 +31,7 @@ use crate::report::notify::Notifier;
 use crate::supervise::facts::KeyFacts;
 use crate::supervise::host::KafkaState;
 use crate::supervise::job::GuardedJob;
+use crate::supervise::orphan_thread::OrphanThread;
 use crate::supervise::reporting::{Publisher, ServiceStatus};
 use crate::supervise::role::Role;
 use crate::supervise::start::{EmbeddedBroker, JobMaker, Prepared, Settling};
@@ -45,6 +46,7 @@ mod facts;
 mod guard;
 mod host;
 mod job;
+mod orphan_thread;
 mod reporting;
 mod role;
 mod start;
@@ -101,12 +103,15 @@ impl MainLoop {
         }
         let kafka_session = start::start_session(access, &config, &logger)?;
         let elections = config.elections();
+        // Without it the main loop alone kills what a dead guard leaves.
+        let orphan_thread = OrphanThread::start().ok();
         let mut roles = Vec::new();
         for number in elections.roles.clone() {
             roles.push(Role::new(&config, elections.election(number, 1), &job_maker.member, &logger, started)?);
         }
         if let (Some(job), Some(role)) = (job, roles.first_mut()) {
-            role.job = Some(GuardedJob::new(job).context("the guard's answers can't be waited for")?);
+            role.job =
+                Some(GuardedJob::new(job, orphan_thread.clone()).context("the guard's answers can't be waited for")?);
         }
         let (most, are_spread) = config.roles.as_ref().map_or((None, true), |roles| (roles.most, roles.are_spread));
         let hello = role::own_hello(&config, &job_maker.member);
@@ -127,6 +132,7 @@ impl MainLoop {
             settling: Settling::Starting,
             logger,
             stderr,
+            orphan_thread,
             reserve: Reserve::of_guard(),
             reserve_of_client: Reserve::of_client(),
             broker: broker.map(EmbeddedBroker::new).transpose().context("--embedded")?,
@@ -403,6 +409,7 @@ struct MainLoop {
     /// The log for the output of other programs on stderr. It is the log itself, unless that goes to a file.
     stderr: Logger,
     /// Descriptors for moments in which no other one is free.
+    orphan_thread: Option<OrphanThread>,
     reserve: Reserve,
     /// Descriptors for a Kafka client that replaces another one.
     reserve_of_client: Reserve,

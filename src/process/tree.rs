@@ -264,7 +264,7 @@ impl Tree {
 /// memory limit that guard and job share, either may stall for hundreds of milliseconds or fail. It is opened and read in advance, so that reading it again allocates
 /// nothing. It includes orphans below a subreaper.
 #[derive(Debug)]
-struct OwnChildren(File);
+pub(crate) struct OwnChildren(File);
 
 impl OwnChildren {
     /// Opens the list.
@@ -272,7 +272,7 @@ impl OwnChildren {
     /// # Errors
     ///
     /// The kernel has no such lists (`CONFIG_PROC_CHILDREN`), or there is no free descriptor.
-    fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         let own = Pid::this();
         let list = Self(File::open(format!("/proc/{own}/task/{own}/children"))?);
         // The kernel allocates a buffer at the first read.
@@ -282,7 +282,7 @@ impl OwnChildren {
 
     /// Calls `act` with each child that was not waited for. The order of the list must not change meanwhile, so `act` may not wait for
     /// any of them.
-    fn for_each(&self, mut act: impl FnMut(Pid)) {
+    pub(crate) fn for_each(&self, mut act: impl FnMut(Pid)) {
         let mut part = [0; 4096];
         let (mut offset, mut number) = (0, 0);
         // A list that can't be read ends the loop. This does not prove that no process is left; only waiting proves that.
@@ -577,7 +577,7 @@ mod tests {
     #[test]
     fn held_processes_are_killed_and_ended_ones_removed() {
         let mut children = [(); 2].map(|()| sleeper(Command::new("sleep").arg("600")));
-        let mut pidfds = Pidfds::default();
+        let pidfds = Pidfds::default();
         for (_, pid) in &children {
             assert!(pidfds.insert(*pid, system::open_pidfd(*pid).unwrap()));
         }

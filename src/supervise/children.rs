@@ -112,6 +112,7 @@ impl MainLoop {
             Left::Nothing => {
                 let end = orphans.end(clock::now());
                 drop(orphans);
+                self.nodes.roles[role].job.iter_mut().for_each(|job| job.watch = None);
                 self.reserve.regain(ORPHANS_DESCRIPTORS);
                 self.shell.terminal.take_back();
                 self.job_event(role, Event::OrphansGone(end));

@@ -161,7 +161,7 @@ impl MainLoop {
         let guard_config = self.job_maker.guard_config(&self.config, election, release);
         self.reserve.lend();
         let job = PreparedJob::make(&mut self.job_maker.cgroups, guard_config, GuardHandle::begin);
-        let job = job.and_then(GuardedJob::new);
+        let job = job.and_then(|job| GuardedJob::new(job, self.orphan_thread.clone()));
         self.reserve.take_back();
         match job {
             Ok(job) => self.nodes.roles[role].job = Some(job),

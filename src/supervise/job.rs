@@ -28,6 +28,7 @@ use crate::process::ready::Ready;
 use crate::process::tree::Tree;
 use crate::process::{procfs, system};
 use crate::report::notify;
+use crate::supervise::orphan_thread::{OrphanThread, Watch};
 
 /// The path of this program. It works even if the program's file has been replaced since.
 pub(super) const PROGRAM: &str = "/proc/self/exe";
@@ -75,14 +76,17 @@ pub(super) struct GuardedJob {
     lived_at: Option<Time>,
     /// The job's control group, if one could be created.
     cgroup: Option<Rc<Cgroup>>,
+    orphan_thread: Option<OrphanThread>,
+    /// Until nothing is left of a dead guard's job.
+    pub(super) watch: Option<Watch>,
 }
 
 impl GuardedJob {
     /// Must be called within a runtime.
-    pub(super) fn new(prepared: PreparedJob) -> io::Result<Self> {
+    pub(super) fn new(prepared: PreparedJob, orphan_thread: Option<OrphanThread>) -> io::Result<Self> {
         let PreparedJob { guard_config, guard, cgroup } = prepared;
         let ready = Ready::of_socket(&guard)?;
-        Ok(Self {
+        let mut job = Self {
             config: guard_config,
             guard,
             ready,
@@ -92,7 +96,16 @@ impl GuardedJob {
             orphans: None,
             lived_at: None,
             cgroup,
-        })
+            orphan_thread,
+            watch: None,
+        };
+        job.watch_guard();
+        Ok(job)
+    }
+
+    fn watch_guard(&mut self) {
+        let thread = self.orphan_thread.as_ref();
+        self.watch = thread.and_then(|thread| thread.watch(&self.guard, self.config.mark, self.cgroup.as_deref()));
     }
 
     /// Whether the guard has nothing to guard, to release or to perform, and has left no process behind.
@@ -119,9 +132,11 @@ impl GuardedJob {
     ) -> io::Result<()> {
         // No process of the previous run is left.
         self.cgroup.iter().for_each(|cgroup| cgroup.cancel_kill());
+        self.watch = None;
         let guard = start(Path::new(PROGRAM), &self.config)?;
         (self.ready, self.guard) = (Ready::of_socket(&guard)?, guard);
         (self.is_silent, self.is_death_unreported) = (false, false);
+        self.watch_guard();
         Ok(())
     }
 

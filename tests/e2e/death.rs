@@ -393,3 +393,23 @@ fn the_death_of_a_standby_affects_no_other_candidate() {
     assert_eq!(leader.events("leading").len(), 1);
     election.close([leader]);
 }
+
+/// At a memory limit that it shares with the job, the main loop may stall when the guard is killed. Another thread kills what is left, and the
+/// next run is not affected.
+#[test]
+fn the_job_of_a_killed_guard_is_gone_although_the_main_loop_stalls() {
+    let election = election(Elector::Log);
+    let mut candidate = wild_candidate(&election, LONG_LEASE).start();
+    let term = candidate.await_lead();
+    await_wild(&election, term);
+    let (guard, hold) = (candidate.guard(), candidate.process().hold());
+    guard.signal(Signal::SIGKILL);
+    election.await_gone(term);
+    assert_eq!(candidate.count("guard_lost"), 0);
+    drop(hold);
+    let next = candidate.await_lead();
+    await_wild(&election, next);
+    candidate.signal(Signal::SIGTERM);
+    candidate.status();
+    election.assert_gone(next);
+}

@@ -1,0 +1,134 @@
+//! A thread that kills the job of a dead guard if the main loop stalls.
+//!
+//! At a memory limit that this process shares with the job, the main loop may stall for seconds in any call that needs memory, as the guard may
+//! ([`deadline_thread`](crate::guard)). This thread needs none: it kills the job's control group, and the children of this process with the
+//! job's mark. A process that ends leaves its children to this process, where the next round finds them.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use nix::libc::SIGKILL;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+
+use crate::guard::GuardHandle;
+use crate::process::attributes::Mark;
+use crate::process::cgroup::{Cgroup, KillFile};
+use crate::process::reap::keep_children;
+use crate::process::system;
+use crate::process::tree::OwnChildren;
+
+/// How long a kill is left to the main loop.
+const MAIN_LOOP_ACTS_WITHIN: Duration = Duration::from_millis(5);
+
+/// The first and the longest pause between two rounds, and the most rounds: a minute later the main loop has reported what it can't kill.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LAST_PAUSE: Duration = Duration::from_millis(64);
+const ROUNDS: u32 = 1_000;
+
+/// So many guards need no memory while the list is locked.
+const GUARDS: usize = 64;
+
+const STACK: usize = 32 * 1024;
+
+/// The thread, which ends with the process.
+#[derive(Clone)]
+pub(super) struct OrphanThread(Arc<Shared>);
+
+struct Shared {
+    /// Is readable when a watched guard is dead.
+    deaths: Epoll,
+    watched: Mutex<Vec<WatchedGuard>>,
+}
+
+/// A guard that is watched, with its job, until this is dropped.
+pub(super) struct Watch {
+    thread: OrphanThread,
+    guard: i32,
+}
+
+struct WatchedGuard {
+    pid: i32,
+    pidfd: OwnedFd,
+    mark: Option<Mark>,
+    cgroup: Option<Arc<KillFile>>,
+    rounds: u32,
+}
+
+impl OrphanThread {
+    /// Starts it.
+    ///
+    /// # Errors
+    ///
+    /// No thread can be started, there is no free descriptor, or the kernel has no list of children.
+    pub(super) fn start() -> io::Result<Self> {
+        let deaths = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let shared = Arc::new(Shared { deaths, watched: Mutex::new(Vec::with_capacity(GUARDS)) });
+        let (of_thread, children) = (Arc::clone(&shared), OwnChildren::open()?);
+        thread::Builder::new()
+            .name("neli-orphans".to_owned())
+            .stack_size(STACK)
+            .spawn(move || of_thread.run(&children))?;
+        Ok(Self(shared))
+    }
+
+    /// Watches a guard. `None` if the kernel has no pidfds, or if there is no free descriptor.
+    pub(super) fn watch(&self, guard: &GuardHandle, mark: Option<Mark>, cgroup: Option<&Cgroup>) -> Option<Watch> {
+        let pidfd = system::open_pidfd(guard.pid()).ok()?;
+        self.0.deaths.add(&pidfd, EpollEvent::new(EpollFlags::EPOLLIN, 0)).ok()?;
+        let pid = guard.pid().as_raw();
+        let watched = WatchedGuard { pid, pidfd, mark, cgroup: cgroup.map(Cgroup::kill_file), rounds: 0 };
+        self.0.watched().push(watched);
+        Some(Watch { thread: self.clone(), guard: pid })
+    }
+}
+
+impl Drop for Watch {
+    /// A round that has begun ends before a new run can start.
+    fn drop(&mut self) {
+        self.thread.0.watched().retain(|watched| watched.pid != self.guard);
+    }
+}
+
+impl Shared {
+    fn watched(&self) -> MutexGuard<'_, Vec<WatchedGuard>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "it sleeps between two rounds, and nothing waits for it")]
+    fn run(&self, children: &OwnChildren) {
+        loop {
+            let _ = self.deaths.wait(&mut [EpollEvent::empty()], EpollTimeout::NONE);
+            thread::sleep(MAIN_LOOP_ACTS_WITHIN);
+            let mut pause = FIRST_PAUSE;
+            while self.kill_orphans(children) {
+                thread::sleep(pause);
+                pause = LAST_PAUSE.min(pause * 2);
+            }
+        }
+    }
+
+    /// Kills what dead guards have left; returns whether there was a dead guard.
+    fn kill_orphans(&self, children: &OwnChildren) -> bool {
+        let mut watched = self.watched();
+        watched.retain(|guard| guard.rounds < ROUNDS);
+        let mut is_any = false;
+        for guard in watched.iter_mut().filter(|guard| system::tells_end(guard.pidfd.as_fd())) {
+            is_any = true;
+            guard.rounds += 1;
+            if let Some(mark) = guard.mark {
+                let _children = keep_children();
+                children.for_each(|child| {
+                    if system::limit_of_locks(child) == Ok(mark.0) {
+                        let _ = system::signal(child, SIGKILL);
+                    }
+                });
+            }
+            // This may block, so it comes last.
+            guard.cgroup.iter().for_each(|cgroup| cgroup.write());
+        }
+        is_any
+    }
+}
