@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use anyhow::anyhow;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use strsim::levenshtein;
 
 use crate::cli::definition;
 use crate::text::quoted;
@@ -73,7 +74,7 @@ fn stray(arguments: &[OsString], word: &str) -> String {
         return format!("{word}: a subcommand comes first, as in: neli-run {word} --group ..");
     }
     let is_first = arguments.get(1).is_some_and(|first| *first == *word);
-    if let Some(near) = names.iter().find(|name| is_first && distance(name, &word) <= 2) {
+    if let Some(near) = names.iter().find(|name| is_first && levenshtein(name, &word) <= 2) {
         return format!("{word}: no such subcommand; did you mean {near}?");
     }
     format!("{word}: COMMAND comes after --, as in: neli-run --group .. -- {word}")
@@ -112,36 +113,5 @@ fn text(error: &clap::Error, kind: ContextKind) -> String {
         Some(ContextValue::String(text)) => text.clone(),
         Some(ContextValue::Strings(texts)) => texts.first().cloned().unwrap_or_default(),
         _ => String::new(),
-    }
-}
-
-/// The number of letters that must be inserted, deleted or changed to turn one word into the other.
-pub(super) fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (above, letter) in one.chars().enumerate() {
-        let mut next = vec![above + 1];
-        for (pair, candidate) in row.windows(2).zip(&other) {
-            let left = next.last().copied().unwrap_or_default();
-            let changed = pair.first().copied().unwrap_or_default() + usize::from(letter != *candidate);
-            let above = pair.last().copied().unwrap_or_default();
-            next.push(changed.min(left + 1).min(above + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_letter_that_differs_counts() {
-        for (one, other, expected) in
-            [("", "", 0), ("watch", "wacth", 2), ("group", "gruop", 2), ("a", "", 1), ("lease", "leas", 1)]
-        {
-            assert_eq!(distance(one, other), expected, "{one} {other}");
-        }
     }
 }

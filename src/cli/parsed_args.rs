@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use strsim::levenshtein;
 
-use crate::cli::clap_errors::distance;
 use crate::cli::options::{Opt, RIVALS, options, variable};
 use crate::config::{VARIABLE_PREFIX, job_variables};
 use crate::text::quoted;
@@ -30,7 +30,7 @@ fn is_service_link(name: &OsStr, value: &OsStr) -> bool {
 
 /// The variable of an option whose name is similar to this one.
 fn nearest(name: &str) -> Option<String> {
-    let variables = options().map(|option| (distance(&option.variable(), name), option.variable()));
+    let variables = options().map(|option| (levenshtein(&option.variable(), name), option.variable()));
     variables.filter(|(letters, _)| *letters <= 2).min().map(|(_, variable)| variable)
 }
 
