@@ -24,6 +24,7 @@ use neli_kafka::{ElectionId, clock};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde_json::Value;
 
 use crate::config::{Log, LogFormat};
 use crate::text::reason;
@@ -32,7 +33,7 @@ mod event;
 
 pub use event::{Event, Level};
 
-use event::{LineSource, role_of};
+use event::role_of;
 
 /// How many lines are kept while the descriptor accepts none.
 const QUEUE_LINES: usize = 1_000;
@@ -52,14 +53,21 @@ pub struct Logger {
     queue: Arc<Queue>,
 }
 
-/// The form of lines, and the verbosity.
+/// The form of lines, the verbosity, and who writes them.
 #[derive(Clone, Debug)]
 struct Form {
     format: LogFormat,
     /// Whether lines begin with a priority, which the journal removes.
     has_priorities: bool,
     least: Level,
-    source: LineSource,
+    /// `--name`.
+    name: String,
+    /// The prefix that distinguishes the text lines of several candidates.
+    pid: u32,
+    /// `--group`.
+    group: String,
+    /// The role, if there are several.
+    role: Option<Value>,
 }
 
 impl Logger {
@@ -74,18 +82,22 @@ impl Logger {
             0 => Level::Info,
             1.. => Level::Debug,
         };
-        let group = election.group.clone();
-        let source = LineSource { name: name.to_owned(), pid: std::process::id(), group, role: None };
-        let has_priorities = log.file.is_none() && is_stderr_the_journal();
-        let form = Form { format: log.format, has_priorities, least, source };
+        let form = Form {
+            format: log.format,
+            has_priorities: log.file.is_none() && is_stderr_the_journal(),
+            least,
+            name: name.to_owned(),
+            pid: std::process::id(),
+            group: election.group.clone(),
+            role: None,
+        };
         Self::start_on(Sink::open(log)?, form)
     }
 
     /// The same log for lines about one of several roles.
     #[must_use]
     pub fn of_role(&self, election: &ElectionId) -> Self {
-        let mut form = self.form.clone();
-        form.source.role = Some(role_of(election));
+        let form = Form { role: Some(role_of(election)), ..self.form.clone() };
         Self { form, queue: Arc::clone(&self.queue) }
     }
 
@@ -143,7 +155,7 @@ impl Form {
     }
 
     fn line(&self, event: &Event) -> String {
-        let line = event::line(self.format, clock::wall_ms(), &self.source, event);
+        let line = event::line(self, clock::wall_ms(), event);
         if self.has_priorities { format!("{}{line}", self.level(event).priority()) } else { line }
     }
 

@@ -3,6 +3,7 @@
 use neli_kafka::ElectionId;
 use serde_json::{Map, Value, json};
 
+use super::Form;
 use crate::config::LogFormat;
 use crate::report::json::joined;
 use crate::text::{self, cut, one_line, timestamp};
@@ -136,31 +137,18 @@ impl Event {
     }
 }
 
-/// The candidate that writes the log.
-#[derive(Clone, Debug)]
-pub(super) struct LineSource {
-    /// `--name`.
-    pub(super) name: String,
-    /// The prefix that distinguishes the text lines of several candidates.
-    pub(super) pid: u32,
-    /// `--group`.
-    pub(super) group: String,
-    /// The role, if there are several.
-    pub(super) role: Option<Value>,
-}
-
 /// The role of a line, if there are several: its name, or else its number.
 pub(super) fn role_of(election: &ElectionId) -> Value {
     election.role_name.clone().map_or_else(|| election.role.into(), Value::from)
 }
 
 /// The line, with its newline, of at most [`LONGEST_LINE`] bytes; `wall_ms` is milliseconds since 1970.
-pub(super) fn line(format: LogFormat, wall_ms: u64, source: &LineSource, event: &Event) -> String {
+pub(super) fn line(form: &Form, wall_ms: u64, event: &Event) -> String {
     let ts = timestamp(wall_ms);
-    let level = event.level_in(format).name();
-    match format {
+    let level = event.level_in(form.format).name();
+    match form.format {
         LogFormat::Json => {
-            let LineSource { name, group, role, .. } = source;
+            let Form { name, group, role, .. } = form;
             let role = role.clone().unwrap_or_else(|| 0.into());
             let head = json!({
                 "ts": ts, "level": level, "event": event.name, "group": group, "role": role, "name": name,
@@ -171,8 +159,8 @@ pub(super) fn line(format: LogFormat, wall_ms: u64, source: &LineSource, event: 
             let sentence = one_line(&event.sentence);
             let sentence = cut(&sentence, LONGEST_SENTENCE);
             let named = |role: &Value| role.as_str().map_or_else(|| format!("/{role}"), |name| format!("/{name}"));
-            let role = source.role.as_ref().map(named).unwrap_or_default();
-            format!("{ts} neli-run[{}] {}{role}: {level}: {sentence}\n", source.pid, one_line(&source.group))
+            let role = form.role.as_ref().map(named).unwrap_or_default();
+            format!("{ts} neli-run[{}] {}{role}: {level}: {sentence}\n", form.pid, one_line(&form.group))
         }
     }
 }

@@ -4,17 +4,14 @@ use super::*;
 
 const AT: u64 = 1_769_860_800_123;
 
-fn source() -> LineSource {
-    LineSource { name: "db1".to_owned(), pid: 77, group: "billing".to_owned(), role: None }
-}
-
 /// The line of an event in JSON.
 pub(super) fn line_of(event: &Event) -> String {
-    event::line(LogFormat::Json, AT, &source(), event)
+    event::line(&form(LogFormat::Json), AT, event)
 }
 
 fn form(format: LogFormat) -> Form {
-    Form { format, has_priorities: false, least: Level::Info, source: source() }
+    let (name, group) = ("db1".to_owned(), "billing".to_owned());
+    Form { format, has_priorities: false, least: Level::Info, name, pid: 77, group, role: None }
 }
 
 fn pipe() -> (io::PipeReader, OwnedFd) {
@@ -30,12 +27,12 @@ fn leading(term: i64) -> Event {
 fn a_line_has_the_documented_form() {
     let event = leading(42);
     assert_eq!(
-        event::line(LogFormat::Json, AT, &source(), &event),
+        event::line(&form(LogFormat::Json), AT, &event),
         "{\"ts\":\"2026-01-31T12:00:00.123Z\",\"level\":\"info\",\"event\":\"leading\",\"group\":\"billing\",\"role\":0,\
          \"name\":\"db1\",\"term\":42}\n"
     );
     assert_eq!(
-        event::line(LogFormat::Text, AT, &source(), &event),
+        event::line(&form(LogFormat::Text), AT, &event),
         "2026-01-31T12:00:00.123Z neli-run[77] billing: info: leading, term 42\n"
     );
 }
@@ -69,7 +66,7 @@ fn the_level_in_a_line_is_that_of_its_priority() {
 #[test]
 fn control_characters_of_another_candidates_name_are_escaped() {
     let event = Event::info("standby", "standing by: evil\n\u{1b}[2J leads");
-    let line = event::line(LogFormat::Text, AT, &source(), &event);
+    let line = event::line(&form(LogFormat::Text), AT, &event);
     assert!(line.ends_with("standing by: evil\\n\\u{1b}[2J leads\n"), "{line:?}");
 }
 
@@ -77,7 +74,7 @@ fn control_characters_of_another_candidates_name_are_escaped() {
 fn a_line_enters_a_pipe_in_one_piece() {
     let event = Event::warning("ä".repeat(10_000));
     for format in [LogFormat::Json, LogFormat::Text] {
-        let line = event::line(format, AT, &source(), &event);
+        let line = event::line(&form(format), AT, &event);
         assert!(line.len() <= 4_096 && line.ends_with('\n'), "{}", line.len());
     }
 }
@@ -92,11 +89,11 @@ fn text_from_other_candidates_makes_no_line_too_long() {
         Event::info("standby", long.clone()).with("leader", quotes).with("why", long.as_str()),
     ];
     for event in events {
-        let line = event::line(LogFormat::Json, AT, &source(), &event);
+        let line = event::line(&form(LogFormat::Json), AT, &event);
         assert!(line.len() <= 4_096 && line.ends_with("}\n"), "{}", line.len());
-        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap();
         assert_eq!((line["event"].as_str(), line["group"].as_str()), (Some(event.name), Some("billing")));
-        assert!(event::line(LogFormat::Text, AT, &source(), &event).len() <= 4_096);
+        assert!(event::line(&form(LogFormat::Text), AT, &event).len() <= 4_096);
     }
 }
 
@@ -185,7 +182,7 @@ fn a_full_pipe_stalls_nothing_and_the_lost_lines_are_counted() {
     logger.finish();
     drop(logger);
     let text = drain.join().unwrap();
-    let messages: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let messages: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let [.., missing, last] = messages.as_slice() else { panic!("{text}") };
     assert_eq!(last["message"], "after");
     assert_eq!(missing["dropped"].as_u64().unwrap() + messages.len() as u64, 2_002);
