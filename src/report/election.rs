@@ -207,17 +207,6 @@ pub(super) const fn waiting(why: Waiting) -> Option<&'static str> {
     })
 }
 
-/// A lasting problem with Kafka.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Trouble {
-    /// The group does not take this process's member, which has no precedence.
-    Group(String),
-    /// No broker answers.
-    NoBroker(String),
-    /// Brokers answer, but refuse this candidate's records.
-    Refused(String),
-}
-
 /// The state of the node, as a text for the service manager. `current`: who leads, at this time by the wall clock.
 pub(crate) fn of_status(status: &Status, current: Leadership<'_>, wall_ms: u64) -> String {
     match &status.position {
@@ -258,15 +247,10 @@ pub(crate) fn of_roles(led: &[String], count: usize) -> String {
     format!("leading {} of {count} roles{names}", led.len())
 }
 
-/// The problem with Kafka, and since when it lasts by this wall clock. This text is appended to the node's state.
-pub(crate) fn of_trouble(lasted: Duration, trouble: &Trouble, wall_ms: u64) -> String {
-    let lasted = millis(lasted);
-    let since = timestamp(wall_ms.saturating_sub(lasted));
-    match trouble {
-        Trouble::Group(error) => format!("; without precedence since {since}: {error}"),
-        Trouble::NoBroker(error) => format!("; no broker reached since {since}: {error}"),
-        Trouble::Refused(error) => format!("; Kafka refuses its records since {since}: {error}"),
-    }
+/// A problem with Kafka, with why, and since when it lasts by this wall clock. This text is appended to the node's state.
+pub(crate) fn of_trouble(lasted: Duration, what: &str, why: &str, wall_ms: u64) -> String {
+    let since = timestamp(wall_ms.saturating_sub(millis(lasted)));
+    format!("; {what} since {since}: {why}")
 }
 
 /// With a schedule: when the next window begins, if the leader waits for it. Appended to the node's state.
@@ -315,23 +299,23 @@ mod tests {
         let job = |state, pid, attempt| JobReport { state, pid, attempt, since: Time::ZERO };
         let leading = |job, stopping| Position::Leading { term: 42, job, stopping };
         let leader = Some("db2:77".into());
-        let down = Trouble::NoBroker("kafka:9092: refused".to_owned());
-        let refused = Trouble::Refused("Not enough in-sync replicas".to_owned());
+        let down = ("no broker reached", "kafka:9092: refused");
+        let refused = ("Kafka refuses its records", "Not enough in-sync replicas");
         let at = |position| Status { position, ..Status::default() };
         let shown = [
-            (Position::Claiming, Some((Duration::from_secs(2), &refused))),
+            (Position::Claiming, Some((Duration::from_secs(2), refused))),
             (Position::Listening, None),
             (Position::Standby(Some(StandbyReason { leader, term: Some(42), why: Some(Waiting::Led) })), None),
             (leading(job(JobState::Starting, None, 1), None), None),
             (leading(job(JobState::Running, Some(4711), 1), None), None),
-            (leading(job(JobState::Running, Some(4712), 2), None), Some((Duration::from_secs(1), &down))),
+            (leading(job(JobState::Running, Some(4712), 2), None), Some((Duration::from_secs(1), down))),
             (leading(job(JobState::Stopping, Some(4712), 2), Some(Why::Stopped)), None),
             (leading(job(JobState::Stopping, None, 1), None), None),
             (Position::Releasing { term: 42 }, None),
         ];
         assert_eq!(
             shown.map(|(position, trouble)| {
-                let trouble = trouble.map(|(lasted, trouble)| of_trouble(lasted, trouble, 1_769_860_801_123));
+                let trouble = trouble.map(|(lasted, (what, why))| of_trouble(lasted, what, why, 1_769_860_801_123));
                 of_status(&at(position), Leadership::NeverLed, 0) + &trouble.unwrap_or_default()
             }),
             [

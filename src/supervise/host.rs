@@ -16,7 +16,6 @@ use neli_proto::{assumptions, supervisor};
 
 use crate::guard::Order;
 use crate::process::shell::Tail;
-use crate::report::election::Trouble;
 use crate::report::events;
 use crate::report::log::Event as LogEvent;
 use crate::report::notes::{self, Moment};
@@ -273,6 +272,9 @@ impl MainLoop {
     }
 }
 
+/// A lasting problem with Kafka: since when it lasts, what it is, and why.
+pub(super) type Trouble = (Time, &'static str, String);
+
 /// Whether Kafka answers this process.
 #[derive(Default)]
 pub(super) struct KafkaState {
@@ -294,13 +296,14 @@ impl KafkaState {
         }
     }
 
-    /// The problem with Kafka, and since when it lasts.
-    pub(super) fn trouble(&self) -> Option<(Time, Trouble)> {
-        let down = self.outage.trouble().map(|(since, error)| (since, Trouble::NoBroker(error.to_owned())));
-        let refused =
-            || self.refused_appends.trouble().map(|(since, error)| (since, Trouble::Refused(error.to_owned())));
-        let group = || self.group.trouble().map(|(since, error)| (since, Trouble::Group(error.to_owned())));
-        down.or_else(refused).or_else(group)
+    /// The problem with Kafka.
+    pub(super) fn trouble(&self) -> Option<Trouble> {
+        let all = [
+            (self.outage.trouble(), "no broker reached"),
+            (self.refused_appends.trouble(), "Kafka refuses its records"),
+            (self.group.trouble(), "without precedence"),
+        ];
+        all.into_iter().find_map(|(trouble, what)| trouble.map(|(since, why)| (since, what, why.to_owned())))
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Time> {
@@ -320,14 +323,14 @@ mod tests {
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
         let mut state = KafkaState::default();
         state.append_was_refused(at(1), REFUSAL.to_owned());
-        let refused = Some((at(1), Trouble::Refused(REFUSAL.to_owned())));
+        let refused = Some((at(1), "Kafka refuses its records", REFUSAL.to_owned()));
         assert_eq!(state.trouble(), refused);
         assert_eq!(state.poll_timeout(), Some(at(1)));
         assert!(state.refused_appends.poll(at(1)).is_some());
         assert_eq!(state.poll_timeout(), Some(at(31)), "it is logged again");
 
         state.outage.begin(at(2), "refused".to_owned());
-        assert_eq!(state.trouble(), Some((at(2), Trouble::NoBroker("refused".to_owned()))));
+        assert_eq!(state.trouble(), Some((at(2), "no broker reached", "refused".to_owned())));
         // The outage is reported, so a record that is given up for lack of an answer gets no line.
         state.append_was_refused(at(3), "no acknowledgement within 5000 ms".to_owned());
         state.outage.end(at(4));
@@ -339,10 +342,10 @@ mod tests {
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
         let mut state = KafkaState::default();
         state.group.begin(at(1), "it is full".to_owned());
-        assert_eq!(state.trouble(), Some((at(1), Trouble::Group("it is full".to_owned()))));
+        assert_eq!(state.trouble(), Some((at(1), "without precedence", "it is full".to_owned())));
         assert!(state.group.poll(at(1)).is_some());
         assert_eq!(state.poll_timeout(), Some(at(31)));
         state.append_was_refused(at(2), REFUSAL.to_owned());
-        assert_eq!(state.trouble(), Some((at(2), Trouble::Refused(REFUSAL.to_owned()))));
+        assert_eq!(state.trouble(), Some((at(2), "Kafka refuses its records", REFUSAL.to_owned())));
     }
 }

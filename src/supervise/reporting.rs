@@ -17,12 +17,12 @@ use nix::unistd::Pid;
 
 use crate::config::Config;
 use crate::http::{self, About, Board, Bound, Broker, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
-use crate::report::election::{Trouble, of_next_window, of_roles, of_status, of_trouble};
+use crate::report::election::{of_next_window, of_roles, of_status, of_trouble};
 use crate::report::events;
 use crate::report::log::Logger;
 use crate::report::notify::Notifier;
 use crate::supervise::MainLoop;
-use crate::supervise::host::KafkaState;
+use crate::supervise::host::{KafkaState, Trouble};
 use crate::supervise::role::Role;
 use crate::supervise::start::JobMaker;
 
@@ -54,7 +54,7 @@ impl MainLoop {
             && let Some((doing, trouble)) = &current
         {
             let trouble = trouble.as_ref();
-            let trouble = trouble.map(|(since, trouble)| of_trouble(now.since(*since), trouble, clock::wall_ms()));
+            let trouble = trouble.map(|(since, what, why)| of_trouble(now.since(*since), what, why, clock::wall_ms()));
             self.service_status.notifier.status(&format!("{doing}{}", trouble.unwrap_or_default()));
             self.service_status.reported = current;
         }
@@ -80,7 +80,7 @@ fn longest_stop(config: &Config) -> Duration {
 /// The connection to the service manager, and the last report.
 pub(super) struct ServiceStatus {
     pub(super) notifier: Notifier,
-    pub(super) reported: Option<(String, Option<(Time, Trouble)>)>,
+    pub(super) reported: Option<(String, Option<Trouble>)>,
     /// When the leader will have missed three heartbeats, or its lease will be over, which the report must say.
     pub(super) silent_at: Option<Time>,
 }
