@@ -104,6 +104,14 @@ impl Reserve {
         }
     }
 
+    /// Closes the descriptors for as long as this takes.
+    pub fn lent<T>(&mut self, opens: impl FnOnce() -> T) -> T {
+        self.lend();
+        let opened = opens();
+        self.take_back();
+        opened
+    }
+
     /// Closes the descriptors while other files are opened. Must be followed by [`take_back`](Self::take_back).
     pub fn lend(&mut self) {
         self.lent = self.lent.max(self.held.len());

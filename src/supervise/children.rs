@@ -84,19 +84,16 @@ impl MainLoop {
     /// Kills a guard that hangs or has closed its socket, with its job.
     pub(super) fn kill_guard(&mut self, role: usize) {
         let lease = self.config.timings.lease();
-        self.reserve.lend();
-        let is_killed = self.nodes.roles[role].job.as_mut().is_some_and(|job| job.kill_guard(lease));
-        self.reserve.take_back();
-        if is_killed {
+        let job = self.nodes.roles[role].job.as_mut();
+        if self.reserve.lent(|| job.is_some_and(|job| job.kill_guard(lease))) {
             self.kill_orphans(role);
         }
     }
 
     pub(super) fn inherit_orphans(&mut self, role: usize) {
         let lease = self.config.timings.lease();
-        self.reserve.lend();
-        self.nodes.roles[role].job.iter_mut().for_each(|job| job.inherit_orphans(lease));
-        self.reserve.take_back();
+        let job = &mut self.nodes.roles[role].job;
+        self.reserve.lent(|| job.iter_mut().for_each(|job| job.inherit_orphans(lease)));
         self.kill_orphans(role);
     }
 

@@ -59,10 +59,7 @@ impl MainLoop {
         for _ in 0..EVENTS_TOGETHER {
             let Some(job) = &mut self.nodes.roles[role].job else { return };
             // The answer to a start contains the job's descriptor, which must not be lost at the limit of open files.
-            self.reserve.lend();
-            let received = job.guard.receive();
-            self.reserve.take_back();
-            match received {
+            match self.reserve.lent(|| job.guard.receive()) {
                 Ok(Some((answer, descriptor))) => self.handle_answer(role, answer, descriptor),
                 // The end of file is a reason to kill, but never to release: only the guard's death is.
                 Ok(None) => {
@@ -159,11 +156,12 @@ impl MainLoop {
     fn start_first_guard(&mut self, role: usize) {
         let (election, release) = (&self.nodes.roles[role].election, self.release_config(role));
         let guard_config = self.job_maker.guard_config(&self.config, election, release);
-        self.reserve.lend();
-        let job = PreparedJob::make(&mut self.job_maker.cgroups, guard_config, GuardHandle::begin);
-        let job = job.and_then(|job| GuardedJob::new(job, self.orphan_thread.clone()));
-        self.reserve.take_back();
-        match job {
+        let (cgroups, orphan_thread) = (&mut self.job_maker.cgroups, self.orphan_thread.clone());
+        let make = || {
+            let job = PreparedJob::make(cgroups, guard_config, GuardHandle::begin)?;
+            GuardedJob::new(job, orphan_thread)
+        };
+        match self.reserve.lent(make) {
             Ok(job) => self.nodes.roles[role].job = Some(job),
             Err(error) => self.guard_refused(role, format!("the guard can't be started: {}", reason(&error))),
         }
@@ -189,10 +187,7 @@ impl MainLoop {
         let is_one_of_many = self.config.elections().are_many();
         let start: fn(&Path, &GuardConfig) -> io::Result<GuardHandle> =
             if is_one_of_many { GuardHandle::begin } else { GuardHandle::start };
-        self.reserve.lend();
-        let started = job.start_guard(start);
-        self.reserve.take_back();
-        if let Err(error) = started {
+        if let Err(error) = self.reserve.lent(|| job.start_guard(start)) {
             self.guard_refused(role, format!("the guard can't be started again: {}", reason(&error)));
         }
     }
