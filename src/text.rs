@@ -97,6 +97,40 @@ pub fn cut(text: &str, longest: usize) -> &str {
     text.get(..end.last().unwrap_or(0)).unwrap_or_default()
 }
 
+/// The text in lines of at most this many columns, broken between words, or inside a word that is longer than a line.
+#[must_use]
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    in_lines(text.split(' '), width)
+}
+
+/// These words in such lines.
+pub fn in_lines<'a>(words: impl IntoIterator<Item = &'a str>, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = vec![String::new()];
+    let mut length = 0;
+    for word in words {
+        let mut rest: Vec<char> = word.chars().collect();
+        if length > 0 && length + 1 + rest.len() > width {
+            lines.push(String::new());
+            length = 0;
+        }
+        while rest.len() > width {
+            let head: String = rest.drain(..width).collect();
+            lines.last_mut().iter_mut().for_each(|line| line.push_str(&head));
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if length > 0 {
+                line.push(' ');
+                length += 1;
+            }
+            length += rest.len();
+            line.extend(rest);
+        }
+    }
+    lines
+}
+
 /// A duration for users: `40ms`, `1.25s`, `2m 5s`.
 #[must_use]
 pub fn spoken(duration: Duration) -> String {

@@ -8,6 +8,7 @@ use clap::{Arg, ArgAction, Command};
 pub use table::options;
 
 use crate::config::VARIABLE_PREFIX;
+use crate::text;
 
 mod table;
 
@@ -247,21 +248,7 @@ pub fn wrapped(text: &str) -> String {
 
 /// The words in lines of at most this many columns. A default is one word, so that it is not broken.
 fn in_lines<'a>(words: impl Iterator<Item = &'a str>, columns: usize) -> String {
-    let mut lines = String::new();
-    let mut width = 0;
-    for word in words {
-        let length = word.chars().count();
-        if width > 0 && width + 1 + length > columns {
-            lines.push('\n');
-            width = 0;
-        } else if width > 0 {
-            lines.push(' ');
-            width += 1;
-        }
-        lines.push_str(word);
-        width += length;
-    }
-    lines
+    text::in_lines(words, columns).join("\n")
 }
 
 fn value(arg: Arg, name: &'static str) -> Arg {

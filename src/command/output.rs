@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result};
 use crate::exit::ExitStatus;
 use crate::process::system;
 use crate::text::one_line;
+pub(super) use crate::text::wrapped;
 
 /// The column where the texts of the rows begin.
 const INDENT: usize = 11;
@@ -151,34 +152,6 @@ pub(super) fn hanging(begin: &str, indent: usize, text: &str, width: usize) -> S
         let begin = if number == 0 { begin } else { "" };
         lines += format!("{begin:indent$}{part}").trim_end();
         lines.push('\n');
-    }
-    lines
-}
-
-/// The text in lines of at most this many columns, broken between words, or inside a word that is longer than a line.
-pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let width = width.max(1);
-    let mut lines = vec![String::new()];
-    let mut length = 0;
-    for word in text.split(' ') {
-        let mut rest: Vec<char> = word.chars().collect();
-        if length > 0 && length + 1 + rest.len() > width {
-            lines.push(String::new());
-            length = 0;
-        }
-        while rest.len() > width {
-            let head: String = rest.drain(..width).collect();
-            lines.last_mut().iter_mut().for_each(|line| line.push_str(&head));
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            if length > 0 {
-                line.push(' ');
-                length += 1;
-            }
-            length += rest.len();
-            line.extend(rest);
-        }
     }
     lines
 }
