@@ -6,7 +6,7 @@ use std::time::Duration;
 use neli_proto::fact::Outcome;
 use neli_proto::time::Time;
 
-use super::snapshot::{BOUNDS_MS, RESULTS, RoleSnapshot, Snapshot};
+use super::snapshot::{BOUNDS_MS, Histogram, RESULTS, RoleSnapshot, Snapshot};
 use crate::text::one_line;
 
 /// A metric of a role: name, help text and value. Without a value it has no line.
@@ -168,7 +168,7 @@ pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
             page.of_role(name, label, &format!(",result=\"{result}\""), number(count));
         }
     }
-    page.echoes(snapshot);
+    page.echoes(&snapshot.echoes);
     page.text
 }
 
@@ -180,36 +180,36 @@ struct Page {
 
 impl Page {
     fn head(&mut self, name: &str, kind: &str, help: &str) {
-        self.line(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}"));
+        // Writing to a String can't fail.
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    /// A line with these labels after the group's, each of which begins with a comma.
+    fn line(&mut self, name: &str, labels: &str, value: impl Display) {
+        let _ = writeln!(self.text, "{name}{{group=\"{}\"{labels}}} {value}", self.group);
     }
 
     fn of_process(&mut self, name: &str, help: &str, value: f64) {
         self.head(name, "gauge", help);
-        let group = self.group.clone();
-        self.line(format_args!("{name}{{group=\"{group}\"}} {value}"));
+        self.line(name, "", value);
     }
 
     fn of_role(&mut self, name: &str, label: &str, more: &str, value: f64) {
-        let group = self.group.clone();
-        self.line(format_args!("{name}{{group=\"{group}\",role=\"{label}\"{more}}} {value}"));
+        self.line(name, &format!(",role=\"{label}\"{more}"), value);
     }
 
     fn info(&mut self, snapshot: &Snapshot) {
         let about = &snapshot.about;
-        let (name, topic) = (escaped(&about.name), escaped(&about.topic));
-        let (group, version) = (self.group.clone(), env!("CARGO_PKG_VERSION"));
+        let (name, topic, version) = (escaped(&about.name), escaped(&about.topic), env!("CARGO_PKG_VERSION"));
         self.head("neli_info", "gauge", "What this process is: always 1.");
-        self.line(format_args!(
-            "neli_info{{group=\"{group}\",topic=\"{topic}\",name=\"{name}\",version=\"{version}\",elector=\"{}\"}} 1",
-            about.elector
-        ));
+        let elector = about.elector;
+        let labels = format!(",topic=\"{topic}\",name=\"{name}\",version=\"{version}\",elector=\"{elector}\"");
+        self.line("neli_info", &labels, 1);
     }
 
-    fn echoes(&mut self, snapshot: &Snapshot) {
-        let (group, histogram) = (self.group.clone(), &snapshot.echoes);
-        let name = "neli_echo_seconds";
+    fn echoes(&mut self, histogram: &Histogram) {
         self.head(
-            name,
+            "neli_echo_seconds",
             "histogram",
             "From the sending of a claim, heartbeat or release of this process to its being read back.",
         );
@@ -218,15 +218,10 @@ impl Page {
         let mut count = 0;
         for (bound, more) in bounds.zip(histogram.buckets) {
             count += more;
-            self.line(format_args!("{name}_bucket{{group=\"{group}\",le=\"{bound}\"}} {count}"));
+            self.line("neli_echo_seconds_bucket", &format!(",le=\"{bound}\""), count);
         }
-        self.line(format_args!("{name}_sum{{group=\"{group}\"}} {}", histogram.sum.as_secs_f64()));
-        self.line(format_args!("{name}_count{{group=\"{group}\"}} {count}"));
-    }
-
-    fn line(&mut self, line: impl Display) {
-        // Writing to a String can't fail.
-        let _ = writeln!(self.text, "{line}");
+        self.line("neli_echo_seconds_sum", "", histogram.sum.as_secs_f64());
+        self.line("neli_echo_seconds_count", "", count);
     }
 }
 
