@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use anyhow::{Result, bail};
+use clap::Arg;
 pub use clap_complete::Shell;
 
 use crate::cli;
@@ -90,11 +91,9 @@ fn skipping_values() -> String {
 
 fn generated(shell: Shell) -> String {
     // COMMAND is left out, because zsh would take its position for that of the subcommand. In zsh a colon ends the name of a value.
-    let mut definition = cli::without_command();
-    definition = definition.mut_args(|arg| if arg.get_id() == "brokers" { arg.value_name("SERVERS") } else { arg });
-    definition = definition.mut_subcommands(|subcommand| {
-        subcommand.mut_args(|arg| if arg.get_id() == "brokers" { arg.value_name("SERVERS") } else { arg })
-    });
+    let named = |arg: Arg| if arg.get_id() == "brokers" { arg.value_name("SERVERS") } else { arg };
+    let definition = cli::without_command().mut_args(named);
+    let mut definition = definition.mut_subcommands(|subcommand| subcommand.mut_args(named));
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut definition, "neli-run", &mut script);
     without_former(&String::from_utf8_lossy(&script))
