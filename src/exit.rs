@@ -127,6 +127,11 @@ struct WithStatus {
     line: String,
 }
 
+/// Why Kafka has not answered in time, in a sentence: what was asked for is unknown, which is the exit status 4.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NoAnswer(pub(crate) String);
+
 /// An error with another exit status than 125.
 pub(crate) fn with_status(status: ExitStatus, line: impl fmt::Display) -> anyhow::Error {
     WithStatus { status, line: line.to_string() }.into()
@@ -135,7 +140,11 @@ pub(crate) fn with_status(status: ExitStatus, line: impl fmt::Display) -> anyhow
 /// The exit status of an error: 125 (wrong options or configuration, or Kafka refuses), unless it has another one.
 #[must_use]
 pub fn status_of(error: &anyhow::Error) -> ExitStatus {
-    error.downcast_ref().map_or(ExitStatus::Refused, |WithStatus { status, .. }| *status)
+    match error.downcast_ref() {
+        Some(WithStatus { status, .. }) => *status,
+        None if error.is::<NoAnswer>() => ExitStatus::Answer(4),
+        None => ExitStatus::Refused,
+    }
 }
 
 /// The one line that the user sees: what failed, and why, as `{:#}`, with the system's errors in words alone.

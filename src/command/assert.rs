@@ -14,7 +14,7 @@ use crate::command::output;
 use crate::command::reading::{self, read_at};
 use crate::command::request::see_only;
 use crate::config::{Assert, Look};
-use crate::exit::{ExitStatus, line_of, status_of, with_status};
+use crate::exit::{ExitStatus, NoAnswer, line_of, status_of, with_status};
 use crate::guard::lease;
 use crate::process::procfs;
 use crate::report::election::sentence;
@@ -116,7 +116,7 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer> {
     let by = "journal";
     let observation = match seen {
         Ok(observation) => observation,
-        Err(unread) => return Ok(Answer { by, left: None, leads: None, why: Some(unread.no_answer()?) }),
+        Err(error) => return Ok(Answer { by, left: None, leads: None, why: Some(error.downcast::<NoAnswer>()?.0) }),
     };
     let seen = observation.first()?;
     let current = seen.observer().leadership(read_at());

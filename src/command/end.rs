@@ -10,7 +10,7 @@ use crate::command::reading::{self, Observation, Place, Seen, read_at};
 use crate::command::request::{Answer, Appended, Outcome, answered, is_answered_yes, operator, request};
 use crate::command::wording::named;
 use crate::config::Ask;
-use crate::exit::ExitStatus;
+use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::election::sentence;
 use crate::text::one_line;
 
@@ -44,7 +44,7 @@ async fn ending(end: &Ask) -> Result<Vec<Answer>> {
     };
     let Observation { place, all, .. } = match read.await {
         Ok(read) => read,
-        Err(unread) => return Ok(vec![not_ended(&look.election, NO_ANSWER, unread.no_answer()?)]),
+        Err(error) => return Ok(vec![not_ended(&look.election, NO_ANSWER, error.downcast::<NoAnswer>()?.0)]),
     };
     let candidates = consequence(place.mapping.is_some() && !all_roles);
     let (mut endings, mut wanted) = (Vec::new(), Vec::new());

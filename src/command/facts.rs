@@ -12,6 +12,7 @@ use neli_proto::record::LogRecord;
 use crate::calendar::{Calendar, Edges};
 use crate::command::reading::{Limit, Reading, Seen, read_at};
 use crate::command::wording::date;
+use crate::exit::NoAnswer;
 use crate::text::{span, spoken};
 
 /// The fact about the key that still counts.
@@ -62,8 +63,8 @@ pub(super) async fn read(topic: &FactsTopic, access: &Access, timeout: Duration)
     let mut reading = Reading::of_facts(access, &topic.name)?;
     match reading.read_to_end(Limit::of_all(timeout), |bounds| bounds.start, handle_record).await {
         Ok(_) => Ok(Ok(facts)),
-        Err(unread) => {
-            unread.no_answer()?;
+        Err(error) => {
+            let NoAnswer(_) = error.downcast()?;
             let (name, within) = (&topic.name, spoken(timeout));
             Ok(Err(format!("topic {name:?}: it is not read to its end within {within}; see --timeout")))
         }

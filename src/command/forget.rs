@@ -13,7 +13,7 @@ use crate::command::reading::{self, Seen};
 use crate::command::request::{Answer, Appended, Outcome, answered, append, is_answered_yes, operator, see_only};
 use crate::command::wording::named;
 use crate::config::Ask;
-use crate::exit::ExitStatus;
+use crate::exit::{ExitStatus, NoAnswer};
 use crate::text::one_line;
 
 const FORGOTTEN: Outcome = Outcome::done("forgotten");
@@ -44,8 +44,8 @@ async fn answer(forget: &Ask) -> Result<Answer> {
     let mut answer = Answer { key: json!({ "key": key }), ..Answer::new(&look.election, UNKNOWN, None, String::new()) };
     let observation = match see_only(&access, look, "--role says which is meant").await {
         Ok(observation) => observation,
-        Err(unread) => {
-            answer.sentence = format!("can't tell whether the key runs now: {}", unread.no_answer()?);
+        Err(error) => {
+            answer.sentence = format!("can't tell whether the key runs now: {}", error.downcast::<NoAnswer>()?.0);
             return Ok(answer);
         }
     };

@@ -106,7 +106,7 @@ async fn read(history: &HistoryOf, from_ms: u64) -> Result<Observation> {
     if history.svg.is_some() {
         place.one("--svg draws one, and --role says which")?;
     }
-    Ok(Observation::of_history(&access, place, look.timeout, from_ms).await?)
+    Observation::of_history(&access, place, look.timeout, from_ms).await
 }
 
 /// Whether the finding may come from different clocks alone: if each candidate's own has given the timestamps

@@ -106,7 +106,7 @@ async fn read(reading: &mut Reading, partition: i32, timeout: Duration, topic: &
     if read.is_err() {
         topic.forget(partition);
     }
-    read.map(drop).map_err(anyhow::Error::from)
+    read.map(drop)
 }
 
 /// The topics with their numbers of partitions. A login or a certificate that is refused is known long before the time limit.

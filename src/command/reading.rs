@@ -24,7 +24,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::command::wording::kafka_is_away;
 use crate::config::WORDS;
-use crate::exit::{ExitStatus, with_status};
+use crate::exit::NoAnswer;
 use crate::process::ready::Timer;
 use crate::text::{reason, spoken};
 
@@ -65,43 +65,6 @@ pub(super) enum Input {
     Up,
     /// A problem that does not stop the reading.
     Warning(String),
-}
-
-/// Why something was not read to its end.
-#[derive(Debug)]
-pub(super) enum Unread {
-    /// Kafka refuses permanently, or the log can't be read.
-    Refused(anyhow::Error),
-    /// Kafka has not answered in time, in a sentence.
-    NoAnswer(String),
-}
-
-impl Unread {
-    /// Why Kafka has not answered.
-    ///
-    /// # Errors
-    /// It is refused permanently.
-    pub(super) fn no_answer(self) -> Result<String> {
-        match self {
-            Self::Refused(refusal) => Err(refusal),
-            Self::NoAnswer(why) => Ok(why),
-        }
-    }
-}
-
-impl From<anyhow::Error> for Unread {
-    fn from(refusal: anyhow::Error) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<Unread> for anyhow::Error {
-    fn from(unread: Unread) -> Self {
-        match unread {
-            Unread::Refused(refusal) => refusal,
-            Unread::NoAnswer(why) => with_status(ExitStatus::Answer(4), why),
-        }
-    }
 }
 
 /// `--timeout`, as a limit for a reading.
@@ -165,7 +128,7 @@ pub(super) struct Reading {
 ///
 /// # Errors
 /// The future's error; or the process has no free descriptor.
-pub(super) fn run<T, E: From<anyhow::Error>>(waits: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+pub(super) fn run<T>(waits: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
     runtime.map_err(|error| cannot_wait(&error))?.block_on(waits)
 }
@@ -327,8 +290,8 @@ impl Reading {
     /// Waits for the bounds of all logs.
     ///
     /// # Errors
-    /// See [`Unread`].
-    pub(super) async fn bounds(&mut self, limit: Limit) -> Result<BTreeMap<i32, LogBounds>, Unread> {
+    /// Kafka refuses permanently, the log can't be read, or there is [`NoAnswer`] in time.
+    pub(super) async fn bounds(&mut self, limit: Limit) -> Result<BTreeMap<i32, LogBounds>> {
         loop {
             if let Some(bounds) = self.progress.bounds() {
                 return Ok(bounds);
@@ -340,15 +303,15 @@ impl Reading {
     /// The next event before the end that the logs had when the reading began; `None` at the end.
     ///
     /// # Errors
-    /// See [`Unread`].
-    pub(super) async fn next_before_end(&mut self, limit: Limit) -> Result<Option<Input>, Unread> {
+    /// Kafka refuses permanently, the log can't be read, or there is [`NoAnswer`] in time.
+    pub(super) async fn next_before_end(&mut self, limit: Limit) -> Result<Option<Input>> {
         if self.is_at_end() { Ok(None) } else { self.next_within(limit).await.map(Some) }
     }
 
-    async fn next_within(&mut self, limit: Limit) -> Result<Input, Unread> {
+    async fn next_within(&mut self, limit: Limit) -> Result<Input> {
         let input = self.next(Some(limit.due())).await?;
         if let Input::Timeout = input {
-            return Err(Unread::NoAnswer(no_answer(limit.timeout, self.trouble.as_deref())));
+            bail!(NoAnswer(no_answer(limit.timeout, self.trouble.as_deref())));
         }
         Ok(input)
     }
@@ -356,13 +319,13 @@ impl Reading {
     /// Passes on the records of one partition from where `from` chooses up to the end of its log.
     ///
     /// # Errors
-    /// See [`Unread`].
+    /// Kafka refuses permanently, the log can't be read, or there is [`NoAnswer`] in time.
     pub(super) async fn read_to_end(
         &mut self,
         limit: Limit,
         from: impl Fn(&LogBounds) -> Offset,
         mut handle_record: impl FnMut(ReadAt, &LogBounds, LogRecord),
-    ) -> Result<LogBounds, Unread> {
+    ) -> Result<LogBounds> {
         let bounds = self.bounds(limit).await?.into_iter().next();
         let (partition, bounds) = bounds.ok_or_else(|| anyhow!("no partition is read"))?;
         self.read_from(partition, from(&bounds));

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
 
 use crate::command::output;
-use crate::command::reading::{self, Observation, Place, Unread};
+use crate::command::reading::{self, Observation, Place};
 use crate::config::Look;
 use crate::exit::{ExitStatus, with_status};
 use crate::report::json::{election, joined};
@@ -95,7 +95,7 @@ pub(super) fn answered(answers: &[Answer], is_json: bool) -> Result<ExitStatus> 
 }
 
 /// Reads the election of a group that has one role, or the one of `--role`, with its candidates' hellos.
-pub(super) async fn see_only(access: &Access, look: &Look, otherwise: &str) -> Result<Observation, Unread> {
+pub(super) async fn see_only(access: &Access, look: &Look, otherwise: &str) -> Result<Observation> {
     let place = Place::find(access, &look.election, look.timeout, |_| {}).await?;
     place.one(otherwise)?;
     Observation::of_leaders(access, place, look.timeout).await

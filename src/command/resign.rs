@@ -18,7 +18,7 @@ use crate::command::reading::{self, Input, Observation, Place, Seen, read_at};
 use crate::command::request::{Answer, Appended, Outcome, Party, answered, append, operator, request};
 use crate::command::wording::{counted, named, nobody_has_room};
 use crate::config::{Ask, Look};
-use crate::exit::{ExitStatus, line_of};
+use crate::exit::{ExitStatus, NoAnswer, line_of};
 use crate::report::election::sentence;
 use crate::text::{span, spoken};
 
@@ -78,7 +78,7 @@ async fn hand_over(resign: &Ask) -> Result<Vec<Answer>> {
     let access = reading::access(&look.client)?;
     let place = match Place::find(&access, &look.election, look.timeout, |_| {}).await {
         Ok(place) => place,
-        Err(unread) => return Ok(vec![unknown(&look.election, &unread.no_answer()?)]),
+        Err(error) => return Ok(vec![unknown(&look.election, &error.downcast::<NoAnswer>()?.0)]),
     };
     if !all_roles {
         place.one(
@@ -106,7 +106,7 @@ async fn hand_over_one(resign: &Ask, access: &Access, place: Place) -> Result<An
     let election = &place.one("")?.clone();
     let mut observation = match Observation::of_leaders(access, place, look.timeout).await {
         Ok(observation) => observation,
-        Err(unread) => return Ok(unknown(election, &unread.no_answer()?)),
+        Err(error) => return Ok(unknown(election, &error.downcast::<NoAnswer>()?.0)),
     };
     let (at, seen) = (read_at(), observation.first()?);
     let current = seen.observer().leadership(at);
@@ -214,8 +214,8 @@ async fn can_not_lead(access: &Access, look: &Look, standby: &Standby<'_>) -> Re
     };
     let all = match read.await {
         Ok(Observation { all, .. }) => all,
-        Err(unread) => {
-            let why = unread.no_answer()?;
+        Err(error) => {
+            let why = error.downcast::<NoAnswer>()?.0;
             return Ok(Some(format!("how many roles {name} leads is unknown: {why}")));
         }
     };
@@ -248,7 +248,7 @@ async fn answers(
         if standbys.any(|standby| standby.candidate.received.read > asked && is_meant(&standby)) {
             return Ok(true);
         }
-        if let Input::Timeout = observation.next(Some(until)).await?.input {
+        if let (Input::Timeout, _) = observation.next(Some(until)).await? {
             return Ok(false);
         }
     }
@@ -303,7 +303,7 @@ async fn next_leader(
             _ => {}
         }
         let is_late = clock::now() >= until;
-        let input = observation.next(Some(until)).await?.input;
+        let (input, _) = observation.next(Some(until)).await?;
         if is_late || matches!(input, Input::Timeout) {
             let within = spoken(timeout);
             let sentence = match released {

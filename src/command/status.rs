@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use crate::command::facts::{LastRun, last_run};
 use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
-use crate::command::reading::{self, Observation, Place, Seen, Unread, read_at, warn_of_clock};
+use crate::command::reading::{self, Observation, Place, Seen, read_at, warn_of_clock};
 use crate::command::wording::{counted, date, groups, leadership_in_table, named, nobody_has_room};
 use crate::config::Look;
-use crate::exit::{ExitStatus, with_status};
+use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::election::{asked_by, sentence, state};
 use crate::report::json::{candidate, election, ended, joined, member, release, run, runs};
 use crate::text::{self, one_line, span, spoken, timestamp};
@@ -56,17 +56,16 @@ pub(super) fn live(look: &Look) -> Result<ExitStatus> {
 
 fn shown(look: &Look, is_live: bool) -> Result<ExitStatus> {
     match reading::run(show(look, is_live)) {
-        Ok(status) => Ok(status),
-        Err(Unread::Refused(refusal)) => output::unless_closed(refusal),
-        Err(Unread::NoAnswer(why)) if look.json => {
-            output::print(&line(&look.election, read_at(), Some(&why), None))?;
+        Err(error) if error.is::<NoAnswer>() && look.json => {
+            output::print(&line(&look.election, read_at(), Some(&error.to_string()), None))?;
             Ok(UNKNOWN)
         }
-        Err(Unread::NoAnswer(why)) => Err(with_status(UNKNOWN, format!("can't tell who leads: {why}"))),
+        Err(error) if error.is::<NoAnswer>() => Err(error.context("can't tell who leads")),
+        shown => shown.or_else(output::unless_closed),
     }
 }
 
-async fn show(look: &Look, is_live: bool) -> Result<ExitStatus, Unread> {
+async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
     let access = reading::access(&look.client)?;
     let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
     // The jobs of several roles have no recorded runs.
@@ -86,16 +85,17 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus, Unread> {
             let current = if is_live { seen.leadership(at) } else { seen.observer().leadership(at) };
             Snapshot::of(seen, current, mapping, run.as_ref(), at)
         });
-        let shown = Shown { snapshots: snapshots.collect() };
+        let shown: Vec<Snapshot<'_>> = snapshots.collect();
         if !is_live {
             // It shows the records up to the end, even if Kafka does not answer any more.
-            let text = if look.json { shown.json() } else { shown.page(usize::MAX, false) };
+            let text =
+                if look.json { shown.iter().map(Snapshot::json).collect() } else { page(&shown, usize::MAX, false) };
             warn_of_clock(all.iter().map(|seen| seen.observer()));
             // The exit status names the state even if stdout is not read.
             output::print(&text)?;
-            return Ok(shown.status());
+            return Ok(worst(&shown));
         }
-        output::show(&shown.live(observation.reading.outage()))?;
+        output::show(&live_page(&shown, observation.reading.outage()))?;
         let present = all.first().map(present_run);
         let until = clock::now() + INTERVAL;
         while clock::now() < until {
@@ -115,86 +115,67 @@ fn present_run(seen: &Seen) -> (Option<Offset>, Option<u32>, bool) {
     (seen.observer().journal().term(), job.and_then(|job| job.attempt), is_running)
 }
 
-/// What is shown at one moment: one election, or all roles of a group.
-struct Shown<'a> {
-    snapshots: Vec<Snapshot<'a>>,
+/// The worst of the elections' states.
+fn worst(all: &[Snapshot<'_>]) -> ExitStatus {
+    all.iter().map(Snapshot::status).max_by_key(|status| status.code()).unwrap_or(UNKNOWN)
 }
 
-impl Shown<'_> {
-    /// The worst of the elections' states.
-    fn status(&self) -> ExitStatus {
-        self.snapshots.iter().map(Snapshot::status).max_by_key(|status| status.code()).unwrap_or(UNKNOWN)
+/// The page, with so many standbys at most.
+fn page(all: &[Snapshot<'_>], most: usize, is_live: bool) -> String {
+    let style = Style::of_stdout();
+    match all {
+        [one] => one.page(is_live, most, style).render(style),
+        all => head(all).render(style) + &table(all, style),
     }
+}
 
-    /// One line for each election.
-    fn json(&self) -> String {
-        self.snapshots.iter().map(Snapshot::json).collect()
+/// The page, and as many of the last changes as fit the terminal. While Kafka does not answer, the records that were read do not show the
+/// present leader.
+fn live_page(all: &[Snapshot<'_>], trouble: Option<&str>) -> String {
+    let style = Style::of_stdout();
+    if let Some(why) = trouble {
+        let name = if let [one] = all { named(one.election) } else { group(all).to_owned() };
+        return Page::new(Tone::Unknown, &format!("{name}: can't tell who leads: {why}")).render(style);
     }
+    let changes = last_changes(all, style.columns.unwrap_or(usize::MAX));
+    let standbys = if let [one] = all { one.standbys.len() } else { 0 };
+    with_changes(output::rows().unwrap_or(usize::MAX), &changes, standbys, |most| page(all, most, true))
+}
 
-    /// The page, with so many standbys at most.
-    fn page(&self, most: usize, is_live: bool) -> String {
-        let style = Style::of_stdout();
-        match self.snapshots.as_slice() {
-            [one] => one.page(is_live, most, style).render(style),
-            all => self.head(all).render(style) + &table(all, style),
-        }
-    }
+fn group<'a>(all: &'a [Snapshot<'_>]) -> &'a str {
+    all.first().map_or("", |snapshot| snapshot.election.group.as_str())
+}
 
-    /// The page, and as many of the last changes as fit the terminal. While Kafka does not answer, the records that were read do not show the
-    /// present leader.
-    fn live(&self, trouble: Option<&str>) -> String {
-        let style = Style::of_stdout();
-        let all = self.snapshots.as_slice();
-        if let Some(why) = trouble {
-            let of_one = all.iter().map(|one| named(one.election)).next().filter(|_| all.len() == 1);
-            let name = of_one.unwrap_or_else(|| self.group().to_owned());
-            return Page::new(Tone::Unknown, &format!("{name}: can't tell who leads: {why}")).render(style);
-        }
-        let changes = self.last_changes(style.columns.unwrap_or(usize::MAX));
-        let standbys = if let [one] = all { one.standbys.len() } else { 0 };
-        with_changes(output::rows().unwrap_or(usize::MAX), &changes, standbys, |most| self.page(most, true))
-    }
+/// The first line above the table of several roles.
+fn head(all: &[Snapshot<'_>]) -> Page {
+    let led = all.iter().filter(|snapshot| snapshot.status() == LED).count();
+    let tone = if led == all.len() {
+        Tone::Good
+    } else if all.iter().all(|snapshot| snapshot.status() != VACANT) {
+        Tone::Unknown
+    } else {
+        Tone::Bad
+    };
+    let led = if led == all.len() {
+        format!("all {led} roles are led")
+    } else {
+        format!("{led} of {} roles are led", all.len())
+    };
+    Page::new(tone, &format!("{}: {led}; --role shows one of them", group(all)))
+}
 
-    fn group(&self) -> &str {
-        self.snapshots.first().map_or("", |snapshot| snapshot.election.group.as_str())
+/// The last changes in all elections, the oldest one first.
+fn last_changes(all: &[Snapshot<'_>], width: usize) -> Vec<String> {
+    let of_election = |snapshot: &Snapshot<'_>| {
+        let role = if all.len() == 1 { String::new() } else { format!("{}: ", snapshot.election.label()) };
+        let line = |(ms, event): &(u64, String)| (*ms, format!("{} {role}{event}", date(*ms)));
+        snapshot.seen.changes.iter().map(line).collect::<Vec<_>>()
+    };
+    let mut events: Vec<(u64, String)> = all.iter().flat_map(of_election).collect();
+    if all.len() > 1 {
+        events.sort_by_key(|(ms, _)| *ms);
     }
-
-    /// The first line above the table of several roles.
-    fn head(&self, all: &[Snapshot<'_>]) -> Page {
-        let led = all.iter().filter(|snapshot| snapshot.status() == LED).count();
-        let tone = if led == all.len() {
-            Tone::Good
-        } else if all.iter().all(|snapshot| snapshot.status() != VACANT) {
-            Tone::Unknown
-        } else {
-            Tone::Bad
-        };
-        let led = if led == all.len() {
-            format!("all {led} roles are led")
-        } else {
-            format!("{led} of {} roles are led", all.len())
-        };
-        Page::new(tone, &format!("{}: {led}; --role shows one of them", self.group()))
-    }
-
-    /// The last changes in all elections, the oldest one first.
-    fn last_changes(&self, width: usize) -> Vec<String> {
-        let is_one = self.snapshots.len() == 1;
-        let of_election = |snapshot: &Snapshot<'_>| {
-            let role = if is_one { String::new() } else { format!("{}: ", snapshot.election.label()) };
-            snapshot
-                .seen
-                .changes
-                .iter()
-                .map(move |(ms, event)| (*ms, format!("{} {role}{event}", date(*ms))))
-                .collect::<Vec<_>>()
-        };
-        let mut events: Vec<(u64, String)> = self.snapshots.iter().flat_map(of_election).collect();
-        if !is_one {
-            events.sort_by_key(|(ms, _)| *ms);
-        }
-        events.iter().flat_map(|(_, event)| wrapped(&one_line(event), width)).collect()
-    }
+    events.iter().flat_map(|(_, event)| wrapped(&one_line(event), width)).collect()
 }
 
 /// One line for each role.

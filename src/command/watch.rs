@@ -11,18 +11,16 @@ use neli_proto::record::{LogRecord, Offset, is_hello_of};
 use neli_proto::time::millis;
 
 use crate::command::output::{self, checked, unless_closed};
-use crate::command::reading::{self, Input, Limit, News, Observation, Place, Unread, read_at};
+use crate::command::reading::{self, Input, Limit, News, Observation, Place, read_at};
 use crate::command::status;
 use crate::command::watch::account::Account;
 use crate::command::wording::{kafka_is_away, no_record};
 use crate::config::{Watch, WatchFrom};
-use crate::exit::{ExitStatus, with_status};
+use crate::exit::{ExitStatus, NoAnswer};
 use crate::text::one_line;
 
 mod account;
 
-/// Kafka does not answer in time.
-const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 /// How far before the first shown record the reading begins.
 const RUN_UP: Offset = 10_000;
 
@@ -39,12 +37,12 @@ pub fn main(watch: &Watch) -> Result<ExitStatus> {
     }
     match reading::run(show(watch)) {
         Ok(()) => Ok(ExitStatus::Success),
-        Err(Unread::NoAnswer(why)) => Err(with_status(UNKNOWN, format!("can't tell who leads: {why}"))),
-        Err(Unread::Refused(refusal)) => unless_closed(refusal),
+        Err(error) if error.is::<NoAnswer>() => Err(error.context("can't tell who leads")),
+        Err(refusal) => unless_closed(refusal),
     }
 }
 
-async fn show(watch: &Watch) -> Result<(), Unread> {
+async fn show(watch: &Watch) -> Result<()> {
     let access = reading::access(&watch.look.client)?;
     let limit = Limit::of_all(watch.look.timeout);
     let place = Place::find(&access, &watch.look.election, watch.look.timeout, say_outage).await?;
@@ -128,8 +126,8 @@ impl<'a> Show<'a> {
         Ok(Self { watch, accounts, is_live: false })
     }
 
-    fn handle(&mut self, observation: &mut Observation, news: News) {
-        let News { at, input, judged } = news;
+    fn handle(&mut self, observation: &mut Observation, (input, judged): News) {
+        let at = read_at();
         match input {
             Input::Record { partition, record } => {
                 if let Some((number, judged)) = judged

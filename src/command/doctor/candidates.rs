@@ -47,7 +47,7 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
         let mut reading = Reading::of_partition(access, topic, Elections::PARTITION_OF_HELLOS, true)?;
         let group = Group::read(name, &mut reading, doctor.timeout).await?;
         let ahead_ms = if group.is_led() { broker_clock(&mut reading, doctor.timeout).await? } else { None };
-        Ok::<_, anyhow::Error>((group, ahead_ms, reading.partitions()))
+        Ok((group, ahead_ms, reading.partitions()))
     });
     match read {
         Ok((group, ahead_ms, partitions)) => {

@@ -14,7 +14,7 @@ use neli_proto::observer::{Election, Judged, Observer};
 use neli_proto::record::{LogRecord, Offset};
 use neli_proto::time::Time;
 
-use super::{Input, Limit, Place, Reading, Unread, read_at};
+use super::{Input, Limit, Place, Reading, read_at};
 use crate::command::wording;
 use crate::report::election::sentence;
 use crate::text::{one_line, span, spoken};
@@ -70,13 +70,8 @@ impl Seen {
     }
 }
 
-/// What was read.
-pub(in crate::command) struct News {
-    pub(in crate::command) at: ReadAt,
-    pub(in crate::command) input: Input,
-    /// For a record of one of the elections: its index, and what the law says of the record.
-    pub(in crate::command) judged: Option<(usize, Judged)>,
-}
+/// What was read; and for a record of one of the elections its index, and what the law says of the record.
+pub(in crate::command) type News = (Input, Option<(usize, Judged)>);
 
 /// Elections, and the reading of their topic.
 pub(in crate::command) struct Observation {
@@ -91,12 +86,8 @@ impl Observation {
     /// for a moment longer. The time limit is for the whole reading.
     ///
     /// # Errors
-    /// See [`Unread`].
-    pub(in crate::command) async fn of_leaders(
-        access: &Access,
-        mut place: Place,
-        timeout: Duration,
-    ) -> Result<Self, Unread> {
+    /// As for [`Reading::bounds`].
+    pub(in crate::command) async fn of_leaders(access: &Access, mut place: Place, timeout: Duration) -> Result<Self> {
         let (limit, mut span) = (Limit::of_all(timeout), FIRST_SPAN);
         let mut reading = place.read(access)?;
         loop {
@@ -116,13 +107,13 @@ impl Observation {
     /// Reads the whole journals, up to their ends when the reading begins, without findings from before `from_ms` (after 1970).
     ///
     /// # Errors
-    /// See [`Unread`].
+    /// As for [`Reading::bounds`].
     pub(in crate::command) async fn of_history(
         access: &Access,
         place: Place,
         timeout: Duration,
         from_ms: u64,
-    ) -> Result<Self, Unread> {
+    ) -> Result<Self> {
         let limit = Limit::of_each_answer(timeout);
         let mut reading = place.read(access)?;
         let bounds = reading.bounds(limit).await?;
@@ -157,7 +148,7 @@ impl Observation {
         Self { place, reading, all }
     }
 
-    async fn read_to_end(&mut self, limit: Limit) -> Result<(), Unread> {
+    async fn read_to_end(&mut self, limit: Limit) -> Result<()> {
         while let Some(input) = self.reading.next_before_end(limit).await? {
             self.handle(input);
         }
@@ -203,7 +194,7 @@ impl Observation {
                 seen.read.heard(heard);
             }
         }
-        News { at, input, judged }
+        (input, judged)
     }
 
     /// Asks Kafka at once if a leader has been silent for too long since it answered last.
@@ -235,7 +226,7 @@ impl Observation {
         let Some(doubt) = self.doubt(deadline) else { return Ok(()) };
         let until = deadline.min(clock::now() + doubt);
         while self.all.iter().any(|seen| seen.observer().doubts_timestamps(read_at()).is_some()) {
-            if let Input::Timeout = self.next(Some(until)).await?.input {
+            if let (Input::Timeout, _) = self.next(Some(until)).await? {
                 break;
             }
         }

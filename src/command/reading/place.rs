@@ -11,7 +11,7 @@ use neli_proto::mapping::Mapping;
 use neli_proto::observer::GroupHellos;
 use neli_proto::record::{LogRecord, Offset, is_hello_of};
 
-use super::{Limit, Reading, Unread};
+use super::{Limit, Reading};
 use crate::text::one_line;
 
 /// At most this many records before the end of partition 0 are searched for a hello whose mapping contains the role.
@@ -36,13 +36,13 @@ impl Place {
     /// not answer, at once.
     ///
     /// # Errors
-    /// There is no such role; or an error of [`Unread`].
+    /// There is no such role; or as for [`Reading::bounds`].
     pub(in crate::command) async fn find(
         access: &Access,
         election: &ElectionId,
         timeout: Duration,
         note_outage: fn(&str),
-    ) -> Result<Self, Unread> {
+    ) -> Result<Self> {
         let limit = Limit::of_all(timeout);
         // Two roles are requested, so that the number of partitions is passed on.
         let of_two = Elections { roles: 0..2, ..Elections::from(election) };
@@ -67,7 +67,7 @@ impl Place {
             span = FARTHEST.min(span.saturating_mul(FURTHER));
             reading.begin_anew()?;
         };
-        Ok(Self::of(election, &hellos, reading.partitions.unwrap_or(1))?)
+        Self::of(election, &hellos, reading.partitions.unwrap_or(1))
     }
 
     fn of(election: &ElectionId, hellos: &GroupHellos, partitions: i32) -> Result<Self> {

@@ -13,7 +13,7 @@ use crate::command::reading;
 use crate::command::request::see_only;
 use crate::command::wording::named;
 use crate::config::Look;
-use crate::exit::ExitStatus;
+use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::json::{election as head, joined, run};
 use crate::text::{json, one_line};
 
@@ -39,7 +39,7 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
         let access = reading::access(&look.client)?;
         let observation = match see_only(&access, look, "--role says which is meant").await {
             Ok(observation) => observation,
-            Err(unread) => return Ok((look.election.clone(), Err(unread.no_answer()?))),
+            Err(error) => return Ok((look.election.clone(), Err(error.downcast::<NoAnswer>()?.0))),
         };
         let seen = observation.first()?;
         let topic = FactsTopic::of(&seen.election, Some(key));
@@ -50,7 +50,7 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
             let recorded = Recorded::of(&facts, seen);
             Ok((state(recorded), recorded.fact().cloned()))
         });
-        Ok::<_, anyhow::Error>((seen.election.clone(), known))
+        Ok((seen.election.clone(), known))
     })?;
     let (state, status, sentence) = match &known {
         Ok((state, fact)) => {
