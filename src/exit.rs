@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use neli_proto::supervisor::{Ending, Lost};
+
 use crate::text::{one_line, reason};
 
 /// The exit status of `neli-run`.
@@ -12,61 +14,42 @@ pub enum ExitStatus {
     Answer(u8),
     /// COMMAND exists but can't be run.
     CannotRun,
-    /// The election was ended.
-    Ended,
-    /// The lease ended, the guard died, or another candidate's claim took effect, and the job was killed for that.
-    Fenced,
-    /// The job's own status; 128 + n if signal n killed it.
-    Job(u8),
-    /// The lead was lost, and the job had to be killed at the stop timeout.
-    LostKilled,
-    /// The lead was lost, and the job stopped by itself in time, or none ran.
-    LostStopped,
-    /// This candidate did not lead within `--wait`.
-    NotElected,
+    /// How a candidate has ended. Also: wrong options or configuration, as when Kafka refuses.
+    Ending(Ending),
     /// COMMAND was not found.
     NotFound,
     /// `assert`: the term is not led.
     NotLeader,
-    /// Wrong options or configuration, or Kafka refuses, and another attempt is useless.
-    Refused,
-    /// The job failed too often.
-    RestartLimit,
-    /// `--once`: the key needs no run; the status is that of `--done-status` or the recorded one.
-    Skipped(u8),
-    /// Signal n stopped the process while there was no job whose status could be used.
-    Stopped(u8),
     /// A subcommand succeeded.
     Success,
-    /// A process of the job could not be killed.
-    Unkillable,
 }
 
 impl ExitStatus {
     /// The number that the parent process sees.
     #[must_use]
-    pub const fn code(self) -> u8 {
+    pub fn code(self) -> u8 {
         match self {
-            Self::Ended | Self::Success => 0,
-            Self::Answer(status) | Self::Job(status) | Self::Skipped(status) => status,
-            Self::NotElected => 75,
-            Self::LostStopped => 80,
-            Self::LostKilled => 81,
-            Self::Fenced => 82,
+            Self::Success | Self::Ending(Ending::Ended) => 0,
+            Self::Answer(status) | Self::Ending(Ending::Skipped(status)) => status,
+            Self::Ending(Ending::Job(status)) => status.code(),
+            Self::Ending(Ending::WaitedEnough) => 75,
+            Self::Ending(Ending::Lost(Lost::Stopped)) => 80,
+            Self::Ending(Ending::Lost(Lost::Killed)) => 81,
+            Self::Ending(Ending::Lost(Lost::Fenced)) => 82,
             Self::NotLeader => 83,
-            Self::RestartLimit => 84,
-            Self::Unkillable => 85,
-            Self::Refused => 125,
+            Self::Ending(Ending::RestartLimit) => 84,
+            Self::Ending(Ending::Stuck) => 85,
+            Self::Ending(Ending::Refused) => 125,
             Self::CannotRun => 126,
             Self::NotFound => 127,
-            Self::Stopped(signal) => 128_u8.saturating_add(signal),
+            Self::Ending(Ending::StoppedBy(signal)) => 128_u8.saturating_add(u8::try_from(signal).unwrap_or(u8::MAX)),
         }
     }
 
     /// Whether the status is that of the job; the log's `exiting` event contains it.
     #[must_use]
     pub const fn is_jobs_own(self) -> bool {
-        matches!(self, Self::Job(_))
+        matches!(self, Self::Ending(Ending::Job(_)))
     }
 }
 
@@ -143,7 +126,7 @@ pub fn status_of(error: &anyhow::Error) -> ExitStatus {
     match error.downcast_ref() {
         Some(WithStatus { status, .. }) => *status,
         None if error.is::<NoAnswer>() => ExitStatus::Answer(4),
-        None => ExitStatus::Refused,
+        None => ExitStatus::Ending(Ending::Refused),
     }
 }
 
@@ -164,8 +147,8 @@ mod tests {
 
     #[test]
     fn a_signal_s_status_is_a_shell_s() {
-        assert_eq!(ExitStatus::Stopped(15).code(), 143);
-        assert_eq!(ExitStatus::Stopped(64).code(), 192);
+        assert_eq!(ExitStatus::Ending(Ending::StoppedBy(15)).code(), 143);
+        assert_eq!(ExitStatus::Ending(Ending::StoppedBy(64)).code(), 192);
     }
 
     #[test]
@@ -179,7 +162,7 @@ mod tests {
         let error = anyhow::Error::from(io::Error::from_raw_os_error(2)).context("--log-file /x").context("the log");
         assert_eq!(
             (line_of(&error), status_of(&error)),
-            ("the log: --log-file /x: no such file or directory".into(), ExitStatus::Refused)
+            ("the log: --log-file /x: no such file or directory".into(), ExitStatus::Ending(Ending::Refused))
         );
         let error = with_status(ExitStatus::NotFound, "job: not found").context("COMMAND");
         assert_eq!((line_of(&error), status_of(&error)), ("COMMAND: job: not found".into(), ExitStatus::NotFound));

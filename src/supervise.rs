@@ -16,7 +16,7 @@ use neli_proto::guard::GuardStarts;
 use neli_proto::leadership::ReadAt;
 use neli_proto::node::Event;
 use neli_proto::note::Refusal;
-use neli_proto::supervisor::{Ending, Lost};
+use neli_proto::supervisor::Ending;
 use neli_proto::time::Time;
 use nix::sys::signalfd::SignalFd;
 
@@ -293,7 +293,7 @@ impl MainLoop {
     /// Ends the process with a refusal.
     fn refuse(&mut self, message: String) -> ExitStatus {
         self.logger.event(&LogEvent::error(message));
-        *self.ending.get_or_insert(ExitStatus::Refused)
+        *self.ending.get_or_insert(ExitStatus::Ending(Ending::Refused))
     }
 
     /// Leaves the group in order, because the group would wait for a whole session for a member that only ends. Also waits for hooks.
@@ -423,37 +423,24 @@ struct MainLoop {
     ending: Option<ExitStatus>,
 }
 
-/// The exit status for a node's ending.
-fn status_of(ending: Ending) -> ExitStatus {
-    match ending {
-        Ending::Ended => ExitStatus::Ended,
-        Ending::Job(status) => ExitStatus::Job(status.code()),
-        Ending::Lost(Lost::Fenced) => ExitStatus::Fenced,
-        Ending::Lost(Lost::Killed) => ExitStatus::LostKilled,
-        Ending::Lost(Lost::Stopped) => ExitStatus::LostStopped,
-        Ending::Refused => ExitStatus::Refused,
-        Ending::RestartLimit => ExitStatus::RestartLimit,
-        Ending::Skipped(status) => ExitStatus::Skipped(status),
-        Ending::StoppedBy(signal) => ExitStatus::Stopped(u8::try_from(signal).unwrap_or(u8::MAX)),
-        Ending::Stuck => ExitStatus::Unkillable,
-        Ending::WaitedEnough => ExitStatus::NotElected,
-    }
-}
-
 /// The exit status of a process with several roles: that a job could not be killed, or the highest status.
 fn status_of_all(of_roles: impl IntoIterator<Item = ExitStatus>) -> Option<ExitStatus> {
-    of_roles.into_iter().max_by_key(|status| (*status == ExitStatus::Unkillable, status.code()))
+    of_roles.into_iter().max_by_key(|status| (*status == ExitStatus::Ending(Ending::Stuck), status.code()))
 }
 
 #[cfg(test)]
 mod tests {
+    use neli_proto::supervisor::JobStatus;
+
     use super::*;
 
     #[test]
     fn a_job_that_could_not_be_killed_decides_the_status_of_all_roles() {
-        let killed_by_term = ExitStatus::Job(143);
-        assert_eq!(status_of_all([ExitStatus::Job(0), killed_by_term, ExitStatus::Job(3)]), Some(killed_by_term));
-        assert_eq!(status_of_all([ExitStatus::Unkillable, killed_by_term]), Some(ExitStatus::Unkillable));
+        let exited = |status| ExitStatus::Ending(Ending::Job(JobStatus::Exited(status)));
+        let killed_by_term = ExitStatus::Ending(Ending::Job(JobStatus::Signaled(15)));
+        assert_eq!(status_of_all([exited(0), killed_by_term, exited(3)]), Some(killed_by_term));
+        let stuck = ExitStatus::Ending(Ending::Stuck);
+        assert_eq!(status_of_all([stuck, killed_by_term]), Some(stuck));
         assert_eq!(status_of_all([]), None);
     }
 }

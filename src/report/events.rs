@@ -5,6 +5,7 @@ use std::time::Duration;
 use neli_proto::candidate::{Elector, Patience};
 use neli_proto::guard::Named;
 use neli_proto::record::MemberId;
+use neli_proto::supervisor::{Ending, Lost};
 use neli_proto::time::millis;
 
 use crate::config::{Config, Occasion};
@@ -150,31 +151,33 @@ pub(crate) fn exiting(status: ExitStatus, config: &Config, leadership: Option<&s
 
 /// Why the process exits with this status; `None` if it is the job's.
 fn why_exiting(status: ExitStatus, config: &Config, leadership: Option<&str>) -> Option<String> {
-    let why = match status {
-        ExitStatus::Answer(_) | ExitStatus::Job(_) | ExitStatus::Success => return None,
-        ExitStatus::CannotRun | ExitStatus::NotFound => "the job can't be started".to_owned(),
-        ExitStatus::Ended => "the election was ended".to_owned(),
-        ExitStatus::Fenced => "fenced: the job was killed, since its right to run was over (--on-loss exit)".to_owned(),
-        ExitStatus::LostKilled => {
+    // No other status is a candidate's.
+    let ExitStatus::Ending(ending) = status else { return None };
+    let why = match ending {
+        Ending::Job(_) => return None,
+        Ending::Ended => "the election was ended".to_owned(),
+        Ending::Lost(Lost::Fenced) => {
+            "fenced: the job was killed, since its right to run was over (--on-loss exit)".to_owned()
+        }
+        Ending::Lost(Lost::Killed) => {
             "the lead was lost, and the job killed at the stop timeout (--on-loss exit)".to_owned()
         }
-        ExitStatus::LostStopped => "the lead was lost, and the job has stopped (--on-loss exit)".to_owned(),
-        ExitStatus::NotElected => {
+        Ending::Lost(Lost::Stopped) => "the lead was lost, and the job has stopped (--on-loss exit)".to_owned(),
+        Ending::WaitedEnough => {
             let wait = spoken(config.wait.unwrap_or_default());
             let leadership = leadership.map_or_else(String::new, |leadership| format!("; {leadership}"));
             format!("not elected within --wait {wait}{leadership}")
         }
-        ExitStatus::NotLeader => "not the leader".to_owned(),
-        ExitStatus::Refused => "neli-run can't stand for election; the line above says why".to_owned(),
-        ExitStatus::RestartLimit => "the job failed more often than --restart-limit allows".to_owned(),
+        Ending::Refused => "neli-run can't stand for election; the line above says why".to_owned(),
+        Ending::RestartLimit => "the job failed more often than --restart-limit allows".to_owned(),
         // A key that has failed keeps the status of its last run, which is not 0.
-        ExitStatus::Skipped(status) => {
+        Ending::Skipped(status) => {
             let is_done = status == 0 || config.once.as_ref().is_some_and(|once| once.done_status == status);
             let key = if is_done { "the key is done" } else { "the key has failed, and no retries are left" };
             format!("{key} (--once, --window)")
         }
-        ExitStatus::Stopped(signal) => {
-            let signal = signal_name(signal.into());
+        Ending::StoppedBy(signal) => {
+            let signal = signal_name(signal);
             // With several roles the highest status counts: a job of another role may have run.
             if config.roles.is_some() {
                 format!("stopped by {signal} while at least one role had no job here")
@@ -185,9 +188,7 @@ fn why_exiting(status: ExitStatus, config: &Config, leadership: Option<&str>) ->
                 format!("stopped by {signal} while no job ran")
             }
         }
-        ExitStatus::Unkillable => {
-            "a process of the job, or its guard, can't be killed; the term was not released".to_owned()
-        }
+        Ending::Stuck => "a process of the job, or its guard, can't be killed; the term was not released".to_owned(),
     };
     Some(why)
 }

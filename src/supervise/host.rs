@@ -14,13 +14,14 @@ use neli_proto::reminder::{Reminder, Reminders};
 use neli_proto::time::Time;
 use neli_proto::{assumptions, supervisor};
 
+use crate::exit::ExitStatus;
 use crate::guard::Order;
 use crate::process::shell::Tail;
 use crate::report::events;
 use crate::report::log::Event as LogEvent;
 use crate::report::notes::{self, Moment};
+use crate::supervise::MainLoop;
 use crate::supervise::role::Role;
-use crate::supervise::{MainLoop, status_of};
 
 /// The role with a key: `--once` is for one election, the only one of the process.
 const ROLE_WITH_KEY: usize = 0;
@@ -36,7 +37,7 @@ impl Host for MainLoop {
         match action {
             Action::AppendFact { id, fact } => self.append_fact(role, id, fact),
             Action::DieOf { signal, to_group } => self.shell.dies_of = Some((signal, to_group)),
-            Action::Exit(ending) => self.role_ended(role, status_of(ending)),
+            Action::Exit(ending) => self.role_ended(role, ExitStatus::Ending(ending)),
             Action::KillGuard => self.kill_guard(role),
             Action::KillHook { id } => self.nodes.roles[role].commands.kill_hook(id),
             Action::KillOrphans => self.inherit_orphans(role),
