@@ -151,7 +151,7 @@ impl Row<'_> {
         match self.end {
             TermEnd::Open => "leads".to_owned(),
             TermEnd::Overlapped { .. } => "another led while its job ran on (--overlap)".to_owned(),
-            TermEnd::Released(release) => how_released(release),
+            TermEnd::Released { how, .. } => how_released(how),
             TermEnd::Silent if self.gap.is_some_and(|gap| gap.least.is_zero() && self.is_open) => {
                 let silent = self.gap.map_or_else(String::new, |gap| span(gap.most));
                 format!("silent for {silent} (lease {})", spoken(self.past.lease))
@@ -320,15 +320,15 @@ pub(super) fn term_part(row: &Row<'_>, at: ReadAt) -> Value {
     let (end, release) = match row.end {
         TermEnd::Open => ("leads", None),
         TermEnd::Overlapped { .. } => ("overlapped", None),
-        TermEnd::Released(release) => ("released", Some(release)),
+        TermEnd::Released { how, .. } => ("released", Some(&**how)),
         TermEnd::Silent => ("silent", None),
         TermEnd::Unknown => ("unknown", None),
     };
     joined([
         json!({
             "term": row.past.term,
-            "name": row.past.name,
-            "member": member(row.past.member.as_ref()),
+            "name": row.past.leader.name,
+            "member": member(row.past.leader.member.as_ref()),
             "from": row.past.from_ms.map(timestamp),
             "to": row.to_ms.map(timestamp),
             "led_ms": row.led_for(at.wall_ms).map(millis),

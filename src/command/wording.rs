@@ -88,7 +88,7 @@ pub(super) fn change(observer: &Observer, change: &Change) -> String {
                 span(*lease)
             )
         }
-        Change::Released(release) => format!("term {} was released: {}", release.term, how_released(release)),
+        Change::Released(release) => format!("term {} was released: {}", release.term, how_released(&release.how)),
         Change::Requested { what, by, reason, successor } => {
             let by = by.as_deref().unwrap_or("somebody");
             let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));

@@ -10,7 +10,7 @@ use neli_kafka::clock;
 use neli_proto::candidate::{JobReport, Position, StandbyReason, Waiting};
 use neli_proto::fact::{Account, Fact, Runs, Success};
 use neli_proto::late_beat::Punctuality;
-use neli_proto::leadership::{Ended, LastTerm, Leader, ReadAt, Receipt, Release, Request, TermState};
+use neli_proto::leadership::{Ended, HowReleased, LastTerm, Leader, ReadAt, Receipt, Release, Request, TermState};
 use neli_proto::node::{Awaited, Awaits, Counts, OtherCandidate, Status};
 use neli_proto::record::{JobState, Record};
 use neli_proto::time::{Span, Time};
@@ -85,11 +85,13 @@ fn released() -> Release {
         term: 42,
         name: Some("db1".into()),
         member: Some("m1".into()),
-        why: Some("resigned".into()),
-        request: Some(ann()),
-        exit: Some(143),
-        late: None,
-        once: None,
+        how: Arc::new(HowReleased {
+            why: Some("resigned".into()),
+            request: Some(ann()),
+            exit: Some(143),
+            late: None,
+            once: None,
+        }),
         received: receipt(ago(4_000)),
     }
 }

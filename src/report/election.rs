@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use neli_proto::candidate::{JobReport, Position, StandbyReason, Waiting};
-use neli_proto::leadership::{Leadership, Release, Request, Unknown};
+use neli_proto::leadership::{HowReleased, Leadership, Request, Unknown};
 use neli_proto::node::{Awaited, Status};
 use neli_proto::record::{JobState, Offset, Why};
 use neli_proto::time::millis;
@@ -87,7 +87,7 @@ impl fmt::Display for Sentence<'_> {
                 }
             }
             Leadership::Released { release, age } => {
-                let (by, term, ago, how) = (release.shown(), release.term, self.ago(age), how_released(release));
+                let (by, term, ago, how) = (release.shown(), release.term, self.ago(age), how_released(&release.how));
                 write!(f, "no leader: {by} released term {term} {ago}: {how}")
             }
             Leadership::NeverLed => f.write_str("no leader: nobody has ever led"),
@@ -116,7 +116,7 @@ impl fmt::Display for Sentence<'_> {
 }
 
 /// Why a term ended, and how its job ended.
-pub(crate) fn how_released(release: &Release) -> String {
+pub(crate) fn how_released(release: &HowReleased) -> String {
     let why = because(release.why.as_deref().unwrap_or("no reason said"));
     let asked = release.request.as_ref().map_or_else(String::new, |request| format!(" {}", asked_by(request)));
     let once = release.once.as_ref().map_or_else(String::new, |key| {

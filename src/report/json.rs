@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use neli_kafka::ElectionId;
 use neli_proto::fact::{Fact, Runs};
-use neli_proto::leadership::{Ended, ReadAt, Release};
+use neli_proto::leadership::{Ended, HowReleased, ReadAt, Release};
 use neli_proto::observer::KnownCandidate;
 use neli_proto::record::MemberId;
 use neli_proto::time::millis;
@@ -62,13 +62,13 @@ pub(crate) fn broker(is_up: bool, trouble: Option<(u64, &str)>) -> Value {
 pub(crate) fn release(release: &Release, at: ReadAt) -> Value {
     joined([
         json!({ "term": release.term, "by": release.name }),
-        how_released(Some(release)),
+        how_released(Some(&release.how)),
         json!({ "at": timestamp(release.received.at_ms(at)) }),
     ])
 }
 
 /// Why a term was released; all is null for one that was not.
-pub(crate) fn how_released(release: Option<&Release>) -> Value {
+pub(crate) fn how_released(release: Option<&HowReleased>) -> Value {
     let request = release.and_then(|release| release.request.as_ref());
     json!({
         "why": release.and_then(|release| release.why.as_deref()),

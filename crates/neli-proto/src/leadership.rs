@@ -2,6 +2,7 @@
 //! records, keep the last term here, and ask here what it shows, so that two places can't disagree.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::time::Duration;
 
 use crate::journal::{Term, Verdict, View};
@@ -168,6 +169,15 @@ pub struct Release {
     pub name: Option<Box<str>>,
     /// The member that released it.
     pub member: Option<MemberId>,
+    /// Why, and how the job ended.
+    pub how: Arc<HowReleased>,
+    /// When the release was read and written.
+    pub received: Receipt,
+}
+
+/// Why a term was released, and how its job ended: mostly the same for many terms of an election, which then share it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct HowReleased {
     /// The reason in the release.
     pub why: Option<Box<str>>,
     /// The operator's request because of which it was released.
@@ -178,15 +188,13 @@ pub struct Release {
     pub late: Option<Duration>,
     /// `--once`: the key whose run ended.
     pub once: Option<Box<str>>,
-    /// When the release was read and written.
-    pub received: Receipt,
 }
 
 impl Release {
     /// Whether the job of `--once`, `--window` or `--schedule` has succeeded for its key or window.
     #[must_use]
-    pub const fn is_done(&self) -> bool {
-        self.once.is_some() && matches!(self.exit, Some(0))
+    pub fn is_done(&self) -> bool {
+        self.how.once.is_some() && self.how.exit == Some(0)
     }
 }
 
@@ -218,7 +226,7 @@ impl LastTerm {
             }
             View::Released { term, why } if self.release.as_ref().is_none_or(|release| release.term != *term) => {
                 let request = self.request_behind(*term, why.as_deref().and_then(Why::parse));
-                self.release = Some(Release { request, ..Release::of(*term, why.clone(), effective, received) });
+                self.release = Some(Release::of(*term, (why.clone(), request), effective, received));
             }
             View::Undecided(_) => (self.leader, self.release) = (None, None),
             View::Led(_) | View::NeverLed | View::Released { .. } => {}
@@ -403,14 +411,19 @@ impl Job {
 
 impl Release {
     /// `record` is the release itself, if it was read.
-    pub(crate) fn of(term: Offset, why: Option<Box<str>>, record: Option<&Record>, received: Receipt) -> Self {
+    fn of(
+        term: Offset,
+        (why, request): (Option<Box<str>>, Option<Request>),
+        record: Option<&Record>,
+        received: Receipt,
+    ) -> Self {
         let (name, member) = record.map_or((None, None), |record| (record.name.clone(), record.member.clone()));
         let (exit, late_ms, once) = match record.map(|record| &record.body) {
             Some(Body::Release { exit, late_ms, once, .. }) => (*exit, *late_ms, once.clone()),
             _ => (None, None, None),
         };
         let (late, once) = (late_ms.map(Duration::from_millis), once.map(|run| run.key));
-        Self { term, name, member, why, request: None, exit, late, once, received }
+        Self { term, name, member, how: Arc::new(HowReleased { why, request, exit, late, once }), received }
     }
 
     /// The name of the candidate that released it.

@@ -19,7 +19,7 @@ use lost::Lost;
 use lost::SideBySide;
 
 pub use election::{Election, Judged};
-pub use history::{Finding, Found, Gap, History, PastTerm, TermEnd};
+pub use history::{Finding, Found, Gap, History, PastLeader, PastTerm, TermEnd};
 pub use known::{Change, KnownCandidate, Silence, Standby, VoidClaims};
 pub use lost::OverlappedJob;
 pub use progress::Progress;
@@ -371,7 +371,7 @@ impl Observer {
             Leadership::Led { .. } | Leadership::Overdue { .. } | Leadership::Silent { .. } => return Duration::ZERO,
         };
         let is_own = release.member.as_ref() == Some(&standby.candidate.member);
-        let why = release.why.as_deref().and_then(Why::parse).filter(|_| is_own);
+        let why = release.how.why.as_deref().and_then(Why::parse).filter(|_| is_own);
         let leader = self.leader().filter(|leader| leader.term == release.term);
         let cool_off = why.zip(leader).and_then(|(why, leader)| cool_off(why, leader.lease)).unwrap_or_default();
         cool_off.max(standby.back_off()).saturating_sub(age)

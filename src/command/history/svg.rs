@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
 
-use neli_proto::leadership::Release;
+use neli_proto::leadership::HowReleased;
 use neli_proto::observer::TermEnd;
 
 use super::{Row, unled_for};
@@ -189,14 +189,14 @@ fn class(row: &Row<'_>) -> &'static str {
     match row.end {
         TermEnd::Open => "led",
         TermEnd::Overlapped { .. } => "ended",
-        TermEnd::Released(release) if !was_killed(release) => "ended",
-        TermEnd::Released(_) | TermEnd::Silent | TermEnd::Unknown => "lost",
+        TermEnd::Released { how, .. } if !was_killed(how) => "ended",
+        TermEnd::Released { .. } | TermEnd::Silent | TermEnd::Unknown => "lost",
     }
 }
 
 /// Whether the job was killed because of its lease, its guard or `neli-run`.
-fn was_killed(release: &Release) -> bool {
-    matches!(release.why.as_deref(), Some("fenced" | "guard-died" | "supervisor-died"))
+fn was_killed(how: &HowReleased) -> bool {
+    matches!(how.why.as_deref(), Some("fenced" | "guard-died" | "supervisor-died"))
 }
 
 /// A term in words.
@@ -293,9 +293,10 @@ fn shortened(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
-    use neli_proto::observer::PastTerm;
+    use neli_proto::observer::{PastLeader, PastTerm};
 
     use super::*;
 
@@ -303,8 +304,7 @@ mod tests {
         let terms: Vec<PastTerm> = (0..count)
             .map(|term| PastTerm {
                 term,
-                member: None,
-                name: Some("<a>".into()),
+                leader: Arc::new(PastLeader { member: None, name: Some("<a>".into()) }),
                 lease: Duration::from_secs(20),
                 from_ms: Some(1_000 * term.unsigned_abs()),
                 last_record_ms: None,

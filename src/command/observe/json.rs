@@ -72,6 +72,6 @@ fn election_part(shown: &Shown<'_>) -> Value {
     joined([list::line(topic, found, current, at), part])
 }
 
-fn change_part((at_ms, what): &(u64, String)) -> Value {
+fn change_part((at_ms, what): &(u64, Box<str>)) -> Value {
     json!({ "at": timestamp(*at_ms), "what": what })
 }

@@ -35,7 +35,7 @@ pub(super) struct State {
 #[derive(Default)]
 pub(super) struct Notes {
     /// The last changes with their times, in milliseconds since 1970; the oldest one comes first.
-    pub(super) changes: VecDeque<(u64, String)>,
+    pub(super) changes: VecDeque<(u64, Box<str>)>,
     /// The terms that have begun, by how the one before ended.
     pub(super) terms: BTreeMap<&'static str, u64>,
     /// The time without a leader.
@@ -157,9 +157,12 @@ impl Notes {
     /// Notes a change in the order of time: those of the past are read later.
     fn note(&mut self, wall_ms: u64, sentence: String) {
         let at = self.changes.partition_point(|(ms, _)| *ms <= wall_ms);
-        self.changes.insert(at, (wall_ms, sentence));
-        if self.changes.len() > MOST_CHANGES {
+        if self.changes.len() < MOST_CHANGES {
+            self.changes.reserve_exact(1);
+            self.changes.insert(at, (wall_ms, sentence.into()));
+        } else if let Some(before) = at.checked_sub(1) {
             self.changes.pop_front();
+            self.changes.insert(before, (wall_ms, sentence.into()));
         }
     }
 }
@@ -179,6 +182,6 @@ fn why_before(election: &Election) -> &'static str {
         Some(TermEnd::Open | TermEnd::Unknown) => "unknown",
         Some(TermEnd::Overlapped { .. }) => "overlapped",
         Some(TermEnd::Silent) => "silent",
-        Some(TermEnd::Released(release)) => release.why.as_deref().and_then(Why::parse).map_or("other", Why::as_str),
+        Some(TermEnd::Released { how, .. }) => how.why.as_deref().and_then(Why::parse).map_or("other", Why::as_str),
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn rows(
     };
     page.row("claimable", &claimable);
     if let Leadership::Released { release, .. } = leadership
-        && release.why.as_deref().and_then(Why::parse) == Some(Why::Refused)
+        && release.how.why.as_deref().and_then(Why::parse) == Some(Why::Refused)
     {
         page.row("why", REFUSED);
     }

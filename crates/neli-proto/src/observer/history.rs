@@ -1,13 +1,14 @@
 //! The terms of an election in order, and the findings about them.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Change, Observer};
 use crate::hello::Hello;
 use crate::journal::{Journal, Verdict};
-use crate::leadership::{Leader, Leadership, ReadAt, Release, shown};
+use crate::leadership::{HowReleased, Leader, Leadership, ReadAt, shown};
 use crate::record::{Body, MemberId, Offset, Record};
 use crate::time::{Time, millis};
 
@@ -16,10 +17,8 @@ use crate::time::{Time, millis};
 pub struct PastTerm {
     /// The offset of its claim.
     pub term: Offset,
-    /// The leader.
-    pub member: Option<MemberId>,
-    /// The leader's name.
-    pub name: Option<Box<str>>,
+    /// Its leader. Terms of one leader share it.
+    pub leader: Arc<PastLeader>,
     /// The longest lease in the leader's records.
     pub lease: Duration,
     /// When its claim was appended, in milliseconds since 1970; `None` if the claim was not read.
@@ -28,6 +27,15 @@ pub struct PastTerm {
     pub last_record_ms: Option<u64>,
     /// How the term ended.
     pub end: TermEnd,
+}
+
+/// The leader of a past or current term.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PastLeader {
+    /// Its member id; `None` if no record that was read contains it.
+    pub member: Option<MemberId>,
+    /// Its name.
+    pub name: Option<Box<str>>,
 }
 
 /// How a term ended.
@@ -41,7 +49,12 @@ pub enum TermEnd {
         claimed_ms: Option<u64>,
     },
     /// It was released.
-    Released(Release),
+    Released {
+        /// When the release was appended, in milliseconds since 1970.
+        released_ms: Option<u64>,
+        /// Why, and how the job ended. Terms that ended alike share it.
+        how: Arc<HowReleased>,
+    },
     /// Another candidate claimed after the leader's silence.
     Silent,
     /// Records are missing.
@@ -276,11 +289,12 @@ impl History {
                 }
                 Change::Overlapped(job) => self.overlapped(job.term, written_ms),
                 Change::Released(release) => {
-                    if let Some(late) = release.late {
+                    if let Some(late) = release.how.late {
                         self.late(Finding::LateFence { term: release.term, late, overlaps: false }, written_ms);
                     }
                     self.reopen(release.term);
-                    self.close(TermEnd::Released(release.clone()));
+                    let how = self.known_how(&release.how);
+                    self.close(TermEnd::Released { released_ms: release.received.written_ms, how });
                 }
                 Change::FellSilent(_)
                 | Change::LateBeat { .. }
@@ -392,7 +406,26 @@ impl History {
         }
         self.close(TermEnd::Silent);
         let (from_ms, last_record_ms) = (claimed_ms, last_record.written_ms);
-        self.terms.push(PastTerm { term, member, name, lease, from_ms, last_record_ms, end: TermEnd::Open });
+        let leader = self.known_leader(PastLeader { member, name });
+        if self.terms.len() == self.terms.capacity() {
+            // There may be many elections with many terms: twice the room would be wasted on most of them.
+            self.terms.reserve_exact(self.terms.len() / 8 + 1);
+        }
+        self.terms.push(PastTerm { term, leader, lease, from_ms, last_record_ms, end: TermEnd::Open });
+    }
+
+    /// The same leader as that of an earlier term, if it led before.
+    fn known_leader(&self, leader: PastLeader) -> Arc<PastLeader> {
+        let known = self.terms.iter().rev().map(|term| &term.leader).find(|known| ***known == leader);
+        known.map_or_else(|| Arc::new(leader), Arc::clone)
+    }
+
+    /// The same end as that of an earlier term, if one ended so before.
+    fn known_how(&self, how: &Arc<HowReleased>) -> Arc<HowReleased> {
+        let ends = self.terms.iter().rev();
+        let mut known =
+            ends.filter_map(|term| if let TermEnd::Released { how, .. } = &term.end { Some(how) } else { None });
+        Arc::clone(known.find(|known| *known == how).unwrap_or(how))
     }
 
     /// Handles that a claim ended the term `over`, but not because of silence.
@@ -434,7 +467,7 @@ impl History {
             Some(Body::Release { term, late_ms: Some(late_ms), .. }) => {
                 self.void_records += 1;
                 // The first of two releases of a term shows that no other candidate led by then.
-                let is_released = |past: &PastTerm| past.term == *term && matches!(past.end, TermEnd::Released(_));
+                let is_released = |past: &PastTerm| past.term == *term && matches!(past.end, TermEnd::Released { .. });
                 if !self.terms.iter().any(is_released) {
                     let late = Duration::from_millis(*late_ms);
                     self.late(Finding::LateFence { term: *term, late, overlaps: true }, written_ms);
@@ -461,7 +494,7 @@ impl PastTerm {
             TermEnd::Unknown => None,
             TermEnd::Overlapped { claimed_ms } => *claimed_ms,
             // A release that was appended later belongs to a term that was over before.
-            TermEnd::Released(release) => Some(release.received.written_ms?.min(silent_ms.unwrap_or(u64::MAX))),
+            TermEnd::Released { released_ms, .. } => Some((*released_ms)?.min(silent_ms.unwrap_or(u64::MAX))),
             TermEnd::Open | TermEnd::Silent => silent_ms,
         }
     }
@@ -473,19 +506,17 @@ impl PastTerm {
         let over_ms = self.lease_over_ms()?;
         match &self.end {
             TermEnd::Overlapped { .. } => Some(over_ms),
-            TermEnd::Released(Release { received, late, .. })
-                if late.is_some() || received.written_ms == Some(over_ms) =>
-            {
+            TermEnd::Released { released_ms, how } if how.late.is_some() || *released_ms == Some(over_ms) => {
                 Some(over_ms)
             }
-            TermEnd::Open | TermEnd::Released(_) | TermEnd::Silent | TermEnd::Unknown => self.last_record_ms,
+            TermEnd::Open | TermEnd::Released { .. } | TermEnd::Silent | TermEnd::Unknown => self.last_record_ms,
         }
     }
 
     /// The leader's name, or its member id if it had no name.
     #[must_use]
     pub fn shown(&self) -> &str {
-        shown(self.name.as_deref(), self.member.as_ref())
+        shown(self.leader.name.as_deref(), self.leader.member.as_ref())
     }
 }
 

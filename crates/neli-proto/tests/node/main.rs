@@ -125,8 +125,8 @@ fn the_status_counts_records_and_states_why_there_is_no_leader() {
     let status = host.status();
     assert_eq!(status.counts, Counts { terms: 1, void_claims: 2, void_in_a_row: 0 });
     let release = status.release().unwrap();
-    assert_eq!((release.term, release.shown(), release.why.as_deref()), (0, "db1-name", Some("stopped")));
-    assert_eq!((status.leader(), release.request.as_ref()), (None, None));
+    assert_eq!((release.term, release.shown(), release.how.why.as_deref()), (0, "db1-name", Some("stopped")));
+    assert_eq!((status.leader(), release.how.request.as_ref()), (None, None));
 }
 
 /// The page and `/status` name the operator, as the commands do.
@@ -142,7 +142,7 @@ fn the_status_names_who_asked_the_leader_to_stand_down_and_why() {
     let (why, exit, late_ms, group_member, once, successor) = (Some("resigned".into()), None, None, None, None, None);
     host.reads(by("db1", Body::Release { term: 0, seen: 1, why, exit, late_ms, group_member, once, successor }));
     let ann = Request { by: Some("ann-name".into()), reason: Some("patching".into()) };
-    assert_eq!(host.status().release().and_then(|release| release.request.clone()), Some(ann));
+    assert_eq!(host.status().release().and_then(|release| release.how.request.clone()), Some(ann));
 }
 
 #[test]
