@@ -128,7 +128,7 @@ pub(super) enum Rank {
     Overdue,
     Unknown,
     Led,
-    /// Its key or window is done, so that nobody has to lead.
+    /// Nobody has to lead.
     Done,
     /// For a week nothing was written of it.
     Dead,
@@ -140,9 +140,7 @@ impl Rank {
             Self::Dead
         } else if current.is_led() {
             Self::Led
-        } else if let Leadership::Released { release, .. } = current
-            && release.is_done()
-        {
+        } else if current.is_vacant() && found.observer().is_done(at) {
             Self::Done
         } else if current.is_vacant() {
             Self::Vacant

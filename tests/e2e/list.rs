@@ -277,7 +277,7 @@ fn what_is_watched_on_a_terminal_is_a_table() {
         pen.write(&format!("group-{number:02}/0"), &[watched_claim("web", number - 1).as_bytes()]);
     }
     let release =
-        r#"{"v":1,"kind":"release","member":"web","name":"web","seq":9,"term":9,"seen":19,"why":"exited","exit":0}"#;
+        r#"{"v":1,"kind":"release","member":"web","name":"web","seq":9,"term":9,"seen":19,"why":"exited","exit":3}"#;
     pen.write("group-09/0", &[release.as_bytes()]);
     let mut terminal = Terminal::new(Shell::Dash, election.directory());
     terminal.resize(12, 80);

@@ -196,6 +196,12 @@ impl Release {
     pub fn is_done(&self) -> bool {
         self.how.once.is_some() && self.how.exit == Some(0)
     }
+
+    /// Whether the job has ended by itself with status 0.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.how.exit == Some(0) && self.how.why.as_deref().and_then(Why::parse) == Some(Why::Exited)
+    }
 }
 
 /// The last term, as far as its records were read.

@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use crate::hello::Hello;
 use crate::journal::{Journal, Verdict, View};
-use crate::leadership::{Ended, Job, LastTerm, Leader, Leadership, ReadAt, Receipt, TermState};
+use crate::leadership::{Ended, Job, LastTerm, Leader, Leadership, ReadAt, Receipt, Release, TermState};
 use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
 use crate::record::{Body, MemberId, Offset, Record, Why};
@@ -312,6 +312,15 @@ impl Observer {
     #[must_use]
     pub const fn ended(&self) -> Option<&Ended> {
         self.last_term.ended.as_ref()
+    }
+
+    /// Whether nobody has to lead, if nobody does: the last run of `--once`, `--window` or `--schedule` has succeeded; or nobody stands by, and the
+    /// last job has ended by itself with success, or an operator has ended the election.
+    #[must_use]
+    pub fn is_done(&self, at: ReadAt) -> bool {
+        let release = self.last_term.release.as_ref();
+        let is_over = self.ended().is_some() || release.is_some_and(Release::is_success);
+        release.is_some_and(Release::is_done) || (is_over && self.standbys(at).is_empty())
     }
 
     /// Void claims since the leader's last record.

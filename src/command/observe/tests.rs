@@ -112,7 +112,7 @@ fn trouble_comes_first_and_the_first_answer_has_the_whole_table() {
         1,
         "a.neli",
         "gone/0",
-        r#"{"v":1,"kind":"release","member":"m","name":"db2","seq":2,"term":1,"seen":1,"why":"exited","exit":0}"#,
+        r#"{"v":1,"kind":"release","member":"m","name":"db2","seq":2,"term":1,"seen":1,"why":"exited","exit":1}"#,
     );
     world.claim(1, "done", "db3");
     world.write(

@@ -34,6 +34,26 @@ fn the_hello_of_a_candidate_with_a_cut_history_contains_its_wait() {
 }
 
 #[test]
+fn nobody_has_to_lead_after_a_success_or_an_end_if_nobody_stands_by() {
+    let end = r#"{"v":1,"kind":"request","member":null,"name":"ann","seq":null,"what":"end"}"#;
+    for (last, is_over) in [
+        (release("m", 0, "exited", "0"), true),
+        (release("m", 0, "exited", "3"), false),
+        (release("m", 0, "stopped", "0"), false),
+        (end.to_owned(), true),
+    ] {
+        let mut observer = observer();
+        read(&mut observer, 0, 0, &claim("m", -1));
+        read(&mut observer, 1, 10, &last);
+        assert_eq!(observer.is_done(later(20)), is_over, "{last}");
+        hello(&mut observer, 2, 30, "n");
+        assert!(!observer.is_done(later(40)), "one stands by: {last}");
+        read(&mut observer, 3, 50, &claim("n", 2));
+        assert!(!observer.is_done(later(60)), "a new term: {last}");
+    }
+}
+
+#[test]
 fn after_standing_down_a_candidate_waits_two_leases_and_after_a_failed_run_it_backs_off() {
     assert_eq!(waits("resigned", "0", 4_000), [6_000, 0]);
     assert_eq!(waits("resigned", "0", 10_000), [0, 0]);
