@@ -45,8 +45,11 @@ struct Event<'a> {
     changed: BTreeMap<&'a str, &'a str>,
 }
 
-/// A part of a path, percent-encoded.
+/// A part of a path, percent-encoded. A browser would take `.` and `..` for steps in the path, encoded or not.
 pub(super) fn encoded(part: &str) -> String {
+    if let "." | ".." = part {
+        return format!("{part};");
+    }
     let byte = |byte: u8| {
         let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
         if is_plain { char::from(byte).to_string() } else { format!("%{byte:02X}") }

@@ -104,8 +104,11 @@ impl Site for Pages {
     }
 }
 
-/// A part of a path without its percent-encoding; `None` if that is wrong.
+/// A part of a path without its encoding; `None` if that is wrong.
 fn decoded(part: &str) -> Option<String> {
+    if let ".;" | "..;" = part {
+        return part.strip_suffix(';').map(str::to_owned);
+    }
     let (mut bytes, mut rest) = (Vec::new(), part.as_bytes());
     while let [first, tail @ ..] = rest {
         if *first == b'%' {
@@ -127,9 +130,10 @@ mod tests {
 
     #[test]
     fn a_group_of_any_name_has_a_path() {
-        for group in ["billing", "a/b", "<script>", "100%", "Zoë ..", ""] {
+        for group in ["billing", "a/b", "<script>", "100%", "Zoë ..", "", ".", "..", "..;", "..."] {
             assert_eq!(decoded(&encoded(group)).as_deref(), Some(group));
-            assert!(encoded(group).bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte)));
+            assert!(encoded(group).bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%;".contains(&byte)));
+            assert!(![".", ".."].contains(&encoded(group).as_str()), "a browser would leave it out");
         }
         for wrong in ["%", "%4", "%zz", "%ff"] {
             assert_eq!(decoded(wrong), None, "{wrong}");
