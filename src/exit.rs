@@ -18,7 +18,7 @@ pub enum ExitStatus {
     Ending(Ending),
     /// COMMAND was not found.
     NotFound,
-    /// `assert`: the term is not led.
+    /// `assert`: the term is not led, or not for long enough.
     NotLeader,
     /// A subcommand succeeded.
     Success,
@@ -83,7 +83,7 @@ pub const TABLE: &[(&str, &str)] = &[
         "The lead was lost, and the job was killed for it: the lease ran out, the guard died, or another candidate's claim \
          took effect.",
     ),
-    ("83", "neli-run assert: the term is not led."),
+    ("83", "neli-run assert: the term is not led, or --min-left of its lease is not left."),
     ("84", "The job failed more often than --restart-limit allows. Another machine may try."),
     (
         "85",

@@ -26,9 +26,9 @@ struct Answer {
     by: &'static str,
     /// The rest of the lease; `None` if it is unknown or zero.
     left: Option<Duration>,
-    /// `None` if it is unknown.
+    /// Whether it leads, with so much of the lease left as is asked for; `None` if it is unknown.
     leads: Option<bool>,
-    /// Why it does not lead, or why that is unknown.
+    /// Why not, or why that is unknown.
     why: Option<String>,
 }
 
@@ -58,6 +58,9 @@ pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look>) -> Result<Exit
     }
     match (leads, why) {
         (None, Some(why)) => Err(with_status(status, format!("can't tell whether term {} is led: {why}", assert.term))),
+        (_, Some(why)) if left.is_some_and(|left| !left.is_zero()) => {
+            Err(with_status(status, format!("the leader, but not for long enough: {why}")))
+        }
         (_, Some(why)) => Err(with_status(status, format!("not the leader: {why}"))),
         (_, None) => Ok(status),
     }

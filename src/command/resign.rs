@@ -188,7 +188,7 @@ fn only_one_named<'a>(standbys: &[Standby<'a>], to: &str) -> Result<Standby<'a>,
             let all: Vec<&str> = standbys.iter().map(|standby| standby.candidate.shown()).collect();
             let holds = spoken(HELLO_HOLDS);
             Err(format!(
-                "{to} does not stand by: it has left, or was not heard for {holds}; those that do: {}",
+                "{to} does not stand by: no candidate has this name, or it has left, or was not heard for {holds}; those that do: {}",
                 all.join(", ")
             ))
         }

@@ -365,9 +365,9 @@ fn a_keyword_is_one_of_a_list() {
     refused_value("on-loss", "stay", "must be standby or exit");
     refused("-g g -b a:1 -q -v -- true", "--quiet: can't be combined with --verbose");
     refused("-g g -b a:1 --embedded -- true", "--brokers a:1: can't be combined with --embedded");
-    for wrong in ["begin", "-1", "1.5", "99999999999999999999"] {
-        let refusal =
-            format!("--from {wrong}: must be start, end, an offset (0 or more), or how long ago, such as 30m or 1h");
+    for wrong in ["begin", "-1", "1.5", "99999999999999999999", "5000d"] {
+        let expected = "must be start, end, an offset (0 or more), or how long ago (at most 365d), such as 30m or 1h";
+        let refusal = format!("--from {wrong}: {expected}");
         refused(&format!("watch -g g -b a:1 --from={wrong}"), &refusal);
     }
 }

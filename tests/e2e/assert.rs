@@ -39,7 +39,8 @@ fn inside_a_job_its_lease_gives_the_answer() {
     let printed = job(&election, &script);
     assert_eq!((printed[0].as_str(), printed[1].as_str()), ("0", "0"), "{printed:?}");
     assert!(
-        printed[2].starts_with("neli-run: not the leader: ") && printed[2].ends_with(", and --min-left is 11s"),
+        printed[2].starts_with("neli-run: the leader, but not for long enough: ")
+            && printed[2].ends_with(", and --min-left is 11s"),
         "{printed:?}"
     );
     assert_eq!(printed[3], "83");

@@ -235,7 +235,7 @@ pub fn assert(args: &ParsedArgs) -> Result<Assert> {
     Ok(Assert { term, descriptor, time_namespace, min_left, json: args.flag("json")?.is_some() })
 }
 
-const EXPECTED: &str = "must be start, end, an offset (0 or more), or how long ago, such as 30m or 1h";
+const EXPECTED: &str = "must be start, end, an offset (0 or more), or how long ago (at most 365d), such as 30m or 1h";
 
 fn from(args: &ParsedArgs) -> Result<Option<WatchFrom>> {
     let Some(value) = args.value("from") else { return Ok(None) };
