@@ -23,7 +23,7 @@ use crate::command::wording;
 use crate::config::Observe;
 use crate::exit::ExitStatus;
 use crate::http::{self, Bound};
-use crate::process::system;
+use crate::process::{limits, system};
 use crate::text::one_line;
 
 mod json;
@@ -42,8 +42,12 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 ///
 /// # Errors
 ///
-/// The address is not available, or Kafka refuses permanently.
+/// Too few files may be open, the address is not available, or Kafka refuses permanently.
 pub fn main(observe: &Observe) -> Result<ExitStatus> {
+    system::share_heaps();
+    // Clients of HTTP must not take the descriptors that the connections with Kafka need.
+    let _ = limits::raise_open_files();
+    limits::open_files(http::OPEN_FILES)?;
     let bound = Bound::bind(&observe.listen).context(observe.listen.shown.clone())?;
     let mut signals = Signals::new([SIGTERM, SIGINT]).context("signals can't be handled")?;
     let waits = move || {
