@@ -3,6 +3,7 @@
 //! [`Time`] decides, as in a candidate. The wall clock and the broker's timestamps only show the age of records that were written before
 //! the reading began.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -55,8 +56,8 @@ pub struct Observer {
     last_term: LastTerm,
     /// Void claims since the leader's last record.
     void_claims: Option<VoidClaims>,
-    /// The candidates whose hellos were read.
-    candidates: BTreeMap<MemberId, KnownCandidate>,
+    /// The candidates whose hellos were read. Boxed, since a map keeps room for eleven values, and most elections have three.
+    candidates: BTreeMap<MemberId, Box<KnownCandidate>>,
     /// The number of failed runs in a row of each candidate, from its releases.
     failed_runs: FailedRuns,
     /// The leaders whose silence ended with another candidate's claim, and candidates that have left.
@@ -143,7 +144,7 @@ impl Observer {
         }
         let broker_now = self.broker_now(at);
         self.candidates.retain(|_, candidate| candidate.received.age(at.now, broker_now) < HELLO_HOLDS);
-        self.candidates.insert(candidate.member.clone(), candidate);
+        self.candidates.insert(candidate.member.clone(), Box::new(candidate));
     }
 
     /// Handles the record at `offset`, not below the journal's [`next`](Journal::next), which is of this election; `None` if it can't be
@@ -241,7 +242,7 @@ impl Observer {
             }
             Body::Request { what, by, reason, successor, .. } => {
                 let by = by.clone().or_else(|| record.name.clone());
-                let named = |id| self.candidates.get(id).map_or(MemberId::as_str(id), KnownCandidate::shown).into();
+                let named = |id| self.candidates.get(id).map_or(MemberId::as_str(id), |known| known.shown()).into();
                 let successor = successor.as_ref().map(named);
                 changes.push(Change::Requested { what: *what, by, reason: reason.clone(), successor });
             }
@@ -305,7 +306,7 @@ impl Observer {
     /// The leader's own hello.
     #[must_use]
     pub fn leaders_hello(&self) -> Option<&KnownCandidate> {
-        self.candidates.get(self.leader()?.member.as_ref()?)
+        self.candidates.get(self.leader()?.member.as_ref()?).map(|known| &**known)
     }
 
     /// The last request to end the election, if no term has begun since.

@@ -1,6 +1,7 @@
 //! The roles of a group, by the hellos of its candidates. Every command that shows or asks a group's roles uses this, so that all of them name
 //! the same roles.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
@@ -12,10 +13,14 @@ use crate::precedence::HELLO_HOLDS;
 use crate::record::{MemberId, Offset};
 use crate::time::millis;
 
+/// Of more candidates than this, those that have left are forgotten where a topic is read on: each start of a process has a new member id.
+const MOST_READ_ON: usize = 16;
+
 /// The last hello of each candidate of a group, as far as partition 0 was read.
 #[derive(Clone, Debug, Default)]
 pub struct GroupHellos {
-    last: BTreeMap<MemberId, LastHello>,
+    /// Boxed, since a map keeps room for eleven values, and most groups have three candidates.
+    last: BTreeMap<MemberId, Box<LastHello>>,
 }
 
 /// A candidate's last hello.
@@ -33,12 +38,23 @@ pub struct LastHello {
 impl GroupHellos {
     /// Handles the hello of a candidate of the group, in the order of the log.
     pub fn read(&mut self, at: ReadAt, offset: Offset, hello: Hello, written_ms: Option<u64>) {
-        self.last.insert(hello.member.clone(), LastHello { hello, at, written_ms, offset });
+        self.last.insert(hello.member.clone(), Box::new(LastHello { hello, at, written_ms, offset }));
+    }
+
+    /// Forgets candidates that were not heard within 75 s before the last one of all, but for the one whose mapping is the group's if nobody stands.
+    pub(super) fn forget_old(&mut self) {
+        if self.last.len() <= MOST_READ_ON {
+            return;
+        }
+        let newest_ms = self.last.values().filter_map(|last| last.written_ms).max();
+        let kept = self.last.values().max_by_key(|last| last.rank()).map(|last| last.offset);
+        let is_old = |written_ms: u64| newest_ms.is_some_and(|newest| newest - written_ms >= millis(HELLO_HOLDS));
+        self.last.retain(|_, last| Some(last.offset) == kept || !last.written_ms.is_some_and(is_old));
     }
 
     /// The last hello of each candidate, also of those that have left.
     pub fn all(&self) -> impl Iterator<Item = &LastHello> {
-        self.last.values()
+        self.last.values().map(|last| &**last)
     }
 
     /// The last hellos of the candidates that stand: each has not said that it leaves, was heard within 75 s before the last one of all, and
@@ -51,7 +67,7 @@ impl GroupHellos {
             let LastHello { hello, written_ms, .. } = last;
             hello.takes_roles() && !hello.stands_for_no_role() && !written_ms.is_some_and(is_old)
         };
-        let mut standing: Vec<&LastHello> = self.last.values().filter(stands).collect();
+        let mut standing: Vec<&LastHello> = self.all().filter(stands).collect();
         // A candidate without `--roles` does not stand beside those that have roles. The release of its last term, which says that it goes, is
         // no hello.
         if standing.iter().any(|last| last.hello.roles.is_some()) {
@@ -69,7 +85,7 @@ impl GroupHellos {
     pub fn mapping(&self) -> Option<Mapping> {
         let longest = |last: &&LastHello| (last.hello.mapping().count(), last.offset);
         let standing = self.standing().into_iter().max_by_key(longest);
-        standing.or_else(|| self.last.values().max_by_key(|last| last.rank())).map(|last| last.hello.mapping())
+        standing.or_else(|| self.all().max_by_key(|last| last.rank())).map(|last| last.hello.mapping())
     }
 
     /// The mapping and the number of the role with this name or number: by [`mapping`](Self::mapping), or else by the last hello whose mapping
@@ -81,7 +97,7 @@ impl GroupHellos {
         if !current.names().is_empty() && role.parse::<u32>().is_ok() {
             return None;
         }
-        let mut others: Vec<&LastHello> = self.last.values().collect();
+        let mut others: Vec<&LastHello> = self.all().collect();
         others.sort_by_key(|last| last.rank());
         of(current).or_else(|| others.iter().rev().find_map(|last| of(last.hello.mapping())))
     }
@@ -170,6 +186,24 @@ mod tests {
         assert_eq!(roles(&hellos).as_deref(), Some("0 alone"), "the others have not been heard for 75 s");
         assert_eq!(hellos.find("0").map(|(_, number)| number), Some(0));
         assert_eq!(hellos.find("bill").map(|(_, number)| number), Some(1), "its records may still be looked at");
+    }
+
+    #[test]
+    fn candidates_that_have_left_are_forgotten_where_a_topic_is_read_on() {
+        let mut hellos = GroupHellos::default();
+        let mut most = 0;
+        for start in 0..1_000 {
+            read(&mut hellos, 10 * start, &format!("m{start}"), NAMED);
+            hellos.forget_old();
+            most = most.max(hellos.all().count());
+        }
+        assert_eq!((most, hellos.standing().len()), (MOST_READ_ON, 8));
+        read(&mut hellos, 20_000, "last", r#","roles":"ingest,bill","partitions":2,"joined":1,"leaves":true"#);
+        for start in 0..1_000 {
+            read(&mut hellos, 20_001 + start, &format!("x{start}"), r#","leaves":true"#);
+            hellos.forget_old();
+        }
+        assert_eq!(roles(&hellos).as_deref(), Some("ingest, bill"), "the last one that stood says it");
     }
 
     #[test]

@@ -200,7 +200,7 @@ fn a_release_shows_its_writer_its_reason_and_its_time() {
     let Leadership::Released { release: seen, age } = observer.leadership(later(1_000 + 12_000)) else {
         panic!("released")
     };
-    assert_eq!((seen.shown(), seen.term, seen.why.as_deref(), seen.exit), ("m", 0, Some("exited"), Some(3)));
+    assert_eq!((seen.shown(), seen.term, seen.how.why.as_deref(), seen.how.exit), ("m", 0, Some("exited"), Some(3)));
     assert_eq!((age.as_secs(), seen.received.at_ms(AT)), (12, AT.wall_ms + 1_000));
     assert_eq!(changes, [Change::Released(seen.clone())]);
     // A second release, or a void claim of another candidate, changes nothing; the void claim is reported.

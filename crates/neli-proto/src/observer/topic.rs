@@ -22,7 +22,8 @@ const MOST_TERMS: usize = 200;
 pub struct Topic {
     /// Where the reading of each partition began.
     partitions: BTreeMap<i32, Begin>,
-    elections: BTreeMap<Place, Found>,
+    /// Boxed, since a map that is filled in order keeps room for twice as many.
+    elections: BTreeMap<Place, Box<Found>>,
     /// The hellos of each group.
     hellos: BTreeMap<Box<str>, GroupHellos>,
     latest_ms: Option<u64>,
@@ -115,7 +116,7 @@ impl Topic {
         let (of_partition, rest) =
             mem::take(&mut past.elections).into_iter().partition(|(place, _)| place.partition == partition);
         past.elections = rest;
-        let of_partition: BTreeMap<Place, Found> = of_partition;
+        let of_partition: BTreeMap<Place, Box<Found>> = of_partition;
         for (place, found) in of_partition.into_iter().filter(|(_, found)| found.is_election) {
             let mut election = found.election;
             if let Some(known) = self.elections.get_mut(&place).filter(|known| known.election.is_decided()) {
@@ -123,7 +124,7 @@ impl Topic {
                 continue;
             }
             self.hear_all(&place.group, &mut election);
-            self.elections.insert(place, Found { election, is_election: true });
+            self.elections.insert(place, Box::new(Found { election, is_election: true }));
         }
     }
 
@@ -153,7 +154,11 @@ impl Topic {
             if is_of_many && let Some(most) = self.live {
                 self.hear(group, &hello, most, |election| election.process_hello_received(at, &hello, *written_ms));
             }
-            self.hellos.entry(group.into()).or_default().read(at, *offset, hello, *written_ms);
+            let hellos = self.hellos.entry(group.into()).or_default();
+            hellos.read(at, *offset, hello, *written_ms);
+            if self.live.is_some() {
+                hellos.forget_old();
+            }
             if is_of_many {
                 return None;
             }
@@ -178,9 +183,9 @@ impl Topic {
                 election.heard(*heard);
                 self.hear_all(group, &mut election);
             }
-            self.elections.insert(place.clone(), Found { election, is_election: false });
+            self.elections.insert(place.clone(), Box::new(Found { election, is_election: false }));
         }
-        self.elections.get_mut(&place)
+        self.elections.get_mut(&place).map(|found| &mut **found)
     }
 
     /// Has each election hear the hello of a process with many roles of its group; those of the process's own roles are elections.
@@ -249,7 +254,7 @@ impl Topic {
     /// The elections.
     pub fn elections(&self) -> impl Iterator<Item = FoundElection<'_>> {
         let elections = self.elections.iter().filter(|(_, found)| found.is_election);
-        elections.map(|(place, Found { election, .. })| FoundElection { place, election })
+        elections.map(|(place, found)| FoundElection { place, election: &found.election })
     }
 
     /// An election.
