@@ -93,6 +93,13 @@ impl Author {
         )
     }
 
+    pub(crate) fn hello(&self) -> String {
+        let Self { member, name } = self;
+        format!(
+            r#"{{"v":1,"member":"{member}","name":"{name}","seq":1,"kind":"hello","host":"{name}","pid":4711,"version":"0.1.0","elector":"log"}}"#
+        )
+    }
+
     pub(crate) fn release(&self, seq: i64, term: i64, seen: i64) -> String {
         let Self { member, name } = self;
         format!(

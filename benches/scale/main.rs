@@ -15,6 +15,9 @@ mod history;
 mod meter;
 mod observe;
 mod roles;
+mod simulate;
+
+use std::cell::LazyCell;
 
 use clap::{Parser, ValueEnum};
 use harness::candidate::Elector;
@@ -43,7 +46,8 @@ struct Arguments {
     /// For `crowd-of-standbys`: their numbers, in ascending order.
     #[arg(long, value_delimiter = ',', default_values_t = [0, 1, 10, 100])]
     standbys: Vec<usize>,
-    /// For `elections`: how many share the topic. For `observe`: how many there are in ten topics.
+    /// For `elections`: how many share the topic. For `observe`: how many there are in ten topics. For `simulate`: how many there are, a thousand in
+    /// each topic.
     #[arg(long, default_value_t = 1000)]
     elections: usize,
     /// For `processes`: their number.
@@ -55,7 +59,7 @@ struct Arguments {
     /// For `history` and `observe`: the number of records.
     #[arg(long, default_value_t = 1_000_000)]
     records: i64,
-    /// For `observe`: the number of terms of each election.
+    /// For `observe` and `simulate`: the number of terms of each election.
     #[arg(long, default_value_t = 1)]
     terms: usize,
     /// One JSON object per row, printed as soon as it is measured.
@@ -83,6 +87,8 @@ enum Part {
     Processes,
     /// Many roles in each of three processes: the cost of a role, and how soon a dead candidate's roles are led again.
     Roles,
+    /// What `observe` holds and decides of more elections than one Kafka of this size could carry, in virtual time and without Kafka.
+    Simulate,
 }
 
 fn main() {
@@ -96,7 +102,7 @@ fn main() {
     let mut figures = Figures::new(arguments.json);
     for part in parts {
         // Each part has a new broker, so that one measurement does not affect the next.
-        let broker = Broker::own();
+        let broker = LazyCell::new(Broker::own);
         match part {
             Part::CrowdOfStandbys => {
                 for elector in &electors {
@@ -123,6 +129,7 @@ fn main() {
                     figures.tell(elector.name(), roles::measure(&broker, *elector, &arguments));
                 }
             }
+            Part::Simulate => figures.tell("log", simulate::measure(&arguments)),
             Part::History => history::measure(&broker, &arguments, &mut |rows| figures.tell("log", rows)),
         }
     }

@@ -27,7 +27,7 @@ pub(crate) fn measure(broker: &Broker, arguments: &Arguments) -> Vec<Row> {
     let records = usize::try_from(arguments.records).expect("a number of records") / TOPICS;
     let topics: Vec<String> = (0..TOPICS).map(|number| format!("observed-{number}.neli")).collect();
     let authors: Vec<Author> = (0..of_each).map(Author::new).collect();
-    let history = History { of_each: i64::try_from(records / of_each).expect("64 bits"), terms: arguments.terms };
+    let history = History::of(of_each, records / of_each, arguments.terms);
     for topic in &topics {
         broker.kafka().create_topic(topic, &[]);
         let writer = BulkWriter::of_history(&broker.kafka(), topic);
@@ -80,12 +80,15 @@ fn answer_ms(observe: &Observe) -> f64 {
     number(wait::now() - began) / 1e6
 }
 
-fn key(number: usize) -> String {
+/// The key of an election's records.
+pub(crate) fn key(number: usize) -> String {
     format!("team-{number}/0")
 }
 
 /// What stands in a topic before the start: the elections write in turn, up to now, and all but their last terms are released.
-struct History {
+pub(crate) struct History {
+    /// The number of elections.
+    elections: i64,
     /// The number of each election's records.
     of_each: i64,
     /// The number of its terms.
@@ -93,18 +96,41 @@ struct History {
 }
 
 impl History {
+    fn of(elections: usize, of_each: usize, terms: usize) -> Self {
+        let [elections, of_each] = [elections, of_each].map(|count| i64::try_from(count).expect("64 bits"));
+        Self { elections, of_each, terms }
+    }
+
+    /// A claim, a heartbeat and a release.
+    pub(crate) const SHORTEST_TERM: usize = 3;
+
+    /// The shortest one with so many terms.
+    pub(crate) fn of_terms(elections: usize, terms: usize) -> Self {
+        Self::of(elections, Self::SHORTEST_TERM * terms, terms)
+    }
+
+    /// The number of all records.
+    pub(crate) const fn records(&self) -> i64 {
+        self.of_each * self.elections
+    }
+
+    /// The number of the election whose record is at this offset, and the record.
+    pub(crate) fn record(&self, authors: &[Author], offset: i64) -> (usize, String) {
+        let (turn, number) = (offset / self.elections, usize::try_from(offset % self.elections).expect("64 bits"));
+        let (per_term, author) = (self.per_term(), &authors[number]);
+        let term = self.term(turn, offset);
+        let record = match turn % per_term {
+            0 if turn <= self.last_claim() => author.claim(1, offset - 1),
+            last if last == per_term - 1 && turn < self.last_claim() => author.release(2, term, offset - 1),
+            _ => author.beat(2, term, offset - 1),
+        };
+        (number, record)
+    }
+
     fn write(&self, writer: &BulkWriter, authors: &[Author]) {
-        let elections = i64::try_from(authors.len()).expect("64 bits");
-        let (all, per_term, now_ms) = (self.of_each * elections, self.per_term(), wait::wall_ms());
+        let (all, now_ms) = (self.records(), wait::wall_ms());
         for offset in 0..all {
-            let (turn, number) = (offset / elections, usize::try_from(offset % elections).expect("64 bits"));
-            let (in_term, term) = (turn % per_term, self.term(turn, offset, elections));
-            let author = &authors[number];
-            let record = match in_term {
-                0 if turn <= self.last_claim() => author.claim(1, offset - 1),
-                last if last == per_term - 1 && turn < self.last_claim() => author.release(2, term, offset - 1),
-                _ => author.beat(2, term, offset - 1),
-            };
+            let (number, record) = self.record(authors, offset);
             writer.write_at(now_ms - (all - offset) * 1_000 / RECORDS_A_SECOND.cast_signed(), &key(number), &record);
         }
     }
@@ -119,15 +145,14 @@ impl History {
     }
 
     /// The term of an election's record in this turn.
-    fn term(&self, turn: i64, offset: i64, elections: i64) -> i64 {
+    fn term(&self, turn: i64, offset: i64) -> i64 {
         let claimed = (turn / self.per_term() * self.per_term()).min(self.last_claim());
-        offset - (turn - claimed) * elections
+        offset - (turn - claimed) * self.elections
     }
 
     /// A heartbeat in its last term.
-    fn beat(&self, authors: &[Author], number: usize) -> String {
-        let elections = i64::try_from(authors.len()).expect("64 bits");
-        let term = self.last_claim() * elections + i64::try_from(number).expect("64 bits");
+    pub(crate) fn beat(&self, authors: &[Author], number: usize) -> String {
+        let term = self.last_claim() * self.elections + i64::try_from(number).expect("64 bits");
         authors[number].beat(2, term, term)
     }
 }

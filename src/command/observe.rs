@@ -30,7 +30,10 @@ mod json;
 mod metrics;
 mod page;
 mod pages;
+mod simulated;
 mod state;
+
+pub use simulated::Simulated;
 
 use pages::Pages;
 use state::State;
