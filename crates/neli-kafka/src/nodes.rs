@@ -408,13 +408,16 @@ impl<R: HasNode> Nodes<R> {
                     self.tell_all(&Event::Refused(Refusal::Roles(Box::new(differs))));
                 }
                 many_roles::Action::Note(note) => self.notes.push_back(note),
-                many_roles::Action::Tell { role, event } => {
-                    let now = clock::now();
-                    self.take_passed(now, role);
-                    self.call(now, role, |node| node.handle(now, event));
-                }
+                many_roles::Action::Delay { role, extra } => self.follow_role(role, Event::SpreadBy(extra)),
+                many_roles::Action::HandOver { role, to } => self.follow_role(role, Event::HandOver { to }),
             }
         }
+    }
+
+    fn follow_role(&mut self, role: usize, event: Event) {
+        let now = clock::now();
+        self.take_passed(now, role);
+        self.call(now, role, |node| node.handle(now, event));
     }
 }
 

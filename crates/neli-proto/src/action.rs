@@ -1,14 +1,17 @@
-//! What is to be done for a node. Its objects add what they want to one kind of list each, in the order in which it must be done; the node
-//! passes on what concerns its owner, and does by itself what concerns another of its objects.
+//! What is to be done for a node, and for a process with many roles. The objects of each add what they want to one kind of list, in the order in
+//! which it must be done; the node passes on what concerns its owner, and does by itself what concerns another of its objects.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use crate::fact::Fact;
 use crate::guard::Order;
+use crate::hello::Hello;
 use crate::job::{Hook, JobStatus};
 use crate::kafka::Request;
+use crate::mapping::Differs;
 use crate::note::Note;
-use crate::record::Offset;
+use crate::record::{MemberId, Offset};
 use crate::time::{Span, Time};
 
 /// An action that the node's owner must perform.
@@ -133,4 +136,28 @@ pub enum Lost {
     Killed,
     /// It stopped by itself in time, or none was running.
     Stopped,
+}
+
+/// An action that the owner of the nodes of many roles must perform.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
+pub enum RolesAction {
+    /// Add this to the claim delay of the role from now on. No role is claimed before its first `Delay`.
+    Delay {
+        role: usize,
+        /// The additional delay; `None` if the role must not be claimed.
+        extra: Option<Duration>,
+    },
+    /// Stand down in this role.
+    HandOver {
+        role: usize,
+        /// The successor to name.
+        to: MemberId,
+    },
+    /// Send one hello for all roles.
+    Hello(Box<Hello>),
+    /// Tell users, of all roles at once.
+    Note(Note),
+    /// Exit: another candidate maps a role to another partition.
+    Refuse(Differs),
 }

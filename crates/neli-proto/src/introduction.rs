@@ -8,13 +8,13 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;
 
+use crate::action::RolesAction as Action;
 use crate::hello::Hello;
 use crate::mapping::{Differs, Mapping};
 use crate::note::Note;
 use crate::precedence::{ANSWERS, HELLO_AFTER_LEAD, HELLO_HOLDS, HELLO_INTERVAL};
 use crate::record::{MemberId, Offset};
-use crate::role_set::RoleSet;
-use crate::time::Time;
+use crate::time::{Time, millis};
 
 /// A first hello that was not read back is sent again after this time.
 const SAID_AGAIN: Duration = Duration::from_secs(2);
@@ -25,26 +25,6 @@ const HELLO_AFTER_LEAVING: Duration = Duration::from_millis(100);
 
 /// At most this many other lists of roles are reported.
 const MOST_REPORTED: usize = 16;
-
-/// The actions.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Action {
-    /// Send a hello.
-    Hello {
-        /// The time of the hello.
-        now: Time,
-        /// The offset of the first own hello, once it was read back.
-        joined: Option<Offset>,
-        /// The candidate that shall answer it with a hello.
-        asks: Option<MemberId>,
-    },
-    /// Exit: another candidate maps a role to another partition.
-    Refuse(Differs),
-    /// Allow claims from now on. Given once.
-    Stand,
-    /// Tell users.
-    Note(Note),
-}
 
 /// The writer of a hello.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -73,15 +53,16 @@ enum Stage {
 /// The introduction of one process: the others' mappings, and when it sends hellos.
 #[derive(Clone, Debug)]
 pub(crate) struct Introduction {
-    member: MemberId,
-    mapping: Mapping,
+    /// The process's hello. `joined` is the offset of the first one, once it was read back.
+    hello: Hello,
+    pub(crate) mapping: Mapping,
+    /// Until when the last of the undecided roles may claim nothing.
+    undecided_until: Option<Time>,
     /// The end of the log when this process began to read, and the time then. The writer of an earlier hello may have gone since.
     history: Option<(Offset, Time)>,
     /// R0: the topic may carry an election.
     is_fit: bool,
     next_hello: Option<Time>,
-    /// The offset of the first own hello, once it was read back.
-    joined: Option<Offset>,
     /// The time by which every living process has answered the first hello.
     answered_by: Option<Time>,
     /// Candidates that map a role to another partition, and may have gone.
@@ -99,14 +80,14 @@ pub(crate) struct Introduction {
 impl Introduction {
     /// The introduction of a process that has read nothing yet.
     #[must_use]
-    pub(crate) const fn new(member: MemberId, mapping: Mapping) -> Self {
+    pub(crate) fn new(hello: Hello) -> Self {
         Self {
-            member,
-            mapping,
+            mapping: hello.mapping(),
+            hello,
+            undecided_until: None,
             history: None,
             is_fit: false,
             next_hello: None,
-            joined: None,
             answered_by: None,
             doubted: BTreeMap::new(),
             of_one_role_before: BTreeSet::new(),
@@ -156,7 +137,6 @@ impl Introduction {
             }
         } else {
             self.stage = Stage::Stands;
-            self.actions.push_back(Action::Stand);
             // From this hello on, the other processes count this one among the candidates.
             self.say_hello(now);
         }
@@ -176,14 +156,14 @@ impl Introduction {
 
     /// Handles a cut of the history of partition 0: the offsets of earlier hellos are meaningless now.
     pub(crate) fn history_cut(&mut self) {
-        (self.history, self.joined, self.next_hello, self.is_fit) = (None, None, None, false);
+        (self.history, self.hello.joined, self.next_hello, self.is_fit) = (None, None, None, false);
         // The answers to a hello that is gone do not count. A process that stands already is not asked to wait.
         self.answered_by.take_if(|_| self.stage != Stage::Stands);
     }
 
     /// Handles a hello that was read in partition 0.
     pub(crate) fn received(&mut self, now: Time, offset: Offset, hello: &Hello) -> Whose {
-        if hello.member == self.member {
+        if hello.member == self.hello.member {
             self.came_back(now, offset);
             return Whose::Own;
         }
@@ -202,29 +182,23 @@ impl Introduction {
         {
             self.hello_without_shared_role_received(now, hello, warning);
         }
-        if hello.asks.as_ref() == Some(&self.member) {
+        if hello.asks.as_ref() == Some(&self.hello.member) {
             self.answer(now);
         }
         self.handle_timeout(now);
         if self.is_history(offset) { Whose::AnotherBefore } else { Whose::Another }
     }
 
-    /// Whether the writer stands for any of this process's roles.
+    /// Whether the process may claim vacancies: its first hello was read back, and no other candidate has objected in time.
     #[must_use]
-    pub(crate) fn shares_role(&self, hello: &Hello) -> bool {
-        self.mapping.shares_role(&hello.mapping())
+    pub(crate) fn stands(&self) -> bool {
+        self.stage == Stage::Stands
     }
 
-    /// The roles of this process for which the writer does not stand, or no longer.
+    /// The process's hello, if it has sent any.
     #[must_use]
-    pub(crate) fn roles_without(&self, hello: &Hello) -> RoleSet {
-        self.mapping.roles_without(&hello.mapping(), &hello.left)
-    }
-
-    /// The number of roles for which the writer stands, and this process does not.
-    #[must_use]
-    pub(crate) fn roles_beyond(&self, hello: &Hello) -> u32 {
-        self.mapping.roles_beyond(&hello.mapping(), &hello.left)
+    pub(crate) fn said(&self) -> Option<&Hello> {
+        Some(&self.hello).filter(|hello| hello.joined.is_some())
     }
 
     /// Sends a hello again: this process has released a role, or has lost it to another candidate's claim after a silence, and stays.
@@ -235,26 +209,35 @@ impl Introduction {
 
     /// Sends a hello soon, because this process no longer stands for a role. The others must know this before they claim the role or
     /// hand it over.
-    pub(crate) fn role_left(&mut self, now: Time) {
-        self.say_hello_by(now + HELLO_AFTER_LEAVING);
+    pub(crate) fn role_left(&mut self, now: Time, role: usize) {
+        if !self.hello.left.contains(role) {
+            self.hello.left.insert(role);
+            self.say_hello_by(now + HELLO_AFTER_LEAVING);
+        }
     }
 
-    /// Sends a hello soon, because the records of a role no longer show who leads.
-    pub(crate) fn view_lost(&mut self, now: Time) {
-        self.say_hello_by(now + HELLO_AFTER_LEAD);
+    /// Notes that a role may not be claimed before `until`, because its records do not show who leads. The hello contains the longest such
+    /// time, since it is one for all roles. It is only displayed, and only for a role without a leader.
+    pub(crate) fn undecided(&mut self, now: Time, until: Time) {
+        if self.undecided_until.is_none_or(|known| known <= now) {
+            self.say_hello_by(now + HELLO_AFTER_LEAD);
+        }
+        self.undecided_until = self.undecided_until.max(Some(until));
+    }
+
+    /// Notes whether the group takes this process, and says so to the others, who only display it.
+    pub(crate) fn group_refuses(&mut self, now: Time, words: Option<&str>) {
+        if self.hello.group_refuses.as_deref() != words {
+            self.hello.group_refuses = words.map(Box::from);
+            self.answer(now);
+        }
     }
 
     /// Answers a question with a hello, unless the first one was not read back yet.
     pub(crate) fn answer(&mut self, now: Time) {
-        if self.joined.is_some() && self.stage != Stage::Refused {
+        if self.hello.joined.is_some() && self.stage != Stage::Refused {
             self.say_hello(now);
         }
-    }
-
-    /// The offset of the first own hello, once it was read back.
-    #[must_use]
-    pub(crate) const fn joined(&self) -> Option<Offset> {
-        self.joined
     }
 
     fn is_history(&self, offset: Offset) -> bool {
@@ -268,7 +251,7 @@ impl Introduction {
             return;
         }
         // An earlier version does not say when it joined.
-        let is_later = self.joined.is_some_and(|own| own < hello.joined.unwrap_or(offset))
+        let is_later = self.hello.joined.is_some_and(|own| own < hello.joined.unwrap_or(offset))
             && (hello.joined.is_some() || !self.of_one_role_before.contains(&hello.member));
         if is_later {
             // With this hello the other process learns at once of the earlier one.
@@ -287,7 +270,7 @@ impl Introduction {
 
     fn hello_without_shared_role_received(&mut self, now: Time, hello: &Hello, warning: Differs) {
         let is_new = hello.roles.is_some() && hello.joined.is_none();
-        if is_new && self.joined.is_some() {
+        if is_new && self.hello.joined.is_some() {
             // So both processes report it, and an operator sees it in the log of each.
             self.say_hello(now);
         }
@@ -297,8 +280,8 @@ impl Introduction {
     }
 
     fn came_back(&mut self, now: Time, offset: Offset) {
-        if self.joined.is_none() {
-            self.joined = Some(offset);
+        if self.hello.joined.is_none() {
+            self.hello.joined = Some(offset);
             self.answered_by.get_or_insert(now + ANSWERS);
             self.next_hello = Some(now + HELLO_INTERVAL);
         }
@@ -326,8 +309,10 @@ impl Introduction {
 
     /// Sends a hello that asks a candidate for one.
     pub(crate) fn ask(&mut self, now: Time, asks: Option<MemberId>) {
-        self.next_hello = Some(now + if self.joined.is_some() { HELLO_INTERVAL } else { SAID_AGAIN });
-        self.actions.push_back(Action::Hello { now, joined: self.joined, asks });
+        self.next_hello = Some(now + if self.hello.joined.is_some() { HELLO_INTERVAL } else { SAID_AGAIN });
+        let waits = self.undecided_until.map(|until| until.since(now)).filter(|left| !left.is_zero());
+        let hello = Hello { asks, waits_ms: waits.map(millis), ..self.hello.clone() };
+        self.actions.push_back(Action::Hello(Box::new(hello)));
     }
 }
 

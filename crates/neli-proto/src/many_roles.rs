@@ -8,16 +8,16 @@ use alloc::boxed::Box;
 
 use crate::candidate::{self, Elector};
 use crate::hello::{Hello, is_question};
-use crate::introduction::{self, Introduction, Whose};
-use crate::mapping::{Differs, Mapping};
+use crate::introduction::{Introduction, Whose};
 use crate::node::{Event, Node};
-use crate::note::Note;
 use crate::precedence::Assignment;
 use crate::record::{Body, Offset, Record, Why};
 use crate::role_set::RoleSet;
 use crate::spread::{self, Holding, Spread};
-use crate::time::{Time, millis};
+use crate::time::Time;
 use crate::timings::Patience;
+
+pub use crate::action::RolesAction as Action;
 
 /// The common settings of a process's elections.
 #[derive(Clone, Debug)]
@@ -32,20 +32,6 @@ pub struct Settings {
     pub are_spread: bool,
 }
 
-/// An action that the owner of the nodes must perform.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
-pub enum Action {
-    /// Send one hello for all roles.
-    Hello(Box<Hello>),
-    /// Exit: another candidate maps a role to another partition.
-    Refuse(Differs),
-    /// Tell users, of all roles at once.
-    Note(Note),
-    /// Pass this event to a role's node.
-    Tell { role: usize, event: Event },
-}
-
 /// The spread and the introduction of a process with many roles.
 #[derive(Clone, Debug)]
 pub struct ManyRoles {
@@ -53,10 +39,6 @@ pub struct ManyRoles {
     /// R0: the topic may carry an election.
     is_fit: bool,
     known: Option<Known>,
-    /// Until when the last of the undecided roles may claim nothing.
-    undecided_until: Option<Time>,
-    /// The roles for which this process no longer stands.
-    left: RoleSet,
 }
 
 /// The data that exist once the number of partitions is known.
@@ -67,8 +49,6 @@ struct Known {
     uses_group: bool,
     /// The offset of the last hello that was read.
     last_hello: Option<Offset>,
-    /// Whether vacancies may be claimed.
-    stands: bool,
     /// When the spread asks to be called again.
     spread_due: Option<Time>,
 }
@@ -77,39 +57,40 @@ impl ManyRoles {
     /// The state of a process that has read nothing yet.
     #[must_use]
     pub const fn new(settings: Settings) -> Self {
-        Self { settings, is_fit: false, known: None, undecided_until: None, left: RoleSet::new() }
+        Self { settings, is_fit: false, known: None }
     }
 
     /// The next action. The caller must ask until there is none, since a node's reaction to one event may change the input of another node.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
-        while let Some(action) = self.known.as_mut()?.introduction.poll_action() {
-            match action {
-                introduction::Action::Hello { now, joined, asks } => {
-                    return Some(Action::Hello(Box::new(Hello { asks, ..self.hello(now, joined) })));
-                }
-                introduction::Action::Refuse(differs) => return Some(Action::Refuse(differs)),
-                introduction::Action::Stand => self.known.as_mut()?.stands = true,
-                introduction::Action::Note(note) => return Some(Action::Note(note)),
-            }
+        let Known { introduction, spread, spread_due, .. } = self.known.as_mut()?;
+        if let Some(action) = introduction.poll_action() {
+            return Some(action);
         }
-        let known = self.known.as_mut()?;
-        let (role, event) = match known.poll_spread()? {
-            spread::Action::Ask { now, member } => {
-                known.introduction.ask(now, Some(member));
-                return self.poll_action();
-            }
-            spread::Action::Delay { role, extra } => (role, Event::SpreadBy(extra)),
-            spread::Action::HandOver { role, to } => (role, Event::HandOver { to }),
-        };
-        Some(Action::Tell { role, event })
+        // No role is claimed before this process may stand.
+        if !introduction.stands() || !spread.has_news() {
+            return None;
+        }
+        let mut action = spread.poll_action();
+        if action.is_none()
+            && let Some((now, member)) = spread.poll_question()
+        {
+            introduction.ask(now, Some(member));
+            action = introduction.poll_action();
+        }
+        // The owner does not ask again before the next event, so this is also checked with the last action.
+        if !spread.has_news() {
+            *spread_due = spread.poll_timeout();
+        }
+        action
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         let known = self.known.as_ref()?;
-        [known.introduction.poll_timeout(), known.spread_due].into_iter().flatten().min()
+        let spread_due = known.spread_due.filter(|_| known.introduction.stands());
+        [known.introduction.poll_timeout(), spread_due].into_iter().flatten().min()
     }
 
     /// Performs what is due. Early calls do nothing.
@@ -134,14 +115,14 @@ impl ManyRoles {
     /// Whether the process may claim vacancies: its first hello was read back, and no other candidate has objected in time.
     #[must_use]
     pub fn stands(&self) -> bool {
-        self.known.as_ref().is_some_and(|known| known.stands)
+        self.known.as_ref().is_some_and(|known| known.introduction.stands())
     }
 
     /// The last hello, if the process has sent any: it reports that the process leads no role and will lead none.
     #[must_use]
     pub fn last_hello(&self) -> Option<Hello> {
-        let joined = self.known.as_ref()?.introduction.joined()?;
-        Some(Hello { joined: Some(joined), leaves: true, ..self.settings.hello.clone() })
+        let said = self.known.as_ref()?.introduction.said()?;
+        Some(Hello { leaves: true, left: RoleSet::new(), ..said.clone() })
     }
 
     /// The hello that is written for the process after its death, if it has said any: it reports that the process stands for no role.
@@ -149,9 +130,8 @@ impl ManyRoles {
     /// a process that looks for it in another partition.
     #[must_use]
     pub fn hello_after_death(&self) -> Option<Hello> {
-        let joined = self.known.as_ref()?.introduction.joined()?;
-        let left = RoleSet::of_first(self.settings.roles);
-        Some(Hello { joined: Some(joined), left, ..self.settings.hello.clone() })
+        let said = self.known.as_ref()?.introduction.said()?;
+        Some(Hello { left: RoleSet::of_first(self.settings.roles), ..said.clone() })
     }
 
     // ---- events -----------------------------------------------------------------------------------------------------
@@ -201,11 +181,12 @@ impl ManyRoles {
             return None;
         }
         let whose = known.introduction.received(now, offset, &hello);
-        let without = known.introduction.roles_without(&hello);
+        let (own, theirs) = (&known.introduction.mapping, hello.mapping());
+        let without = own.roles_without(&theirs, &hello.left);
         let is_for_others = without.has_first(self.settings.roles);
         // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in
         // none of these. So neither gets a role.
-        let may_get_roles = hello.roles.is_some() && known.introduction.shares_role(&hello);
+        let may_get_roles = hello.roles.is_some() && own.shares_role(&theirs);
         let max_roles = if may_get_roles && !is_for_others { hello.max_roles } else { Some(0) };
         let member = &hello.member;
         match whose {
@@ -224,7 +205,7 @@ impl ManyRoles {
         if may_get_roles && !hello.leaves {
             known.spread.note_priority(now, member, hello.priority);
             known.spread.roles_left(now, member, &without);
-            known.spread.note_other_roles(now, member, known.introduction.roles_beyond(&hello));
+            known.spread.note_other_roles(now, member, own.roles_beyond(&theirs, &hello.left));
         }
         Some(Hello { group_member: None, left: without, ..hello })
     }
@@ -235,9 +216,8 @@ impl ManyRoles {
             if known.spread.holding(role).is_some_and(|before| holding.is_lost_from(before)) {
                 known.introduction.lead_ended(now);
             }
-            if holding == Holding::Done && !self.left.contains(role) {
-                self.left.insert(role);
-                known.introduction.role_left(now);
+            if holding == Holding::Done {
+                known.introduction.role_left(now, role);
             }
             known.spread.observe(now, role, holding);
         }
@@ -271,8 +251,8 @@ impl ManyRoles {
                 known.introduction.lead_ended(now);
             }
         }
-        if let Some(until) = node.undecided_until(now) {
-            self.note_undecided(now, until);
+        if let Some((known, until)) = self.known.as_mut().zip(node.undecided_until(now)) {
+            known.introduction.undecided(now, until);
         }
         self.observe(now, role, node.holding());
     }
@@ -302,44 +282,26 @@ impl ManyRoles {
             }
             Elector::Log => false,
         };
-        hello.partitions = Some(partitions);
-        let typed = hello.roles.as_deref().unwrap_or_default();
-        let mut introduction = Introduction::new(hello.member.clone(), Mapping::new(typed, partitions));
-        if self.is_fit {
-            introduction.topic_judged(now);
-        }
         let (member, max_roles) = (hello.member.clone(), hello.max_roles);
         let settings = spread::Settings { member: member.clone(), roles: *roles, is_on: *are_spread, max_roles };
+        let mut spread = Spread::new(now, settings);
+        spread.note_priority(now, &member, hello.priority);
+        hello.partitions = Some(partitions);
         if uses_group {
             // A candidate of an earlier version hands roles over by the group's assignment, unless another one states a limit.
             hello.max_roles = max_roles.or_else(|| u32::try_from(*roles).ok());
         }
-        let mut spread = Spread::new(now, settings);
-        spread.note_priority(now, &member, hello.priority);
-        self.known =
-            Some(Known { introduction, spread, uses_group, last_hello: None, stands: false, spread_due: None });
-    }
-
-    /// Notes whether the group takes this process, and says so to the others, who only display it.
-    fn group_refuses(&mut self, now: Time, words: Option<&str>) {
-        if self.settings.hello.group_refuses.as_deref() != words {
-            self.settings.hello.group_refuses = words.map(Box::from);
-            self.known.iter_mut().for_each(|known| known.introduction.answer(now));
+        let mut introduction = Introduction::new(hello.clone());
+        if self.is_fit {
+            introduction.topic_judged(now);
         }
+        self.known = Some(Known { introduction, spread, uses_group, last_hello: None, spread_due: None });
     }
 
-    fn hello(&self, now: Time, joined: Option<Offset>) -> Hello {
-        let waits = self.undecided_until.map(|until| until.since(now)).filter(|left| !left.is_zero());
-        Hello { joined, waits_ms: waits.map(millis), left: self.left.clone(), ..self.settings.hello.clone() }
-    }
-
-    /// Notes that a role may not be claimed before `until`, because its records do not show who leads. The hello contains the longest such
-    /// time, since it is one for all roles. It is only displayed, and only for a role without a leader.
-    fn note_undecided(&mut self, now: Time, until: Time) {
-        let was_undecided = self.undecided_until.is_some_and(|known| now < known);
-        self.undecided_until = self.undecided_until.max(Some(until));
-        if let Some(known) = self.known.as_mut().filter(|_| !was_undecided) {
-            known.introduction.view_lost(now);
+    fn group_refuses(&mut self, now: Time, words: Option<&str>) {
+        match &mut self.known {
+            Some(known) => known.introduction.group_refuses(now, words),
+            None => self.settings.hello.group_refuses = words.map(Box::from),
         }
     }
 }
@@ -351,18 +313,5 @@ impl Known {
         let was_read = self.last_hello.is_some_and(|last| offset <= last);
         self.last_hello = self.last_hello.max(Some(offset));
         was_read
-    }
-
-    /// The spread's next action. No role is claimed before this process may stand.
-    fn poll_spread(&mut self) -> Option<spread::Action> {
-        if !self.stands || !self.spread.has_news() {
-            return None;
-        }
-        let action = self.spread.poll_action();
-        // The owner does not ask again before the next event, so this is also checked with the last action.
-        if !self.spread.has_news() {
-            self.spread_due = self.spread.poll_timeout();
-        }
-        action
     }
 }

@@ -22,6 +22,7 @@ use crate::timings::TAKEN_WITHIN;
 use hand_over::{LastDelay, Role};
 use members::{Member, Members};
 
+pub use crate::action::RolesAction as Action;
 pub use crate::timings::PATIENCE;
 
 mod hand_over;
@@ -92,31 +93,6 @@ impl Holding {
     }
 }
 
-/// An action that the owner of the nodes must perform.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
-pub enum Action {
-    /// Say a hello that asks another candidate for one: it is to have a role, if it is still there.
-    Ask {
-        /// The time of the question.
-        now: Time,
-        /// That candidate.
-        member: MemberId,
-    },
-    /// Add this to the claim delay of the role from now on. No role is claimed before its first `Delay`.
-    Delay {
-        role: usize,
-        /// The additional delay; `None` if the role must not be claimed.
-        extra: Option<Duration>,
-    },
-    /// Stand down in this role.
-    HandOver {
-        role: usize,
-        /// The successor to name.
-        to: MemberId,
-    },
-}
-
 /// The spread of one process's roles.
 #[derive(Clone, Debug)]
 pub struct Spread {
@@ -141,6 +117,8 @@ pub struct Spread {
     now: Time,
     is_planned: bool,
     actions: VecDeque<Action>,
+    /// The candidates to be asked for a hello.
+    questions: VecDeque<MemberId>,
 }
 
 /// A role that is being handed over.
@@ -171,6 +149,7 @@ impl Spread {
             now,
             is_planned: false,
             actions: VecDeque::new(),
+            questions: VecDeque::new(),
         }
     }
 
@@ -183,10 +162,17 @@ impl Spread {
         self.actions.pop_front()
     }
 
+    /// The next candidate that is to be asked for a hello, since it is to have a role if it is still there; with the time of the question. There is
+    /// none before the first [action](Self::poll_action) after an input.
+    #[must_use]
+    pub fn poll_question(&mut self) -> Option<(Time, MemberId)> {
+        self.questions.pop_front().map(|member| (self.now, member))
+    }
+
     /// Whether there has been an input since the last action was taken.
     #[must_use]
     pub(crate) fn has_news(&self) -> bool {
-        !self.is_planned || !self.actions.is_empty()
+        !self.is_planned || !self.actions.is_empty() || !self.questions.is_empty()
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.

@@ -1,7 +1,7 @@
 //! The introduction of a process, and the candidates beside which it does not stand.
 
-use alloc::format;
 use alloc::vec::Vec;
+use alloc::{format, vec};
 
 use super::*;
 use crate::role_set::RoleSet;
@@ -17,16 +17,16 @@ fn hello(member: &str, typed: &str, partitions: u32) -> Hello {
 
 /// A process with four roles on three partitions, which begins to read at offset 10.
 fn introduction() -> Introduction {
-    let mut introduction = Introduction::new("me".into(), Mapping::new("4", 3));
+    let mut introduction = Introduction::new(hello("me", "4", 3));
     introduction.listens(START, 10);
     assert_eq!(actions(&mut introduction), []);
     introduction.topic_judged(START);
-    assert_eq!(actions(&mut introduction), [hello_at(START, None)]);
+    assert_eq!(actions(&mut introduction), [own_hello(None)]);
     introduction
 }
 
-fn hello_at(now: Time, joined: Option<Offset>) -> Action {
-    Action::Hello { now, joined, asks: None }
+fn own_hello(joined: Option<Offset>) -> Action {
+    Action::Hello(Box::new(Hello { joined, ..hello("me", "4", 3) }))
 }
 
 fn actions(introduction: &mut Introduction) -> Vec<Action> {
@@ -42,16 +42,16 @@ fn nothing_is_claimed_before_the_others_could_answer() {
     let mut introduction = introduction();
     assert_eq!(introduction.poll_timeout(), Some(START + SAID_AGAIN));
     introduction.handle_timeout(START + SAID_AGAIN);
-    assert_eq!(actions(&mut introduction), [hello_at(START + SAID_AGAIN, None)], "it was lost");
+    assert_eq!(actions(&mut introduction), [own_hello(None)], "it was lost");
     let now = START + SAID_AGAIN;
     introduction.received(now, 12, &hello("me", "4", 3));
     assert_eq!(introduction.received(now, 13, &hello("other", "9", 3)), Whose::Another, "it agrees");
     assert_eq!(introduction.received(now, 9, &hello("other", "9", 3)), Whose::AnotherBefore);
     assert_eq!(introduction.poll_timeout(), Some(now + ANSWERS));
     introduction.handle_timeout(now + ANSWERS);
-    assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(now + ANSWERS, Some(12))]);
+    assert_eq!((actions(&mut introduction), introduction.stands()), (vec![own_hello(Some(12))], true));
     introduction.handle_timeout(now + ANSWERS + HELLO_INTERVAL);
-    assert_eq!(actions(&mut introduction), [hello_at(now + ANSWERS + HELLO_INTERVAL, Some(12))]);
+    assert_eq!(actions(&mut introduction), [own_hello(Some(12))]);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn of_two_processes_that_differ_the_one_with_the_later_first_hello_exits() {
     let mut introduction = introduction();
     introduction.received(START, 12, &hello("me", "4", 3));
     introduction.received(START, 13, &hello("later", "4", 4));
-    assert_eq!(actions(&mut introduction), [hello_at(START, Some(12))], "the later one is told at once");
+    assert_eq!(actions(&mut introduction), [own_hello(Some(12))], "the later one is told at once");
 }
 
 #[test]
@@ -100,16 +100,17 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
     dead.received(START + ANSWERS, 14, &Hello { joined: Some(4), left, ..hello("other", "4", 4) });
     let gone = START + ANSWERS + HELLO_HOLDS;
     dead.handle_timeout(gone - Duration::from_millis(1));
-    assert!(!actions(&mut dead).iter().any(|action| matches!(action, Action::Refuse { .. } | Action::Stand)));
+    assert!(!actions(&mut dead).iter().any(|action| matches!(action, Action::Refuse(_))));
+    assert!(!dead.stands());
     dead.handle_timeout(gone);
-    assert!(actions(&mut dead).contains(&Action::Stand));
+    assert!(dead.stands());
     // The other process's last hello reports that it leaves.
     let mut gone = introduction.clone();
     gone.received(START + ANSWERS, 14, &Hello { leaves: true, ..hello("other", "4", 4) });
-    assert_eq!(actions(&mut gone), [Action::Stand, hello_at(START + ANSWERS, Some(12))]);
+    assert_eq!((actions(&mut gone), gone.stands()), (vec![own_hello(Some(12))], true));
     // The other process has gone without a last hello.
     introduction.handle_timeout(until);
-    assert!(actions(&mut introduction).contains(&Action::Stand));
+    assert!(introduction.stands());
 }
 
 #[test]
@@ -124,7 +125,8 @@ fn a_candidate_without_roles_and_a_process_with_roles_do_not_stand_side_by_side(
     };
     let mut alone = introduced();
     alone.handle_timeout(START + ANSWERS);
-    assert!(actions(&mut alone).contains(&Action::Stand), "one that is not heard again is not waited for");
+    drop(actions(&mut alone));
+    assert!(alone.stands(), "one that is not heard again is not waited for");
     let later = START + HELLO_INTERVAL;
     for (name, offset, joined, is_refused) in [
         ("lone", 13, None, false),
@@ -135,7 +137,7 @@ fn a_candidate_without_roles_and_a_process_with_roles_do_not_stand_side_by_side(
         let (mut before, mut stands) = (introduced(), alone.clone());
         for introduction in [&mut before, &mut stands] {
             introduction.received(later, offset, &Hello { name: Some("lone".into()), ..lone(name, joined) });
-            let wanted = if is_refused { refused() } else { hello_at(later, Some(12)) };
+            let wanted = if is_refused { refused() } else { own_hello(Some(12)) };
             assert_eq!(actions(introduction).first(), Some(&wanted), "{name}, which joined at {joined:?}");
         }
     }
@@ -158,7 +160,7 @@ fn a_candidate_without_a_shared_role_is_reported_once_and_answered_if_it_is_new(
     assert_eq!(actions(&mut introduction), [warning("new")], "its own hello is under way");
     introduction.received(START, 12, &hello("me", "4", 3));
     introduction.received(START, 13, &hello("newer", "a,b", 3));
-    assert_eq!(actions(&mut introduction), [hello_at(START, Some(12))], "the roles were told of");
+    assert_eq!(actions(&mut introduction), [own_hello(Some(12))], "the roles were told of");
     introduction.received(START, 14, &Hello { joined: Some(13), ..hello("newer", "a,b", 3) });
     assert_eq!(actions(&mut introduction), []);
     for number in 0..2 * MOST_REPORTED {
@@ -166,7 +168,7 @@ fn a_candidate_without_a_shared_role_is_reported_once_and_answered_if_it_is_new(
     }
     assert_eq!(actions(&mut introduction).len(), MOST_REPORTED - 1);
     introduction.handle_timeout(START + ANSWERS);
-    assert!(actions(&mut introduction).contains(&Action::Stand), "it stands all the same");
+    assert!(introduction.stands(), "it stands all the same");
 }
 
 #[test]
@@ -174,14 +176,14 @@ fn after_a_cut_it_is_introduced_again() {
     let mut introduction = introduction();
     introduction.received(START, 12, &hello("me", "4", 3));
     introduction.handle_timeout(START + ANSWERS);
-    assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(START + ANSWERS, Some(12))]);
+    assert_eq!((actions(&mut introduction), introduction.stands()), (vec![own_hello(Some(12))], true));
     introduction.history_cut();
     introduction.listens(START, 0);
     assert_eq!(actions(&mut introduction), []);
     introduction.topic_judged(START);
-    assert_eq!(actions(&mut introduction), [hello_at(START, None)]);
+    assert_eq!(actions(&mut introduction), [own_hello(None)]);
     introduction.received(START, 0, &hello("me", "4", 3));
-    assert_eq!((actions(&mut introduction), introduction.joined), (Vec::new(), Some(0)), "it stands already");
+    assert_eq!((actions(&mut introduction), introduction.hello.joined), (Vec::new(), Some(0)), "it stands already");
 }
 
 /// Its first hello was in the log that is gone, and so was that of the candidate for which it waits.
@@ -201,14 +203,14 @@ fn a_process_that_does_not_stand_yet_waits_for_answers_again_after_a_cut() {
         introduction.listens(now, 0);
         introduction.topic_judged(now);
         introduction.received(now, 0, &hello("me", "4", 3));
-        assert_eq!(actions(&mut introduction), [hello_at(now, None)]);
+        assert_eq!(actions(&mut introduction), [own_hello(None)]);
         let answered = now + ANSWERS;
         introduction.handle_timeout(answered);
         if is_in_doubt {
             let (why, until) = (refusal("old", "4", 4), now + HELLO_HOLDS);
             assert_eq!(actions(&mut introduction), [Action::Note(Note::MappingInDoubt { why: Box::new(why), until })]);
         } else {
-            assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(answered, Some(0))]);
+            assert_eq!((actions(&mut introduction), introduction.stands()), (vec![own_hello(Some(0))], true));
         }
     }
 }
@@ -216,22 +218,27 @@ fn a_process_that_does_not_stand_yet_waits_for_answers_again_after_a_cut() {
 /// Several roles may be left, or have their records cut, within a moment: one hello is enough for them.
 #[test]
 fn one_hello_is_sent_for_all_roles_that_change_in_a_moment() {
-    for (tell, after) in [
-        (Introduction::role_left as fn(&mut Introduction, Time), HELLO_AFTER_LEAVING),
-        (Introduction::view_lost, HELLO_AFTER_LEAD),
-    ] {
+    type Change = fn(&mut Introduction, Time, usize);
+    let (leaves, is_undecided): (Change, Change) = (
+        |introduction, now, role| introduction.role_left(now, role),
+        |introduction, now, _| introduction.undecided(now, now),
+    );
+    for (tell, after, left) in
+        [(leaves, HELLO_AFTER_LEAVING, RoleSet::of_first(2)), (is_undecided, HELLO_AFTER_LEAD, RoleSet::new())]
+    {
         let mut introduction = introduction();
         introduction.received(START, 12, &hello("me", "4", 3));
         introduction.handle_timeout(START + ANSWERS);
-        assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(START + ANSWERS, Some(12))]);
+        assert_eq!((actions(&mut introduction), introduction.stands()), (vec![own_hello(Some(12))], true));
         let now = START + Duration::from_secs(5);
-        tell(&mut introduction, now);
+        tell(&mut introduction, now, 0);
         introduction.handle_timeout(now);
         assert_eq!(actions(&mut introduction), []);
-        tell(&mut introduction, now + after / 2);
+        tell(&mut introduction, now + after / 2, 1);
         assert_eq!(introduction.poll_timeout(), Some(now + after));
         introduction.handle_timeout(now + after);
-        assert_eq!(actions(&mut introduction), [hello_at(now + after, Some(12))]);
+        let said = Hello { joined: Some(12), left, ..hello("me", "4", 3) };
+        assert_eq!(actions(&mut introduction), [Action::Hello(Box::new(said))]);
     }
 }
 
@@ -240,14 +247,14 @@ fn a_hello_is_sent_again_soon_after_a_release() {
     let mut introduction = introduction();
     introduction.received(START, 12, &hello("me", "4", 3));
     introduction.handle_timeout(START + ANSWERS);
-    assert_eq!(actions(&mut introduction), [Action::Stand, hello_at(START + ANSWERS, Some(12))]);
+    assert_eq!((actions(&mut introduction), introduction.stands()), (vec![own_hello(Some(12))], true));
     let now = START + Duration::from_secs(5);
     introduction.lead_ended(now);
     introduction.handle_timeout(now);
     assert_eq!(actions(&mut introduction), [], "whoever claims now takes it for gone");
     assert_eq!(introduction.poll_timeout(), Some(now + HELLO_AFTER_LEAD));
     introduction.handle_timeout(now + HELLO_AFTER_LEAD);
-    assert_eq!(actions(&mut introduction), [hello_at(now + HELLO_AFTER_LEAD, Some(12))]);
+    assert_eq!(actions(&mut introduction), [own_hello(Some(12))]);
     let due = introduction.poll_timeout();
     introduction.lead_ended(now + HELLO_INTERVAL);
     assert_eq!(introduction.poll_timeout(), due, "it is due before that");

@@ -67,7 +67,7 @@ impl Spread {
         let member = self.members.known(id);
         let has = member.has_shown_itself(now);
         if !has && member.asked(now) {
-            self.actions.push_back(Action::Ask { now, member: id.clone() });
+            self.questions.push_back(id.clone());
         }
         has
     }

@@ -72,12 +72,10 @@ impl Spread {
     /// Computes again the claim delays that were not returned yet: after a claim of one role there may be no room for another.
     fn take_back_delays(&mut self) {
         let roles = &mut self.roles;
-        self.actions.retain(|action| match action {
-            Action::Delay { role, .. } => {
-                roles[*role].last_delay = LastDelay::Nothing;
-                false
-            }
-            Action::Ask { .. } | Action::HandOver { .. } => true,
+        self.actions.retain(|action| {
+            let Action::Delay { role, .. } = action else { return true };
+            roles[*role].last_delay = LastDelay::Nothing;
+            false
         });
     }
 

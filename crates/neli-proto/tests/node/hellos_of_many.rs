@@ -125,7 +125,7 @@ fn roles_are_handed_only_to_candidates_that_take_roles() {
         }
         let actions = let_time_pass_beside(&mut many, now, &[&again]);
         let to_other = |action: &Action| {
-            let Action::Tell { event: Event::HandOver { to }, .. } = action else { return false };
+            let Action::HandOver { to, .. } = action else { return false };
             *to == "other".into()
         };
         assert_eq!(actions.iter().any(to_other), hands_over, "{actions:?}");
@@ -166,7 +166,7 @@ fn a_hello_that_is_read_again_does_not_count() {
     assert_eq!(many.received(now, 14, &other.to_bytes()), None);
     let mut actions = wanted(&mut many);
     actions.extend(let_time_pass(&mut many, now));
-    let is_handed_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
+    let is_handed_over = |action: &Action| matches!(action, Action::HandOver { .. });
     assert!(!actions.iter().any(is_handed_over), "{actions:?}");
     assert!(many.received(now + LONG, 15, &other.to_bytes()).is_some(), "a later one is news");
 }
@@ -205,7 +205,7 @@ fn vacant_roles_are_claimed_at_once_by_the_process_of_the_highest_priority_alone
         while let Some(due) = many.poll_timeout().filter(|due| *due < now + HELLO_AFTER_LEAD) {
             many.handle_timeout(due);
             for action in wanted(&mut many) {
-                if let Action::Tell { role, event: Event::SpreadBy(extra) } = action {
+                if let Action::Delay { role, extra } = action {
                     delays[role] = extra;
                 }
             }
@@ -261,7 +261,7 @@ fn a_role_is_handed_over_only_when_the_one_that_is_to_have_it_has_answered() {
         many.received(now, 20, &other.to_bytes());
         let answer: &[_] = if answers { &[&other] } else { &[] };
         let actions = let_time_pass_beside(&mut many, now, answer);
-        let is_handed_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
+        let is_handed_over = |action: &Action| matches!(action, Action::HandOver { .. });
         let is_given = actions.iter().any(is_handed_over);
         assert!(answers || !is_given, "stops a job for a candidate that has not answered");
         assert!(is_given || !answers, "a candidate that answers gets its share");

@@ -61,7 +61,7 @@ fn asks(action: &Action, other: &Hello) -> bool {
 }
 
 pub(super) fn is_claimed(action: &Action) -> bool {
-    matches!(action, Action::Tell { event: Event::SpreadBy(Some(_)), .. })
+    matches!(action, Action::Delay { extra: Some(_), .. })
 }
 
 /// A process with four roles on four partitions that has said hello and read it back at offset 12.
@@ -182,11 +182,8 @@ fn roles_are_handed_over_in_time_where_claim_delays_have_changed_as_well() {
     many.received(now, 20, &other.to_bytes());
     many.observe(now, 3, Holding::Vacant { successor: None });
     let wanted_actions = wanted(&mut many);
-    assert!(
-        matches!(wanted_actions[..], [Action::Tell { role: 3, event: Event::SpreadBy(Some(_)) }]),
-        "{wanted_actions:?}"
-    );
-    let is_hand_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
+    assert!(matches!(wanted_actions[..], [Action::Delay { role: 3, extra: Some(_) }]), "{wanted_actions:?}");
+    let is_hand_over = |action: &Action| matches!(action, Action::HandOver { .. });
     let mut handed_over_after = None;
     while let Some(due) = many.poll_timeout().filter(|due| handed_over_after.is_none() && *due < now + LONG) {
         many.handle_timeout(due);

@@ -33,7 +33,7 @@ fn nothing_is_handed_to_a_candidate_without_many_roles() {
         drop(many.received(now, 13, &other.to_bytes()));
         let mut actions = wanted(&mut many);
         actions.extend(let_time_pass_beside(&mut many, now, &[&other]));
-        let is_handed_over = |action: &Action| matches!(action, Action::Tell { event: Event::HandOver { .. }, .. });
+        let is_handed_over = |action: &Action| matches!(action, Action::HandOver { .. });
         assert_eq!(actions.iter().any(is_handed_over), is_given, "{other:?}");
     }
 }
@@ -54,7 +54,7 @@ fn whatever_the_group_says_the_number_of_roles_decides() {
         let mut actions = wanted(&mut many);
         actions.extend(let_time_pass_beside(&mut many, now, &[&hello]));
         let handed_over = actions.iter().find_map(|action| {
-            let Action::Tell { role, event: Event::HandOver { to } } = action else { return None };
+            let Action::HandOver { role, to } = action else { return None };
             Some((*role, to.clone()))
         });
         assert_eq!(handed_over, Some((3, "other".into())), "{standing_of_roles:?} {typed}");
@@ -74,7 +74,7 @@ fn a_process_of_a_shorter_list_is_handed_no_role_that_it_does_not_have() {
     let mut actions = wanted(&mut many);
     actions.extend(let_time_pass_beside(&mut many, now, &[&other]));
     let handed_over = actions.iter().find_map(|action| {
-        let Action::Tell { role, event: Event::HandOver { to } } = action else { return None };
+        let Action::HandOver { role, to } = action else { return None };
         Some((*role, to.clone()))
     });
     assert_eq!(handed_over, Some((1, "other".into())), "of those that it has, the one that was taken last");
@@ -95,9 +95,9 @@ fn a_process_of_a_longer_list_is_handed_no_role_for_those_that_only_it_has() {
         drop(many.received(now, 14, &other.to_bytes()));
         let mut actions = wanted(&mut many);
         actions.extend(let_time_pass_beside(&mut many, now, &[&third, &other]));
-        let handed_over = actions.iter().find_map(|action| {
-            if let Action::Tell { event: Event::HandOver { to }, .. } = action { Some(to.clone()) } else { None }
-        });
+        let handed_over = actions
+            .iter()
+            .find_map(|action| if let Action::HandOver { to, .. } = action { Some(to.clone()) } else { None });
         assert_eq!(handed_over, Some(to.into()), "{typed} {other:?}");
     }
 }

@@ -7,7 +7,7 @@ use neli_proto::record::MemberId;
 use neli_proto::spread::{Action, Holding, PATIENCE, Spread};
 use neli_proto::time::Time;
 
-use crate::rules::{START, actions, handed_over, held_by, settings};
+use crate::rules::{START, actions, handed_over, held_by, next_action, settings};
 
 /// Lets the process lead all roles.
 fn leads(spread: &mut Spread, now: Time, roles: usize) {
@@ -30,11 +30,9 @@ fn next_handed_over(spread: &mut Spread, from: Time, others: &[&str]) -> (u64, u
             hello_due = now + HELLO_INTERVAL;
         }
         spread.handle_timeout(now);
-        while let Some(action) = spread.poll_action() {
-            match action {
-                Action::Ask { member, .. } => spread.hello_received(now, &member, None),
-                Action::Delay { .. } => {}
-                Action::HandOver { role, to } => return (now.since(from).as_secs(), role, to),
+        while let Some(action) = next_action(spread) {
+            if let Action::HandOver { role, to } = action {
+                return (now.since(from).as_secs(), role, to);
             }
         }
         now = spread.poll_timeout().map_or(hello_due, |due| due.min(hello_due));

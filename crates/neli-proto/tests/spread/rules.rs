@@ -21,16 +21,25 @@ pub(crate) fn held_by(id: &str) -> Holding {
     Holding::Held { by: id.into() }
 }
 
+/// The next action, when those that are asked for a hello have answered.
+pub(crate) fn next_action(spread: &mut Spread) -> Option<Action> {
+    loop {
+        if let Some(action) = spread.poll_action() {
+            return Some(action);
+        }
+        let (now, member) = spread.poll_question()?;
+        spread.hello_received(now, &member, None);
+    }
+}
+
 /// The roles that are handed over, and to which member, if no event comes for this time but the answer of the one that is asked.
 pub(crate) fn handed_over(spread: &mut Spread, from: Time, span: Duration) -> Vec<(usize, MemberId)> {
     let mut handed = Vec::new();
     let mut now = from;
     loop {
-        while let Some(action) = spread.poll_action() {
-            match action {
-                Action::Ask { member, .. } => spread.hello_received(now, &member, None),
-                Action::Delay { .. } => {}
-                Action::HandOver { role, to } => handed.push((role, to)),
+        while let Some(action) = next_action(spread) {
+            if let Action::HandOver { role, to } = action {
+                handed.push((role, to));
             }
         }
         match spread.poll_timeout() {
@@ -90,10 +99,8 @@ fn a_holder_of_more_roles_waits_longer() {
     }
     spread.hello_received(START, &"m3".into(), None);
     spread.observe(START, 7, held_by("m2"));
-    let mut extras = actions(&mut spread).into_iter().filter_map(|action| match action {
-        Action::Delay { role: 7, extra } => Some(extra),
-        Action::Ask { .. } | Action::Delay { .. } | Action::HandOver { .. } => None,
-    });
+    let extra = |action| if let Action::Delay { role: 7, extra } = action { Some(extra) } else { None };
+    let mut extras = actions(&mut spread).into_iter().filter_map(extra);
     assert_eq!(extras.next_back(), Some(Some(Duration::from_millis(700))), "four more than the one that is to have it");
 }
 

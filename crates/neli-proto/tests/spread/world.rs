@@ -410,17 +410,18 @@ impl World {
     pub(crate) fn perform(&mut self, process: usize) {
         loop {
             let Some(it) = &mut self.processes[process] else { return };
-            let Some(action) = it.spread.poll_action() else { break };
+            let Some(action) = it.spread.poll_action() else {
+                let Some((now, member)) = it.spread.poll_question() else { break };
+                assert_eq!(now, self.now, "it is asked at once");
+                self.say_hello(process, Some(member.clone()));
+                let late = self.up_to(HEARTBEAT_INTERVAL);
+                self.at(self.now + late, Event::Beats { member });
+                continue;
+            };
             match action {
                 Action::Delay { role, extra } => {
                     it.role_states[role].extra = extra;
                     self.await_claim(process, role);
-                }
-                Action::Ask { now, member } => {
-                    assert_eq!(now, self.now, "it is asked at once");
-                    self.say_hello(process, Some(member.clone()));
-                    let late = self.up_to(HEARTBEAT_INTERVAL);
-                    self.at(self.now + late, Event::Beats { member });
                 }
                 Action::HandOver { role, to } => {
                     assert_eq!(it.role_states[role].own, Own::Leading, "what is handed over is held");
@@ -435,6 +436,7 @@ impl World {
                     self.handed_to_the_dead += usize::from(died.is_some_and(|at| *at + latency < self.now));
                     self.stand_down(process, role, "spread");
                 }
+                Action::Hello(_) | Action::Note(_) | Action::Refuse(_) => {}
             }
         }
         let now = self.now;

@@ -44,7 +44,7 @@ struct Walk {
 impl Walk {
     fn new(seed: u64, slowest: Duration) -> Self {
         let process = |(who, partitions): (usize, u32)| Process {
-            introduction: Introduction::new(name(who).as_str().into(), Mapping::new("8", partitions)),
+            introduction: Introduction::new(hello(&name(who), "8", partitions)),
             partitions,
             is_alive: false,
             stands: false,
@@ -142,18 +142,17 @@ impl Walk {
     fn perform(&mut self, now: Time, who: usize) {
         for action in actions(&mut self.processes[who].introduction) {
             match action {
-                Action::Hello { joined, .. } => {
+                Action::Hello(hello) => {
                     let due = (now + self.random.up_to(self.slowest)).max(self.processes[who].sends_after);
                     self.processes[who].sends_after = due;
-                    self.at(due, Event::Append { who, joined });
+                    self.at(due, Event::Append { who, joined: hello.joined });
                 }
-                Action::Refuse { .. } => {
-                    (self.processes[who].is_alive, self.processes[who].stands) = (false, false);
-                }
-                Action::Stand => self.processes[who].stands = true,
-                Action::Note(_) => {}
+                Action::Refuse(_) => self.processes[who].is_alive = false,
+                Action::Delay { .. } | Action::HandOver { .. } | Action::Note(_) => {}
             }
         }
+        let process = &mut self.processes[who];
+        process.stands = process.is_alive && process.introduction.stands();
         if let Some(due) = self.processes[who].introduction.poll_timeout() {
             self.at(due.max(now), Event::Due { who });
         }
