@@ -1,8 +1,8 @@
 //! `--schedule`: decides for which window a leader begins a run, and when (S2 to S4), by the window of its wall clock, which may be set at
 //! any time. No window runs twice under one lead with any change of the clock, and each window that is not run is reported.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::mem;
 
 use crate::note::{Note, SkipReason};
 use crate::time::{Span, Window};
@@ -19,22 +19,6 @@ pub enum CatchUp {
     None,
 }
 
-/// An action of the schedule.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Action {
-    /// Tell users.
-    Note(Note),
-    /// Record that this window and those before it are over without a run.
-    RecordSkip(Window),
-    /// Run the job for this window.
-    Run(Window),
-    /// Run no job before the wall clock shows another window.
-    Wait {
-        /// The start of that window, in milliseconds since 1970, unless the clock is set.
-        until_ms: u64,
-    },
-}
-
 /// The windows of a candidate while it leads.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Schedule {
@@ -49,9 +33,13 @@ pub struct Schedule {
     asked_for: Option<Span>,
     /// If no window from before the lead is caught up: the start of the window that the clock showed when the lead began.
     catches_up_from: Option<u64>,
-    /// The time until which it waits, as last reported.
+    /// The start of the window before which no job runs, unless the clock is set.
     waits_until: Option<u64>,
-    actions: VecDeque<Action>,
+    /// The window for which the job is to run.
+    run: Option<Window>,
+    /// The window of which is to be recorded that it and those before it are over without a run.
+    skipped: Option<Window>,
+    notes: Vec<Note>,
 }
 
 impl Schedule {
@@ -66,14 +54,28 @@ impl Schedule {
             asked_for: None,
             catches_up_from: None,
             waits_until: None,
-            actions: VecDeque::new(),
+            run: None,
+            skipped: None,
+            notes: Vec::new(),
         }
     }
 
-    /// The next action.
+    /// The window for which the job is to run. Returned once, and so are the next two.
     #[must_use]
-    pub fn poll_action(&mut self) -> Option<Action> {
-        self.actions.pop_front()
+    pub const fn take_run(&mut self) -> Option<Window> {
+        self.run.take()
+    }
+
+    /// The window of which is to be recorded that it and those before it are over without a run.
+    #[must_use]
+    pub const fn take_skipped(&mut self) -> Option<Window> {
+        self.skipped.take()
+    }
+
+    /// What users are to be told.
+    #[must_use]
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        mem::take(&mut self.notes)
     }
 
     /// When the next window that may run begins, in milliseconds since 1970, while it waits.
@@ -92,10 +94,11 @@ impl Schedule {
         let is_set_back = before.is_some_and(|before| window.span.from_ms < before.span.from_ms);
         let is_from_before = is_set_back && self.catches_up_from.is_some_and(|lead| window.span.from_ms < lead);
         if is_set_back && (is_over || is_from_before) {
-            self.note(Note::SetBack { until_ms: self.next_edge(window.span) });
+            self.notes.push(Note::SetBack { until_ms: self.next_edge(window.span) });
         }
         if is_over {
-            return self.wait(self.next_edge(window.span));
+            self.waits_until = Some(self.next_edge(window.span));
+            return;
         }
         if is_from_before {
             // As at the start of the lead. The windows after it begin while there is a leader.
@@ -130,7 +133,8 @@ impl Schedule {
             }
         }
         if self.over_at(shown.span.from_ms).is_some() {
-            return self.wait(self.next_edge(shown.span));
+            self.waits_until = Some(self.next_edge(shown.span));
+            return;
         }
         let catch_up = if self.asked_for == Some(shown.span) { CatchUp::Last } else { self.catch_up };
         match catch_up {
@@ -141,7 +145,7 @@ impl Schedule {
             CatchUp::None => {
                 let from_ms = self.newest.map_or(shown.span.from_ms, |newest| newest.until_ms);
                 let span = Span { from_ms, ..shown.span };
-                self.note(Note::WindowsSkipped { span, why: SkipReason::NobodyLed });
+                self.notes.push(Note::WindowsSkipped { span, why: SkipReason::NobodyLed });
                 self.skip(shown);
             }
         }
@@ -151,10 +155,11 @@ impl Schedule {
     pub fn ended(&mut self) {
         let Some((shown, run)) = self.shown.clone().zip(self.newest) else { return };
         if shown.span.from_ms <= run.from_ms || self.over_at(shown.span.from_ms).is_some() {
-            return self.wait(self.next_edge(shown.span));
+            self.waits_until = Some(self.next_edge(shown.span));
+            return;
         }
         let span = Span { from_ms: run.until_ms, ..shown.span };
-        self.note(Note::WindowsSkipped { span, why: SkipReason::Overrun });
+        self.notes.push(Note::WindowsSkipped { span, why: SkipReason::Overrun });
         self.mark_over(span);
         self.skip(shown);
     }
@@ -169,25 +174,15 @@ impl Schedule {
     fn run(&mut self, window: Window) {
         (self.newest, self.waits_until) = (Some(window.span), None);
         self.mark_over(window.span);
-        self.actions.push_back(Action::Run(window));
+        self.run = Some(window);
     }
 
     fn skip(&mut self, window: Window) {
         let span = window.span;
         self.newest = Some(span);
         self.mark_over(span);
-        self.actions.push_back(Action::RecordSkip(window));
-        self.wait(self.next_edge(span));
-    }
-
-    fn wait(&mut self, until_ms: u64) {
-        if self.waits_until.replace(until_ms) != Some(until_ms) {
-            self.actions.push_back(Action::Wait { until_ms });
-        }
-    }
-
-    fn note(&mut self, note: Note) {
-        self.actions.push_back(Action::Note(note));
+        self.skipped = Some(window);
+        self.waits_until = Some(self.next_edge(span));
     }
 
     /// Reports the windows between the newest one that is over and this one.
@@ -197,7 +192,7 @@ impl Schedule {
         let over = self.over.iter().find(|over| over.until_ms == to.from_ms);
         let span = Span { from_ms: newest.until_ms, until_ms: over.map_or(to.from_ms, |over| over.from_ms) };
         if span.from_ms < span.until_ms {
-            self.note(Note::WindowsSkipped { span, why });
+            self.notes.push(Note::WindowsSkipped { span, why });
         }
     }
 

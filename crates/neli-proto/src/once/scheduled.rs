@@ -1,12 +1,13 @@
 //! `--schedule`: a leader that runs the job in each window, and keeps the lead between the runs.
 
 use alloc::boxed::Box;
+use core::mem;
 
 use super::{Action, Once, Phase, RETRY};
 use crate::fact::{Fact, Outcome, Place};
 use crate::note::Note;
 use crate::record::Offset;
-use crate::schedule::{self, CatchUp, Recorded, Schedule};
+use crate::schedule::{CatchUp, Recorded, Schedule};
 use crate::time::{Span, Time, Window};
 
 /// The state of a schedule, besides that of a key's run.
@@ -15,8 +16,8 @@ pub(super) struct Scheduled {
     pub(super) schedule: Schedule,
     /// A fact that a window is over without a run, which is not recorded yet.
     skip: Option<SkipToRecord>,
-    /// The start of the next window; it is reported after that fact is recorded.
-    waits_until: Option<u64>,
+    /// The start of the next window, as last reported; it is reported after that fact is recorded.
+    told: Option<u64>,
     /// The key and the term of the last run in a release.
     released: Option<(Box<str>, Offset)>,
 }
@@ -30,7 +31,7 @@ struct SkipToRecord {
 
 impl Scheduled {
     pub(super) const fn new(catch_up: CatchUp) -> Self {
-        Self { schedule: Schedule::new(catch_up), skip: None, waits_until: None, released: None }
+        Self { schedule: Schedule::new(catch_up), skip: None, told: None, released: None }
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Time> {
@@ -65,7 +66,7 @@ impl Once {
         self.actions.extend(unfinished.map(|fact| Action::Note(Note::Unfinished(fact.into()))));
         let forgotten = self.known.forgotten.as_ref().and_then(|forgotten| forgotten.window);
         let Some(scheduled) = &mut self.scheduled else { return };
-        (scheduled.skip, scheduled.waits_until) = (None, None);
+        (scheduled.skip, scheduled.told) = (None, None);
         scheduled.schedule.ask_for(forgotten);
         scheduled.schedule.led(recorded);
         self.follow_schedule(now);
@@ -86,25 +87,20 @@ impl Once {
     }
 
     pub(super) fn follow_schedule(&mut self, now: Time) {
-        while let Some(action) = self.scheduled.as_mut().and_then(|scheduled| scheduled.schedule.poll_action()) {
-            let Phase::Waiting { term } = self.phase else { continue };
-            match action {
-                schedule::Action::Note(note) => self.actions.push_back(Action::Note(note)),
-                schedule::Action::RecordSkip(window) => self.record_skip(term, window),
-                schedule::Action::Run(window) => {
-                    (self.policy.key, self.policy.window) = (window.key, Some(window.span));
-                    // The fact of the new run replaces the fact of skipped windows (S3).
-                    self.scheduled
-                        .iter_mut()
-                        .for_each(|scheduled| (scheduled.skip, scheduled.waits_until) = (None, None));
-                    self.announce(now, term, self.end_of_wait(now));
-                }
-                schedule::Action::Wait { until_ms } => {
-                    self.scheduled.iter_mut().for_each(|scheduled| scheduled.waits_until = Some(until_ms));
-                    self.note_waiting();
-                }
-            }
+        let Some(scheduled) = &mut self.scheduled else { return };
+        let schedule = &mut scheduled.schedule;
+        let (notes, run, skipped) = (schedule.take_notes(), schedule.take_run(), schedule.take_skipped());
+        let Phase::Waiting { term } = self.phase else { return };
+        self.actions.extend(notes.into_iter().map(Action::Note));
+        if let Some(window) = run {
+            // The fact of the new run replaces the fact of skipped windows (S3).
+            (scheduled.skip, scheduled.told) = (None, None);
+            (self.policy.key, self.policy.window) = (window.key, Some(window.span));
+            self.announce(now, term, self.end_of_wait(now));
+        } else if let Some(window) = skipped {
+            self.record_skip(term, window);
         }
+        self.note_waiting();
     }
 
     fn record_skip(&mut self, term: Offset, window: Window) {
@@ -136,8 +132,9 @@ impl Once {
 
     fn note_waiting(&mut self) {
         let Some(scheduled) = self.scheduled.as_mut().filter(|scheduled| scheduled.skip.is_none()) else { return };
-        if let Some(until_ms) = scheduled.waits_until.take() {
-            self.actions.push_back(Action::Note(Note::WindowAwaited { next_ms: until_ms }));
+        let next = scheduled.schedule.waits_until_ms();
+        if mem::replace(&mut scheduled.told, next) != next {
+            self.actions.extend(next.map(|next_ms| Action::Note(Note::WindowAwaited { next_ms })));
         }
     }
 

@@ -1,7 +1,9 @@
 //! Scenarios of a schedule. Its windows are numbered, and each lasts a second.
 
+use std::mem;
+
 use neli_proto::note::{Note, SkipReason};
-use neli_proto::schedule::{Action, CatchUp, Recorded, Schedule};
+use neli_proto::schedule::{CatchUp, Recorded, Schedule};
 use neli_proto::time::{Span, Time, Window};
 
 use crate::Subject;
@@ -12,6 +14,8 @@ pub(crate) struct Scenario {
     schedule: Schedule,
     /// Whether it leads and no job runs.
     is_idle: bool,
+    /// The time until which it waited last.
+    waits_until: Option<u64>,
     now: Time,
 }
 
@@ -23,7 +27,7 @@ impl Scenario {
             Some("none") => CatchUp::None,
             Some(other) => panic!("{other} is neither last nor none"),
         };
-        Self { schedule: Schedule::new(catch_up), is_idle: false, now: begin() }
+        Self { schedule: Schedule::new(catch_up), is_idle: false, waits_until: None, now: begin() }
     }
 }
 
@@ -39,7 +43,7 @@ impl Subject for Scenario {
                 self.schedule.ended();
             }
             "led" => {
-                self.is_idle = true;
+                (self.is_idle, self.waits_until) = (true, None);
                 self.schedule.led(match words.value("recorded") {
                     None => Recorded::Nothing,
                     Some("begun") => Recorded::NoOutcome,
@@ -62,9 +66,16 @@ impl Subject for Scenario {
     }
 
     fn actions(&mut self) -> Vec<String> {
-        let actions: Vec<Action> = std::iter::from_fn(|| self.schedule.poll_action()).collect();
-        self.is_idle &= !actions.iter().any(|action| matches!(action, Action::Run(_)));
-        actions.into_iter().map(shown_action).collect()
+        let mut shown: Vec<String> = self.schedule.take_notes().iter().map(shown_note).collect();
+        shown.extend(self.schedule.take_skipped().map(|window| format!("records that {} is over", window.key)));
+        let run = self.schedule.take_run();
+        self.is_idle &= run.is_none();
+        shown.extend(run.map(|window| format!("runs {}", window.key)));
+        let waits_until = self.schedule.waits_until_ms();
+        if mem::replace(&mut self.waits_until, waits_until) != waits_until {
+            shown.extend(waits_until.map(|until_ms| format!("waits for {}", until_ms / 1_000)));
+        }
+        shown
     }
 }
 
@@ -72,20 +83,15 @@ fn span(number: u64) -> Span {
     Span { from_ms: number * 1_000, until_ms: (number + 1) * 1_000 }
 }
 
-fn shown_action(action: Action) -> String {
-    match action {
-        Action::Note(Note::SetBack { until_ms }) => format!("says: set back, until {}", until_ms / 1_000),
-        Action::Note(Note::WindowsSkipped { span, why }) => {
-            let why = match why {
-                SkipReason::ClockSet => "the clock was set",
-                SkipReason::NobodyLed => "nobody led",
-                SkipReason::Overrun => "the run went on",
-            };
-            format!("says: {} to {} skipped, {why}", span.from_ms / 1_000, span.until_ms / 1_000 - 1)
-        }
-        Action::Note(note) => panic!("{note:?} is no note of a schedule"),
-        Action::RecordSkip(window) => format!("records that {} is over", window.key),
-        Action::Run(window) => format!("runs {}", window.key),
-        Action::Wait { until_ms } => format!("waits for {}", until_ms / 1_000),
+fn shown_note(note: &Note) -> String {
+    if let Note::SetBack { until_ms } = note {
+        return format!("says: set back, until {}", until_ms / 1_000);
     }
+    let Note::WindowsSkipped { span, why } = note else { panic!("{note:?} is no note of a schedule") };
+    let why = match why {
+        SkipReason::ClockSet => "the clock was set",
+        SkipReason::NobodyLed => "nobody led",
+        SkipReason::Overrun => "the run went on",
+    };
+    format!("says: {} to {} skipped, {why}", span.from_ms / 1_000, span.until_ms / 1_000 - 1)
 }
