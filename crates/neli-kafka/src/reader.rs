@@ -71,20 +71,24 @@ impl Reader {
 
     /// Asks for the logs' ends soon, not only when that is due.
     pub fn look_for_end(&self) {
-        let _ = self.orders.send(Order::Ask);
+        self.order(Order::Ask);
     }
 
     /// Reads a partition from this offset on. Must be called once for each partition, and again after [`Event::HistoryCut`].
     pub fn read_from(&self, partition: i32, offset: i64) {
+        self.order(Order::ReadFrom { partition, offset });
+    }
+
+    pub(crate) fn order(&self, order: Order) {
         // An error means that the reading was refused and its thread has ended.
-        let _ = self.orders.send(Order::ReadFrom { partition, offset });
+        let _ = self.orders.send(order);
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::Relaxed);
-        let _ = self.orders.send(Order::Ask);
+        self.order(Order::Ask);
     }
 }
 

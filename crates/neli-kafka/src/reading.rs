@@ -66,7 +66,8 @@ enum Contact {
 }
 
 /// An order to the asker.
-pub(super) enum Order {
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Order {
     /// Something may have changed: ask soon, and look whether the reading is over.
     Ask,
     /// Read this partition from this offset on.

@@ -9,6 +9,7 @@
 //! ends as soon as it has come as far as the live one. There are only a few extra readings at a time: a later
 //! election shares the next one.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::ops::Range;
@@ -22,22 +23,9 @@ use tokio::sync::mpsc::Sender;
 use crate::election::Elections;
 use crate::event::{JournalRecord, KafkaEvent, SessionEvent};
 use crate::reader::Reader;
-use crate::reading::Source;
+use crate::reading::{Order, Source};
 
-/// What is to be done with the reader of a reading.
-#[derive(Debug, Eq, PartialEq)]
-enum ReaderOrder {
-    /// End it.
-    Close,
-    /// Ask soon where the logs end.
-    LookForEnd,
-    /// Read a partition from this offset on.
-    ReadFrom { partition: i32, offset: i64 },
-    /// Begin it, with these partitions, or with all that are in use. `found`: how many the topic has, if that is known.
-    Start { only: Option<BTreeSet<i32>>, found: Option<i32> },
-}
-
-/// The readings, and the elections that follow each.
+/// The readings, and the elections that follow each. Which are in progress is a state; what each is to do further is an order.
 pub struct Router {
     roles: Range<u32>,
     places: Vec<ReadingPlace>,
@@ -56,7 +44,8 @@ pub struct Router {
     /// The elections that are not caught up.
     eager: BTreeSet<u32>,
     events: VecDeque<SessionEvent>,
-    orders: VecDeque<(u32, ReaderOrder)>,
+    /// What the readers are to do, by the numbers of their readings.
+    orders: VecDeque<(u32, Order)>,
 }
 
 impl Router {
@@ -85,13 +74,24 @@ impl Router {
         self.events.pop_front()
     }
 
-    /// The next order to a reader, with the number of its reading.
-    fn poll_order(&mut self) -> Option<(u32, ReaderOrder)> {
-        self.orders.pop_front()
+    fn order(&mut self, reading: u32, order: Order) {
+        self.orders.push_back((reading, order));
     }
 
-    fn order(&mut self, reading: u32, order: ReaderOrder) {
-        self.orders.push_back((reading, order));
+    /// The numbers of the readings in progress.
+    fn readings(&self) -> impl Iterator<Item = u32> {
+        self.live.into_iter().chain(self.extra.keys().copied())
+    }
+
+    /// The partitions that this reading reads; `None` if it reads all that are in use.
+    fn only(&self, reading: u32) -> Option<BTreeSet<i32>> {
+        (self.live != Some(reading)).then(|| self.partitions_of(reading).map(|(partition, _)| partition).collect())
+    }
+
+    /// The partitions of a reading, and its progress in each.
+    fn partitions_of(&self, reading: u32) -> impl Iterator<Item = (i32, &Progress)> {
+        let range = self.progress.range((reading, i32::MIN)..=(reading, i32::MAX));
+        range.map(|((_, partition), progress)| (*partition, progress))
     }
 
     /// Whether this reading is in progress.
@@ -136,7 +136,7 @@ impl Router {
             None => self.follow(role, live),
             Some(progress) if progress.stage == Stage::Asking => {
                 if progress.is_answered {
-                    self.order(live, ReaderOrder::LookForEnd);
+                    self.order(live, Order::Ask);
                 }
                 self.follow(role, live);
             }
@@ -168,7 +168,7 @@ impl Router {
             progress.is_answered = true;
             (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, offset, now);
             if !self.waiting.contains(&reading) {
-                self.order(reading, ReaderOrder::ReadFrom { partition, offset });
+                self.order(reading, Order::ReadFrom { partition, offset });
             }
         }
         let place = self.place_mut(role);
@@ -198,14 +198,12 @@ impl Router {
     /// Makes the reading that the election follows ask soon where the log ends.
     pub fn look_for_end(&mut self, role: u32) {
         if let Some(reading) = self.place(role).reading {
-            self.order(reading, ReaderOrder::LookForEnd);
+            self.order(reading, Order::Ask);
         }
     }
 
     /// Ends all readings.
     pub fn stop(&mut self) {
-        let readings: BTreeSet<u32> = self.progress.keys().map(|(reading, _)| *reading).chain(self.live).collect();
-        self.orders.extend(readings.into_iter().map(|reading| (reading, ReaderOrder::Close)));
         self.places.fill(ReadingPlace::default());
         (self.live, self.following) = (None, 0);
         self.progress.clear();
@@ -305,7 +303,7 @@ impl Router {
             if progress.stage != Stage::Reading {
                 // The live reading's log was cut: it continues from here.
                 (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, position, now);
-                self.order(live, ReaderOrder::ReadFrom { partition, offset: position });
+                self.order(live, Order::ReadFrom { partition, offset: position });
             }
             self.join_live(reading, partition);
         }
@@ -468,18 +466,12 @@ const MOST_EXTRA: usize = 4;
 const EXTRA_TAKES: Duration = Duration::from_secs(10);
 
 impl Router {
-    fn start(&mut self, reading: u32, only: Option<BTreeSet<i32>>) {
-        self.order(reading, ReaderOrder::Start { only, found: self.partitions });
-    }
-
     fn begin_live(&mut self, now: Time, role: u32) {
         if let Some(before) = self.live.take() {
             self.progress.retain(|(reading, _), _| *reading != before);
-            self.order(before, ReaderOrder::Close);
         }
         self.readings += 1;
         self.live = Some(self.readings);
-        self.start(self.readings, None);
         if let Some(partition) = self.partition_of(role) {
             self.progress.insert((self.readings, partition), Progress::asking(now));
         }
@@ -506,17 +498,12 @@ impl Router {
             && self.extra.values().filter(|begun| now.since(**begun) < EXTRA_TAKES).count() < MOST_EXTRA
             && let Some(reading) = self.waiting.pop_front()
         {
-            let partitions: Vec<(i32, Stage, i64)> = self
-                .progress
-                .range((reading, i32::MIN)..=(reading, i32::MAX))
-                .map(|((_, partition), progress)| (*partition, progress.stage, progress.position))
-                .collect();
             self.extra.insert(reading, now);
-            let only: BTreeSet<i32> = partitions.iter().map(|(partition, ..)| *partition).collect();
-            self.start(reading, Some(only));
-            for (partition, _, offset) in partitions.into_iter().filter(|(_, stage, _)| *stage == Stage::Reading) {
-                self.order(reading, ReaderOrder::ReadFrom { partition, offset });
-            }
+            let begun = self.partitions_of(reading).filter(|(_, progress)| progress.stage == Stage::Reading);
+            let orders: Vec<_> = begun
+                .map(|(partition, progress)| (reading, Order::ReadFrom { partition, offset: progress.position }))
+                .collect();
+            self.orders.extend(orders);
         }
     }
 
@@ -526,15 +513,12 @@ impl Router {
         self.readings += 1;
         let live = self.readings;
         self.live = Some(live);
-        self.order(before, ReaderOrder::Close);
-        self.start(live, None);
-        let partitions: Vec<i32> =
-            self.progress.keys().filter(|(reading, _)| *reading == before).map(|(_, partition)| *partition).collect();
+        let partitions: Vec<i32> = self.partitions_of(before).map(|(partition, _)| partition).collect();
         for partition in partitions {
             let Some(mut progress) = self.progress.remove(&(before, partition)) else { continue };
             progress.handed_over_at = now;
             if progress.stage == Stage::Reading {
-                self.order(live, ReaderOrder::ReadFrom { partition, offset: progress.position });
+                self.order(live, Order::ReadFrom { partition, offset: progress.position });
             }
             self.progress.insert((live, partition), progress);
         }
@@ -563,12 +547,8 @@ impl Router {
 
     fn close(&mut self, reading: u32, partition: i32) {
         self.progress.remove(&(reading, partition));
-        if self.progress.range((reading, i32::MIN)..=(reading, i32::MAX)).next().is_some() {
-            return;
-        }
-        if self.extra.remove(&reading).is_some() {
-            self.order(reading, ReaderOrder::Close);
-        } else {
+        if self.partitions_of(reading).next().is_none() {
+            self.extra.remove(&reading);
             self.waiting.retain(|waiting| *waiting != reading);
         }
     }
@@ -617,18 +597,18 @@ impl KafkaReaders {
     ///
     /// A reader can't be started: the machine has no thread to spare.
     pub fn follow(&mut self, router: &mut Router) -> io::Result<()> {
-        while let Some((reading, order)) = router.poll_order() {
-            match (order, self.by_reading.get(&reading)) {
-                (ReaderOrder::Close, _) => drop(self.by_reading.remove(&reading)),
-                (ReaderOrder::LookForEnd, Some(reader)) => reader.look_for_end(),
-                (ReaderOrder::ReadFrom { partition, offset }, Some(reader)) => reader.read_from(partition, offset),
-                (ReaderOrder::LookForEnd | ReaderOrder::ReadFrom { .. }, None) => {}
-                (ReaderOrder::Start { only, found }, _) => {
-                    let partitions = found.filter(|_| self.keeps_partitions).or(self.source.partitions);
-                    let source = Source { partitions, only, ..self.source.clone() };
-                    let reader = Reader::start(source, reading, self.event_sender.clone())?;
-                    self.by_reading.insert(reading, reader);
-                }
+        self.by_reading.retain(|reading, _| router.has(*reading));
+        for reading in router.readings() {
+            if let Entry::Vacant(entry) = self.by_reading.entry(reading) {
+                let partitions = router.partitions.filter(|_| self.keeps_partitions).or(self.source.partitions);
+                let source = Source { partitions, only: router.only(reading), ..self.source.clone() };
+                entry.insert(Reader::start(source, reading, self.event_sender.clone())?);
+            }
+        }
+        for (reading, order) in router.orders.drain(..) {
+            // One that has ended needs nothing any more.
+            if let Some(reader) = self.by_reading.get(&reading) {
+                reader.order(order);
             }
         }
         Ok(())

@@ -1,3 +1,4 @@
+use std::mem;
 use std::time::Duration;
 
 use neli_proto::time::Time;
@@ -7,12 +8,12 @@ use crate::session::router::READER_RECOVERS;
 
 const NOW: Time = Time::from_nanos(0);
 
-/// A router and what it has wanted, in words.
-struct Fixture(Router);
+/// A router, and the readings that it has begun.
+struct Fixture(Router, BTreeSet<u32>);
 
 impl Fixture {
     fn new(roles: u32) -> Self {
-        Self(Router::new(0..roles))
+        Self(Router::new(0..roles), BTreeSet::new())
     }
 
     /// Of so many roles in a topic of so many partitions, all of which follow the live reading, number 1, from offset 10 on.
@@ -54,23 +55,24 @@ impl Fixture {
         self.0.handle(NOW, reading, partition, &Event::ReachedEnd { next });
     }
 
-    /// The orders to the readers, and then the events.
+    /// The readings that end and begin, the orders to the readers, and then the events.
     fn wanted(&mut self) -> Vec<String> {
-        let orders = self.0.orders.drain(..).map(|(reading, order)| order_in_words(reading, order));
-        orders.chain(self.0.events.drain(..).map(|event| in_words(&event))).collect()
-    }
-}
-
-fn order_in_words(reading: u32, order: ReaderOrder) -> String {
-    match order {
-        ReaderOrder::Close => format!("close {reading}"),
-        ReaderOrder::LookForEnd => format!("look for end {reading}"),
-        ReaderOrder::ReadFrom { partition, offset } => format!("read {reading} {partition} from {offset}"),
-        ReaderOrder::Start { only: None, .. } => format!("start {reading}"),
-        ReaderOrder::Start { only: Some(only), .. } => {
-            let only: Vec<String> = only.iter().map(i32::to_string).collect();
-            format!("start {reading} of {}", only.join(" "))
-        }
+        let before = mem::replace(&mut self.1, self.0.readings().collect());
+        let ended = before.difference(&self.1).map(|reading| format!("close {reading}"));
+        let begun = self.1.difference(&before).map(|reading| match self.0.only(*reading) {
+            None => format!("start {reading}"),
+            Some(only) => {
+                let only: Vec<String> = only.iter().map(i32::to_string).collect();
+                format!("start {reading} of {}", only.join(" "))
+            }
+        });
+        let mut wanted: Vec<String> = ended.chain(begun).collect();
+        wanted.extend(self.0.orders.drain(..).map(|(reading, order)| match order {
+            Order::Ask => format!("look for end {reading}"),
+            Order::ReadFrom { partition, offset } => format!("read {reading} {partition} from {offset}"),
+        }));
+        wanted.extend(self.0.events.drain(..).map(|event| in_words(&event)));
+        wanted
     }
 }
 
@@ -197,7 +199,7 @@ fn reading_further_back_than_the_others_takes_its_own_reading() {
     fixture.wanted();
     fixture.0.read_from(NOW, 0, 5);
     fixture.0.read_from(NOW, 1, 3);
-    assert_eq!(fixture.wanted(), ["read 1 0 from 5", "start 2 of 0", "read 2 0 from 3"]);
+    assert_eq!(fixture.wanted(), ["start 2 of 0", "read 1 0 from 5", "read 2 0 from 3"]);
 }
 
 /// A hello is the process's business; to each election it is a record of others.
@@ -310,7 +312,7 @@ fn a_stuck_reading_is_replaced_and_the_others_notice_nothing() {
     fixture.wanted();
     let later = NOW + READER_RECOVERS;
     fixture.0.read_anew(later, 1);
-    assert_eq!(fixture.wanted(), ["close 1", "start 2", "read 2 0 from 10", "start 3 of 0"]);
+    assert_eq!(fixture.wanted(), ["close 1", "start 2", "start 3 of 0", "read 2 0 from 10"]);
     fixture.record(2, 0, 10, 0);
     assert_eq!(fixture.wanted(), ["0: read 10"]);
 }
@@ -325,7 +327,7 @@ fn a_stuck_reading_is_replaced_once_for_all_that_read_anew() {
     for role in 0..3 {
         fixture.0.read_anew(later, role);
     }
-    assert_eq!(fixture.wanted(), ["close 1", "start 2", "read 2 0 from 10", "start 3 of 0"]);
+    assert_eq!(fixture.wanted(), ["close 1", "start 2", "start 3 of 0", "read 2 0 from 10"]);
 }
 
 /// Each extra reading is a client of its own, and hundreds of elections may lose their leases at once.
@@ -348,10 +350,10 @@ fn of_many_that_read_anew_at_once_the_later_ones_share_the_next_reading() {
         fixture.0.read_from(NOW, role, 10);
     }
     let expected = [
+        "close 6",
         "read 6 4 from 10",
         "read 6 5 from 10",
         "read 6 6 from 10",
-        "close 6",
         "4: ends 10",
         "5: ends 10",
         "6: ends 10",
@@ -393,7 +395,7 @@ fn a_waiting_reading_begins_at_its_offset_and_not_at_all_if_unwanted() {
     assert!(fixture.wanted().is_empty());
     fixture.ends(2, 0, 10);
     fixture.0.read_from(NOW, 0, 10);
-    assert_eq!(fixture.wanted(), ["read 2 0 from 10", "close 2", "start 6 of 4 5", "read 6 4 from 3", "0: ends 10"]);
+    assert_eq!(fixture.wanted(), ["close 2", "start 6 of 4 5", "read 2 0 from 10", "read 6 4 from 3", "0: ends 10"]);
     fixture.0.stop();
     let closed = fixture.wanted();
     assert_eq!(closed, ["close 1", "close 3", "close 4", "close 5", "close 6"]);
