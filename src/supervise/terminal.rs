@@ -64,20 +64,24 @@ impl MainLoop {
     fn handle_signal(&mut self, received: &siginfo) {
         // A positive code means the kernel.
         let typed = received.ssi_code > 0;
-        let event = match number_of(received) {
-            SIGHUP if self.shell.had_terminal && !terminal::is_there() => Event::TerminalGone,
-            signal @ (SIGINT | SIGQUIT) if typed => Event::Typed { signal },
+        let signal = number_of(received);
+        let by_terminal = match signal {
+            SIGHUP => self.shell.had_terminal && !terminal::is_there(),
+            SIGINT | SIGQUIT => typed,
             // The kernel sends these to the whole group: another process in it uses the terminal from the background.
             SIGTTIN | SIGTTOU if typed => return,
             // The kernel sends it for the processor time of this process, and again each second. The job has a limit of its own.
             SIGXCPU if typed => return self.warn_of_processor_time(),
-            SIGTSTP => Event::SuspendSignal { continuable: terminal::is_continuable() },
-            signal => {
-                self.shell.passed_on = Some((signal, clock::now()));
-                return self.nodes.tell_all(&node::Event::Signal { signal });
+            SIGTSTP => {
+                let event = Event::SuspendSignal { continuable: terminal::is_continuable() };
+                return self.nodes.tell_all(&node::Event::Job(event));
             }
+            _ => false,
         };
-        self.nodes.tell_all(&node::Event::Job(event));
+        if !by_terminal {
+            self.shell.passed_on = Some((signal, clock::now()));
+        }
+        self.nodes.tell_all(&node::Event::Signal { signal, by_terminal });
     }
 
     fn warn_of_processor_time(&mut self) {
@@ -114,7 +118,7 @@ impl MainLoop {
         // The shell may have ended meanwhile.
         if !terminal::is_continuable() || terminal::stop_group().is_err() {
             // It goes on as after a SIGCONT.
-            self.nodes.tell_all(&node::Event::Signal { signal: SIGCONT });
+            self.nodes.tell_all(&node::Event::Signal { signal: SIGCONT, by_terminal: false });
             self.perform();
         }
     }

@@ -154,13 +154,9 @@ impl Node {
             Event::HandOver { to } => self.candidate.hand_over(now, to),
             Event::HookEnded { hook, id, end } => self.hooks.ended(hook, id, end),
             Event::Job(event) => self.supervisor.handle(now, event),
-            Event::JobsTerminalGone => {
-                if self.supervisor.job_may_be_alive() {
-                    self.supervisor.handle(now, supervisor::Event::TerminalGone);
-                }
-            }
+            Event::JobsTerminalGone => self.supervisor.jobs_terminal_gone(now),
             Event::Refused(why) => self.refuse(now, why),
-            Event::Signal { signal } => self.supervisor.handle_signal(now, signal),
+            Event::Signal { signal, by_terminal } => self.supervisor.handle_signal(now, signal, by_terminal),
             Event::SpreadBy(delay) => self.candidate.spread_by(now, delay),
             Event::StandDown { why, leaving } => self.candidate.stand_down(now, why, leaving),
             Event::Window(window) => self.once.iter_mut().for_each(|once| once.window_shown(now, &window)),
@@ -303,7 +299,11 @@ pub enum Event {
     /// candidate looks for a role in another partition, or no guard can be started, neither a first one nor one in place of a dead one.
     Refused(Refusal),
     /// A signal to the process.
-    Signal { signal: i32 },
+    Signal {
+        signal: i32,
+        /// HUP since the terminal is gone, or INT or QUIT that were typed.
+        by_terminal: bool,
+    },
     /// Add this to the claim delay from now on; `None` if nothing may be claimed.
     SpreadBy(Option<Duration>),
     /// Stand down, because the process wants it.

@@ -273,8 +273,6 @@ impl Supervisor {
             Event::OrphansGone(end) => self.gone(now, Some(end)),
             Event::OrphansStuck { pids } => self.stuck(pids),
             Event::SuspendSignal { continuable } => self.suspend(continuable),
-            Event::TerminalGone => self.terminal_gone(now),
-            Event::Typed { signal } => self.typed(now, signal),
         }
         self.look_after_health(now);
     }
@@ -401,10 +399,6 @@ pub enum Event {
         /// Whether a parent can continue it.
         continuable: bool,
     },
-    /// `neli-run` received HUP because its terminal is gone.
-    TerminalGone,
-    /// `neli-run` received INT or QUIT from the terminal, which sent it to the whole process group.
-    Typed { signal: i32 },
 }
 
 /// Why a candidate exits.

@@ -61,11 +61,6 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn typed(&mut self, now: Time, signal: i32) {
-        self.terminal.typed = Some(signal);
-        self.handle_signal(now, signal);
-    }
-
     /// A process that was ended by a typed key dies of the key's signal, so that a script that called it ends too. Returns the matching
     /// ending: if the terminal signalled `neli-run` and the job was stopped for that, the job's own status does not count.
     pub(super) fn die_of_the_terminals_signal(&mut self, ending: Ending) -> Ending {
@@ -189,7 +184,7 @@ impl Supervisor {
     }
 
     /// Handles a terminal that is gone. Several signals count as one, because the kernel and the shell each send one.
-    pub(super) fn terminal_gone(&mut self, now: Time) {
+    fn terminal_gone(&mut self, now: Time) {
         self.pass_signal(SIGHUP, Target::Group);
         if !self.terminal.gone {
             self.terminal.gone = true;
@@ -204,11 +199,16 @@ impl Supervisor {
 const SAME_STOP: Duration = Duration::from_millis(500);
 
 impl Supervisor {
-    /// Handles a signal to `neli-run`.
-    pub fn handle_signal(&mut self, now: Time, signal: i32) {
+    /// Handles a signal to `neli-run`. `by_terminal`: HUP since the terminal is gone, or INT or QUIT, which were typed, and which the terminal
+    /// sent to the whole process group.
+    pub fn handle_signal(&mut self, now: Time, signal: i32, by_terminal: bool) {
+        if by_terminal && signal != SIGHUP {
+            self.terminal.typed = Some(signal);
+        }
         let stops = self.policy.stop.signal == Some(signal) || matches!(signal, SIGINT | SIGTERM);
         match signal {
             SIGCHLD | SIGTSTP => {}
+            SIGHUP if by_terminal => self.terminal_gone(now),
             _ if stops => self.stop_signal(now, signal),
             SIGQUIT if !self.takes_signals() => self.stop_signal(now, signal),
             SIGCONT => self.continued(),
@@ -216,6 +216,13 @@ impl Supervisor {
             _ => self.pass_signal(signal, Target::Main),
         }
         self.look_after_health(now);
+    }
+
+    /// Handles that the job's terminal is gone, of which the kernel has told only the job.
+    pub(crate) fn jobs_terminal_gone(&mut self, now: Time) {
+        if self.job_may_be_alive() {
+            self.handle_signal(now, SIGHUP, true);
+        }
     }
 
     pub(super) fn pass_signal(&mut self, signal: i32, to: Target) {

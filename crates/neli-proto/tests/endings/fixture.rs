@@ -267,7 +267,7 @@ impl Fixture {
     // ---- the process --------------------------------------------------------------------------------------------------
 
     fn signal_term(&mut self) {
-        self.node.handle(self.now, node::Event::Signal { signal: 15 });
+        self.node.handle(self.now, node::Event::Signal { signal: 15, by_terminal: false });
         self.perform();
     }
 

@@ -204,7 +204,7 @@ impl Machine {
 
     /// Sends a stop signal to `neli-run`.
     pub(crate) fn stop(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
-        self.node.handle(now, node::Event::Signal { signal: 15 });
+        self.node.handle(now, node::Event::Signal { signal: 15, by_terminal: false });
         self.perform(now, setup, actions);
     }
 
@@ -246,7 +246,7 @@ impl Machine {
         const SIGCONT: i32 = 18;
         self.life = Life::Awake;
         if self.node.is_suspended() {
-            self.node.handle(now, node::Event::Signal { signal: SIGCONT });
+            self.node.handle(now, node::Event::Signal { signal: SIGCONT, by_terminal: false });
             self.perform(now, setup, actions);
         }
     }

@@ -60,7 +60,7 @@ fn an_exit_waits_only_for_the_hook_and_a_second_stop_kills_it() {
     let [HookRun { hook: Hook::Standby, id, kill_at, .. }] = hooks_in(&actions)[..] else { panic!("{actions:?}") };
     assert!(actions.len() == 1 && host.node.has_running_hooks());
     assert_eq!(host.node.poll_timeout(), Some(kill_at), "no beat is due any more");
-    host.happens(Event::Signal { signal: TERM });
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
     host.answers(Answer::Gone);
     assert_eq!(host.actions(), []);
 
@@ -70,12 +70,12 @@ fn an_exit_waits_only_for_the_hook_and_a_second_stop_kills_it() {
     host.reads(by("db1", Body::Claim { after: -1, lease_ms: 5_000, overlap: None }));
     let started = hooks_in(&host.actions());
     let [HookRun { id: running, .. }] = started[..] else { panic!("{started:?}") };
-    host.happens(Event::Signal { signal: TERM });
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
     assert_eq!(exits(&host.actions()), [Ending::StoppedBy(TERM)]);
     host.happens(Event::Exiting);
     host.pass(Duration::from_secs(1));
     assert!(host.node.has_running_hooks());
-    host.happens(Event::Signal { signal: TERM });
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
     assert_eq!(host.actions(), [Action::KillHook { id: running }]);
     assert!(!host.node.has_running_hooks());
     assert_eq!(id, running, "each node counts its own");
@@ -93,7 +93,7 @@ fn a_hook_gets_the_attempt_of_the_last_run_of_its_term() {
         host.pass(Duration::from_millis(1));
         host.started();
     }
-    host.happens(Event::Signal { signal: TERM });
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
     host.ends(JobStatus::Exited(0));
     host.actions();
     host.reads_what_it_sent();
@@ -129,7 +129,7 @@ fn each_run_has_a_hook_behind_it_and_none_waits_for_it() {
     let expected = [(JobStatus::Exited(0), 1), (JobStatus::Exited(3), 1), (JobStatus::Signaled(11), 2)];
     assert_eq!(ended, expected.map(|(status, attempt)| ("exited", status, 0, attempt)));
     // The release comes first, and waits for no hook.
-    host.happens(Event::Signal { signal: TERM });
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
     host.ends(JobStatus::Exited(143));
     let actions = host.actions();
     let at = |wanted: &dyn Fn(&Action) -> bool| actions.iter().position(wanted).unwrap();

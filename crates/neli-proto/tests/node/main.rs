@@ -183,7 +183,7 @@ fn the_status_of_a_leader_from_its_claim_to_its_release() {
     assert_eq!(running.position, Position::Leading { term: leader.term, job, stopping: None });
     assert_eq!((running.awaits, running.leader().map(|leader| leader.since)), (None, Some(leader.since)));
 
-    host.happens(Event::Signal { signal: TERM });
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
     let status = host.status();
     assert!(status.is_leaving && host.node.is_leaving());
     assert_eq!(status.awaits, Some(awaits(Awaited::JobEnd, host.now + STOP_TIMEOUT)));
@@ -365,7 +365,7 @@ fn a_stop_by_a_key_ends_in_its_signal_unless_refused() {
         if is_refused {
             host.happens(Event::Refused("no".into()));
         }
-        host.job(supervisor::Event::Typed { signal: INT });
+        host.happens(Event::Signal { signal: INT, by_terminal: true });
         host.ends(JobStatus::Exited(0));
         host.actions();
         host.reads_what_it_sent();
@@ -390,7 +390,7 @@ fn a_suspended_node_waits_for_its_hook_and_goes_on_from_the_beginning() {
     assert_eq!(host.actions(), [Action::Suspend]);
     assert!(host.node.is_suspended());
     assert_eq!(host.status().awaits, Some(awaits(Awaited::Continuation, None)));
-    host.happens(Event::Signal { signal: TSTP_ENDS });
+    host.happens(Event::Signal { signal: TSTP_ENDS, by_terminal: false });
     assert!(!host.node.is_suspended() && host.actions().contains(&Action::Kafka(kafka::Request::ReadAnew)));
 }
 

@@ -201,7 +201,7 @@ fn the_job_is_told_the_attempt_that_its_fact_has() {
 #[test]
 fn a_stop_before_the_start_means_that_nothing_runs() {
     let (mut host, id) = leading(0);
-    host.happens(Event::Signal { signal: TERM });
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
     let stopped = asked(&mut host);
     assert!(!stopped.spawns);
     let Some(Record { body: Body::Release { once, exit, .. }, .. }) = stopped.releases else { panic!("{stopped:?}") };
@@ -225,7 +225,7 @@ fn the_outcome_is_acknowledged_before_the_release_which_contains_it_too() {
     assert_eq!(fact, Fact { outcome, exit: Some(0), ran_ms: Some(1_500), seq, ..begun });
     assert!(ended.releases.is_none());
     // A stop waits for it as well, and a fact that Kafka refused is sent again.
-    host.happens(Event::Signal { signal: TERM });
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
     facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
     let refused = asked(&mut host);
     assert!(refused.releases.is_none() && refused.appended.is_none(), "{refused:?}");
@@ -250,7 +250,7 @@ fn the_outcome_is_acknowledged_before_the_release_which_contains_it_too() {
 fn a_stop_waits_a_lease_for_the_acknowledgement_and_no_longer() {
     let (mut host, _) = running(0, Facts::default());
     host.ends(JobStatus::Exited(0));
-    host.happens(Event::Signal { signal: TERM });
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
     let mut waited = Duration::ZERO;
     let released = loop {
         if let Some(released) = asked(&mut host).releases {
@@ -270,7 +270,7 @@ fn a_stop_waits_a_lease_for_the_acknowledgement_and_no_longer() {
 #[test]
 fn a_run_that_was_stopped_has_neither_done_nor_failed() {
     let (mut host, _) = running(0, Facts::default());
-    host.happens(Event::Signal { signal: TERM });
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
     host.actions();
     host.ends(JobStatus::Exited(0));
     let stopped = asked(&mut host);

@@ -52,7 +52,7 @@ fn after_a_stop_no_run_is_announced_and_no_answer_is_missed() {
     read(&mut is_announcing, id, Facts::default());
     assert!(asked(&mut is_announcing).appended.is_some());
     for mut host in [is_reading, is_announcing] {
-        host.happens(Event::Signal { signal: TERM });
+        host.happens(Event::Signal { signal: TERM, by_terminal: false });
         assert!(asked(&mut host).releases.is_some());
         host.pass(LEASE / 2);
         assert_eq!(host.actions(), [], "it is told that the facts can't be read");

@@ -18,7 +18,7 @@ fn the_job_runs_on_until_another_s_runs_and_the_guard_learns_of_the_end_with_the
     let mut host = Host::overlapping().led();
     let term = host.node.leads().unwrap();
     host.reads(hello("db2", Some(1_000)));
-    host.happens(Event::Signal { signal: TERM });
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
     let actions = host.actions();
     assert!(!actions.iter().any(is_stop), "{actions:?}");
     let yields = actions.iter().any(|action| {
@@ -63,10 +63,10 @@ fn a_leader_that_does_not_yield_is_left_alone() {
 fn a_second_stop_ends_the_job_that_runs_on() {
     let mut host = Host::overlapping().led();
     host.reads(hello("db2", Some(1_000)));
-    host.happens(Event::Signal { signal: TERM });
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
     host.pass(Duration::from_millis(600));
     host.actions();
-    host.happens(Event::Signal { signal: TERM });
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
     assert!(host.actions().contains(&Action::Order(Order::Kill)));
 }
 

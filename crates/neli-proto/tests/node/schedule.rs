@@ -295,7 +295,7 @@ fn a_release_does_not_name_a_later_run_of_a_window_that_was_forgotten() {
 #[test]
 fn a_stop_between_two_runs_releases_at_once() {
     let (mut host, _) = leads(5, done(5));
-    host.happens(Event::Signal { signal: TERM });
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
     let stopped = asked(&mut host);
     let Some(Record { body: Body::Release { once, why, .. }, .. }) = stopped.releases else { panic!("{stopped:?}") };
     assert_eq!((once, why.as_deref()), (None, Some("stopped")));
@@ -310,7 +310,7 @@ fn a_stop_waits_until_the_outcome_is_recorded_and_the_release_contains_it() {
     starts(&mut host, first, 5);
     host.ends(JobStatus::Exited(0));
     let (id, _) = asked(&mut host).appended.unwrap();
-    host.happens(Event::Signal { signal: TERM });
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
     assert!(asked(&mut host).releases.is_none());
     facts(&mut host, FactsEvent::Appended { id });
     let stopped = asked(&mut host);
@@ -325,7 +325,7 @@ fn a_stop_among_leftovers_of_a_run_ends_the_lead_when_the_outcome_is_recorded() 
         let (mut host, first) = leads(5, done(4));
         starts(&mut host, first, 5);
         host.answers(Answer::Exited { code: Some(0), signal: None, ended_at: host.now, left: true, foreground: false });
-        host.happens(Event::Signal { signal: TERM });
+        host.happens(Event::Signal { signal: TERM, by_terminal: false });
         host.answers(Answer::Gone);
         let (id, _) = asked(&mut host).appended.unwrap();
         let ended_at = host.now;

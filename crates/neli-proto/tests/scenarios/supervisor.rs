@@ -168,8 +168,6 @@ impl Scenario {
             }
             "orphans-stuck" => Event::OrphansStuck { pids: vec![words.number(1)] },
             "suspend" => Event::SuspendSignal { continuable: !words.says("orphaned") },
-            "terminal-gone" => Event::TerminalGone,
-            "typed" => Event::Typed { signal: words.number(1) },
             other => panic!("nothing is called {other}"),
         }
     }
@@ -182,7 +180,9 @@ impl Subject for Scenario {
 
     fn meet(&mut self, words: &Words<'_>) {
         match words.verb() {
-            "signal" => self.supervisor.handle_signal(self.now, words.number(1)),
+            "signal" => self.supervisor.handle_signal(self.now, words.number(1), false),
+            "terminal-gone" => self.supervisor.handle_signal(self.now, 1, true),
+            "typed" => self.supervisor.handle_signal(self.now, words.number(1), true),
             "departed" => self.supervisor.exit(match words.word(1) {
                 "ended" => Departure::Ended,
                 "left" => Departure::Left,

@@ -12,6 +12,7 @@ use neli_proto::time::Time;
 
 use crate::{Happening, State, Subject, drawn};
 
+const HUP: i32 = 1;
 const TERM: i32 = 15;
 const STOP: i32 = 20;
 const USR1: i32 = 10;
@@ -74,20 +75,20 @@ const EVENTS: [Happening<Fixture>; 30] = [
         fixture.now = fixture.supervisor.poll_timeout().unwrap_or(fixture.now);
         fixture.supervisor.handle_timeout(fixture.now);
     }),
-    ("SIGTERM", |fixture| fixture.supervisor.handle_signal(fixture.now, TERM)),
+    ("SIGTERM", |fixture| fixture.supervisor.handle_signal(fixture.now, TERM, false)),
     ("SIGTERM again, later", |fixture| {
-        fixture.supervisor.handle_signal(fixture.now, TERM);
+        fixture.supervisor.handle_signal(fixture.now, TERM, false);
         fixture.actions();
         fixture.now = fixture.now + Duration::from_secs(1);
-        fixture.supervisor.handle_signal(fixture.now, TERM);
+        fixture.supervisor.handle_signal(fixture.now, TERM, false);
     }),
-    ("SIGUSR1", |fixture| fixture.supervisor.handle_signal(fixture.now, USR1)),
+    ("SIGUSR1", |fixture| fixture.supervisor.handle_signal(fixture.now, USR1, false)),
     ("SIGTSTP", |fixture| fixture.handle(Event::SuspendSignal { continuable: true })),
     ("the job stopped by SIGTSTP", |fixture| {
         let (signal, foreground) = (STOP, Foreground::Elsewhere);
         fixture.handle(Event::JobStopped { signal, foreground, continuable: true });
     }),
-    ("the terminal is gone", |fixture| fixture.handle(Event::TerminalGone)),
+    ("the terminal is gone", |fixture| fixture.supervisor.handle_signal(fixture.now, HUP, true)),
     ("guard: `StartedUnseen`", |fixture| fixture.answer(Answer::StartedUnseen { pid: 7 })),
 ];
 
