@@ -257,8 +257,8 @@ impl Reading {
     }
 
     /// When a partition's log last had an end that it was read up to.
-    pub(super) fn heard(&self, partition: i32) -> Option<Time> {
-        self.progress.heard(partition)
+    pub(super) fn read_as_of(&self, partition: i32) -> Option<Time> {
+        self.progress.read_to_end(partition)
     }
 
     /// Asks for the logs' ends now, not only when that is due.

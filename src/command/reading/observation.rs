@@ -190,8 +190,8 @@ impl Observation {
             } else if let Input::Bounds { partition, bounds } = &input {
                 seen.read.answered(at, *partition, *bounds);
             }
-            if let Some(heard) = self.reading.heard(seen.read.partition()) {
-                seen.read.heard(heard);
+            if let Some(asked) = self.reading.read_as_of(seen.read.partition()) {
+                seen.read.was_read_to_end(asked);
             }
         }
         (input, judged)

@@ -67,7 +67,7 @@ pub struct Election {
     /// Whether Kafka answers. While it does not, no heartbeat can be read, so nothing is said of a silence.
     is_answered: bool,
     /// When Kafka told last of a log that was read to its end, if this is asked again and again.
-    heard: Option<Time>,
+    read_to_end: Option<Time>,
     told: Told,
     /// The offset where the reading began.
     from: Offset,
@@ -97,7 +97,7 @@ impl Election {
             is_known: false,
             is_brokers_time: true,
             is_answered: true,
-            heard: None,
+            read_to_end: None,
             told: Told::Nothing,
             from,
             start: bounds.start,
@@ -189,27 +189,27 @@ impl Election {
     }
 
     /// Notes that the log was read up to the end that it had at this time.
-    pub const fn heard(&mut self, asked: Time) {
-        self.heard = Some(asked);
+    pub const fn was_read_to_end(&mut self, asked: Time) {
+        self.read_to_end = Some(asked);
     }
 
     /// Who leads. A leader is silent, or has missed heartbeats, if that was so when Kafka answered last: since then the silence may be Kafka's.
     #[must_use]
     pub fn leadership(&self, at: ReadAt) -> Leadership<'_> {
-        self.heard_last(at).unwrap_or_else(|| self.observer().leadership(at))
+        self.known_at_end(at).unwrap_or_else(|| self.observer().leadership(at))
     }
 
     /// Whether a new answer of Kafka's is needed to know who leads.
     #[must_use]
     pub fn wants_answer(&self, at: ReadAt) -> bool {
-        self.heard_last(at).is_some()
+        self.known_at_end(at).is_some()
     }
 
     /// Who led when Kafka answered last, if less of a silence was known than there would be now.
-    fn heard_last(&self, at: ReadAt) -> Option<Leadership<'_>> {
+    fn known_at_end(&self, at: ReadAt) -> Option<Leadership<'_>> {
         let current = Told::by(self.observer().leadership(at));
-        let heard = self.heard.filter(|_| current != Told::Nothing)?;
-        Some(self.observer().leadership(at.up_to(heard))).filter(|known| Told::by(*known) < current)
+        let read_to_end = self.read_to_end.filter(|_| current != Told::Nothing)?;
+        Some(self.observer().leadership(at.up_to(read_to_end))).filter(|known| Told::by(*known) < current)
     }
 
     /// Handles an answer about a partition's log.

@@ -23,7 +23,7 @@ struct Read {
     /// An answer that told of more than was read: when that was asked, and the log's end then.
     ahead: Option<(Time, Offset)>,
     /// When the log last had an end that it was read up to.
-    heard: Option<Time>,
+    as_of: Option<Time>,
     /// The answers that may show that the history was cut.
     signs: CutSigns,
 }
@@ -46,7 +46,7 @@ impl Progress {
         if read.next < Some(end) {
             read.ahead.get_or_insert((asked, end));
         } else {
-            (read.heard, read.ahead) = (Some(asked), None);
+            (read.as_of, read.ahead) = (Some(asked), None);
         }
         read.next.map_or(Ok(()), |next| read.signs.answered(asked, start..end, next))
     }
@@ -65,15 +65,15 @@ impl Progress {
         if let Some(read) = self.by_partition.get_mut(&partition) {
             read.next = read.next.max(Some(next));
             if let Some((asked, _)) = read.ahead.take_if(|(_, end)| read.next >= Some(*end)) {
-                read.heard = Some(asked);
+                read.as_of = Some(asked);
             }
         }
     }
 
     /// When a partition's log last had an end that it was read up to.
     #[must_use]
-    pub fn heard(&self, partition: i32) -> Option<Time> {
-        self.by_partition.get(&partition)?.heard
+    pub fn read_to_end(&self, partition: i32) -> Option<Time> {
+        self.by_partition.get(&partition)?.as_of
     }
 
     /// The bounds of all logs when the reading began; `None` until all are known. Nothing is read before: a hello in one partition may be
@@ -157,20 +157,20 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_heard_of_once_it_is_read_as_far_as_an_answer_told() {
+    fn a_log_is_read_to_its_end_once_it_is_read_as_far_as_an_answer_told() {
         let asked = |second| LogBounds { asked: Time::from_nanos(second), ..bounds(0, 5) };
         let mut progress = Progress::new([0]);
-        let mut heard = Vec::new();
+        let mut times = Vec::new();
         assert_eq!(progress.answered(0, asked(1)), Ok(()));
-        heard.push(progress.heard(0));
+        times.push(progress.read_to_end(0));
         assert_eq!(progress.answered(0, LogBounds { end: 9, ..asked(2) }), Ok(()));
         for next in [4, 5, 8, 9] {
             progress.read_up_to(0, next);
-            heard.push(progress.heard(0));
+            times.push(progress.read_to_end(0));
         }
         assert_eq!(progress.answered(0, LogBounds { end: 9, ..asked(3) }), Ok(()));
-        heard.push(progress.heard(0));
-        let nanos: Vec<Option<u64>> = heard.into_iter().map(|heard| heard.map(Time::as_nanos)).collect();
+        times.push(progress.read_to_end(0));
+        let nanos: Vec<Option<u64>> = times.into_iter().map(|time| time.map(Time::as_nanos)).collect();
         assert_eq!(nanos, [None, None, Some(1), Some(1), Some(1), Some(3)]);
     }
 

@@ -38,7 +38,7 @@ struct Begin {
     bounds: LogBounds,
     from: Offset,
     /// When the log last had the end that it was read up to.
-    heard: Time,
+    read_to_end: Time,
 }
 
 /// What identifies an election in a topic. Elections are shown in this order.
@@ -88,7 +88,7 @@ impl<'a> FoundElection<'a> {
 impl Topic {
     /// Begins to read a partition with such a log from an offset on.
     pub fn begin(&mut self, at: ReadAt, partition: i32, bounds: LogBounds, from: Offset) {
-        self.partitions.insert(partition, Begin { at, bounds, from, heard: bounds.asked });
+        self.partitions.insert(partition, Begin { at, bounds, from, read_to_end: bounds.asked });
     }
 
     /// The partitions, each with its log when the reading began, and where it began.
@@ -102,13 +102,13 @@ impl Topic {
     }
 
     /// Notes that a partition was read up to the end that its log had at this time.
-    pub(super) fn heard(&mut self, partition: i32, asked: Time) {
+    pub(super) fn was_read_to_end(&mut self, partition: i32, asked: Time) {
         if let Some(begin) = self.partitions.get_mut(&partition) {
-            begin.heard = asked;
+            begin.read_to_end = asked;
         }
         let first = Place { partition, group: Box::default(), role: Box::default() };
         let here = self.elections.range_mut(first..).take_while(|(place, _)| place.partition == partition);
-        here.for_each(|(_, found)| found.election.heard(asked));
+        here.for_each(|(_, found)| found.election.was_read_to_end(asked));
     }
 
     /// Takes over what another reading has found in a partition. It has read the partition up to the same offset, and began further back.
@@ -175,12 +175,12 @@ impl Topic {
 
     /// What is known of an election; `None` if its partition is not read.
     fn found(&mut self, partition: i32, group: &str, role: &str) -> Option<&mut Found> {
-        let Begin { at, bounds, from, heard } = self.partitions.get(&partition)?;
+        let Begin { at, bounds, from, read_to_end } = self.partitions.get(&partition)?;
         let place = Place { partition, group: group.into(), role: role.into() };
         if !self.elections.contains_key(&place) {
             let mut election = Election::new((group, role), partition, *at, bounds, *from);
             if self.live.is_some() {
-                election.heard(*heard);
+                election.was_read_to_end(*read_to_end);
                 self.hear_all(group, &mut election);
             }
             self.elections.insert(place.clone(), Box::new(Found { election, is_election: false }));
@@ -235,7 +235,7 @@ impl Topic {
         for (place, found) in &mut self.elections {
             found.election.caught_up();
             if let Some(begin) = self.partitions.get(&place.partition) {
-                found.election.heard(begin.heard);
+                found.election.was_read_to_end(begin.read_to_end);
             }
         }
     }

@@ -268,7 +268,7 @@ impl Topics {
         let read = self.by_name.get_mut(topic).filter(|read| read.reading == reading)?;
         let judged = read.topic.read(at, partition, record);
         read.next.insert(partition, record.offset + 1);
-        read.note_heard(partition);
+        read.note_read_to_end(partition);
         let is_live = read.is_live;
         if !is_live {
             if let Some(written_ms) = record.written_ms {
@@ -444,7 +444,7 @@ impl ReadTopic {
                 for partition in self.standing().into_keys() {
                     let end = self.progress.end(partition).unwrap_or_default();
                     self.progress.read_up_to(partition, end);
-                    self.topic.heard(partition, asked);
+                    self.topic.was_read_to_end(partition, asked);
                     self.ahead.remove(&partition);
                 }
                 let ends = logs.iter().filter_map(|(partition, log)| Some((*partition, log.as_ref().ok()?.end)));
@@ -453,7 +453,7 @@ impl ReadTopic {
                 for (partition, (next, end)) in &self.before {
                     if next >= end {
                         self.ahead.remove(partition);
-                        self.topic.heard(*partition, asked);
+                        self.topic.was_read_to_end(*partition, asked);
                     } else {
                         self.ahead.entry(*partition).or_insert((asked, *end));
                     }
@@ -466,11 +466,11 @@ impl ReadTopic {
     }
 
     /// Notes that a partition was read as far as an answer told of it, if it was.
-    fn note_heard(&mut self, partition: i32) {
+    fn note_read_to_end(&mut self, partition: i32) {
         let Some((asked, end)) = self.ahead.get(&partition).copied() else { return };
         if self.next.get(&partition) >= Some(&end) {
             self.ahead.remove(&partition);
-            self.topic.heard(partition, asked);
+            self.topic.was_read_to_end(partition, asked);
         }
     }
 
