@@ -8,7 +8,6 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
-use std::time::Duration;
 
 use neli_kafka::clock::Alarm;
 use neli_proto::time::Time;
@@ -17,14 +16,10 @@ use nix::unistd::Pid;
 
 use crate::process::attributes::Scheduling;
 use crate::process::reap::keep_children;
-use crate::process::tree::{KnownProcesses, Tree};
+use crate::process::tree::{KnownProcesses, Tree, in_rounds};
 
 /// Enough for the part of the list of children that is read at once, 4 KiB.
 const STACK: usize = 32 * 1024;
-
-/// The first and the longest pause between two rounds.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-const LAST_PAUSE: Duration = Duration::from_millis(64);
 
 /// The thread, which ends with the process.
 #[derive(Debug)]
@@ -67,7 +62,6 @@ impl DeadlineThread {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "it sleeps between two rounds, and nothing waits for it")]
 fn kill_when(due: &OwnedFd, known: &KnownProcesses) -> ! {
     let is_due = |timeout: PollTimeout| {
         poll(&mut [PollFd::new(due.as_fd(), PollFlags::POLLIN)], timeout).is_ok_and(|readable| readable > 0)
@@ -82,10 +76,6 @@ fn kill_when(due: &OwnedFd, known: &KnownProcesses) -> ! {
     };
     loop {
         is_due(PollTimeout::NONE);
-        let mut pause = FIRST_PAUSE;
-        while kill_if_due() {
-            thread::sleep(pause);
-            pause = LAST_PAUSE.min(pause * 2);
-        }
+        in_rounds(kill_if_due);
     }
 }

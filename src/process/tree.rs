@@ -30,7 +30,7 @@ use crate::process::system;
 
 mod kill;
 
-pub(crate) use kill::KnownProcesses;
+pub(crate) use kill::{KnownProcesses, in_rounds};
 
 /// The descendants of a process, except for some of its children.
 #[derive(Debug)]

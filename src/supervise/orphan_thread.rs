@@ -18,14 +18,12 @@ use crate::process::attributes::Mark;
 use crate::process::cgroup::{Cgroup, KillFile};
 use crate::process::reap::keep_children;
 use crate::process::system;
-use crate::process::tree::OwnChildren;
+use crate::process::tree::{OwnChildren, in_rounds};
 
 /// How long a kill is left to the main loop.
 const MAIN_LOOP_ACTS_WITHIN: Duration = Duration::from_millis(5);
 
-/// The first and the longest pause between two rounds, and the most rounds: a minute later the main loop has reported what it can't kill.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-const LAST_PAUSE: Duration = Duration::from_millis(64);
+/// The most rounds, in a minute: by then the main loop has reported what it can't kill.
 const ROUNDS: u32 = 1_000;
 
 /// So many guards need no memory while the list is locked.
@@ -97,16 +95,12 @@ impl Shared {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "it sleeps between two rounds, and nothing waits for it")]
+    #[expect(clippy::disallowed_methods, reason = "the time is what the main loop gets")]
     fn run(&self, children: &OwnChildren) {
         loop {
             let _ = self.deaths.wait(&mut [EpollEvent::empty()], EpollTimeout::NONE);
             thread::sleep(MAIN_LOOP_ACTS_WITHIN);
-            let mut pause = FIRST_PAUSE;
-            while self.kill_orphans(children) {
-                thread::sleep(pause);
-                pause = LAST_PAUSE.min(pause * 2);
-            }
+            in_rounds(|| self.kill_orphans(children));
         }
     }
 

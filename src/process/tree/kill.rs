@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use neli_kafka::clock;
@@ -16,6 +17,10 @@ use crate::process::attributes::Scheduling;
 use crate::process::cgroup::KillFile;
 use crate::process::procfs::Process;
 use crate::process::system;
+
+/// The first and the longest pause between two rounds of a thread that kills what is known.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LAST_PAUSE: Duration = Duration::from_millis(64);
 
 /// How often a kill looks for new processes before it returns to the caller.
 const LOOKS: usize = 16;
@@ -236,6 +241,16 @@ pub(crate) struct KnownProcesses {
     pub(super) cgroup: Option<Arc<KillFile>>,
     /// What processes get that are killed.
     pub(super) scheduling: Option<Scheduling>,
+}
+
+/// Calls `round` again and again, with pauses, until it returns false.
+#[expect(clippy::disallowed_methods, reason = "it sleeps between two rounds, and nothing waits for it")]
+pub(crate) fn in_rounds(mut round: impl FnMut() -> bool) {
+    let mut pause = FIRST_PAUSE;
+    while round() {
+        thread::sleep(pause);
+        pause = LAST_PAUSE.min(pause * 2);
+    }
 }
 
 impl KnownProcesses {
