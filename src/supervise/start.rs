@@ -305,6 +305,8 @@ impl Settling {
         if self.poll_timeout().is_some_and(|time| now >= time) {
             *self = Self::Settled;
             system::give_back_libraries();
+            // At a memory limit, what is in use would be taken and read from the disk again, for seconds. Locking may not be allowed.
+            limits::lock_memory();
         }
     }
 }
