@@ -259,12 +259,17 @@ fn an_address_that_is_not_available() {
 
 #[test]
 fn too_few_descriptors_for_it() {
-    let line = format!("ulimit -n 100; exec {PROGRAM} --group g --brokers 127.0.0.1:1 --listen 127.0.0.1:0 -- true");
-    let mut command = Command::new(WITHOUT_INHERITED[0]);
-    command.args(&WITHOUT_INHERITED[1..]).args(["sh", "-c", &line]);
-    let answer = Answer::of(command);
     let expected = "neli-run: 100 open files are too few (ulimit -n): neli-run needs at least 144\n";
-    assert_eq!((answer.errors.as_str(), answer.status), (expected, 125));
+    for words in [
+        "--group g --brokers 127.0.0.1:1 --listen 127.0.0.1:0 -- true",
+        "observe --brokers 127.0.0.1:1 --listen 127.0.0.1:0",
+    ] {
+        let line = format!("ulimit -n 100; exec {PROGRAM} {words}");
+        let mut command = Command::new(WITHOUT_INHERITED[0]);
+        command.args(&WITHOUT_INHERITED[1..]).args(["sh", "-c", &line]);
+        let answer = Answer::of(command);
+        assert_eq!((answer.errors.as_str(), answer.status), (expected, 125), "{words}");
+    }
 }
 
 #[test]

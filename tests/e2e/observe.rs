@@ -289,17 +289,6 @@ fn a_topic_that_may_not_be_read_is_named_and_hides_no_other() {
     assert_eq!(observing.object()["unread"].as_array().map(Vec::len), Some(0));
 }
 
-/// Clients of HTTP could take all of them from the connections with Kafka.
-#[test]
-fn too_few_descriptors_are_refused() {
-    let line = format!("ulimit -n 100; exec {PROGRAM} observe --brokers 127.0.0.1:1 --listen 127.0.0.1:0");
-    let mut command = Command::new("sh");
-    command.args(["-c", &line]);
-    let answer = Answer::of(command);
-    let expected = "neli-run: 100 open files are too few (ulimit -n): neli-run needs at least 144\n";
-    assert_eq!((answer.errors.as_str(), answer.status), (expected, 125));
-}
-
 #[test]
 fn wrong_input_is_refused_in_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");

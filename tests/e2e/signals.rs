@@ -10,6 +10,7 @@ use harness::wait;
 use harness::witness::Event;
 use nix::sys::signal::Signal;
 
+use crate::listen::get;
 use crate::{PROGRAM, election};
 
 /// A stop while standing by: the status is 128 + n, so that `neli-run ... && next` does not continue.
@@ -394,12 +395,13 @@ fn some_signals_are_for_the_whole_group() {
 #[test]
 fn a_limit_of_processor_time_that_neli_run_reaches_is_not_passed_to_the_job() {
     let election = election(Elector::Log);
-    let mut run = election.candidate().start_behind(&["prlimit", "--cpu=1:60"]);
+    let mut run = election.candidate().option("--listen", "127.0.0.1:0").start_behind(&["prlimit", "--cpu=1:60"]);
     run.await_lead();
     run.await_job();
+    let address = run.await_event("listening").text("address").to_owned();
     wait::until_true("the warning", || {
-        // Each signal uses some of that time.
-        send_often(&run, 28, 50_000);
+        // Each answer uses some of that time.
+        (0..50).for_each(|_| drop(get(&address, "/metrics")));
         run.events("warning").iter().any(|warning| warning.text("message").contains("processor time"))
     });
     assert_eq!(run.events("job_exited").len(), 0);
