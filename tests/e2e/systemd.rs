@@ -164,7 +164,8 @@ fn the_status_shows_the_state() {
     second.signal(Signal::SIGTERM);
     manager.await_line(&format!("STATUS=leading, term {term}, job {job} stopping: a signal to neli-run"));
     manager.await_line("STOPPING=1");
-    manager.await_line(&format!("STATUS=releasing term {term}"));
+    // A release takes two milliseconds, and on a busy machine it is over before its status is sent.
+    manager.await_line("STATUS=has left the election");
     election.close([first, second]);
 }
 
