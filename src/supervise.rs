@@ -287,7 +287,8 @@ impl MainLoop {
         self.nodes.tell_ended(now, role, Event::Exiting);
         self.want_no_guard(role);
         // A guard that must release its term waits for this process's death.
-        self.nodes.roles[role].job.iter().filter(|job| !job.guard.owes_release()).for_each(|job| job.guard.close());
+        let job = self.nodes.roles[role].job.as_mut();
+        job.filter(|job| !job.guard.owes_release()).into_iter().for_each(GuardedJob::close_guard);
     }
 
     /// Ends the process with a refusal.

@@ -31,6 +31,7 @@ impl MainLoop {
             self.guard_starts.remove(role);
             self.job_event(role, Event::GuardDied);
             self.perform();
+            self.nodes.roles[role].job.iter_mut().for_each(GuardedJob::stop_watching_if_over);
             with_dead_guard.insert(role);
         }
         for role in (0..self.nodes.roles.len()).filter(|role| !with_dead_guard.contains(role)) {
@@ -109,7 +110,7 @@ impl MainLoop {
             Left::Nothing => {
                 let end = orphans.end(clock::now());
                 drop(orphans);
-                self.nodes.roles[role].job.iter_mut().for_each(|job| job.watch = None);
+                self.nodes.roles[role].job.iter_mut().for_each(GuardedJob::stop_watching_if_over);
                 self.reserve.regain(ORPHANS_DESCRIPTORS);
                 self.shell.terminal.take_back();
                 self.job_event(role, Event::OrphansGone(end));

@@ -78,7 +78,7 @@ pub(super) struct GuardedJob {
     cgroup: Option<Rc<Cgroup>>,
     orphan_thread: Option<OrphanThread>,
     /// Until nothing is left of a dead guard's job.
-    pub(super) watch: Option<Watch>,
+    watch: Option<Watch>,
 }
 
 impl GuardedJob {
@@ -101,6 +101,17 @@ impl GuardedJob {
         };
         job.watch_guard();
         Ok(job)
+    }
+
+    /// Tells the guard to end, which has nothing to guard.
+    pub(super) fn close_guard(&mut self) {
+        self.watch = None;
+        self.guard.close();
+    }
+
+    /// Nothing is left to kill of a guard that is dead and has left no process.
+    pub(super) fn stop_watching_if_over(&mut self) {
+        self.watch.take_if(|_| self.guard.is_dead() && self.orphans.is_none());
     }
 
     fn watch_guard(&mut self) {

@@ -8,8 +8,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
 
+use neli_proto::guard::FIRST_THREAD_ACTS_WITHIN;
 use nix::libc::SIGKILL;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
@@ -19,9 +19,6 @@ use crate::process::cgroup::{Cgroup, KillFile};
 use crate::process::reap::keep_children;
 use crate::process::system;
 use crate::process::tree::{OwnChildren, in_rounds};
-
-/// How long a kill is left to the main loop.
-const MAIN_LOOP_ACTS_WITHIN: Duration = Duration::from_millis(5);
 
 /// The most rounds, in a minute: by then the main loop has reported what it can't kill.
 const ROUNDS: u32 = 1_000;
@@ -99,7 +96,7 @@ impl Shared {
     fn run(&self, children: &OwnChildren) {
         loop {
             let _ = self.deaths.wait(&mut [EpollEvent::empty()], EpollTimeout::NONE);
-            thread::sleep(MAIN_LOOP_ACTS_WITHIN);
+            thread::sleep(FIRST_THREAD_ACTS_WITHIN);
             in_rounds(|| self.kill_orphans(children));
         }
     }

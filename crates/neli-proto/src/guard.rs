@@ -46,8 +46,9 @@ const ACTIONS: usize = 32;
 const LOOK: Duration = Duration::from_millis(50);
 const LOOK_SHARE: u32 = 100;
 
-/// How long the second thread leaves a kill to the first one; a part of the shortest kill margin, 20 ms.
-const FIRST_THREAD_ACTS_WITHIN: Duration = Duration::from_millis(5);
+/// How long the second thread leaves a kill to the first one, of the guard's process and of the supervisor's; a part of the shortest kill
+/// margin, 20 ms.
+pub const FIRST_THREAD_ACTS_WITHIN: Duration = Duration::from_millis(5);
 
 /// No command is started this shortly before the deadline, or in the last part of a short lease, one part in this many. A fork, like a
 /// check, needs memory and may stall, and the kill would wait for it.
