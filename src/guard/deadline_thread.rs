@@ -44,8 +44,8 @@ impl DeadlineThread {
                 // If it is not allowed, the thread has the priority of the first one.
                 let _ = higher.set_for(Pid::from_raw(0));
             }
-            // There is no job yet. What a round needs is in memory now, which is locked when all has started.
-            known.kill();
+            // What a round needs is in memory from now on, which is locked when all has started.
+            known.look();
             drop::<Sender<()>>(begins);
             kill_when(&due, &known)
         })?;

@@ -254,6 +254,11 @@ pub(crate) fn in_rounds(mut round: impl FnMut() -> bool) {
 }
 
 impl KnownProcesses {
+    /// Reads the list of children, as a kill does.
+    pub(crate) fn look(&self) {
+        self.children.for_each(|_| ());
+    }
+
     /// Sends SIGKILL to the learnt processes, to all children of this process, and to the control group. No child may be waited for meanwhile.
     pub(crate) fn kill(&self) {
         let prioritize = |pid| drop(self.scheduling.map(|scheduling| scheduling.set_for(pid)));
