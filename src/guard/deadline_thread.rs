@@ -4,22 +4,26 @@
 //! kernel charges the memory to the group, and looks for processes to kill while the job allocates what each has left. This thread does
 //! nothing of the kind. It can't search the tree, but a process that ends leaves its children to the guard, where the next round finds them.
 
+use std::convert::Infallible;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::mpsc::{self, Sender};
 use std::thread;
+use std::time::Duration;
 
 use neli_kafka::clock::Alarm;
 use neli_proto::time::Time;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::unistd::Pid;
 
 use crate::process::attributes::Scheduling;
 use crate::process::reap::keep_children;
+use crate::process::spin_watch::spawn_above;
 use crate::process::tree::{KnownProcesses, Tree, in_rounds};
 
 /// Enough for the part of the list of children that is read at once, 4 KiB.
 const STACK: usize = 32 * 1024;
+
+/// How long the first thread has to act once both go on.
+const AFTER_STOP: Duration = Duration::from_millis(2);
 
 /// The thread, which ends with the process.
 #[derive(Debug)]
@@ -37,19 +41,12 @@ impl DeadlineThread {
     pub(super) fn start(tree: &Tree) -> io::Result<Self> {
         let alarm = Alarm::new()?;
         let (due, known) = (alarm.as_fd().try_clone_to_owned()?, tree.known()?);
-        let scheduling = Scheduling::current()?;
-        let (begins, begun) = mpsc::channel();
-        thread::Builder::new().stack_size(STACK).spawn(move || {
-            if let Some(higher) = scheduling.next_higher().filter(|_| scheduling.is_real_time()) {
-                // If it is not allowed, the thread has the priority of the first one.
-                let _ = higher.set_for(Pid::from_raw(0));
-            }
-            // What a round needs is in memory from now on, which is locked when all has started.
+        // What a round needs is in memory after a look, and is locked when all has started.
+        let prepare = move || {
             known.look();
-            drop::<Sender<()>>(begins);
-            kill_when(&due, &known)
-        })?;
-        let _ = begun.recv();
+            known
+        };
+        spawn_above(Scheduling::current()?, STACK, prepare, move |known| kill_when(&due, &known))?;
         Ok(Self { alarm })
     }
 
@@ -62,7 +59,8 @@ impl DeadlineThread {
     }
 }
 
-fn kill_when(due: &OwnedFd, known: &KnownProcesses) -> ! {
+#[expect(clippy::disallowed_methods, reason = "the time is what the first thread gets")]
+fn kill_when(due: &OwnedFd, known: &KnownProcesses) -> Infallible {
     let is_due = |timeout: PollTimeout| {
         poll(&mut [PollFd::new(due.as_fd(), PollFlags::POLLIN)], timeout).is_ok_and(|readable| readable > 0)
     };
@@ -76,6 +74,8 @@ fn kill_when(due: &OwnedFd, known: &KnownProcesses) -> ! {
     };
     loop {
         is_due(PollTimeout::NONE);
+        // If the whole process was stopped, the first thread looks first whether the job has outlived the lease.
+        thread::sleep(AFTER_STOP);
         in_rounds(kill_if_due);
     }
 }

@@ -93,7 +93,7 @@ impl GuardLoop {
         }
     }
 
-    /// The next action. Before it is performed, which may stall, the second thread knows until when that may take.
+    /// The next action. First the second thread is told when to kill, because to perform the action may stall.
     fn next_action(&mut self) -> Option<Action> {
         let at = self.guard.second_thread_kills_at(clock::now());
         self.deadline_thread.iter_mut().for_each(|thread| thread.kill_from(at));

@@ -12,6 +12,7 @@
 //! and the report is what wakes the waiting thread.
 
 use std::cell::OnceCell;
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -74,19 +75,35 @@ pub(crate) fn watch_this_thread() -> io::Result<()> {
     }
     let (thread, calls) = (unistd::gettid(), Arc::new(Calls::default()));
     let counted = Arc::clone(&calls);
+    let watcher = spawn_above(scheduling, STACK, || (), move |()| watch(thread, scheduling, &counted))?;
+    WATCH.with(|watch| drop(watch.set(SpinWatch { calls, watcher })));
+    Ok(())
+}
+
+/// Starts a thread that runs for the life of the process, with a priority above this scheduling if that is real-time. When this returns, the
+/// thread has that priority, because with the same one it might never run, and has called `prepare`, whose result `run` gets.
+///
+/// # Errors
+///
+/// No thread can be started.
+pub(crate) fn spawn_above<T>(
+    scheduling: Scheduling,
+    stack: usize,
+    prepare: impl FnOnce() -> T + Send + 'static,
+    run: impl FnOnce(T) -> Infallible + Send + 'static,
+) -> io::Result<Thread> {
     let (begins, begun) = mpsc::channel();
-    let watcher = thread::Builder::new().stack_size(STACK).spawn(move || {
-        // If a higher priority is not allowed, the watch can still run on another processor, if there is one.
-        if let Some(higher) = scheduling.next_higher() {
+    let started = thread::Builder::new().stack_size(stack).spawn(move || {
+        // If a higher priority is not allowed, the thread can still run on another processor, if there is one.
+        if let Some(higher) = scheduling.next_higher().filter(|_| scheduling.is_real_time()) {
             let _ = higher.set_for(Pid::from_raw(0));
         }
+        let prepared = prepare();
         drop::<mpsc::Sender<()>>(begins);
-        watch(thread, scheduling, &counted)
+        run(prepared)
     })?;
-    // This thread waits for the watch to raise its priority, because with the same priority the watch might never run.
     let _ = begun.recv();
-    WATCH.with(|watch| drop(watch.set(SpinWatch { calls, watcher: watcher.thread().clone() })));
-    Ok(())
+    Ok(started.thread().clone())
 }
 
 /// Reads data about another process in `/proc`.
@@ -113,7 +130,7 @@ fn call<T>(is_wait: bool, call: impl FnOnce() -> T) -> T {
 
 /// Watches the `calls` of `thread` for the life of the process. It sleeps while there are none.
 #[expect(clippy::disallowed_methods, reason = "it sleeps between two looks, and nothing waits for it")]
-fn watch(thread: Pid, scheduling: Scheduling, calls: &Calls) -> ! {
+fn watch(thread: Pid, scheduling: Scheduling, calls: &Calls) -> Infallible {
     loop {
         thread::park();
         let (mut last, mut unchanged) = (calls.count(), 0);

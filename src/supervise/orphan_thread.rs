@@ -1,7 +1,7 @@
 //! A thread that kills the job of a dead guard if the main loop stalls.
 //!
-//! At a memory limit that this process shares with the job, the main loop may stall for seconds in any call that needs memory, as the guard may
-//! ([`deadline_thread`](crate::guard)). This thread needs none: it kills the job's control group, and the children of this process with the
+//! At a memory limit that this process shares with the job, the main loop may stall for seconds in any call that needs memory, as the guard's first
+//! thread may. This thread needs none: it kills the job's control group, and the children of this process with the
 //! job's mark. A process that ends leaves its children to this process, where the next round finds them.
 
 use std::io;
