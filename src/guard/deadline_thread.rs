@@ -7,8 +7,6 @@
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::thread;
-use std::time::Duration;
 
 use neli_kafka::clock::Alarm;
 use neli_proto::time::Time;
@@ -21,9 +19,6 @@ use crate::process::tree::{KnownProcesses, Tree, in_rounds};
 
 /// Enough for the part of the list of children that is read at once, 4 KiB.
 const STACK: usize = 32 * 1024;
-
-/// How long the first thread has to act once both go on.
-const AFTER_STOP: Duration = Duration::from_millis(2);
 
 /// The thread, which ends with the process.
 #[derive(Debug)]
@@ -59,7 +54,6 @@ impl DeadlineThread {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the time is what the first thread gets")]
 fn kill_when(due: &OwnedFd, known: &KnownProcesses) -> Infallible {
     let is_due = |timeout: PollTimeout| {
         poll(&mut [PollFd::new(due.as_fd(), PollFlags::POLLIN)], timeout).is_ok_and(|readable| readable > 0)
@@ -74,8 +68,6 @@ fn kill_when(due: &OwnedFd, known: &KnownProcesses) -> Infallible {
     };
     loop {
         is_due(PollTimeout::NONE);
-        // If the whole process was stopped, the first thread looks first whether the job has outlived the lease.
-        thread::sleep(AFTER_STOP);
         in_rounds(kill_if_due);
     }
 }

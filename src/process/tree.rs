@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use neli_kafka::clock;
 use neli_proto::guard::{Named, SeenChild, has_tree_ended};
@@ -49,7 +49,12 @@ pub struct Tree {
     own_children: Option<OwnChildren>,
     /// The processes that were [learnt](Self::learn).
     learnt: Arc<Pidfds>,
+    seen_living: Arc<SeenLiving>,
 }
+
+/// When a thread that kills [known processes](KnownProcesses) has last seen one of them alive, and which one, until the next kill takes it:
+/// there may be none left for that kill to see.
+type SeenLiving = Mutex<Option<(Time, Pid)>>;
 
 impl Tree {
     /// The descendants of `root`, which must be this process or one that does not end meanwhile.
@@ -70,6 +75,7 @@ impl Tree {
             kills_cgroup_in_background: false,
             own_children: None,
             learnt: Arc::default(),
+            seen_living: Arc::default(),
         }
     }
 
@@ -107,9 +113,14 @@ impl Tree {
         self
     }
 
-    /// Begins a new tree below the same root: forgets the learnt processes.
+    /// Begins a new tree below the same root: forgets what is known of the earlier one.
     pub fn begin_anew(&mut self) {
         self.learnt.clear();
+        self.take_seen_living();
+    }
+
+    fn take_seen_living(&self) -> Option<(Time, Pid)> {
+        self.seen_living.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// What another thread can kill of it.
@@ -122,6 +133,7 @@ impl Tree {
             // One open file has one lock, which a thread that stalls would keep.
             children: OwnChildren::open()?,
             learnt: Arc::clone(&self.learnt),
+            seen_living: Arc::clone(&self.seen_living),
             cgroup: self.cgroup.as_ref().map(|cgroup| cgroup.kill_file()),
             scheduling: self.killed_scheduling,
         })

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use harness::process::Process;
 use neli_kafka::clock;
 use neli_proto::guard::SeenEnd;
 use neli_run::guard::{Answer, Order};
@@ -309,6 +310,22 @@ fn a_guard_that_was_stopped_until_after_the_deadline_fences_when_it_continues() 
     assert_eq!(fixture.pipe.next_line(), "late");
     fixture.send(&Order::Lease(grant(3, far_deadline())));
     fixture.handle().cont().unwrap();
+    assert!(receive_fenced(&fixture).overrun(until + KILL_MARGIN).is_some());
+}
+
+/// The second thread may go on first, and kill what is left: then the first one sees no process alive.
+#[test]
+fn a_job_outlived_the_lease_if_only_the_second_thread_of_a_stopped_guard_saw_it_alive() {
+    let mut fixture = GuardFixture::running("echo $$ > $PIPE; exec sleep 600");
+    let until = near_deadline();
+    fixture.start(3, until);
+    let job = fixture.pipe.next_process();
+    let hold = Process::find(fixture.handle().pid().as_raw()).unwrap().hold();
+    nix::sys::signal::kill(fixture.handle().pid(), nix::sys::signal::SIGSTOP).unwrap();
+    harness::wait::until_true("the lease's end", || clock::now() > until + KILL_MARGIN);
+    fixture.handle().cont().unwrap();
+    await_readable(job.as_fd(), "the job's end");
+    drop(hold);
     assert!(receive_fenced(&fixture).overrun(until + KILL_MARGIN).is_some());
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use neli_proto::time::Time;
 use nix::libc::{ESRCH, SIGKILL};
 use nix::unistd::Pid;
 
-use super::{OwnChildren, Pidfds, Tree};
+use super::{OwnChildren, Pidfds, SeenLiving, Tree};
 use crate::process::attributes::Scheduling;
 use crate::process::cgroup::KillFile;
 use crate::process::procfs::Process;
@@ -39,7 +39,7 @@ impl Tree {
         let (mut is_cgroup_left, mut seen) = (false, None);
         for method in methods {
             match method {
-                KillMethod::Look => seen = Some(clock::now()).zip(self.known_living()),
+                KillMethod::Look => seen = self.known_living(),
                 KillMethod::Known => self.kill_learnt(),
                 KillMethod::Cgroup => is_cgroup_left = !self.kill_cgroup(),
                 KillMethod::Found => round = self.kill_found(),
@@ -49,9 +49,10 @@ impl Tree {
             // No thread could be started for the write. It may block, so it comes last.
             self.cgroup.iter().for_each(|cgroup| cgroup.kill());
         }
-        // This opens a file, so it comes after the kill.
-        let seen = seen.filter(|(_, pid)| round.lived_at.is_none() && !self.procfs.is_traced(*pid));
-        KillRound { lived_at: round.lived_at.or(seen.map(|(at, _)| at)), ..round }
+        // This opens a file, so it comes after the kill. One that is traced may have ended.
+        let seen =
+            [seen, self.take_seen_living()].into_iter().flatten().filter(|(_, pid)| !self.procfs.is_traced(*pid));
+        KillRound { lived_at: round.lived_at.max(seen.map(|(at, _)| at).max()), ..round }
     }
 
     /// Sends `signals`, in this order, to each living process, except for those of this process group, as far as that is possible before
@@ -68,17 +69,9 @@ impl Tree {
             .collect()
     }
 
-    /// One of the processes that [`kill_learnt`](Self::kill_learnt) kills, if any is alive. If it is traced, it may have ended.
-    fn known_living(&self) -> Option<Pid> {
-        let mut living = self.learnt.living();
-        if let Some(children) = &self.own_children {
-            children.for_each(|child| {
-                if living.is_none() && !self.excluded.contains(&child) && !system::has_ended(child) {
-                    living = Some(child);
-                }
-            });
-        }
-        living
+    /// One of the processes that [`kill_learnt`](Self::kill_learnt) kills, if any is alive.
+    fn known_living(&self) -> Option<(Time, Pid)> {
+        living_of(&self.learnt, self.own_children.as_ref(), &self.excluded)
     }
 
     /// Opens pidfds of the processes below the root's children that are found before `end`, so that `kill_learnt` can kill them later
@@ -238,9 +231,24 @@ impl Tree {
 pub(crate) struct KnownProcesses {
     pub(super) children: OwnChildren,
     pub(super) learnt: Arc<Pidfds>,
+    pub(super) seen_living: Arc<SeenLiving>,
     pub(super) cgroup: Option<Arc<KillFile>>,
     /// What processes get that are killed.
     pub(super) scheduling: Option<Scheduling>,
+}
+
+/// One of the learnt processes and `children` that is alive now, if any is. If it is traced, it may have ended.
+fn living_of(learnt: &Pidfds, children: Option<&OwnChildren>, excluded: &[Pid]) -> Option<(Time, Pid)> {
+    let now = clock::now();
+    let mut living = learnt.living();
+    if let Some(children) = children {
+        children.for_each(|child| {
+            if living.is_none() && !excluded.contains(&child) && !system::has_ended(child) {
+                living = Some(child);
+            }
+        });
+    }
+    living.map(|pid| (now, pid))
 }
 
 /// Calls `round` again and again, with pauses, until it returns false.
@@ -261,6 +269,9 @@ impl KnownProcesses {
 
     /// Sends SIGKILL to the learnt processes, to all children of this process, and to the control group. No child may be waited for meanwhile.
     pub(crate) fn kill(&self) {
+        if let Some(living) = living_of(&self.learnt, Some(&self.children), &[]) {
+            *self.seen_living.lock().unwrap_or_else(PoisonError::into_inner) = Some(living);
+        }
         let prioritize = |pid| drop(self.scheduling.map(|scheduling| scheduling.set_for(pid)));
         self.learnt.kill(prioritize);
         self.children.for_each(|child| {
