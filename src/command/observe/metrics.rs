@@ -10,7 +10,7 @@ use super::state::{Shown, State};
 use crate::command::list::Rank;
 use crate::http::{flag, label, number, seconds};
 
-/// The most elections that have metrics: each has up to twelve lines, and one for each reason why a term has ended.
+/// The most elections that have metrics: each has up to thirteen lines, and one for each reason why a term has ended.
 const MOST: usize = 10_000;
 
 /// A metric of an election: name, kind, help text, and its lines, each with its other label and its value.
@@ -21,12 +21,18 @@ struct OfElection {
     lines: fn(&Shown<'_>) -> Vec<(String, f64)>,
 }
 
-const OF_ELECTIONS: [OfElection; 10] = [
+const OF_ELECTIONS: [OfElection; 11] = [
     OfElection {
         name: "neli_election_led",
         kind: "gauge",
         help: "Whether a candidate leads, as far as this process knows: 1 or 0. 0 if the leader has missed three heartbeats.",
         lines: |shown| one(flag(shown.current.is_led())),
+    },
+    OfElection {
+        name: "neli_election_done",
+        kind: "gauge",
+        help: "Whether nobody has to lead: its key or window is done, its job has succeeded, or it was ended: 1 or 0.",
+        lines: |shown| one(flag(shown.rank() == Rank::Done)),
     },
     OfElection {
         name: "neli_election_leader_info",

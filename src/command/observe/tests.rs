@@ -130,6 +130,11 @@ fn trouble_comes_first_and_the_first_answer_has_the_whole_table() {
     }
     let states = [("done", "released"), ("gone", "released"), ("led", "led")];
     assert_eq!(world.states(2), states.map(|(group, state)| (group.into(), state.into())));
+    let metrics = metrics::render(&world.state, at(2));
+    for (group, is_done) in [("done", 1), ("gone", 0), ("led", 0)] {
+        let line = format!("neli_election_done{{topic=\"a.neli\",group=\"{group}\",role=\"0\"}} {is_done}");
+        assert!(metrics.lines().any(|other| other == line), "{line}: {metrics}");
+    }
 }
 
 #[test]
