@@ -1,8 +1,6 @@
 //! `doctor`: finds every reason at once why a candidate on this machine would not work, and how to fix it. It joins no group and writes
 //! nothing.
 
-use std::io::{self, Write};
-
 use anyhow::Result;
 use neli_kafka::{Elections, Examination, FactsSettings, NewTopic, clock, facts_to_create, journal_to_create};
 
@@ -77,9 +75,7 @@ fn print_topic(doctor: &Doctor) -> Result<ExitStatus> {
         Ok(examination) => Some(examination),
         Err(unreachable) => {
             let why = unreachable.why;
-            let line = format!("neli-run: warning: the number of brokers is unknown ({why}): three are assumed\n");
-            // If stderr is closed, the text is lost.
-            let _ = io::stderr().write_all(line.as_bytes());
+            output::say(&format!("warning: the number of brokers is unknown ({why}): three are assumed"));
             None
         }
     };

@@ -1,19 +1,17 @@
 //! `list`: the elections that are found in a topic, or in all topics whose names end in `.neli`.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
-use neli_kafka::{Access, Examination, Layer, Unreachable, clock, names, topics};
+use anyhow::{Result, bail};
+use neli_kafka::names;
 use neli_proto::leadership::{Leader, Leadership, ReadAt};
-use neli_proto::listener::LogBounds;
-use neli_proto::observer::{FoundElection, Place, Topic};
+use neli_proto::observer::{FoundElection, Place, Topics};
 use neli_proto::record::Offset;
 use neli_proto::time::millis;
 use serde_json::{Value, json};
 
 use crate::command::output::{self, Style, columns};
-use crate::command::reading::{self, Limit, Partitions, Reading, SUFFIX, no_answer, read_at, warn_of_clock};
+use crate::command::reading::{self, Following, Limit, SUFFIX, read_at, warn_of_clock};
 use crate::command::wording::{self, counted, leadership_in_table};
 use crate::config::List;
 use crate::exit::{ExitStatus, with_status};
@@ -42,10 +40,10 @@ pub fn main(list: &List) -> Result<ExitStatus> {
     }
     let (topics, unread) = reading::run(find(list))?;
     let at = read_at();
-    let found = || topics.iter().flat_map(|(topic, elections)| elections.elections().map(move |of| (topic, of)));
+    let found = || topics.topics().flat_map(|(topic, read)| read.topic().elections().map(move |of| (topic, of)));
     warn_of_clock(found().map(|(_, election)| election.observer()));
-    let is_meant = |(_, found): &(_, FoundElection<'_>)| list.is_about(&found.place.group);
-    let meant: Vec<_> = found().filter(is_meant).collect();
+    let is_about = |(_, found): &(_, FoundElection<'_>)| list.is_about(&found.place.group);
+    let meant: Vec<_> = found().filter(is_about).collect();
     if let (Some(group), true) = (list.group.as_ref().filter(|_| meant.is_empty()), unread.is_empty()) {
         let groups = found().map(|(_, election)| election.place.group.to_string()).collect();
         return Err(with_status(VACANT, no_election(group, list.topic.as_deref(), &groups)));
@@ -64,61 +62,24 @@ pub fn main(list: &List) -> Result<ExitStatus> {
     Err(with_status(UNKNOWN, format!("not all could be read: {}", unread.join("; "))))
 }
 
-/// The elections of each topic, and the partitions that could not be read.
-async fn find(list: &List) -> Result<(Vec<(String, Topic)>, Vec<String>)> {
+/// The topics with their elections, and what could not be read.
+async fn find(list: &List) -> Result<(Topics, Vec<String>)> {
     let access = reading::access(&list.client)?;
-    let all = all_topics(&access, list.timeout)?;
-    let is_meant = |name: &str| list.topic.as_deref().map_or(name.ends_with(SUFFIX), |topic| topic == name);
-    if let Some(topic) = list.topic.as_ref().filter(|topic| !all.iter().any(|(name, _)| name == *topic)) {
-        bail!("topic \"{topic}\" does not exist");
+    let (mut following, mut topics) =
+        (Following::start(&access, is_meant(list))?, Topics::new(SPAN, names::MOST_ROLES));
+    let unread = following.read_to_ends(&mut topics, Limit::of_each_answer(list.timeout)).await?;
+    match (&list.topic, unread.as_slice()) {
+        (Some(topic), _) if topics.topic(topic).is_none() => bail!("topic \"{topic}\" does not exist"),
+        (Some(_), [why, ..]) => bail!("{why}"),
+        // A topic that is being deleted or may not be read does not hide the others.
+        _ => Ok((topics, unread)),
     }
-    let meant: Vec<(String, i32)> = all.into_iter().filter(|(name, _)| is_meant(name)).collect();
-    let mut topics: Vec<(String, Topic)> = meant.iter().map(|(name, _)| (name.clone(), Topic::default())).collect();
-    let partitions = meant.iter().flat_map(|(name, count)| (0..*count).map(move |number| (name.clone(), number)));
-    let (mut partitions, mut unread) = (Partitions::new(partitions), Vec::new());
-    while let Some((name, partition, mut reading)) = partitions.next(&access)? {
-        let Some((_, topic)) = topics.iter_mut().find(|(topic, _)| *topic == name) else { continue };
-        match read(&mut reading, partition, list.timeout, topic).await {
-            Ok(()) => {}
-            // A topic that is being deleted or may not be read does not hide the others.
-            Err(why) if list.topic.is_none() => unread.push(format!("{name} [{partition}]: {why}")),
-            Err(why) => return Err(why),
-        }
-    }
-    let latest_ms = topics.iter().filter_map(|(_, topic)| topic.latest_ms()).max();
-    for (_, topic) in &mut topics {
-        topic.count_candidates(names::MOST_ROLES);
-        if let Some(latest_ms) = latest_ms {
-            topic.stamped(latest_ms);
-        }
-    }
-    Ok((topics, unread))
 }
 
-/// Reads the last records of a partition.
-async fn read(reading: &mut Reading, partition: i32, timeout: Duration, topic: &mut Topic) -> Result<()> {
-    let limit = Limit::of_each_answer(timeout);
-    let from = |bounds: &LogBounds| bounds.last(SPAN);
-    if let Some(bounds) = reading.bounds(limit).await?.get(&partition) {
-        topic.begin(read_at(), partition, *bounds, from(bounds));
-    }
-    let read = reading.read_to_end(limit, from, |at, _, record| drop(topic.read(at, partition, &record))).await;
-    if read.is_err() {
-        topic.forget(partition);
-    }
-    read.map(drop)
-}
-
-/// The topics with their numbers of partitions. A login or a certificate that is refused is known long before the time limit.
-fn all_topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>> {
-    let no_answer = |why: String| with_status(UNKNOWN, no_answer(timeout, Some(&why)));
-    let until = clock::now() + timeout;
-    let is_reached = Examination::start(access, None, timeout).map(drop);
-    match (is_reached, until.since(clock::now())) {
-        (Err(Unreachable { layer: Layer::Login | Layer::Tls | Layer::Cluster, why }), _) => Err(anyhow!(why)),
-        (Err(Unreachable { why, .. }), Duration::ZERO) => Err(no_answer(why)),
-        (Ok(()) | Err(_), left) => topics(access, left).map_err(|why| no_answer(why.to_string())),
-    }
+/// Whether a topic of this name is read.
+fn is_meant(list: &List) -> impl Fn(&str) -> bool + use<> {
+    let only = list.topic.clone();
+    move |name: &str| only.as_deref().map_or(name.ends_with(SUFFIX), |only| only == name)
 }
 
 /// How urgent an election is; the most urgent ones come first.
@@ -196,7 +157,7 @@ fn hidden(dead: usize) -> String {
     format!("{} not shown, dead for more than a week; --all shows all\n", counted(dead as u64, "election"))
 }
 
-fn table(shown: &[(&String, FoundElection<'_>)], at: ReadAt) -> String {
+fn table(shown: &[(&str, FoundElection<'_>)], at: ReadAt) -> String {
     if shown.is_empty() {
         return "no elections\n".to_owned();
     }
@@ -206,7 +167,7 @@ fn table(shown: &[(&String, FoundElection<'_>)], at: ReadAt) -> String {
         let term = current.leader().map_or_else(|| "-".to_owned(), |leader| leader.term.to_string());
         let standbys = observer.standbys(at).len().to_string();
         let current = one_line(&leadership_in_table(current));
-        [one_line(group), one_line(role), (*topic).clone(), term, standbys, current]
+        [one_line(group), one_line(role), (*topic).to_owned(), term, standbys, current]
     });
     let head = ["GROUP", "ROLE", "TOPIC", "TERM", "STANDBYS", "LEADER"];
     columns(head, &cells.collect::<Vec<_>>(), Style::of_stdout())

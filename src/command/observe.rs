@@ -4,7 +4,6 @@
 //! no lease depends on this process.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -18,13 +17,13 @@ use neli_proto::observer::Topics;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::command::output::say;
 use crate::command::reading::{self, Following, read_at, to_be_told};
 use crate::command::wording;
 use crate::config::Observe;
 use crate::exit::ExitStatus;
 use crate::http::{self, Bound};
 use crate::process::{limits, system};
-use crate::text::one_line;
 
 mod json;
 mod metrics;
@@ -65,7 +64,7 @@ pub fn main(observe: &Observe) -> Result<ExitStatus> {
 async fn serve(observe: &Observe, bound: Bound) -> Result<ExitStatus> {
     let is_meant = observe.topics.clone();
     let is_read = move |name: &str| is_meant.matches(name.strip_suffix(TOPIC_SUFFIX).unwrap_or(name));
-    let mut following = Following::start(&observe.client, is_read)?;
+    let mut following = Following::start(&reading::access(&observe.client)?, is_read)?;
     let topics = Topics::new(FIRST_SPAN, names::MOST_ROLES).with_past(DAY);
     let state = Arc::new(Mutex::new(State::new(topics, observe.group.clone())));
     let (address, served) = (bound.address, Arc::clone(&state));
@@ -135,11 +134,6 @@ impl Told {
             say(&format!("warning: {}", wording::awaits_group(group, &place)));
         }
     }
-}
-
-/// Prints a line on stderr. If stderr is closed, it is lost.
-fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "neli-run: {}", one_line(line));
 }
 
 #[cfg(test)]

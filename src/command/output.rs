@@ -201,6 +201,11 @@ pub fn written(written: io::Result<()>) -> Result<ExitStatus> {
     }
 }
 
+/// Prints a line on stderr. If stderr is closed, it is lost.
+pub(super) fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "neli-run: {}", one_line(line));
+}
+
 /// Prints this text.
 ///
 /// # Errors

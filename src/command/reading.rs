@@ -1,10 +1,9 @@
 //! Reads topics for the subcommands. They join no group; READ on the topic is enough.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::mem;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,25 +45,18 @@ const TOGETHER: usize = 1_000;
 /// The time between two looks at what no record shows.
 const TICK: Duration = Duration::from_secs(1);
 
-/// So many partitions of other topics are connected before the first of them is read.
-const AHEAD: usize = 8;
-
 /// An event of the reading.
 #[derive(Debug)]
 pub(super) enum Input {
     /// The bounds of a partition's log.
     Bounds { partition: i32, bounds: LogBounds },
-    /// Something that the reading has noted: no broker answers ([`Reading::outage`]), or the end of a log was reached
+    /// Something that the reading has noted: whether a broker answers ([`Reading::outage`]), or that the end of a log was reached
     /// ([`Reading::is_at_end`]), before which there may be markers without a record.
     Noted,
     /// A record of a partition.
     Record { partition: i32, record: LogRecord },
     /// The time limit was reached.
     Timeout,
-    /// A broker answers again.
-    Up,
-    /// A problem that does not stop the reading.
-    Warning(String),
 }
 
 /// `--timeout`, as a limit for a reading.
@@ -110,8 +102,8 @@ pub(super) struct Reading {
     trouble: Option<String>,
     /// Whether that has not ended.
     is_down: bool,
-    /// Is told the reason of each outage.
-    note_outage: fn(&str),
+    /// Is told each outage and its end, and each problem that does not stop the reading.
+    tell: fn(&str),
     /// The number of the topic's partitions. It is reported if more than one role was requested.
     partitions: Option<i32>,
     reader: Reader,
@@ -200,7 +192,7 @@ impl Reading {
             source,
             trouble: None,
             is_down: false,
-            note_outage: |_| {},
+            tell: |_| {},
             partitions: None,
             reader,
             is_asked: false,
@@ -211,16 +203,6 @@ impl Reading {
         })
     }
 
-    /// Asks for the bounds of a partition's log. `counts`: also counts the topic's [`partitions`](Self::partitions).
-    ///
-    /// # Errors
-    /// As for [`start`](Self::start).
-    pub(super) fn of_partition(access: &Access, topic: &str, partition: i32, counts: bool) -> Result<Self> {
-        // Of a single role the reader takes partition 0 without asking how many there are.
-        let roles = if counts { 0..2 } else { 0..1 };
-        Self::start(access, &nameless(topic, roles), [partition], None)
-    }
-
     /// Asks for the bounds of the log of a topic of facts. If there is no such topic, it is empty.
     ///
     /// # Errors
@@ -228,7 +210,7 @@ impl Reading {
     pub(super) fn of_facts(access: &Access, topic: &str) -> Result<Self> {
         Self::of(Source {
             access: access.clone(),
-            elections: nameless(topic, 0..1),
+            elections: Elections { group: String::new(), topic: topic.to_owned(), roles: 0..1, names: Arc::default() },
             partitions: None,
             only: Some([0].into()),
             if_missing: IfMissing::CountAsEmpty,
@@ -236,19 +218,14 @@ impl Reading {
         })
     }
 
-    /// The same, with a listener for outages.
-    pub(super) fn noting_outages(self, note_outage: fn(&str)) -> Self {
-        Self { note_outage, ..self }
+    /// The same, which tells its outages and problems.
+    pub(super) fn telling(self, tell: fn(&str)) -> Self {
+        Self { tell, ..self }
     }
 
     /// Whether the embedded broker is read.
     pub(super) fn is_embedded(&self) -> bool {
         self.source.access.embedded.is_some()
-    }
-
-    /// The number of the topic's partitions, if it was counted; otherwise 1.
-    pub(super) fn partitions(&self) -> u32 {
-        self.partitions.map_or(1, i32::unsigned_abs)
     }
 
     /// Why no broker answers now.
@@ -423,46 +400,17 @@ impl Reading {
             if self.is_embedded() {
                 bail!("the embedded broker is gone, and its journal with it");
             }
-            (self.note_outage)(&error);
+            (self.tell)(&kafka_is_away(&error));
             (self.is_down, self.trouble) = (true, Some(error));
-            return Ok(Some(Input::Noted));
         } else if let SessionEvent::Refused { error, .. } = event {
             bail!(error);
         } else if let SessionEvent::Warning(warning) = event {
-            return Ok(Some(Input::Warning(warning)));
+            (self.tell)(&warning);
+        } else if matches!(event, SessionEvent::Outage { .. }) && mem::take(&mut self.is_down) {
+            // A first answer without an outage before it is not told.
+            (self.tell)("Kafka answers again");
         }
-        // A first answer without an outage before it is not reported.
-        Ok((matches!(event, SessionEvent::Outage { .. }) && mem::take(&mut self.is_down)).then_some(Input::Up))
-    }
-}
-
-fn nameless(topic: &str, roles: Range<u32>) -> Elections {
-    Elections { group: String::new(), topic: topic.to_owned(), roles, names: Arc::default() }
-}
-
-/// Partitions of several topics, of which the last records are read one after the other.
-pub(super) struct Partitions<I> {
-    rest: I,
-    ahead: VecDeque<(String, i32, Reading)>,
-}
-
-impl<I: Iterator<Item = (String, i32)>> Partitions<I> {
-    pub(super) const fn new(partitions: I) -> Self {
-        Self { rest: partitions, ahead: VecDeque::new() }
-    }
-
-    /// The next partition with its reading, which has been started while others were read.
-    ///
-    /// # Errors
-    /// As for [`Reading::start`].
-    pub(super) fn next(&mut self, access: &Access) -> Result<Option<(String, i32, Reading)>> {
-        while self.ahead.len() < AHEAD
-            && let Some((topic, partition)) = self.rest.next()
-        {
-            let reading = Reading::of_partition(access, &topic, partition, false)?;
-            self.ahead.push_back((topic, partition, reading));
-        }
-        Ok(self.ahead.pop_front())
+        Ok(Some(Input::Noted))
     }
 }
 
@@ -480,10 +428,10 @@ impl Following {
     ///
     /// # Errors
     ///
-    /// As for [`access`]; or the process has no free thread or descriptor.
-    pub(super) fn start(client: &Client, is_meant: impl Fn(&str) -> bool + Send + Sync + 'static) -> Result<Self> {
+    /// The process has no free thread or descriptor.
+    pub(super) fn start(access: &Access, is_meant: impl Fn(&str) -> bool + Send + Sync + 'static) -> Result<Self> {
         let (sender, events) = channel(WAITING_OF_ALL);
-        let reader = TopicsReader::start(&access(client)?, is_meant, sender).map_err(|error| anyhow!(error))?;
+        let reader = TopicsReader::start(access, is_meant, sender).map_err(|error| anyhow!(error))?;
         Ok(Self { reader, events, timer: timer()?, tick: None })
     }
 
@@ -493,16 +441,70 @@ impl Following {
     ///
     /// The reader has failed.
     pub(super) async fn next(&mut self) -> Result<Vec<TopicsEvent>> {
-        self.timer.set(Some(*self.tick.get_or_insert_with(|| clock::now() + TICK)));
+        let tick = *self.tick.get_or_insert_with(|| clock::now() + TICK);
+        let events = self.next_until(tick).await?;
+        self.tick = self.tick.filter(|_| !events.is_empty());
+        Ok(events)
+    }
+
+    /// The next events; none at this time.
+    ///
+    /// # Errors
+    ///
+    /// The reader has failed.
+    pub(super) async fn next_until(&mut self, due: Time) -> Result<Vec<TopicsEvent>> {
+        self.timer.set(Some(due));
         let mut events = Vec::new();
         tokio::select! {
             biased;
-            () = self.timer.due() => self.tick = None,
+            () = self.timer.due() => {}
             count = self.events.recv_many(&mut events, TOGETHER) => if count == 0 {
                 return Err(gone());
             },
         }
         Ok(events)
+    }
+
+    /// Reads all topics up to the ends that their logs have now. Returns why topics or partitions can't be read.
+    ///
+    /// # Errors
+    ///
+    /// Kafka refuses permanently, or there is [`NoAnswer`] in time.
+    pub(super) async fn read_to_ends(&mut self, topics: &mut Topics, limit: Limit) -> Result<Vec<String>> {
+        let (mut due, mut was_answered) = (limit.due(), false);
+        while !topics.is_complete() {
+            let events = self.next_until(due).await?;
+            if events.is_empty() {
+                break;
+            }
+            for event in events {
+                let is_first_answer =
+                    matches!(event, TopicsEvent::Answered { .. }) && !mem::replace(&mut was_answered, true);
+                if let TopicsEvent::Read { reading, topic, partition, record } = event {
+                    drop(topics.read(read_at(), (reading, &topic), partition, &record));
+                    due = limit.due();
+                } else {
+                    pass_on(topics, read_at(), event)?;
+                    due = if is_first_answer { limit.due() } else { due };
+                }
+            }
+            self.perform(topics);
+        }
+        if !was_answered {
+            bail!(NoAnswer(no_answer(limit.timeout, topics.outage().map(|(_, why)| why))));
+        }
+        // Before the first record that is read live, the latest timestamp of all shows what time it is.
+        let latest_ms = topics.topics().filter_map(|(_, read)| read.topic().latest_ms()).max();
+        if let Some(ms) = latest_ms {
+            topics.topics_mut().for_each(|(_, topic)| topic.stamped(ms));
+        }
+        let within = spoken(limit.timeout);
+        let unread = topics.topics().flat_map(|(name, read)| {
+            let late =
+                (!read.is_live()).then(|| format!("topic \"{name}\": it is not read to its end within {within}"));
+            read.troubles().map(str::to_owned).chain(late)
+        });
+        Ok(unread.collect())
     }
 
     /// Does what `topics` wants to be done.

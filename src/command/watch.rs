@@ -14,10 +14,9 @@ use crate::command::output::{self, checked, unless_closed};
 use crate::command::reading::{self, Input, Limit, News, Observation, Place, read_at};
 use crate::command::status;
 use crate::command::watch::account::Account;
-use crate::command::wording::{kafka_is_away, no_record};
+use crate::command::wording::no_record;
 use crate::config::{Watch, WatchFrom};
 use crate::exit::{ExitStatus, NoAnswer};
-use crate::text::one_line;
 
 mod account;
 
@@ -45,12 +44,12 @@ pub fn main(watch: &Watch) -> Result<ExitStatus> {
 async fn show(watch: &Watch) -> Result<()> {
     let access = reading::access(&watch.look.client)?;
     let limit = Limit::of_all(watch.look.timeout);
-    let place = Place::find(&access, &watch.look.election, watch.look.timeout, say_outage).await?;
+    let place = Place::find(&access, &watch.look.election, watch.look.timeout, warn).await?;
     let partitions: BTreeSet<i32> = place.elections.iter().map(|election| election.partition).collect();
     if let (Some(WatchFrom::Offset(offset)), 2..) = (watch.from, partitions.len()) {
         place.one(&format!("--from {offset} is in one partition, and --role says in which"))?;
     }
-    let mut reading = place.read(&access)?.noting_outages(say_outage);
+    let mut reading = place.read(&access)?.telling(warn);
     let bounds = reading.bounds(limit).await?;
     let mut show = Show::begin(watch, &place, &bounds)?;
     let from = |bounds: &LogBounds, has_election| {
@@ -128,19 +127,13 @@ impl<'a> Show<'a> {
 
     fn handle(&mut self, observation: &mut Observation, (input, judged): News) {
         let at = read_at();
-        match input {
-            Input::Record { partition, record } => {
-                if let Some((number, judged)) = judged
-                    && let (Some(account), Some(seen)) = (self.accounts.get_mut(number), observation.all.get(number))
-                {
-                    account.judged(at, seen.observer(), &record, judged, self.is_live);
-                }
-                self.hello(observation, partition, &record);
-            }
-            Input::Up => say("Kafka answers again"),
-            Input::Warning(warning) => say(&warning),
-            Input::Bounds { .. } | Input::Noted | Input::Timeout => {}
+        let Input::Record { partition, record } = input else { return };
+        if let Some((number, judged)) = judged
+            && let (Some(account), Some(seen)) = (self.accounts.get_mut(number), observation.all.get(number))
+        {
+            account.judged(at, seen.observer(), &record, judged, self.is_live);
         }
+        self.hello(observation, partition, &record);
     }
 
     /// Tells of the leaders' silences, which no record reports, once Kafka's answer shows them.
@@ -182,7 +175,7 @@ impl<'a> Show<'a> {
             let is_known = observation.all.iter().any(|seen| seen.is_known());
             let others = observation.all.iter().flat_map(|seen| seen.other_groups()).cloned().collect::<BTreeSet<_>>();
             if !is_known && !others.is_empty() {
-                say(&no_record(&first.election, &others));
+                warn(&no_record(&first.election, &others));
             }
         }
         self.is_live = true;
@@ -199,11 +192,6 @@ impl<'a> Show<'a> {
     }
 }
 
-fn say_outage(error: &str) {
-    say(&kafka_is_away(error));
-}
-
-/// Prints a line on stderr. If stderr is closed, it is lost.
-fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "neli-run: warning: {}", one_line(line));
+fn warn(line: &str) {
+    output::say(&format!("warning: {line}"));
 }

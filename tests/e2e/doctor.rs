@@ -161,7 +161,7 @@ fn every_missing_right_is_reported_with_the_command_that_grants_it() {
     let hello = br#"{"v":1,"kind":"hello","member":"h","name":"other","seq":1}"#;
     Pen::new(&tenancy.guarded.plain, &elsewhere, &[]).write(&format!("{group}/0/hello"), &[hello]);
     tenancy.allow(Resource::Topic(&elsewhere), &[Describe]);
-    tenancy.tenant(&[]).assert_finding("other-topics", "ok", &["0 partitions of *.neli; 1 could not be read"]);
+    tenancy.tenant(&[]).assert_finding("other-topics", "ok", &["0 topics of *.neli; 1 could not be read"]);
     tenancy.allow(Resource::Topic(&elsewhere), &[Reads]);
     tenancy.tenant(&[]).assert_finding("other-topics", "fail", &["other of group", &elsewhere, "two jobs run"]);
 }

@@ -53,19 +53,6 @@ pub struct Unreachable {
     pub why: String,
 }
 
-/// A topic, as this user sees it.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum TopicExamination {
-    /// This user may not see whether it exists.
-    Hidden,
-    /// It does not exist.
-    Missing,
-    /// It exists.
-    There(Box<TopicSeen>),
-    /// Unknown, for this reason.
-    Unanswered(String),
-}
-
 /// What this user can see of a topic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TopicSeen {
@@ -159,32 +146,29 @@ impl Examination {
         self.brokers.len()
     }
 
-    /// The topic of these elections, and the operations on it that this user is allowed.
-    #[must_use]
-    pub fn topic(&self, elections: &Elections) -> TopicExamination {
+    /// The topic of these elections, and the operations on it that this user is allowed; `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// This user may not see whether it exists, or there is no answer.
+    pub fn topic(&self, elections: &Elections) -> Result<Option<TopicSeen>, NotAnswered> {
         let (client, name) = (self.consumer.client(), &elections.topic);
-        let metadata = match client.fetch_metadata(Some(name), self.timeout) {
-            Ok(metadata) => metadata,
-            Err(error) => return TopicExamination::Unanswered(plain(code_of(&error))),
-        };
-        let Some(topic) = metadata.topics().iter().find(|topic| topic.name() == name) else {
-            return TopicExamination::Missing;
-        };
+        let unanswered = |code| NotAnswered::Other(plain(code));
+        let metadata = client.fetch_metadata(Some(name), self.timeout).map_err(|error| unanswered(code_of(&error)))?;
+        let Some(topic) = metadata.topics().iter().find(|topic| topic.name() == name) else { return Ok(None) };
         match topic.error().map(RDKafkaErrorCode::from).map(|code| (ErrorClass::from(code), code)) {
-            Some((ErrorClass::UnknownTopic, _)) => return TopicExamination::Missing,
-            Some((ErrorClass::TopicForbidden, _)) => return TopicExamination::Hidden,
+            Some((ErrorClass::UnknownTopic, _)) => return Ok(None),
+            Some((ErrorClass::TopicForbidden, _)) => return Err(NotAnswered::Forbidden),
             None | Some((ErrorClass::Moving, _)) => {}
-            Some((_, code)) => return TopicExamination::Unanswered(plain(code)),
+            Some((_, code)) => return Err(unanswered(code)),
         }
         let broker = topic.partitions().iter().map(MetadataPartition::leader).find(|leader| *leader >= 0);
-        let Some(broker) = broker.or_else(|| self.brokers.first().copied()) else {
-            return TopicExamination::Unanswered("no broker is up".to_owned());
-        };
+        let broker = broker.or_else(|| self.brokers.first().copied()).ok_or_else(no_broker)?;
         let described = describe_topic(client, name, Some(broker), self.timeout, Variation::IncludeRights).ok();
         let facts = topic::facts(client, elections, &mut AnswerLimit::new(self.timeout, self.timeout)).ok();
         let longest = topic_settings(client, name, &[LONGEST_RECORD], broker, self.timeout).unwrap_or_default();
         let longest = longest.into_iter().find(|(setting, _)| setting == LONGEST_RECORD);
-        TopicExamination::There(Box::new(TopicSeen {
+        Ok(Some(TopicSeen {
             partitions: topic.partitions().iter().map(seen).collect(),
             identity: described.map(|described| described.identity),
             rights: described.and_then(|described| described.rights),
@@ -242,11 +226,15 @@ impl Examination {
     ///
     /// This user has no right to them, or the broker does not answer.
     pub fn broker_settings(&self, names: &[&str]) -> Result<Vec<(String, Option<String>)>, NotAnswered> {
-        let Some(broker) = self.brokers.first() else { return Err(NotAnswered::Other("no broker is up".to_owned())) };
+        let broker = self.brokers.first().ok_or_else(no_broker)?;
         let settings = broker_settings(self.consumer.client(), names, *broker, self.timeout).map_err(not_answered)?;
         // Without the right, the settings are missing from the answer, and there is no error.
         if settings.is_empty() { Err(NotAnswered::Forbidden) } else { Ok(settings) }
     }
+}
+
+fn no_broker() -> NotAnswered {
+    NotAnswered::Other("no broker is up".to_owned())
 }
 
 fn brokers(metadata: &Metadata) -> Vec<i32> {

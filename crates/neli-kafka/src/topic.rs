@@ -5,19 +5,16 @@ use std::time::Duration;
 
 use neli_proto::topic::{Layout, TopicFacts, TopicSettings};
 use rdkafka::client::{Client, ClientContext};
-use rdkafka::config::FromClientConfigAndContext;
-use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
-use rdkafka::metadata::{MetadataBroker, MetadataTopic};
+use rdkafka::metadata::MetadataBroker;
 
 use crate::access::Access;
 use crate::clock;
-use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
-use crate::error_class::{ErrorClass, code_of, plain};
+use crate::error_class::{ErrorClass, code_of};
 use crate::librdkafka::{AdminError, NewTopic, Variation, broker_settings, create_topic, topic_settings};
 use crate::questions::AnswerLimit;
-use crate::text::{ClientError, Words};
+use crate::text::Words;
 
 /// The time limit for the settings is twice the time of the first answer, and this.
 const SETTINGS_ALLOWANCE: Duration = Duration::from_secs(1);
@@ -421,34 +418,6 @@ fn trouble(error: AdminError, elections: &Elections) -> TopicError {
         return TopicError::Refused(may_not_describe(name));
     }
     TopicError::Transient(error)
-}
-
-// ---- finds out which topics exist, as far as this user may see them ------------------------------------------------
-
-/// The time limit of a poll for events; a poll with a limit of zero returns none.
-const A_MOMENT: Duration = Duration::from_millis(1);
-
-/// The topics that this user may see, by name, with their partitions. Waits `timeout` for an answer.
-///
-/// # Errors
-///
-/// One line: there is no answer, or librdkafka refuses the client's configuration.
-pub fn topics(access: &Access, timeout: Duration) -> Result<Vec<(String, i32)>, ClientError> {
-    let context = KafkaContext::new(access);
-    let consumer: BaseConsumer<KafkaContext> = BaseConsumer::from_config_and_context(&access.reader(), context.clone())
-        .map_err(|error| ClientError(explain(&error)))?;
-    let metadata = consumer.fetch_metadata(None, timeout).map_err(|error| {
-        // The reason for a failed connection is in the client's events.
-        while consumer.poll(A_MOMENT).is_some() {}
-        let plain = || plain(code_of(&error));
-        ClientError(context.first_trouble().unwrap_or_else(|| format!("{}: {}", access.bootstrap, plain())))
-    })?;
-    access.admit(consumer.client()).map_err(ClientError)?;
-    let partitions = |topic: &MetadataTopic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX);
-    let mut topics: Vec<(String, i32)> =
-        metadata.topics().iter().map(|topic| (topic.name().to_owned(), partitions(topic))).collect();
-    topics.sort();
-    Ok(topics)
 }
 
 #[cfg(test)]

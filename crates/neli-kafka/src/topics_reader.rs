@@ -23,6 +23,7 @@ use rdkafka::topic_partition_list::Offset;
 use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
+use crate::bootstrap_servers::{ServersQuestion, ask_servers};
 use crate::clock;
 use crate::context::{KafkaContext, explain};
 use crate::error_class::{self, ErrorClass, code_of, is_worth_another_login, of_refused_login, plain};
@@ -38,7 +39,7 @@ const ASK_INTERVAL: Duration = Duration::from_secs(5);
 /// The same while there is no answer, or after an error.
 const RETRY: Duration = Duration::from_secs(1);
 /// The time limits of the first question, and of any other at least.
-const FIRST_ANSWER: Duration = Duration::from_secs(2);
+const FIRST_ANSWER: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(2);
 /// Of a topic's past so many records are read without a pause, and so long is the pause: present records wait behind few of them, and a processor
 /// has most of its time for others.
@@ -90,14 +91,8 @@ type Readings = BTreeMap<Box<str>, (u32, Arc<str>)>;
 
 /// The reading of all topics. Dropping it never blocks.
 pub struct TopicsReader {
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<Option<TopicsAction>>,
     shared: Arc<Shared>,
-}
-
-enum Order {
-    /// Something may have changed.
-    Ask,
-    Perform(TopicsAction),
 }
 
 /// What both threads use.
@@ -109,7 +104,8 @@ struct Shared {
     consumer: PartitionConsumer<KafkaContext>,
     readings: Mutex<Readings>,
     events: Sender<TopicsEvent>,
-    orders: Mutex<mpsc::Sender<Order>>,
+    /// Actions; `None` if something may have changed.
+    orders: Mutex<mpsc::Sender<Option<TopicsAction>>>,
     /// Whether the asker has an order to ask that it has not executed.
     is_asked_for: AtomicBool,
     stopped: AtomicBool,
@@ -152,7 +148,9 @@ impl TopicsReader {
         let limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
         spawn(
             "neli-asker",
-            Box::new(move || Asker { shared: asks, limit, ask_at: clock::now(), past: None }.run(&received)),
+            Box::new(move || {
+                Asker { shared: asks, limit, ask_at: clock::now(), servers: None, past: None }.run(&received);
+            }),
         )?;
         Ok(Self { orders, shared })
     }
@@ -160,14 +158,14 @@ impl TopicsReader {
     /// Performs an action.
     pub fn perform(&self, action: TopicsAction) {
         // It fails only once the asker has ended, when this is dropped.
-        let _ = self.orders.send(Order::Perform(action));
+        let _ = self.orders.send(Some(action));
     }
 }
 
 impl Drop for TopicsReader {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::Relaxed);
-        let _ = self.orders.send(Order::Ask);
+        let _ = self.orders.send(None);
     }
 }
 
@@ -189,7 +187,7 @@ impl Shared {
 
     fn ask_soon(&self) {
         if !self.is_asked_for.swap(true, Ordering::Relaxed) {
-            let _ = self.orders.lock().unwrap_or_else(PoisonError::into_inner).send(Order::Ask);
+            let _ = self.orders.lock().unwrap_or_else(PoisonError::into_inner).send(None);
         }
     }
 
@@ -283,24 +281,40 @@ struct Asker {
     limit: AnswerLimit,
     /// When it is asked.
     ask_at: Time,
+    /// The question to the bootstrap servers, for whose answers the first answer waits.
+    servers: Option<ServersQuestion>,
     /// The topic whose past is being read, until this end of the channel is dropped.
     past: Option<(Box<str>, mpsc::Sender<()>)>,
 }
 
 impl Asker {
-    fn run(mut self, orders: &mpsc::Receiver<Order>) {
+    fn run(mut self, orders: &mpsc::Receiver<Option<TopicsAction>>) {
+        self.servers = self.ask_servers();
         while !self.shared.is_over() {
             match orders.recv_timeout(self.ask_at.since(clock::now())) {
-                Ok(Order::Ask) => self.ask_at = self.ask_at.min(clock::now() + RETRY),
-                Ok(Order::Perform(action)) => self.perform(action),
+                Ok(None) => self.ask_at = self.ask_at.min(clock::now() + RETRY),
+                Ok(Some(action)) => self.perform(action),
                 Err(RecvTimeoutError::Timeout) => {
                     self.shared.is_asked_for.store(false, Ordering::Relaxed);
                     let is_answered = self.ask();
                     self.ask_at = clock::now() + if is_answered { ASK_INTERVAL } else { RETRY };
+                    // A server that has not answered may have come back.
+                    let _ = self.ask_servers();
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
+    }
+
+    fn ask_servers(&self) -> Option<ServersQuestion> {
+        let shared = Arc::clone(&self.shared);
+        ask_servers(
+            &self.shared.access,
+            None,
+            &self.shared,
+            |shared| shared.consumer.consumer(),
+            move || shared.is_over(),
+        )
     }
 
     fn perform(&mut self, action: TopicsAction) {
@@ -341,7 +355,7 @@ impl Asker {
     ) -> Result<mpsc::Sender<()>, String> {
         let since = at_ms(since_ms);
         let partitions = before.keys().map(|partition| (topic.into(), *partition)).collect();
-        let offsets = self.offsets(&partitions, since, ANSWER).map_err(plain)?;
+        let offsets = self.shared.offsets(&partitions, since, ANSWER).map_err(plain)?;
         let mut from = BTreeMap::new();
         for ((_, partition), offset) in offsets {
             match offset {
@@ -371,10 +385,13 @@ impl Asker {
     /// Asks which topics there are, and reports it. Returns whether there was an answer.
     fn ask(&mut self) -> bool {
         let (limit, asked) = (self.limit.ask(), clock::now());
-        let answered = self.topics(limit);
+        let answered = self.shared.topics(limit);
         let client = self.shared.consumer.consumer().client();
         match answered {
             Ok((topics, all)) => {
+                if let Some(servers) = self.servers.take() {
+                    servers.wait(clock::now().since(asked));
+                }
                 if let Err(refusal) = self.shared.access.admit(client) {
                     self.shared.send(TopicsEvent::Refused(refusal));
                     return false;
@@ -405,13 +422,15 @@ impl Asker {
             }
         }
     }
+}
 
+impl Shared {
     /// The topics that are meant, with their logs, and the number of all topics.
     fn topics(&self, limit: Duration) -> Result<(BTreeMap<Box<str>, LogsAnswer>, usize), RDKafkaErrorCode> {
-        let consumer = self.shared.consumer.consumer();
+        let consumer = self.consumer.consumer();
         let metadata = consumer.fetch_metadata(None, limit).map_err(|error| code_of(&error))?;
         let all = metadata.topics().len();
-        let meant: Vec<_> = metadata.topics().iter().filter(|topic| (self.shared.is_meant)(topic.name())).collect();
+        let meant: Vec<_> = metadata.topics().iter().filter(|topic| (self.is_meant)(topic.name())).collect();
         let names: Vec<&str> = meant.iter().map(|topic| topic.name()).collect();
         let descriptions = self.describe(&names, metadata.orig_broker_id(), limit)?;
         let (mut topics, mut led) = (BTreeMap::new(), ByBroker::<Partition>::new());
@@ -450,9 +469,11 @@ impl Asker {
                     let log = match &answered {
                         Ok(bounds) => bounds.get(&(topic.clone(), *partition)).cloned(),
                         Err(code) => {
-                            Some(
-                                Err(format!("no answer from broker {leader}, which leads it: {}", plain(*code)).into()),
-                            )
+                            let why = plain(*code);
+                            let why = format!(
+                                "topic \"{topic}\" [{partition}]: no answer from broker {leader}, which leads it: {why}"
+                            );
+                            Some(Err(why.into()))
                         }
                     };
                     let logs = topics.get_mut(topic).and_then(|answer| answer.logs.as_mut().ok());
@@ -475,7 +496,7 @@ impl Asker {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let (client, broker) = (self.shared.consumer.consumer().client(), Some(broker).filter(|broker| *broker >= 0));
+        let (client, broker) = (self.consumer.consumer().client(), Some(broker).filter(|broker| *broker >= 0));
         match describe_topics(client, names, broker, limit, Variation::IncludeRights) {
             Ok(described) => Ok(described),
             Err(code) if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker | ErrorClass::Login) => {
@@ -518,7 +539,7 @@ impl Asker {
         limit: Duration,
     ) -> Result<BTreeMap<Partition, Result<i64, RDKafkaErrorCode>>, RDKafkaErrorCode> {
         let partitions = partitions.iter().map(|(topic, partition)| (&**topic, *partition));
-        questions::offsets(self.shared.consumer.consumer(), partitions, which, limit)
+        questions::offsets(self.consumer.consumer(), partitions, which, limit)
     }
 }
 

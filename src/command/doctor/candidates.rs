@@ -4,25 +4,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use anyhow::Result;
-use neli_kafka::{Access, Elections, clock, topics};
+use anyhow::{Result, bail};
+use neli_kafka::names::MOST_ROLES;
+use neli_kafka::{Access, TopicsEvent, clock};
 use neli_proto::hello::Hello;
-use neli_proto::journal::Journal;
-use neli_proto::leadership::{Leader, ReadAt};
-use neli_proto::listener::{FIRST_SPAN, LogBounds};
+use neli_proto::leadership::Leader;
+use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{KnownCandidate, Observer};
+use neli_proto::observer::{KnownCandidate, Observer, ReadTopic, Topics};
 use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
-use neli_proto::record::{ElectionKey, LogRecord, MemberId, Record};
+use neli_proto::record::{LogRecord, MemberId, Offset};
 
 use super::findings::Findings;
-use crate::command::reading::{self, Input, Limit, Partitions, Reading, SUFFIX, read_at};
+use crate::command::reading::{self, Following, Limit, SUFFIX, read_at};
 use crate::command::wording::counted;
 use crate::config::{Config, Doctor};
 use crate::text::{roles_differ, span, spoken};
 
-/// At most this many partitions of other topics are read.
-const OTHER_PARTITIONS: usize = 64;
+/// So many of the last records of other topics are read, and all of the last minutes.
+const SPAN_ELSEWHERE: Offset = 1_000;
 /// A live leader sends two heartbeats within this time.
 const TWO_BEATS: Duration = Duration::from_millis(2_200);
 /// A live candidate's hello is read at most this much later than it was due.
@@ -30,13 +30,11 @@ const HELLO_TAKES: Duration = Duration::from_secs(5);
 /// A larger difference of the clocks, in milliseconds, is reported.
 const CLOCKS_DIFFER: u64 = 1_000;
 
-/// The records of one group in one partition.
-#[derive(Default)]
-struct Group {
-    /// The election of each role.
-    elections: BTreeMap<String, Observer>,
-    /// The parts of hellos that concern the whole process.
-    hellos: BTreeMap<MemberId, Hello>,
+/// The elections of one group in a topic.
+struct Group<'a> {
+    elections: Vec<&'a Observer>,
+    /// The last hello of each candidate.
+    hellos: BTreeMap<&'a MemberId, &'a Hello>,
 }
 
 /// Checks the candidates, and waits for a heartbeat if there is a leader.
@@ -44,65 +42,45 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
     let config = &doctor.candidate;
     let (name, topic) = (&config.election.group, &config.election.topic);
     let read = reading::run(async {
-        let mut reading = Reading::of_partition(access, topic, Elections::PARTITION_OF_HELLOS, true)?;
-        let group = Group::read(name, &mut reading, doctor.timeout).await?;
-        let ahead_ms = if group.is_led() { broker_clock(&mut reading, doctor.timeout).await? } else { None };
-        Ok((group, ahead_ms, reading.partitions()))
+        let (own, limit) = (topic.clone(), Limit::of_each_answer(doctor.timeout));
+        let mut following = Following::start(access, move |name| name == own)?;
+        let mut topics = Topics::new(FIRST_SPAN, MOST_ROLES);
+        if let Some(why) = following.read_to_ends(&mut topics, limit).await?.into_iter().next() {
+            bail!(why);
+        }
+        let is_led = topics.topic(topic).is_some_and(|read| Group::of(name, read).leaders().next().is_some());
+        let ahead_ms = if is_led { broker_clock(&mut following, access, doctor.timeout).await? } else { None };
+        Ok((topics, ahead_ms))
     });
-    match read {
-        Ok((group, ahead_ms, partitions)) => {
-            group.tell(config, partitions, findings);
+    match read.map(|(topics, ahead_ms)| (topics.topic(topic).cloned(), ahead_ms)) {
+        Ok((Some(read), ahead_ms)) => {
+            Group::of(name, &read).tell(config, read.partitions(), findings);
             tell_clock(ahead_ms, findings);
         }
         // A missing topic or right was reported before.
+        Ok((None, _)) => findings.skipped("candidates", "unknown: the topic does not exist"),
         Err(why) => findings.skipped("candidates", format!("unknown: {why}")),
     }
     elsewhere(doctor, access, findings);
 }
 
-impl Group {
-    /// Reads the last records of a partition. Each of Kafka's answers has the time limit.
-    async fn read(name: &str, reading: &mut Reading, timeout: Duration) -> Result<Self> {
-        let (mut read, from) = (Self::default(), |bounds: &LogBounds| bounds.last(FIRST_SPAN));
-        let handle_record = |at: ReadAt, bounds: &LogBounds, record: LogRecord| {
-            read.handle_record(name, at, record, || bounds.journal_from(at.now, from(bounds)));
-        };
-        reading.read_to_end(Limit::of_each_answer(timeout), from, handle_record).await?;
-        Ok(read)
+impl<'a> Group<'a> {
+    fn of(name: &str, read: &'a ReadTopic) -> Self {
+        let elections = read.topic().elections().filter(|found| *found.place.group == *name);
+        let hellos = read.topic().hellos(name).map(|last| (&last.hello.member, &last.hello));
+        Self { elections: elections.map(|found| found.observer()).collect(), hellos: hellos.collect() }
     }
 
-    fn handle_record(&mut self, name: &str, at: ReadAt, record: LogRecord, journal: impl FnOnce() -> Journal) {
-        let LogRecord { offset, key, value, written_ms, .. } = record;
-        let Some(ElectionKey { group, role, is_hello }) = key.as_deref().and_then(ElectionKey::parse) else { return };
-        if group != name {
-            return;
-        }
-        let observer = self.elections.entry(role.to_owned()).or_insert_with(|| Observer::new(journal()));
-        // The records in between belong to other elections.
-        observer.read_others_up_to(at.now, offset);
-        if is_hello {
-            let hello = value.as_deref().and_then(Hello::parse);
-            observer.read_hello(at, offset, hello.clone(), written_ms);
-            self.hellos.extend(hello.map(|hello| (hello.member.clone(), hello)));
-        } else {
-            observer.read(at, offset, value.as_deref().and_then(Record::parse).as_ref(), written_ms);
-        }
-    }
-
-    fn leaders(&self) -> impl Iterator<Item = &Leader> {
+    fn leaders(&self) -> impl Iterator<Item = &'a Leader> {
         let at = read_at();
-        self.elections.values().filter_map(move |observer| observer.leadership(at).may_lead())
-    }
-
-    fn is_led(&self) -> bool {
-        self.leaders().next().is_some()
+        self.elections.iter().filter_map(move |observer| observer.leadership(at).may_lead())
     }
 
     /// The candidates whose hellos are recent, with the age of the last one.
-    fn candidates(&self) -> BTreeMap<&MemberId, (&KnownCandidate, Duration)> {
+    fn candidates(&self) -> BTreeMap<&'a MemberId, (&'a KnownCandidate, Duration)> {
         let at = read_at();
         let mut candidates = BTreeMap::new();
-        for observer in self.elections.values() {
+        for observer in &self.elections {
             let led = observer.leadership(at).may_lead().is_some();
             let leader = observer.leaders_hello().filter(|_| led);
             let standbys = observer.standbys(at).into_iter().map(|standby| standby.candidate);
@@ -113,13 +91,13 @@ impl Group {
     }
 
     /// The topic has this number of partitions; candidates that run may have counted fewer.
-    fn tell(&self, config: &Config, partitions: u32, findings: &mut Findings) {
-        let candidates = self.candidates();
+    fn tell(&self, config: &Config, partitions: usize, findings: &mut Findings) {
+        let (candidates, partitions) = (self.candidates(), u32::try_from(partitions).unwrap_or(u32::MAX));
         let own =
             config.roles.as_ref().map_or_else(Mapping::of_one_role, |roles| Mapping::new(&roles.text, partitions));
         let mut differ = 0;
         for (member, (candidate, hello_age)) in &candidates {
-            let mapping = self.hellos.get(member).filter(|hello| !hello.leaves).map(Hello::mapping);
+            let mapping = self.hellos.get(member).filter(|hello| !hello.leaves).map(|hello| hello.mapping());
             let shares_no_role = mapping
                 .as_ref()
                 .and_then(|other| own.warning_if_no_role_is_shared(other, candidate.shown()))
@@ -190,17 +168,21 @@ fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<String> {
 }
 
 /// By how many milliseconds this machine's clock is ahead of the broker's; `None` if no record is read as soon as it is written.
-async fn broker_clock(reading: &mut Reading, timeout: Duration) -> Result<Option<i64>> {
+async fn broker_clock(following: &mut Following, access: &Access, timeout: Duration) -> Result<Option<i64>> {
     let until = clock::now() + timeout.min(TWO_BEATS);
     // Every candidate of an embedded broker is on its machine.
-    let is_one_machine = reading.is_embedded();
+    let is_one_machine = access.embedded.is_some();
     loop {
-        let input = reading.next(Some(until)).await?;
-        if let Input::Record { record: LogRecord { written_ms: Some(written_ms), is_brokers_time, .. }, .. } = input
-            && (is_brokers_time || is_one_machine)
-        {
-            return Ok(Some(clock::wall_ms().cast_signed().saturating_sub(written_ms.cast_signed())));
-        } else if let Input::Timeout = input {
+        let events = following.next_until(until).await?;
+        for event in &events {
+            if let TopicsEvent::Read { record: LogRecord { written_ms: Some(written_ms), is_brokers_time, .. }, .. } =
+                event
+                && (*is_brokers_time || is_one_machine)
+            {
+                return Ok(Some(clock::wall_ms().cast_signed().saturating_sub(written_ms.cast_signed())));
+            }
+        }
+        if events.is_empty() {
             return Ok(None);
         }
     }
@@ -226,62 +208,39 @@ fn tell_clock(ahead_ms: Option<i64>, findings: &mut Findings) {
 fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
     let check = "other-topics";
     let (name, own) = (&doctor.candidate.election.group, &doctor.candidate.election.topic);
-    let mut all = match topics(access, doctor.timeout) {
-        Ok(all) => all,
+    let read = reading::run(async {
+        let own = own.clone();
+        let mut following = Following::start(access, move |topic| topic != own && topic.ends_with(SUFFIX))?;
+        let mut topics = Topics::new(SPAN_ELSEWHERE, MOST_ROLES);
+        let unread = following.read_to_ends(&mut topics, Limit::of_all(doctor.timeout)).await?;
+        Ok((topics, unread))
+    });
+    let (topics, unread) = match read {
+        Ok(read) => read,
         Err(why) => return findings.skipped(check, format!("unknown: {why}")),
     };
-    all.retain(|(topic, _)| topic != own && topic.ends_with(SUFFIX));
-    // Topics named after the group come first.
-    all.sort_by_key(|(topic, _)| !topic.starts_with(name.as_str()));
-    let partitions: Vec<(String, i32)> = all
-        .into_iter()
-        .flat_map(|(topic, count)| (0..count).map(move |partition| (topic.clone(), partition)))
-        .collect();
-    let left = partitions.len().saturating_sub(OTHER_PARTITIONS);
-    let looked_at = partitions.len() - left;
-    let found = reading::run(find(doctor, access, partitions.into_iter().take(OTHER_PARTITIONS)));
-    let (found, unread) = match found {
-        Ok(found) => found,
-        Err(why) => return findings.skipped(check, format!("unknown: {why}")),
-    };
-    for (topic, candidates) in &found {
+    let mut is_found = false;
+    for (topic, group) in topics.topics().map(|(topic, read)| (topic, Group::of(name, read))) {
+        let candidates = group.candidates();
+        let mut names: BTreeSet<&str> = candidates.values().map(|(candidate, _)| candidate.shown()).collect();
+        names.extend(group.leaders().map(Leader::shown));
+        if names.is_empty() {
+            continue;
+        }
+        is_found = true;
+        let candidates = names.into_iter().collect::<Vec<_>>().join(", ");
         let text = format!(
             "{candidates} of group \"{name}\" on topic \"{topic}\": another election, so that two jobs run at once"
         );
         findings.fail(check, text, Some(format!("--topic {topic} on all machines, or {own} on all")));
     }
-    if found.is_empty() {
-        let others =
-            [(unread, "could not be read"), (left, "not looked at")].into_iter().filter(|(count, _)| *count > 0);
-        let others = others.map(|(count, what)| format!("; {count} {what}")).collect::<Vec<_>>().concat();
-        let read = counted((looked_at - unread) as u64, "partition");
+    if !is_found {
+        let is_read = |read: &ReadTopic| read.is_live() && read.troubles().next().is_none();
+        let read = counted(topics.topics().filter(|(_, read)| is_read(read)).count() as u64, "topic");
+        let others = if unread.is_empty() { String::new() } else { format!("; {} could not be read", unread.len()) };
         let text = format!("no candidate of this group was found on another topic ({read} of *{SUFFIX}{others})");
         findings.ok(check, text);
     }
-}
-
-/// The topics with recent candidates of the group, and these candidates; and how many partitions could not be read.
-async fn find(
-    doctor: &Doctor,
-    access: &Access,
-    partitions: impl Iterator<Item = (String, i32)>,
-) -> Result<(BTreeMap<String, String>, usize)> {
-    let name = &doctor.candidate.election.group;
-    let (mut partitions, mut found, mut unread) = (Partitions::new(partitions), BTreeMap::new(), 0);
-    let until = clock::now() + doctor.timeout;
-    while let Some((topic, _, mut reading)) = partitions.next(access)? {
-        // A topic that may not be read or is being deleted does not hide the others.
-        let Ok(group) = Group::read(name, &mut reading, until.since(clock::now())).await else {
-            unread += 1;
-            continue;
-        };
-        let mut names: BTreeSet<&str> = group.candidates().values().map(|(candidate, _)| candidate.shown()).collect();
-        names.extend(group.leaders().map(Leader::shown));
-        if !names.is_empty() {
-            found.insert(topic, names.into_iter().collect::<Vec<_>>().join(", "));
-        }
-    }
-    Ok((found, unread))
 }
 
 #[cfg(test)]

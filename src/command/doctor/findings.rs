@@ -145,17 +145,6 @@ pub(super) struct Fixes {
     is_secured: bool,
 }
 
-/// The resource of an access rule.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Resource<'a> {
-    /// The cluster.
-    Cluster,
-    /// A consumer group.
-    Group(&'a str),
-    /// A topic.
-    Topic(&'a str),
-}
-
 impl Fixes {
     /// The commands for the user of this client.
     pub(super) fn of(client: &Client, bootstrap: &str) -> Self {
@@ -170,13 +159,9 @@ impl Fixes {
         Self { bootstrap: bootstrap.to_owned(), principal, is_secured: protocol != "plaintext" }
     }
 
-    /// The command that allows these operations.
-    pub(super) fn allow(&self, operations: &[&str], resource: Resource<'_>) -> String {
-        let on = match resource {
-            Resource::Cluster => "--cluster".to_owned(),
-            Resource::Group(name) => format!("--group {}", quoted(name)),
-            Resource::Topic(name) => format!("--topic {}", quoted(name)),
-        };
+    /// The command that allows these operations on a `--topic` or `--group` of this name, or on the `--cluster`, which has none.
+    pub(super) fn allow(&self, operations: &[&str], (kind, name): (&str, Option<&str>)) -> String {
+        let on = name.map_or_else(|| kind.to_owned(), |name| format!("{kind} {}", quoted(name)));
         let operations: Vec<String> = operations.iter().map(|operation| format!("--operation {operation}")).collect();
         let (tool, user, operations) = (self.tool("kafka-acls.sh"), quoted(&self.principal), operations.join(" "));
         format!("{tool} --add --allow-principal {user} {operations} {on}")
@@ -260,15 +245,15 @@ mod tests {
 
     #[test]
     fn a_right_is_granted_to_the_user_of_the_login() {
-        let plain = fixes(&[]).allow(&["Read", "Write"], Resource::Topic("g.neli"));
+        let plain = fixes(&[]).allow(&["Read", "Write"], ("--topic", Some("g.neli")));
         let expected = "kafka-acls.sh --bootstrap-server a:1 --add --allow-principal User:ANONYMOUS --operation Read --operation \
                         Write --topic g.neli";
         assert_eq!(plain, expected);
         let login = fixes(&[("security.protocol", "SASL_SSL"), ("sasl.username", "it's me")]);
-        let command = login.allow(&["Read"], Resource::Group("a b"));
+        let command = login.allow(&["Read"], ("--group", Some("a b")));
         let expected = r"kafka-acls.sh --bootstrap-server a:1 --command-config admin.properties --add --allow-principal 'User:it'\''s me' --operation Read --group 'a b'";
         assert_eq!(command, expected);
-        let certificate = fixes(&[("security.protocol", "ssl")]).allow(&["Read"], Resource::Cluster);
+        let certificate = fixes(&[("security.protocol", "ssl")]).allow(&["Read"], ("--cluster", None));
         assert!(certificate.ends_with(" User:NAME --operation Read --cluster"), "{certificate}");
     }
 

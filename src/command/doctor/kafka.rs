@@ -7,9 +7,9 @@ use neli_kafka::{Access, Brokers, Examination, Layer, MemberTimings, NotAnswered
 use neli_proto::assumptions;
 use neli_proto::candidate::{Elector, Patience, Timings};
 
-use super::findings::{Findings, Fixes, Resource};
-use super::topic::Subject;
-use super::{candidates, topic, topic_of_facts};
+use super::findings::{Findings, Fixes};
+use super::topic::Look;
+use super::{candidates, topic_of_facts};
 use crate::command::reading::access;
 use crate::command::wording::counted;
 use crate::config::{Config, Doctor, EMBEDDED_BY_ADDRESS};
@@ -47,12 +47,13 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
     }
     let fixes = Fixes::of(&config.client, &access.bootstrap);
     if access.embedded.is_none() {
-        let journal = Subject { elections: config.elections(), facts: None };
-        let facts = topic_of_facts(config).map(|(elections, wanted)| Subject { elections, facts: Some(wanted) });
-        let look = topic::Look { examination: &examination, fixes: &fixes, config, bootstrap: &access.bootstrap };
-        let replicas = look.at(&journal, findings);
-        if let Some(facts) = facts {
-            look.at(&facts, findings);
+        let look = |elections, facts| {
+            let (examination, fixes, bootstrap) = (&examination, &fixes, &access.bootstrap);
+            Look { elections, facts, examination, fixes, config, bootstrap }
+        };
+        let replicas = look(config.elections(), None).examine(findings);
+        if let Some((elections, facts)) = topic_of_facts(config) {
+            look(elections, Some(facts)).examine(findings);
         }
         let sessions = Sessions::of(&examination);
         let lease = (&config.timings, config.lease_shown.as_str());
@@ -156,7 +157,7 @@ fn outlive_broker(
     match (&sessions.not_answered, sessions.broker) {
         (Some(NotAnswered::Forbidden), _) => {
             let text = "this user has no right to DESCRIBE_CONFIGS on the cluster: whether the lease outlives a broker's death is not known";
-            findings.warn(check, text, Some(fixes.allow(&["DescribeConfigs"], Resource::Cluster)));
+            findings.warn(check, text, Some(fixes.allow(&["DescribeConfigs"], ("--cluster", None))));
         }
         (Some(NotAnswered::Other(why)), _) => findings.skipped(check, format!("brokers' settings are unknown: {why}")),
         (None, None) => findings.skipped(check, format!("no broker reports its {BROKER_SESSION}")),
@@ -193,7 +194,7 @@ fn group(
     findings: &mut Findings,
 ) {
     let name = &config.election.group;
-    let allow = || Some(fixes.allow(&["Read"], Resource::Group(name)));
+    let allow = || Some(fixes.allow(&["Read"], ("--group", Some(name))));
     let description = match examination.group(name) {
         Ok(description) => description,
         Err(NotAnswered::Forbidden) => {

@@ -1,13 +1,13 @@
 //! Checks a topic: whether it exists or could be created, which rights this user has to it, and whether it is suitable for elections.
 
 use neli_kafka::{
-    Elections, Examination, FactsSettings, NewTopic, PartitionSeen, Rights, TopicExamination, TopicSeen,
-    facts_to_create, journal_to_create,
+    Elections, Examination, FactsSettings, NewTopic, NotAnswered, PartitionSeen, Rights, TopicSeen, facts_to_create,
+    journal_to_create,
 };
 use neli_proto::candidate::Elector;
 use neli_proto::topic::{self, JudgedPartition, Risk, TopicFacts, TopicIdentity};
 
-use super::findings::{Findings, Fixes, Resource};
+use super::findings::{Findings, Fixes};
 use crate::command::wording::counted;
 use crate::config::Config;
 use crate::report::events;
@@ -15,15 +15,11 @@ use crate::report::events;
 /// The largest record, including Kafka's own overhead.
 const LONGEST_RECORD: u64 = 4_096;
 
-/// The topic that is checked.
-pub(super) struct Subject {
+/// The input of a check of a topic.
+pub(super) struct Look<'a> {
     pub(super) elections: Elections,
     /// How the facts of `--once` and similar options must be kept, if it is their topic; otherwise it is the journal.
     pub(super) facts: Option<FactsSettings>,
-}
-
-/// The input of a check of a topic.
-pub(super) struct Look<'a> {
     pub(super) examination: &'a Examination,
     pub(super) fixes: &'a Fixes,
     pub(super) config: &'a Config,
@@ -32,35 +28,35 @@ pub(super) struct Look<'a> {
 
 impl Look<'_> {
     /// Checks a topic; returns the number of replicas that it has or would have.
-    pub(super) fn at(&self, subject: &Subject, findings: &mut Findings) -> usize {
-        let name = &subject.elections.topic;
-        let planned = self.planned(subject);
+    pub(super) fn examine(&self, findings: &mut Findings) -> usize {
+        let name = &self.elections.topic;
+        let planned = self.planned();
         let replicas = planned.replicas.and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
-        match self.examination.topic(&subject.elections) {
-            TopicExamination::Hidden => {
+        match self.examination.topic(&self.elections) {
+            Err(NotAnswered::Forbidden) => {
                 let text = format!(
                     "topic \"{name}\": this user has no right to DESCRIBE it; allow READ and WRITE, which imply it"
                 );
-                findings.fail("topic", text, Some(self.fixes.allow(&["Read", "Write"], Resource::Topic(name))));
+                findings.fail("topic", text, Some(self.fixes.allow(&["Read", "Write"], ("--topic", Some(name)))));
             }
-            TopicExamination::Missing => self.missing(subject, planned, findings),
-            TopicExamination::Unanswered(why) => findings.fail("topic", format!("topic \"{name}\": {why}"), None),
-            TopicExamination::There(seen) => return self.there(subject, &seen, findings),
+            Ok(None) => self.missing(planned, findings),
+            Err(NotAnswered::Other(why)) => findings.fail("topic", format!("topic \"{name}\": {why}"), None),
+            Ok(Some(seen)) => return self.there(&seen, findings),
         }
         replicas
     }
 
-    fn planned<'s>(&self, Subject { elections, facts }: &'s Subject) -> NewTopic<'s> {
+    fn planned(&self) -> NewTopic<'_> {
         let brokers = self.examination.brokers();
-        match *facts {
-            Some(wanted) => facts_to_create(&elections.topic, wanted, brokers.clamp(1, 3)),
-            None => journal_to_create(elections, brokers),
+        match self.facts {
+            Some(wanted) => facts_to_create(&self.elections.topic, wanted, brokers.clamp(1, 3)),
+            None => journal_to_create(&self.elections, brokers),
         }
     }
 
-    fn missing(&self, subject: &Subject, planned: NewTopic<'_>, findings: &mut Findings) {
-        let name = &subject.elections.topic;
-        let accepted = self.examination.try_to_create(&subject.elections, planned);
+    fn missing(&self, planned: NewTopic<'_>, findings: &mut Findings) {
+        let name = &self.elections.topic;
+        let accepted = self.examination.try_to_create(&self.elections, planned);
         let (Ok(topic) | Err((_, topic))) = &accepted;
         let create = Some(self.fixes.create(topic));
         if !self.config.create_topic {
@@ -78,21 +74,21 @@ impl Look<'_> {
         }
     }
 
-    fn there(&self, subject: &Subject, seen: &TopicSeen, findings: &mut Findings) -> usize {
-        let name = &subject.elections.topic;
+    fn there(&self, seen: &TopicSeen, findings: &mut Findings) -> usize {
+        let name = &self.elections.topic;
         let partitions = seen.partitions.len();
         let count = i32::try_from(partitions).unwrap_or(i32::MAX);
-        let in_use = subject.elections.partitions_in_use(count);
+        let in_use = self.elections.partitions_in_use(count);
         let used: Vec<&PartitionSeen> =
             seen.partitions.iter().filter(|partition| in_use.contains(&partition.number)).collect();
         leaders(name, &used, partitions, findings);
-        if subject.facts.is_none() {
+        if self.facts.is_none() {
             for_group(self.config, partitions, findings);
         }
         self.rights(name, seen.rights, findings);
         identity(name, seen.identity, findings);
         match &seen.facts {
-            Some(facts) => self.settings(subject, facts, findings),
+            Some(facts) => self.settings(facts, findings),
             None => findings.skipped(
                 "settings",
                 format!("topic \"{name}\": unknown: a partition has no leader, or no broker answers"),
@@ -116,7 +112,7 @@ impl Look<'_> {
         let needed = [("READ", "Read", rights.read), ("WRITE", "Write", rights.write)];
         for (right, operation, _) in needed.iter().filter(|(.., is_there)| !is_there) {
             let text = format!("topic \"{name}\": this user has no right to {right} it; allow {right} on it");
-            findings.fail("rights", text, Some(self.fixes.allow(&[operation], Resource::Topic(name))));
+            findings.fail("rights", text, Some(self.fixes.allow(&[operation], ("--topic", Some(name)))));
         }
         if rights.read && rights.write {
             findings.ok("rights", format!("topic \"{name}\": this user may READ and WRITE it"));
@@ -124,10 +120,10 @@ impl Look<'_> {
     }
 
     /// Checks R0 against the topic's settings, and gives the right values.
-    fn settings(&self, subject: &Subject, facts: &TopicFacts, findings: &mut Findings) {
-        let name = &subject.elections.topic;
+    fn settings(&self, facts: &TopicFacts, findings: &mut Findings) {
+        let name = &self.elections.topic;
         let place = JudgedPartition { bootstrap: self.bootstrap, topic: name, partition: 0 };
-        let (refusals, risks) = match subject.facts {
+        let (refusals, risks) = match self.facts {
             None => {
                 let refusals = facts.settings.as_ref().map(topic::refusals).unwrap_or_default();
                 (refusals, topic::risks(facts, place))
@@ -137,7 +133,7 @@ impl Look<'_> {
                 Err(refusal) => (vec![refusal], Vec::new()),
             },
         };
-        let planned = self.planned(subject);
+        let planned = self.planned();
         for refusal in &refusals {
             findings.fail("settings", format!("topic \"{name}\": {refusal}"), self.set_right(&planned, refusal.name()));
         }
@@ -155,7 +151,7 @@ impl Look<'_> {
             return Some(command.clone());
         }
         if let Risk::Unread(_) = risk {
-            return Some(self.fixes.allow(&["DescribeConfigs"], Resource::Topic(planned.name)));
+            return Some(self.fixes.allow(&["DescribeConfigs"], ("--topic", Some(planned.name))));
         }
         self.set_right(planned, risk.setting()?)
     }

@@ -9,7 +9,7 @@ use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::observer::{FoundElection, JudgedRecord, Place, Topics};
 use neli_proto::time::Time;
 
-use super::{Rank, SPAN, UNKNOWN, hidden, line, place};
+use super::{Rank, SPAN, UNKNOWN, hidden, is_meant, line, place};
 use crate::command::output::{self, Style, Tone, checked, unless_closed};
 use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, to_be_told};
 use crate::command::wording::{self, counted, leadership_in_table};
@@ -28,9 +28,8 @@ pub(super) fn main(list: &List) -> Result<ExitStatus> {
 }
 
 async fn watch(list: &List) -> Result<ExitStatus> {
-    let only = list.topic.clone();
-    let is_meant = move |name: &str| only.as_deref().map_or(name.ends_with(SUFFIX), |only| only == name);
-    let (mut following, mut watch) = (Following::start(&list.client, is_meant)?, Watch::new(list));
+    let access = reading::access(&list.client)?;
+    let (mut following, mut watch) = (Following::start(&access, is_meant(list))?, Watch::new(list));
     loop {
         let events = following.next().await?;
         if events.is_empty() {
@@ -229,10 +228,10 @@ impl<'a> Watch<'a> {
         checked(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()))
     }
 
-    /// Prints a line on stderr, unless there is a table, which shows it. If stderr is closed, it is lost.
+    /// Prints a line on stderr, unless there is a table, which shows it.
     fn say(&self, line: &str) {
         if !self.is_drawn {
-            let _ = writeln!(io::stderr(), "neli-run: {}", one_line(line));
+            output::say(line);
         }
     }
 

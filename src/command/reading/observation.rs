@@ -2,7 +2,7 @@
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use neli_proto::record::{LogRecord, Offset};
 use neli_proto::time::Time;
 
 use super::{Input, Limit, Place, Reading, read_at};
-use crate::command::wording;
+use crate::command::{output, wording};
 use crate::report::election::sentence;
-use crate::text::{one_line, span, spoken};
+use crate::text::{span, spoken};
 
 /// The time limit for reading the claim of the current term separately. The claim only shows since when the leader leads.
 const CLAIM_WITHIN: Duration = Duration::from_millis(300);
@@ -286,18 +286,16 @@ pub(in crate::command) fn warn_of_clock<'a>(observers: impl IntoIterator<Item = 
     let at = read_at();
     let ahead = observers.into_iter().filter_map(|observer| observer.is_ahead_by(at)).max();
     let Some(ahead) = ahead.map(span) else { return };
-    // If stderr is closed, the line is lost.
-    let _ = writeln!(
-        io::stderr(),
-        "neli-run: warning: the newest record's timestamp lies {ahead} in the future: this machine's clock is wrong, or the one that gave \
+    output::say(&format!(
+        "warning: the newest record's timestamp lies {ahead} in the future: this machine's clock is wrong, or the one that gave \
          it, and ages may be too short; who leads does not depend on it"
-    );
+    ));
 }
 
 /// Explains the wait on a terminal: the answer comes when the clocks' difference is known, or when no heartbeat has come.
 fn say_doubt(observer: &Observer, doubt: Duration) {
     let Some(leader) = observer.leader().filter(|_| io::stderr().is_terminal()) else { return };
-    let (name, within) = (one_line(leader.shown()), spoken(doubt));
+    let (name, within) = (leader.shown(), spoken(doubt));
     let current = observer.leadership(read_at());
     let age = if let Leadership::Overdue { age, .. } | Leadership::Silent { age, .. } = current {
         format!("{} old (lease {})", span(age), spoken(leader.lease))
@@ -305,6 +303,5 @@ fn say_doubt(observer: &Observer, doubt: Duration) {
         "of the future".to_owned()
     };
     let why = "since the broker's clock may differ from this machine's";
-    // If stderr is closed, the text is lost.
-    let _ = writeln!(io::stderr(), "neli-run: the last heartbeat of {name} is {age}; listening for {within}, {why}");
+    output::say(&format!("the last heartbeat of {name} is {age}; listening for {within}, {why}"));
 }

@@ -32,8 +32,8 @@ pub(in crate::command) struct Place {
 }
 
 impl Place {
-    /// Finds the role of `--role`, which is in the election's `role_name`, or otherwise all roles of the group. `note_outage` gets why Kafka does
-    /// not answer, at once.
+    /// Finds the role of `--role`, which is in the election's `role_name`, or otherwise all roles of the group. `tell` gets why Kafka does not
+    /// answer, at once.
     ///
     /// # Errors
     /// There is no such role; or as for [`Reading::bounds`].
@@ -41,13 +41,13 @@ impl Place {
         access: &Access,
         election: &ElectionId,
         timeout: Duration,
-        note_outage: fn(&str),
+        tell: fn(&str),
     ) -> Result<Self> {
         let limit = Limit::of_all(timeout);
         // Two roles are requested, so that the number of partitions is passed on.
         let of_two = Elections { roles: 0..2, ..Elections::from(election) };
         let reading = Reading::start(access, &of_two, [Elections::PARTITION_OF_HELLOS], None)?;
-        let (mut reading, mut span) = (reading.noting_outages(note_outage), FIRST_SPAN);
+        let (mut reading, mut span) = (reading.telling(tell), FIRST_SPAN);
         let hellos = loop {
             let mut hellos = GroupHellos::default();
             let handle_record = |at, _: &_, record: LogRecord| {

@@ -130,7 +130,7 @@ impl Topic {
 
     /// Has an election hear the hellos that were read of processes with many roles, some of them before its first record.
     fn hear_all(&self, group: &str, election: &mut Election) {
-        for LastHello { hello, at, written_ms, .. } in self.hellos.get(group).into_iter().flat_map(GroupHellos::all) {
+        for LastHello { hello, at, written_ms, .. } in self.hellos(group) {
             if hello.roles.is_some() {
                 election.process_hello_received(*at, hello, *written_ms);
             }
@@ -255,6 +255,11 @@ impl Topic {
     pub fn elections(&self) -> impl Iterator<Item = FoundElection<'_>> {
         let elections = self.elections.iter().filter(|(_, found)| found.is_election);
         elections.map(|(place, found)| FoundElection { place, election: &found.election })
+    }
+
+    /// The last hello of each candidate of a group.
+    pub fn hellos(&self, group: &str) -> impl Iterator<Item = &LastHello> {
+        self.hellos.get(group).into_iter().flat_map(GroupHellos::all)
     }
 
     /// An election.

@@ -5,7 +5,7 @@
 //! whatever was missed before.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::mem;
 use core::time::Duration;
@@ -379,6 +379,17 @@ impl ReadTopic {
     pub fn trouble(&self, partition: Option<i32>) -> Option<&str> {
         let of_partition = || self.unanswered.get(&partition?).map(|why| &**why);
         self.unread.as_deref().or_else(of_partition)
+    }
+
+    /// Why the topic, or each of its partitions, can't be read now.
+    pub fn troubles(&self) -> impl Iterator<Item = &str> {
+        self.unread.iter().chain(self.unanswered.values()).map(|why| &**why)
+    }
+
+    /// The number of its partitions, if it can be read.
+    #[must_use]
+    pub fn partitions(&self) -> usize {
+        self.next.keys().chain(self.unanswered.keys()).collect::<BTreeSet<_>>().len()
     }
 
     /// From when on the partition's terms are known, in milliseconds since 1970, while its past is not; `None` once it is.
