@@ -67,36 +67,24 @@ pub(crate) struct Settings {
 /// Starts the thread. Returns the state that is shared with the handles, for each role.
 pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
     let cannot = |error: io::Error| Error::System(format!("the election can't be started: {}", reason(&error)));
-    let Settings {
-        access,
-        session,
-        node,
-        max_roles,
-        are_spread,
-        has_roles,
-        stop_timeout,
-        before_release,
-        on_warning,
-        runtime,
-    } = settings;
-    let warnings = Warnings::start(&runtime, on_warning.unwrap_or_else(|| Arc::new(warnings::to_stderr)));
+    let on_warning = settings.on_warning.clone().unwrap_or_else(|| Arc::new(warnings::to_stderr));
+    let warnings = Warnings::start(&settings.runtime, on_warning);
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (mut roles, mut shared) = (Vec::new(), Vec::new());
-    for (at, number) in session.elections.roles.clone().enumerate() {
-        let election = session.elections.election(number, 1);
-        let (mut role, states, events) = Role::new(&node, &session.elections, election, has_roles)?;
+    let elections = &settings.session.elections;
+    for (at, number) in elections.roles.clone().enumerate() {
+        let (mut role, states, events) = Role::new(&settings, elections.election(number, 1))?;
         role.warnings = warnings.clone();
         roles.push(role);
         shared.push(Shared { commands: Commands::new(at, command_sender.clone()), state: states, events });
     }
-    let many = many_roles(node.hello.clone(), &session.elections, node.timings.elector(), max_roles, are_spread);
+    let node::Settings { hello, timings, .. } = &settings.node;
+    let many = many_roles(hello.clone(), elections, timings.elector(), settings.max_roles, settings.are_spread);
+    let session = Session::start(settings.access.clone(), settings.session.clone())?;
     let driver = Driver {
         standing: roles.len(),
-        nodes: Nodes::new(roles, Session::start(access, session)?, many),
-        lease: node.timings.lease(),
-        stop_timeout,
-        before_release,
-        runtime,
+        nodes: Nodes::new(roles, session, many),
+        settings,
         command_sender,
         commands,
         ended: Vec::new(),
@@ -112,10 +100,7 @@ pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
 /// A process's elections, in their thread.
 struct Driver {
     nodes: Nodes<Role>,
-    lease: Duration,
-    stop_timeout: Duration,
-    before_release: Option<BeforeRelease>,
-    runtime: Handle,
+    settings: Settings,
     command_sender: UnboundedSender<(usize, Command)>,
     commands: UnboundedReceiver<(usize, Command)>,
     /// The number of elections in which the process stands.

@@ -46,32 +46,26 @@ const EVENTS_WAITING: usize = 1024;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Follower {
-    state: watch::Receiver<FollowerState>,
+    /// What it knows, or why it follows no more.
+    state: watch::Receiver<Result<Leadership, Error>>,
     /// Where the warnings come from, once for all roles.
     events: Arc<broadcast::Receiver<Event>>,
     /// The thread ends with the last one.
     _follows: Arc<Sender<Infallible>>,
 }
 
-/// What a follower knows.
-#[derive(Clone, Debug)]
-struct FollowerState {
-    leadership: Leadership,
-    /// It follows no more, and why.
-    ended: Option<Error>,
-}
-
 impl Follower {
     /// The leader, as far as it is known; [`leadership`](Self::leadership) also says why there is none.
     #[must_use]
     pub fn leader(&self) -> Option<Leader> {
-        self.state.borrow().leadership.leader().cloned()
+        self.state.borrow().as_ref().ok()?.leader().cloned()
     }
 
     /// The leader, also while it is silent within its lease; or that nobody leads; or that the leader is unknown, and why.
     #[must_use]
     pub fn leadership(&self) -> Leadership {
-        self.state.borrow().leadership.clone()
+        let known = self.state.borrow().clone();
+        known.unwrap_or_else(|ended| Leadership::Unknown { trouble: Some(ended.to_string()) })
     }
 
     /// The warnings from now on: [`Event::Warning`] and [`Event::Missed`] alone. One says that nothing can be read, and another that this is
@@ -108,10 +102,8 @@ impl Follower {
     /// Safe in `select!`: if the future is dropped, the next call returns for the same change.
     pub async fn changed(&mut self) -> Result<(), Error> {
         let changed = self.state.changed().await;
-        match &self.state.borrow().ended {
-            Some(error) => Err(error.clone()),
-            None => changed.map_err(|_| Error::System("the follower's thread has panicked".to_owned())),
-        }
+        self.state.borrow().as_ref().map_err(Error::clone)?;
+        changed.map_err(|_| Error::System("the follower's thread has panicked".to_owned()))
     }
 }
 
@@ -122,9 +114,8 @@ pub(crate) fn start(
     on_warning: Option<OnWarning>,
 ) -> Result<Vec<Follower>, Error> {
     let cannot = |error: io::Error| Error::System(format!("the follower can't be started: {}", reason(&error)));
-    let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
     let (states, receivers): (Vec<_>, Vec<_>) =
-        elections.roles.clone().map(|_| watch::channel(unknown.clone())).unzip();
+        elections.roles.clone().map(|_| watch::channel(Ok(Leadership::Unknown { trouble: None }))).unzip();
     let source =
         Source { access, elections, partitions: None, only: None, if_missing: IfMissing::Await, is_for_display: false };
     let (event_sender, events) = mpsc::channel(EVENTS_WAITING);

@@ -16,26 +16,20 @@ pub(crate) fn to_stderr(message: &str) {
     let _ = writeln!(io::stderr(), "neli-election: {message}");
 }
 
-/// The sender of warnings to the callback, if there is one.
+/// The sender of warnings to the callback, if there is one. Each warning goes with the role that reports it, if it is about all roles and each of
+/// them reports it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Warnings(Option<UnboundedSender<Warning>>);
-
-#[derive(Debug)]
-struct Warning {
-    message: String,
-    /// The role that reports it, if it is about all roles and each of them reports it.
-    reported_by: Option<u32>,
-}
+pub(crate) struct Warnings(Option<UnboundedSender<(String, Option<u32>)>>);
 
 impl Warnings {
     /// Calls `callback` for each warning, in their order, in a task of the runtime: the callback may block, and the election's thread sends the
     /// heartbeats. The task ends when the last sender is dropped.
     pub(crate) fn start(runtime: &Handle, callback: OnWarning) -> Self {
-        let (sender, mut warnings) = mpsc::unbounded_channel::<Warning>();
+        let (sender, mut warnings) = mpsc::unbounded_channel::<(String, Option<u32>)>();
         drop(runtime.spawn(async move {
             // The last warning that roles report, and which of them have reported it.
             let (mut last, mut reported_by) = (String::new(), BTreeSet::new());
-            while let Some(Warning { message, reported_by: role }) = warnings.recv().await {
+            while let Some((message, role)) = warnings.recv().await {
                 if let Some(role) = role {
                     if message == last && reported_by.insert(role) {
                         continue;
@@ -52,6 +46,6 @@ impl Warnings {
     /// Sends a warning; if the runtime has ended, it is lost. `reported_by`: the role, if the warning is about all roles and each of them reports it;
     /// the callback gets it once.
     pub(crate) fn send(&self, message: &str, reported_by: Option<u32>) {
-        let _ = self.0.as_ref().map(|sender| sender.send(Warning { message: message.to_owned(), reported_by }));
+        let _ = self.0.as_ref().map(|sender| sender.send((message.to_owned(), reported_by)));
     }
 }

@@ -190,16 +190,25 @@ fn find_other(
     for server in unknown {
         let (access, topic, sender, slow) =
             (access.clone(), topic.map(str::to_owned), sender.clone(), Arc::clone(slow));
-        let ask = move || drop(sender.send(Other::ask(&access, server, topic.as_deref(), slow)));
+        let ask = move || {
+            if accepts_connections(without_protocol(&server)) {
+                slow.fetch_add(1, Ordering::AcqRel);
+                // If nobody receives it, another server was refused.
+                let _ = sender.send(Other::ask(&access, server, topic.as_deref()));
+            }
+        };
         // Without a thread this server is asked later.
         let _ = thread::Builder::new().name("neli-server".to_owned()).spawn(ask);
     }
     drop(sender);
-    for other in answers.iter().flatten() {
-        match other.refusal(cluster.id.get(), topic, consumer.client()) {
-            Some(refusal) => return cluster.refuse(refusal),
-            None => drop(cluster.servers().known.insert(other.server)),
+    for answer in answers {
+        if let Some(other) = answer {
+            match other.refusal(cluster.id.get(), topic, consumer.client()) {
+                Some(refusal) => return cluster.refuse(refusal),
+                None => drop(cluster.servers().known.insert(other.server)),
+            }
         }
+        slow.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -208,39 +217,17 @@ struct Other {
     server: String,
     consumer: BaseConsumer<KafkaContext>,
     cluster_id: Option<String>,
-    /// It is asked until this is dropped.
-    _asked: Asked,
-}
-
-/// A server that has taken a connection counts among the slow ones until this is dropped.
-struct Asked(Arc<AtomicUsize>);
-
-impl Asked {
-    fn new(slow: Arc<AtomicUsize>) -> Self {
-        slow.fetch_add(1, Ordering::AcqRel);
-        Self(slow)
-    }
-}
-
-impl Drop for Asked {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
 }
 
 impl Other {
     /// Asks this server alone; `None` if it does not answer.
-    fn ask(access: &Access, server: String, topic: Option<&str>, slow: Arc<AtomicUsize>) -> Option<Self> {
-        if !accepts_connections(without_protocol(&server)) {
-            return None;
-        }
-        let asked = Asked::new(slow);
+    fn ask(access: &Access, server: String, topic: Option<&str>) -> Option<Self> {
         let access = Access { bootstrap: server.clone(), ..access.clone() };
         let consumer = BaseConsumer::from_config_and_context(&access.reader(), KafkaContext::new(&access));
         let consumer: BaseConsumer<KafkaContext> = consumer.ok()?;
         consumer.fetch_metadata(topic, ANSWER).ok()?;
         let cluster_id = cluster_id(consumer.client());
-        Some(Self { server, consumer, cluster_id, _asked: asked })
+        Some(Self { server, consumer, cluster_id })
     }
 
     /// The line about this server if it is of another cluster than `client`, which is in the cluster with this id. Many clusters have the id that

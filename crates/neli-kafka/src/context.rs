@@ -81,6 +81,20 @@ impl KafkaContext {
         self.asks_for_tokens.then(|| error_class::of_token(words, last_errors.token.as_deref())).flatten()
     }
 
+    /// What a failed login means before any broker has answered: why there is no token yet, or nothing if another login may succeed.
+    ///
+    /// # Errors
+    ///
+    /// One line: the login is refused.
+    pub(super) fn login_failed(&self, words: &str) -> Result<Option<String>, String> {
+        match self.no_token(words) {
+            Some(NoToken { why, is_refusal: true }) => Err(why),
+            Some(NoToken { why, is_refusal: false }) => Ok(Some(why)),
+            None if error_class::is_worth_another_login(words) => Ok(None),
+            None => Err(error_class::of_refused_login(words, self.asks_for_tokens)),
+        }
+    }
+
     /// The last failure of a connection, beginning with host and port.
     #[must_use]
     pub(super) fn trouble(&self) -> Option<String> {

@@ -245,8 +245,7 @@ impl Connection {
             Host::Thread(topics) => {
                 let (answer, answered) = mpsc::channel();
                 let gone = || io::Error::from(io::ErrorKind::ConnectionReset);
-                let wanted = TopicOfThread { topic: topic.to_owned(), partitions, answer };
-                topics.send(wanted).map_err(|_| gone())?;
+                topics.send((topic.to_owned(), partitions, answer)).map_err(|_| gone())?;
                 return answered.recv().map_err(|_| gone())?.map_err(io::Error::other);
             }
         };
@@ -276,13 +275,8 @@ fn read_line(stream: &UnixStream) -> io::Result<String> {
 
 // ---- a broker in this process, for the tests and examples of programs that use the library -------------------------
 
-/// A topic to be created by the broker's thread.
-#[derive(Debug)]
-struct TopicOfThread {
-    topic: String,
-    partitions: i32,
-    answer: Sender<Result<(), KafkaError>>,
-}
+/// A topic to be created by the broker's thread, with its number of partitions, and where the answer goes.
+type TopicOfThread = (String, i32, Sender<Result<(), KafkaError>>);
 
 /// Runs the broker while there is a connection that may ask for topics.
 fn host(bootstrap: &Sender<Result<String, KafkaError>>, asked: &Receiver<TopicOfThread>) {
@@ -291,7 +285,7 @@ fn host(bootstrap: &Sender<Result<String, KafkaError>>, asked: &Receiver<TopicOf
         Err(error) => return drop(bootstrap.send(Err(error))),
     };
     let _ = bootstrap.send(Ok(cluster.bootstrap_servers()));
-    while let Ok(TopicOfThread { topic, partitions, answer }) = asked.recv() {
+    while let Ok((topic, partitions, answer)) = asked.recv() {
         let _ = answer.send(match cluster.create_topic(&topic, partitions, 1) {
             Ok(()) | Err(KafkaError::MockCluster(RDKafkaErrorCode::TopicAlreadyExists)) => Ok(()),
             Err(error) => Err(error),

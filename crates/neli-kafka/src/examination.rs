@@ -129,7 +129,7 @@ impl Examination {
                 Err(mpsc::TryRecvError::Empty) => {}
             }
             if let Some(Err(error)) = consumer.poll(LOOK) {
-                if let Some(unreachable) = permanent(access, &context, &error) {
+                if let Some(unreachable) = permanent(&context, &error) {
                     return Err(unreachable);
                 }
                 is_all_down |= error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown);
@@ -257,16 +257,11 @@ fn not_answered(error: AdminError) -> NotAnswered {
 }
 
 /// The reason if the error is final: a refused login or a certificate that is not accepted. `None` for all other errors.
-fn permanent(access: &Access, context: &KafkaContext, error: &KafkaError) -> Option<Unreachable> {
+fn permanent(context: &KafkaContext, error: &KafkaError) -> Option<Unreachable> {
     let code = code_of(error);
     let words = context.error_text(code);
     if ErrorClass::from(code) == ErrorClass::Login {
-        let login = |why| Some(Unreachable { layer: Layer::Login, why });
-        return match context.no_token(&words) {
-            Some(no_token) => no_token.is_refusal.then_some(no_token.why).and_then(login),
-            None if error_class::is_worth_another_login(&words) => None,
-            None => login(error_class::of_refused_login(&words, access.asks_for_tokens())),
-        };
+        return context.login_failed(&words).err().map(|why| Unreachable { layer: Layer::Login, why });
     }
     let why = context.trouble().as_deref().and_then(error_class::of_certificate)?;
     Some(Unreachable { layer: Layer::Tls, why })

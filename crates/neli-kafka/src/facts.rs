@@ -21,7 +21,7 @@ use crate::context::{KafkaContext, explain};
 use crate::election::{ElectionId, Elections};
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::event::{KafkaEvent, SessionEvent};
-use crate::librdkafka::{NewTopic, topic_identity};
+use crate::librdkafka::{AdminError, NewTopic, topic_identity};
 use crate::partition_consumer::PartitionConsumer;
 use crate::questions::AnswerLimit;
 use crate::reading::{IfMissing, Source, end_offset};
@@ -158,18 +158,6 @@ fn lock(state: &Mutex<ReadingState>) -> MutexGuard<'_, ReadingState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why a reading did not reach its end.
-enum Failure {
-    /// No record arrived for too long.
-    NothingCame(String),
-    /// The partition's leader is not ready, or has changed.
-    Moving(String),
-    /// Kafka refuses the request, and another attempt is useless.
-    Refused(String),
-    /// A failure after which another attempt may succeed.
-    Transient(String),
-}
-
 struct Thread {
     /// The journal to whose elections the topic belongs.
     source: Source,
@@ -193,21 +181,26 @@ impl Thread {
             };
             let id = lock(&self.state).id;
             match self.read(connected, &context, &mut limit) {
-                Ok(()) => {
+                Ok(None) => {
                     if let Some(facts) = self.reached_end(id) {
                         return self.report(FactsEvent::Read { id, facts: Box::new(facts) });
                     }
                 }
-                Err(Failure::NothingCame(error)) => {
+                Ok(Some(why)) => {
                     let configured = config.get(ANSWER_BYTES).and_then(|bytes| bytes.parse().ok());
                     lock(&self.state).progress.nothing_came(configured.unwrap_or(u32::MAX));
                     consumer = None;
-                    self.report_trouble(&error);
+                    self.report_trouble(&why);
                 }
-                Err(Failure::Moving(_)) if clock::now().since(begun) < LED_WITHIN => thread::park_timeout(LOOK_AGAIN),
-                Err(Failure::Refused(error)) => return self.send(SessionEvent::Refused { role: None, error }),
-                Err(Failure::Moving(error) | Failure::Transient(error)) => {
-                    self.report_trouble(&error);
+                Err(TopicError::Refused(error)) => return self.send(SessionEvent::Refused { role: None, error }),
+                // The broker that leads the partition of a new topic may learn of it after the others.
+                Err(TopicError::Transient(AdminError { code, .. }))
+                    if clock::now().since(begun) < LED_WITHIN && is_unknown_or_moving(code) =>
+                {
+                    thread::park_timeout(LOOK_AGAIN);
+                }
+                Err(TopicError::Transient(error)) => {
+                    self.report_trouble(&error.text);
                     thread::park_timeout(RETRY);
                 }
             }
@@ -255,13 +248,13 @@ impl Thread {
     }
 
     /// Asks for the first and the next offset of the topic's log, and reads up to there. Begins where an earlier reading of the same topic
-    /// has stopped.
+    /// has stopped. Returns why no record has arrived for too long, if so.
     fn read(
         &mut self,
         consumer: &PartitionConsumer<KafkaContext>,
         context: &KafkaContext,
         limit: &mut AnswerLimit,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<String>, TopicError> {
         let mut asked = clock::now();
         let mut bounds = self.bounds(consumer, limit);
         if matches!(bounds.map_err(ErrorClass::from), Err(ErrorClass::UnknownPartition | ErrorClass::UnknownTopic)) {
@@ -277,16 +270,15 @@ impl Thread {
             self.failure(code, context.trouble())
         })?;
         limit.answered(asked);
-        self.source.access.admit(consumer.consumer().client()).map_err(Failure::Refused)?;
+        self.source.access.admit(consumer.consumer().client()).map_err(TopicError::Refused)?;
         context.rebootstrap().answered();
         self.have_judged(consumer, limit)?;
         let was_known = lock(&self.state).progress.topic.is_some();
         // The topic's id is asked for before the first record is read, because the facts of these records may be kept.
         let topic = if was_known || end - start > SHORT { self.topic_id(consumer, limit) } else { Ok(None) };
         let topic = match topic {
-            Ok(topic) => topic,
             Err(code) if was_known => return Err(self.failure(code, context.trouble())),
-            Err(_) => None,
+            topic => topic.unwrap_or_default(),
         };
         lock(&self.state).progress.continue_in(topic, start, end);
         self.read_between(consumer, context, start, end)
@@ -308,7 +300,7 @@ impl Thread {
         context: &KafkaContext,
         start: i64,
         end: i64,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<String>, TopicError> {
         let mut next = lock(&self.state).progress.next;
         if next < end {
             consumer.read_from(0, next).map_err(|code| self.failure(code, None))?;
@@ -348,12 +340,11 @@ impl Thread {
             }
             if clock::now().since(handed_over) >= NO_RECORD {
                 consumer.stop();
-                let why = context.trouble().unwrap_or_else(|| "no record is handed over".to_owned());
-                return Err(Failure::NothingCame(why));
+                return Ok(Some(context.trouble().unwrap_or_else(|| "no record is handed over".to_owned())));
             }
         }
         consumer.stop();
-        Ok(())
+        Ok(None)
     }
 
     /// The line about the reading's progress, and how to shorten the reading.
@@ -365,26 +356,17 @@ impl Thread {
         )
     }
 
-    fn of_topic_error(&self, error: TopicError) -> Failure {
-        match error {
-            TopicError::Refused(error) => Failure::Refused(error),
-            TopicError::Transient(error) => self.failure(error.code, Some(error.text)),
+    fn failure(&self, code: RDKafkaErrorCode, trouble: Option<String>) -> TopicError {
+        if ErrorClass::from(code) == ErrorClass::TopicForbidden {
+            return TopicError::Refused(topic::may_not_read(&self.wanted.topic.name));
         }
+        TopicError::Transient(AdminError { code, text: trouble.unwrap_or_else(|| plain(code)) })
     }
+}
 
-    fn failure(&self, code: RDKafkaErrorCode, trouble: Option<String>) -> Failure {
-        let class = ErrorClass::from(code);
-        if class == ErrorClass::TopicForbidden {
-            return Failure::Refused(topic::may_not_read(&self.wanted.topic.name));
-        }
-        let words = trouble.unwrap_or_else(|| plain(code));
-        // The broker that leads the partition of a new topic may learn of it after the others.
-        if matches!(class, ErrorClass::Moving | ErrorClass::UnknownPartition | ErrorClass::UnknownTopic) {
-            Failure::Moving(words)
-        } else {
-            Failure::Transient(words)
-        }
-    }
+/// Whether the partition's leader is not ready, or has changed.
+fn is_unknown_or_moving(code: RDKafkaErrorCode) -> bool {
+    matches!(code.into(), ErrorClass::Moving | ErrorClass::UnknownPartition | ErrorClass::UnknownTopic)
 }
 
 // ---- how far the topic of facts was read. The next reading continues there, so that a large topic is read only once ----
@@ -461,12 +443,11 @@ impl Thread {
         &mut self,
         consumer: &PartitionConsumer<KafkaContext>,
         limit: &mut AnswerLimit,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), TopicError> {
         if !self.wanted.judge || self.source.access.embedded.is_some() {
             return Ok(());
         }
-        let facts = topic::facts(consumer.consumer().client(), &self.place(), limit);
-        let facts = facts.map_err(|error| self.of_topic_error(error))?;
+        let facts = topic::facts(consumer.consumer().client(), &self.place(), limit)?;
         self.wanted.judge = false;
         if !self.is_over() {
             let id = lock(&self.state).id;
@@ -476,14 +457,17 @@ impl Thread {
     }
 
     /// Waits until the topic exists. Creates it if that is allowed.
-    fn find_topic(&self, consumer: &PartitionConsumer<KafkaContext>, limit: &mut AnswerLimit) -> Result<(), Failure> {
+    fn find_topic(
+        &self,
+        consumer: &PartitionConsumer<KafkaContext>,
+        limit: &mut AnswerLimit,
+    ) -> Result<(), TopicError> {
         let client = consumer.consumer().client();
         let place = self.place();
         let begun = clock::now();
         let mut created_with = None;
         while !self.is_over() {
-            let presence = topic::look(client, &place, limit.ask()).map_err(|error| self.of_topic_error(error))?;
-            let brokers = match presence {
+            let brokers = match topic::look(client, &place, limit.ask())? {
                 Presence::There(found) => {
                     if let Some(brokers) = created_with {
                         let topic = place.topic;
@@ -497,28 +481,27 @@ impl Thread {
                     continue;
                 }
                 Presence::Coming => {
-                    return Err(Failure::Transient(
-                        "its partition has no leader; start the brokers that hold it".to_owned(),
-                    ));
+                    let text = "its partition has no leader; start the brokers that hold it".to_owned();
+                    let code = RDKafkaErrorCode::LeaderNotAvailable;
+                    return Err(TopicError::Transient(AdminError { code, text }));
                 }
                 Presence::Missing { brokers } => brokers,
             };
             if self.source.if_missing != IfMissing::Create {
-                return Err(Failure::Refused(topic::must_be_created(&place.topic, self.source.access.words)));
+                return Err(TopicError::Refused(topic::must_be_created(&place.topic, self.source.access.words)));
             }
             // The topic gets as many replicas as the journal has.
-            let journal = topic::look(client, &self.source.elections, limit.ask());
-            let replicas = match journal.map_err(|error| self.of_topic_error(error))? {
+            let replicas = match topic::look(client, &self.source.elections, limit.ask())? {
                 Presence::There(found) => found.replicas(),
                 Presence::Coming | Presence::Missing { .. } => brokers.len().clamp(1, 3),
             };
             let wanted = facts_to_create(&place.topic, self.wanted.settings, replicas);
-            let created = topic::create(client, &self.source.access, wanted, &brokers, &place, limit.ask());
-            if created.map_err(|error| self.of_topic_error(error))? {
+            if topic::create(client, &self.source.access, wanted, &brokers, &place, limit.ask())? {
                 created_with = Some(brokers.len());
             }
         }
-        Err(Failure::Transient("it was given up".to_owned()))
+        // It was given up.
+        Err(TopicError::Transient(RDKafkaErrorCode::Fail.into()))
     }
 
     /// The topic of facts, in the form of one election's topic.

@@ -33,15 +33,9 @@ const UNSUBSCRIBED_WITHIN: Duration = Duration::from_millis(100);
 /// The time between two checks on a member that leaves.
 const POLL_WHILE_LEAVING: Duration = Duration::from_millis(1);
 
-/// A report of a member. It carries the member's number, because all members of a process report to one channel, and a report of a former
-/// member must not be attributed to its successor.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct GroupReport {
-    /// The member's number, as it was given to [`Member::join`].
-    pub member: u32,
-    /// The event.
-    pub event: GroupEvent,
-}
+/// A report of a member: its number, as it was given to [`Member::join`], and the event. All members of a process report to one channel, and a
+/// report of a former member must not be attributed to its successor.
+pub(crate) type GroupReport = (u32, GroupEvent);
 
 /// An event of the group. The threads that send it wait while the channel is full; the caller's thread never sends one.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -162,7 +156,7 @@ impl Drop for Member {
         let leaving = thread::Builder::new().name("neli-leave".to_owned()).spawn(move || leave(&consumer));
         if leaving.is_err() {
             // The report must not block here: the caller's thread may be the one that empties the channel.
-            let _ = context.reports.try_send(GroupReport { member: context.number, event: GroupEvent::Left });
+            let _ = context.reports.try_send((context.number, GroupEvent::Left));
         }
     }
 }
@@ -257,7 +251,7 @@ impl GroupContext {
 
     fn report(&self, event: GroupEvent) {
         // An error means that the receiver is gone, because this process is about to end.
-        let _ = self.reports.blocking_send(GroupReport { member: self.number, event });
+        let _ = self.reports.blocking_send((self.number, event));
     }
 
     /// Those of the partitions that are in use.

@@ -17,7 +17,7 @@ use crate::access::Access;
 use crate::clock;
 use crate::context::KafkaContext;
 use crate::election::Elections;
-use crate::error_class::{self, ErrorClass, NoToken, code_of, is_worth_another_login, of_refused_login};
+use crate::error_class::{self, ErrorClass, NoToken, code_of};
 use crate::event::{JournalRecord, KafkaEvent, SessionEvent};
 use crate::librdkafka::AdminError;
 use crate::partition_consumer::PartitionConsumer;
@@ -416,25 +416,18 @@ impl Reading {
     }
 
     fn login_failed(&self, words: &str) {
-        let access = &self.source.access;
-        let (answered, asks_for_tokens) = (access.has_answered(), access.asks_for_tokens());
-        if let Some(NoToken { why, is_refusal }) = self.context.no_token(words) {
-            if answered {
-                // The new token is asked for long before the last one expires, and the last one is used until then.
-                let message =
-                    format!("{why}; the last token counts until it expires, and a new one is asked for every 10 s");
-                self.warn(message);
-            } else if is_refusal {
-                self.refuse(why);
-            } else {
-                self.down(why);
-            }
-        } else if is_worth_another_login(words) || answered {
+        if self.source.access.has_answered() {
             // A token that has expired is replaced as soon as the token endpoint gives a new one. One of several brokers may have outdated
             // users, or none yet: then other brokers answer, or the lease ends without an answer.
-            self.ask_soon();
-        } else {
-            self.refuse(of_refused_login(words, asks_for_tokens));
+            let Some(NoToken { why, .. }) = self.context.no_token(words) else { return self.ask_soon() };
+            // The new token is asked for long before the last one expires, and the last one is used until then.
+            let until = "the last token counts until it expires, and a new one is asked for every 10 s";
+            return self.warn(format!("{why}; {until}"));
+        }
+        match self.context.login_failed(words) {
+            Ok(None) => self.ask_soon(),
+            Ok(Some(why)) => self.down(why),
+            Err(refusal) => self.refuse(refusal),
         }
     }
 

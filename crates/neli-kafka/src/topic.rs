@@ -6,7 +6,7 @@ use std::time::Duration;
 use neli_proto::topic::{Layout, TopicFacts, TopicSettings};
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::RDKafkaErrorCode;
-use rdkafka::metadata::MetadataBroker;
+use rdkafka::metadata::{Metadata, MetadataBroker, MetadataTopic};
 
 use crate::access::Access;
 use crate::clock;
@@ -140,24 +140,13 @@ pub(super) fn look(
     Ok(if found.layouts.is_empty() { Presence::Coming } else { Presence::There(found) })
 }
 
-/// The names of all topics that this user may see, in order. Waits `timeout` for an answer.
-///
-/// # Errors
-///
-/// librdkafka's code.
-pub(super) fn names(client: &Client<impl ClientContext>, timeout: Duration) -> Result<Vec<String>, RDKafkaErrorCode> {
-    let metadata = client.fetch_metadata(None, timeout);
-    let metadata = metadata.map_err(|error| code_of(&error))?;
-    let mut names: Vec<String> = metadata.topics().iter().map(|topic| topic.name().to_owned()).collect();
-    names.sort();
-    Ok(names)
-}
-
 /// The line about a missing topic for an operator, who may have mistyped the name.
 pub(super) fn missing(client: &Client<impl ClientContext>, elections: &Elections, timeout: Duration) -> String {
     const SHOWN: usize = 10;
-    let names = names(client, timeout).unwrap_or_default();
-    let journals: Vec<&str> = names.iter().map(String::as_str).filter(|name| name.ends_with(SUFFIX)).collect();
+    let metadata = client.fetch_metadata(None, timeout);
+    let topics = metadata.iter().flat_map(Metadata::topics).map(MetadataTopic::name);
+    let mut journals: Vec<&str> = topics.filter(|name| name.ends_with(SUFFIX)).collect();
+    journals.sort_unstable();
     let shown = journals.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     let there = match journals.len() {
         0 => format!("no topic's name ends in {SUFFIX}"),

@@ -26,7 +26,7 @@ use crate::access::Access;
 use crate::bootstrap_servers::{ServersQuestion, ask_servers};
 use crate::clock;
 use crate::context::{KafkaContext, explain};
-use crate::error_class::{self, ErrorClass, code_of, is_worth_another_login, of_refused_login, plain};
+use crate::error_class::{self, ErrorClass, code_of, plain};
 use crate::librdkafka::{TopicDescription, Variation, describe_topics};
 use crate::partition_consumer::PartitionConsumer;
 use crate::questions::{self, AnswerLimit, ByBroker, Partition, ask_all};
@@ -245,14 +245,10 @@ impl Shared {
     fn error(&self, code: RDKafkaErrorCode, words: &str) -> Option<String> {
         match code.into() {
             ErrorClass::Login if !self.has_answered() => {
-                if let Some(no_token) = self.context.no_token(words) {
-                    self.send(if no_token.is_refusal {
-                        TopicsEvent::Refused(no_token.why)
-                    } else {
-                        TopicsEvent::Down(no_token.why)
-                    });
-                } else if !is_worth_another_login(words) {
-                    self.send(TopicsEvent::Refused(of_refused_login(words, self.access.asks_for_tokens())));
+                match self.context.login_failed(words) {
+                    Ok(None) => {}
+                    Ok(Some(why)) => self.send(TopicsEvent::Down(why)),
+                    Err(refusal) => self.send(TopicsEvent::Refused(refusal)),
                 }
                 None
             }

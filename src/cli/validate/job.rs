@@ -129,28 +129,19 @@ pub(super) fn stop_signal(value: &Value) -> Result<Option<i32>> {
 }
 
 fn number(text: &str) -> Option<i32> {
-    let known = |number: &i32| Signal::try_from(*number).is_ok() || is_real_time(*number);
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return text.parse().ok().filter(known);
+    let digits = |text: &str| text.parse().ok().filter(|_: &i32| text.bytes().all(|byte| byte.is_ascii_digit()));
+    if let Some(number) = digits(text) {
+        return Some(number).filter(|number| Signal::try_from(*number).is_ok() || is_real_time(*number));
     }
     let name = text.to_ascii_uppercase();
     let name = name.strip_prefix("SIG").unwrap_or(&name);
-    let offset = |digits: &str| digits.parse::<i32>().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()));
-    if name == "RTMIN" {
-        return Some(libc::SIGRTMIN());
+    if let Some(above) = name.strip_prefix("RTMIN") {
+        let above = if above.is_empty() { Some(0) } else { above.strip_prefix('+').and_then(digits) };
+        return above.map(|above| libc::SIGRTMIN().saturating_add(above)).filter(|number| is_real_time(*number));
     }
-    if name == "RTMAX" {
-        return Some(libc::SIGRTMAX());
-    }
-    if let Some(above) = name.strip_prefix("RTMIN+") {
-        return offset(above)
-            .map(|above| libc::SIGRTMIN().saturating_add(above))
-            .filter(|number| is_real_time(*number));
-    }
-    if let Some(below) = name.strip_prefix("RTMAX-") {
-        return offset(below)
-            .map(|below| libc::SIGRTMAX().saturating_sub(below))
-            .filter(|number| is_real_time(*number));
+    if let Some(below) = name.strip_prefix("RTMAX") {
+        let below = if below.is_empty() { Some(0) } else { below.strip_prefix('-').and_then(digits) };
+        return below.map(|below| libc::SIGRTMAX().saturating_sub(below)).filter(|number| is_real_time(*number));
     }
     format!("SIG{name}").parse::<Signal>().ok().map(|signal| signal as i32)
 }
@@ -227,63 +218,44 @@ fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf> {
     if program.is_empty() {
         return Err(not_found(format!("{shown}: not found")));
     }
-    let mut nearest = Obstacle::Missing;
+    let mut nearest: Option<anyhow::Error> = None;
     for file in spawn::candidates(program, path) {
         // execvp continues after a file that can't be run, and fails for it only if it finds no other.
-        match examine(&file) {
-            None => return Ok(file),
-            Some(obstacle) => nearest = nearest.max(obstacle),
+        match examine(&file, &shown) {
+            Ok(()) => return Ok(file),
+            Err(_) if nearest.as_ref().is_some_and(|known| status_of(known) == ExitStatus::CannotRun) => {}
+            Err(refusal) => nearest = refusal.or(nearest),
         }
     }
-    match nearest {
-        Obstacle::Missing if spawn::is_searched(program) => Err(not_found(format!("{shown}: not found in PATH"))),
-        Obstacle::Interpreter(_) | Obstacle::Missing | Obstacle::Refused(_) => Err(nearest.refusal(&shown)),
-    }
-}
-
-/// Why a file can't be run; the greatest of several is reported.
-#[derive(Eq, Ord, PartialEq, PartialOrd)]
-enum Obstacle {
-    /// There is no such file.
-    Missing,
-    /// `#!` names a file that is not there.
-    Interpreter(PathBuf),
-    /// There is a file, but it can't be run for this reason.
-    Refused(String),
-}
-
-impl Obstacle {
-    fn refusal(self, program: &str) -> anyhow::Error {
-        match self {
-            Self::Missing => not_found(format!("{program}: not found")),
-            Self::Interpreter(interpreter) => {
-                not_found(format!("{program}: its interpreter, {}, is not found", quoted(interpreter.as_os_str())))
-            }
-            Self::Refused(why) => with_status(ExitStatus::CannotRun, format!("{program}: can't be run: {why}")),
-        }
-    }
+    let is_in_path = if spawn::is_searched(program) { " in PATH" } else { "" };
+    Err(nearest.unwrap_or_else(|| not_found(format!("{shown}: not found{is_in_path}"))))
 }
 
 fn not_found(line: String) -> anyhow::Error {
     with_status(ExitStatus::NotFound, line)
 }
 
-/// The reason why the file can't be run, if there is one.
-fn examine(file: &Path) -> Option<Obstacle> {
+/// Whether the file can be run.
+///
+/// # Errors
+///
+/// Why not; `None` if there is no such file.
+fn examine(file: &Path, program: &str) -> Result<(), Option<anyhow::Error>> {
+    let refused = |why: &str| Err(Some(with_status(ExitStatus::CannotRun, format!("{program}: can't be run: {why}"))));
     match std::fs::metadata(file) {
-        Ok(metadata) if metadata.is_dir() => return Some(Obstacle::Refused("it is a directory".to_owned())),
-        Ok(metadata) if !metadata.is_file() => return Some(Obstacle::Refused("it is no regular file".to_owned())),
+        Ok(metadata) if metadata.is_dir() => return refused("it is a directory"),
+        Ok(metadata) if !metadata.is_file() => return refused("it is no regular file"),
         Ok(_) => {}
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Some(Obstacle::Missing);
-        }
-        Err(error) => return Some(Obstacle::Refused(reason(&error))),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Err(None),
+        Err(error) => return refused(&reason(&error)),
     }
     // exec checks the effective ids, and refuses on a file system mounted noexec.
     if let Err(errno) = eaccess(file, AccessFlags::X_OK) {
-        return Some(Obstacle::Refused(errno.desc().to_lowercase()));
+        return refused(&errno.desc().to_lowercase());
     }
-    interpreter(file).filter(|interpreter| !interpreter.exists()).map(Obstacle::Interpreter)
+    let Some(interpreter) = interpreter(file).filter(|interpreter| !interpreter.exists()) else { return Ok(()) };
+    let interpreter = quoted(interpreter.as_os_str());
+    Err(Some(not_found(format!("{program}: its interpreter, {interpreter}, is not found"))))
 }
 
 /// The interpreter in a script's first line. A file that can be run but not read is accepted.

@@ -36,7 +36,7 @@ pub(in crate::command) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64
     let Range { start: from_ms, end: now_ms } = time_ms;
     let begins = rows.iter().filter_map(|row| row.past.from_ms.or(row.past.last_record_ms)).min().unwrap_or(now_ms);
     let begin = begins.max(from_ms);
-    let axis = Axis { begin, end: now_ms.max(begin + 1) };
+    let axis = begin..now_ms.max(begin + 1);
     let mut lanes: BTreeMap<&str, u64> = BTreeMap::new();
     for row in rows {
         let next = u64::try_from(lanes.len()).unwrap_or_default();
@@ -44,7 +44,7 @@ pub(in crate::command) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64
     }
     let bottom = TOP + ROW * u64::try_from(lanes.len()).unwrap_or_default().max(1);
     let height = bottom + 70 + LINE * u64::try_from(rows.len().min(LISTED) + 1).unwrap_or_default();
-    let mut svg = head(height, group, &format!("who led, {}", axis.span()));
+    let mut svg = head(height, group, &format!("who led, {}", span(&axis)));
     let nexts = rows.iter().skip(1).map(|next| next.past.from_ms).chain([Some(now_ms)]);
     for (row, to_ms) in rows.iter().zip(nexts) {
         if let Some(to_ms) = to_ms {
@@ -93,8 +93,8 @@ fn head(height: u64, group: &str, what: &str) -> String {
 /// The drawing of a time without a term. Without `--since` that time has no beginning, and so no axis.
 fn without_terms(group: &str, time_ms: Range<u64>) -> String {
     let Range { start: from_ms, end: now_ms } = time_ms;
-    let axis = Axis { begin: from_ms, end: now_ms.max(from_ms + 1) };
-    let (bottom, span) = (TOP + ROW, if from_ms > 0 { axis.span() } else { format!("up to {}", date(now_ms)) });
+    let axis = from_ms..now_ms.max(from_ms + 1);
+    let (bottom, span) = (TOP + ROW, if from_ms > 0 { span(&axis) } else { format!("up to {}", date(now_ms)) });
     let mut svg = head(bottom + 30, group, "who led");
     let middle = LEFT + (WIDTH - LEFT - RIGHT) / 2;
     text(&mut svg, (middle, TOP - 10), " text-anchor=\"middle\"", &format!("no terms {span}"));
@@ -108,7 +108,7 @@ fn without_terms(group: &str, time_ms: Range<u64>) -> String {
 /// changes only as its bars do. Of more terms than [`NAMED`] it names none: a page of many elections would have tens of megabytes.
 pub(in crate::command) fn strip(rows: &[Row<'_>], time_ms: Range<u64>) -> String {
     let Range { start: begin, end: now_ms } = time_ms;
-    let axis = Axis { begin, end: now_ms.max(begin + 1) };
+    let axis = begin..now_ms.max(begin + 1);
     let width = WIDTH - LEFT - RIGHT;
     let mut svg = format!("<svg class=\"strip\" viewBox=\"{LEFT} {TOP} {width} {ROW}\" preserveAspectRatio=\"none\">");
     let nexts = rows.iter().skip(1).map(|next| next.past.from_ms).chain([Some(now_ms)]);
@@ -205,27 +205,19 @@ fn words(row: &Row<'_>, now_ms: u64) -> String {
     format!("term {}: {}{led_for}: {}", row.past.term, row.past.shown(), row.how())
 }
 
-/// The time axis.
-struct Axis {
-    begin: u64,
-    end: u64,
+/// The time of an axis in words.
+fn span(axis: &Range<u64>) -> String {
+    format!("from {} to {}", date(axis.start), date(axis.end))
 }
 
-impl Axis {
-    /// The time in words.
-    fn span(&self) -> String {
-        format!("from {} to {}", date(self.begin), date(self.end))
-    }
-
-    /// The position of a time.
-    fn x(&self, ms: u64) -> u64 {
-        let room = u128::from(WIDTH - LEFT - RIGHT);
-        let along = u128::from(ms.clamp(self.begin, self.end) - self.begin) * room / u128::from(self.end - self.begin);
-        LEFT + u64::try_from(along).unwrap_or_default()
-    }
+/// The position of a time on an axis, which is not empty.
+fn at(axis: &Range<u64>, ms: u64) -> u64 {
+    let room = u128::from(WIDTH - LEFT - RIGHT);
+    let along = u128::from(ms.clamp(axis.start, axis.end) - axis.start) * room / u128::from(axis.end - axis.start);
+    LEFT + u64::try_from(along).unwrap_or_default()
 }
 
-fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
+fn bar(svg: &mut String, axis: &Range<u64>, row: &Row<'_>, y: u64, now_ms: u64) {
     let (from, width) = term_at(axis, row, now_ms);
     rect(svg, class(row), (from, y), (width, 20), &words(row, now_ms));
     if class(row) == "lost" {
@@ -237,33 +229,33 @@ fn bar(svg: &mut String, axis: &Axis, row: &Row<'_>, y: u64, now_ms: u64) {
 }
 
 /// Where the bar of a term begins, and its width, as of a time.
-fn term_at(axis: &Axis, row: &Row<'_>, now_ms: u64) -> (u64, u64) {
-    let from = axis.x(row.past.from_ms.unwrap_or(axis.begin));
+fn term_at(axis: &Range<u64>, row: &Row<'_>, now_ms: u64) -> (u64, u64) {
+    let from = at(axis, row.past.from_ms.unwrap_or(axis.start));
     let end_ms = row.to_ms.or(row.past.last_record_ms).filter(|_| *row.end != TermEnd::Open);
-    let to = axis.x(end_ms.unwrap_or(now_ms));
+    let to = at(axis, end_ms.unwrap_or(now_ms));
     (from, to.saturating_sub(from).max(2))
 }
 
 /// A time without a leader: from the end of the lease on for certain, and perhaps since the leader's last record. Each with where it begins, and
 /// its width.
-fn gaps_at(axis: &Axis, row: &Row<'_>, to_ms: u64) -> Vec<(&'static str, u64, u64)> {
+fn gaps_at(axis: &Range<u64>, row: &Row<'_>, to_ms: u64) -> Vec<(&'static str, u64, u64)> {
     let (Some(_), Some(led_until), Some(over)) = (row.gap, row.to_ms, row.past.lease_over_ms()) else {
         return Vec::new();
     };
     let parts = [("doubt", led_until, over.min(to_ms)), ("gap", over, to_ms)];
     let placed = parts.into_iter().filter(|(_, from_ms, to_ms)| from_ms < to_ms).map(|(class, from_ms, to_ms)| {
-        let (from, to) = (axis.x(from_ms), axis.x(to_ms));
+        let (from, to) = (at(axis, from_ms), at(axis, to_ms));
         (class, from, to.saturating_sub(from).max(1))
     });
     placed.collect()
 }
 
-fn ticks(svg: &mut String, axis: &Axis, bottom: u64) {
+fn ticks(svg: &mut String, axis: &Range<u64>, bottom: u64) {
     // The labels have whole seconds: in a shorter time they would be the same.
-    let steps = TICKS.min((axis.end - axis.begin) / 1_000);
+    let steps = TICKS.min((axis.end - axis.start) / 1_000);
     for tick in 0..=steps {
-        let ms = axis.begin + (axis.end - axis.begin) / steps.max(1) * tick;
-        let x = axis.x(ms);
+        let ms = axis.start + (axis.end - axis.start) / steps.max(1) * tick;
+        let x = at(axis, ms);
         let end = bottom + 4;
         let _ = writeln!(svg, "<line class=\"axis\" x1=\"{x}\" y1=\"{TOP}\" x2=\"{x}\" y2=\"{end}\"/>");
         text(svg, (x, bottom + 18), " text-anchor=\"middle\"", &date(ms));

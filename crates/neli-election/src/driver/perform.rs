@@ -12,8 +12,8 @@ use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
 use super::Driver;
-use super::LastCall;
 use super::role::{Held, Role};
+use super::{LastCall, Settings};
 use crate::error::Reason;
 use crate::event::Event;
 use crate::lease::{Commands, Lease, Tenure};
@@ -98,7 +98,8 @@ impl Driver {
         let Some(why) = role.node.stops_for() else { return };
         let Some(held) = role.held.as_mut().filter(|held| held.tenure.ends().is_none()) else { return };
         held.tenure.stop(Reason::of(why));
-        held.drop_at = self.before_release.is_some().then(|| kill_at.min(clock::now() + self.stop_timeout));
+        let Settings { before_release, stop_timeout, .. } = &self.settings;
+        held.drop_at = before_release.is_some().then(|| kill_at.min(clock::now() + *stop_timeout));
     }
 
     fn handle_note(&mut self, role: usize, note: Note) {
@@ -142,14 +143,9 @@ impl Driver {
         let commands = Commands::new(role, self.command_sender.clone());
         let role = &mut self.nodes.roles[role];
         let tenure = Arc::new(Tenure::new(term, until, role.label.clone(), commands));
-        let untaken_until = Some(clock::now() + self.lease);
-        role.held = Some(Held {
-            tenure,
-            untaken_until,
-            drop_at: None,
-            last: None,
-            is_last_begun: self.before_release.is_none(),
-        });
+        let untaken_until = Some(clock::now() + self.settings.node.timings.lease());
+        let is_last_begun = self.settings.before_release.is_none();
+        role.held = Some(Held { tenure, untaken_until, drop_at: None, last: None, is_last_begun });
         role.tell(Event::Acquired { term });
     }
 
@@ -162,14 +158,14 @@ impl Driver {
         let role = &mut self.nodes.roles[role];
         let Some(held) = &mut role.held else { return };
         if !mem::replace(&mut held.is_last_begun, true)
-            && let (Some(last), Ok(task)) = (&self.before_release, held.tenure.begin_last())
+            && let (Some(last), Ok(task)) = (&self.settings.before_release, held.tenure.begin_last())
         {
             let reason = held.tenure.ends().unwrap_or(Reason::Resigned);
             let (lease, callback) = (Lease::new(Arc::clone(&held.tenure)), Arc::clone(&last.callback));
             held.drop_at = Some(clock::now() + last.limit);
             // The callback is called in the runtime as well: it may spawn, block or panic, and this thread sends the heartbeats.
             let call = async move { lease.run_last(async { callback(lease.clone(), reason).await }).await };
-            held.last = Some(LastCall::spawn(&self.runtime, task, commands, call));
+            held.last = Some(LastCall::spawn(&self.settings.runtime, task, commands, call));
             return;
         }
         held.tenure.end(Reason::Resigned);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use neli_kafka::{ElectionId, Elections, HasNode, clock, reason, undecodable};
+use neli_kafka::{ElectionId, HasNode, clock, reason, undecodable};
 use neli_proto::candidate;
-use neli_proto::node::{self, Node, Status};
+use neli_proto::node::{Node, Status};
 use neli_proto::note::Refusal;
 use neli_proto::record::Offset;
 use neli_proto::reminder::Reminder;
@@ -12,7 +12,7 @@ use neli_proto::supervisor::Ending;
 use neli_proto::time::Time;
 use tokio::sync::{broadcast, watch};
 
-use super::{LastCall, State};
+use super::{LastCall, Settings, State};
 use crate::error::{Error, Reason};
 use crate::event::{Event, Leader};
 use crate::lease::Tenure;
@@ -89,23 +89,22 @@ impl HasNode for Role {
 }
 
 impl Role {
-    /// With the channels that the handles follow: the state, and the events. `has_label`: whether leases name the role.
+    /// With the channels that the handles follow: the state, and the events.
     pub(super) fn new(
-        settings: &node::Settings,
-        elections: &Elections,
+        settings: &Settings,
         election: ElectionId,
-        has_label: bool,
     ) -> Result<(Self, watch::Receiver<State>, broadcast::Receiver<Event>), Error> {
         let no_randomness = |error| Error::System(format!("no randomness: {}", reason(&error)));
-        let node = neli_kafka::new_node(settings.clone(), elections.are_many()).map_err(no_randomness)?;
+        let are_many = settings.session.elections.are_many();
+        let node = neli_kafka::new_node(settings.node.clone(), are_many).map_err(no_randomness)?;
         let (state, states) = watch::channel(State::default());
-        let capacity = if elections.are_many() { EVENT_CAPACITY_OF_MANY } else { EVENT_CAPACITY };
+        let capacity = if are_many { EVENT_CAPACITY_OF_MANY } else { EVENT_CAPACITY };
         let (events, first_events) = broadcast::channel(capacity);
         let role = Self {
-            label: has_label.then(|| election.label().into()),
+            label: settings.has_roles.then(|| election.label().into()),
             election,
             node,
-            guard: TaskGuard::new(settings.timings.lease(), std::process::id().cast_signed()),
+            guard: TaskGuard::new(settings.node.timings.lease(), std::process::id().cast_signed()),
             state,
             events: Some(events),
             current_term: None,

@@ -19,7 +19,6 @@ use neli_proto::topic::TopicIdentity;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::{broadcast, watch};
 
-use super::FollowerState;
 use crate::error::Error;
 use crate::event::{Event, Leader};
 use crate::leadership::{self, Leadership};
@@ -59,14 +58,14 @@ pub(super) struct Reading {
 struct Role {
     listener: Listener,
     last_term: LastTerm,
-    state: watch::Sender<FollowerState>,
+    state: watch::Sender<Result<Leadership, Error>>,
 }
 
 impl Reading {
     pub(super) fn new(
         source: Source,
         event_sender: Sender<KafkaEvent>,
-        states: Vec<watch::Sender<FollowerState>>,
+        states: Vec<watch::Sender<Result<Leadership, Error>>>,
         warnings: broadcast::Sender<Event>,
         on_warning: Option<OnWarning>,
     ) -> Self {
@@ -123,8 +122,7 @@ impl Reading {
             };
             if let Err(error) = handled.and_then(|()| self.replace_stuck_readers(clock::now())) {
                 for role in &self.roles {
-                    let leadership = Leadership::Unknown { trouble: Some(error.to_string()) };
-                    role.state.send_replace(FollowerState { leadership, ended: Some(error.clone()) });
+                    drop(role.state.send_replace(Err(error.clone())));
                 }
                 return;
             }
@@ -142,7 +140,7 @@ impl Reading {
             let is_partition_known = at == 0 || self.is_mapping_known(now);
             let known_at = self.mapping.as_ref().and_then(FollowedMapping::known_from).filter(|_| !is_partition_known);
             self.timeouts.set(at, [changes_at, role.stuck_at(), known_at].into_iter().flatten().min());
-            let known = role.state.borrow().leadership.leader().cloned();
+            let known = role.state.borrow().as_ref().ok().and_then(Leadership::leader).cloned();
             let mut leadership = Leadership::of(current, now, known.as_ref(), self.trouble.clone());
             if leadership == Leadership::Vacant && !is_partition_known {
                 leadership = Leadership::Unknown { trouble: None };
@@ -151,13 +149,13 @@ impl Reading {
                 // The times of a silence by Rust's clock differ a little at each look.
                 let is_silent_still =
                     |of: &Leader| matches!(&leadership, Leadership::Silent { leader, .. } if leader == of);
-                let has_changed = if let Leadership::Silent { leader, .. } = &state.leadership {
-                    !is_silent_still(leader)
-                } else {
-                    state.leadership != leadership
+                let has_changed = match &*state {
+                    Ok(Leadership::Silent { leader, .. }) => !is_silent_still(leader),
+                    Ok(known) => *known != leadership,
+                    Err(_) => true,
                 };
                 if has_changed {
-                    state.leadership = leadership;
+                    *state = Ok(leadership);
                 }
                 has_changed
             });
@@ -360,7 +358,7 @@ impl Reading {
 }
 
 impl Role {
-    fn new(now: Time, state: watch::Sender<FollowerState>) -> Self {
+    fn new(now: Time, state: watch::Sender<Result<Leadership, Error>>) -> Self {
         let listener = Listener::asking(now, FIRST_SPAN);
         Self { listener, last_term: LastTerm::none(), state }
     }

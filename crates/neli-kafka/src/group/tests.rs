@@ -10,7 +10,7 @@ use crate::election::Properties;
 fn unanswered(room: usize) -> (Member, Receiver<GroupReport>) {
     let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..1, names: Arc::new([]) };
     let (reports, received) = mpsc::channel(1 + room);
-    reports.try_send(GroupReport { member: 0, event: GroupEvent::Left }).unwrap();
+    reports.try_send((0, GroupEvent::Left)).unwrap();
     let access = Access::at("127.0.0.1:9", &Properties::default());
     (Member::join(&access, &elections, BTreeSet::from([0]), 1, reports).unwrap(), received)
 }
@@ -40,8 +40,8 @@ fn a_member_that_leaves_in_vain_says_at_once_that_it_has_left() {
         }
     }
     assert!(!in_vain.closed(), "the report comes first, and waits for room in the channel");
-    assert_eq!(reports.blocking_recv().map(|report| report.member), Some(0));
-    assert_eq!(reports.blocking_recv(), Some(GroupReport { member: 1, event: GroupEvent::Left }));
+    assert_eq!(reports.blocking_recv().map(|report| report.0), Some(0));
+    assert_eq!(reports.blocking_recv(), Some((1, GroupEvent::Left)));
 }
 
 /// The group balances them too, and moves partition 0 for that.
@@ -55,7 +55,7 @@ fn partitions_that_no_role_uses_are_reported_once() {
     for _ in 0..2 {
         context.note_partitions([0, 1].into_iter());
     }
-    assert_eq!(reports.try_recv(), Ok(GroupReport { member: 1, event: GroupEvent::UnusedPartitions }));
+    assert_eq!(reports.try_recv(), Ok((1, GroupEvent::UnusedPartitions)));
     assert!(reports.try_recv().is_err());
 }
 

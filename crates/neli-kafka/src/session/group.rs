@@ -110,10 +110,10 @@ impl Session {
         }
     }
 
-    pub(super) fn handle_group_report(&mut self, report: GroupReport) {
+    pub(super) fn handle_group_report(&mut self, (member, event): GroupReport) {
         // What a former member has reported before it left no longer counts.
-        let is_current = self.member.is_some() && report.member == self.members;
-        match report.event {
+        let is_current = self.member.is_some() && member == self.members;
+        match event {
             GroupEvent::Left => self.leaving_members = self.leaving_members.saturating_sub(1),
             GroupEvent::Debug(message) => self.outputs.push_back(SessionEvent::Debug(message)),
             GroupEvent::Assigned { .. }

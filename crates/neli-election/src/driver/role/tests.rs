@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use neli_proto::candidate;
+use neli_proto::node;
 use neli_proto::record::Record;
 use tokio::sync::mpsc;
 
@@ -17,8 +18,7 @@ fn new_role() -> (Role, watch::Receiver<State>, broadcast::Receiver<Event>) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let _entered = runtime.enter();
     let settings = Election::builder("billing").brokers("localhost:9").settings().unwrap();
-    let elections = &settings.session.elections;
-    Role::new(&settings.node, elections, elections.election(0, 1), false).unwrap()
+    Role::new(&settings, settings.session.elections.election(0, 1)).unwrap()
 }
 
 /// What a candidate's handle says about the leader when these records were just read, each with the time in milliseconds at which it was

@@ -24,7 +24,7 @@ const RESIGN: &str = r#"{"v":1,"name":"ann","kind":"request","what":"resign","te
 /// The reading of one election, and the receivers of what it sends.
 struct Fixture {
     reading: Reading,
-    follower: watch::Receiver<FollowerState>,
+    follower: watch::Receiver<Result<Leadership, Error>>,
     _events: Receiver<KafkaEvent>,
     _warnings: broadcast::Receiver<Event>,
 }
@@ -33,7 +33,7 @@ impl Fixture {
     fn new() -> Self {
         let (events, received) = mpsc::channel(1);
         let (warnings, told) = broadcast::channel(1);
-        let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+        let unknown = Ok(Leadership::Unknown { trouble: None });
         let (state, follower) = watch::channel(unknown);
         let reading = Reading::new(source(), events, vec![state], warnings, None);
         Self { reading, follower, _events: received, _warnings: told }
@@ -54,7 +54,7 @@ fn leadership(end: i64, records: &[(u64, u64, &str)], shown: u64) -> Leadership 
         reading.handle_role_event(after(*read), 0, record);
     }
     reading.publish(after(shown));
-    follower.borrow().leadership.clone()
+    follower.borrow().clone().unwrap()
 }
 
 /// The leader was fenced before it.
@@ -115,7 +115,7 @@ fn an_outage_is_a_warning_once_and_so_is_its_end() {
 fn a_record_of_one_role_costs_no_look_at_the_others() {
     let (events, _received) = mpsc::channel(1);
     let (warnings, _told) = broadcast::channel(1);
-    let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+    let unknown = Ok(Leadership::Unknown { trouble: None });
     let (states, followers): (Vec<_>, Vec<_>) = (0..3).map(|_| watch::channel(unknown.clone())).unzip();
     let source = source();
     let elections = Elections { roles: 0..3, ..source.elections };
@@ -127,7 +127,7 @@ fn a_record_of_one_role_costs_no_look_at_the_others() {
     assert_eq!(reading.touched, BTreeSet::from([1]));
     let (overdue, lease_end) = (began + Duration::from_millis(3_200), began + Duration::from_secs(5));
     assert_eq!(reading.publish(began), Some(overdue));
-    let is_led = || matches!(followers[1].borrow().leadership, Leadership::Led(_));
+    let is_led = || matches!(*followers[1].borrow(), Ok(Leadership::Led(_)));
     assert!(is_led() && reading.touched.is_empty());
     assert_eq!(reading.publish(overdue), Some(lease_end));
     assert_eq!(reading.publish(lease_end), None);
@@ -136,7 +136,7 @@ fn a_record_of_one_role_costs_no_look_at_the_others() {
     reading.handle(SessionEvent::Outage { error: trouble.clone() }.into()).unwrap();
     reading.publish(lease_end);
     for follower in &followers {
-        assert_eq!(follower.borrow().leadership, Leadership::Unknown { trouble: trouble.clone() });
+        assert_eq!(*follower.borrow(), Ok(Leadership::Unknown { trouble: trouble.clone() }));
     }
 }
 
@@ -148,7 +148,7 @@ fn a_role_without_records_is_vacant_once_the_candidates_partitions_are_known() {
     let leadership_of_role_1 = |hello: &[u8], after: Duration| {
         let (events, _received) = mpsc::channel(1);
         let (warnings, _told) = broadcast::channel(1);
-        let unknown = FollowerState { leadership: Leadership::Unknown { trouble: None }, ended: None };
+        let unknown = Ok(Leadership::Unknown { trouble: None });
         let (states, followers): (Vec<_>, Vec<_>) = (0..2).map(|_| watch::channel(unknown.clone())).unzip();
         let source = source();
         let elections = Elections { roles: 0..2, ..source.elections };
@@ -164,12 +164,12 @@ fn a_role_without_records_is_vacant_once_the_candidates_partitions_are_known() {
         reading.handle_role_event(began, 0, read);
         reading.handle_hello(began, END - 3, hello);
         let due = reading.publish(began);
-        assert!(matches!(followers[0].borrow().leadership, Leadership::Led(_)));
+        assert!(matches!(*followers[0].borrow(), Ok(Leadership::Led(_))));
         if let Some(due) = due.filter(|due| *due <= began + after) {
             reading.publish(due);
         }
         reading.publish(began + after);
-        followers[1].borrow().leadership.clone()
+        followers[1].borrow().clone().unwrap()
     };
     let of_candidate = br#"{"v":1,"member":"m","seq":1,"kind":"hello","roles":"2","partitions":3}"#;
     let unknown = Leadership::Unknown { trouble: None };
@@ -198,7 +198,7 @@ fn a_release_far_back_in_the_log_is_found() {
         reading.handle_role_event(began, 0, candidate::Event::Passed { first, last: END - 1 });
         reading.publish(began);
     }
-    assert_eq!(follower.borrow().leadership, Leadership::Vacant);
+    assert_eq!(*follower.borrow(), Ok(Leadership::Vacant));
 }
 
 /// The client may rest for good, as librdkafka's did after a cluster's restart.
