@@ -467,7 +467,7 @@ impl Config {
         let period = quota.map_or(Duration::ZERO, |(_, period)| *period);
         let needed = (PERIODS * period).max(SHORTEST_ORDINARY_KILL_MARGIN);
         let timings = self.timings.clone().with_kill_margin_of(needed);
-        let margin = timings.kill_margin();
+        let margin = timings.kill_margin;
         if let Some((file, _)) = quota {
             let better = format!("better: {REAL_TIME}, or no quota");
             let why =
@@ -478,8 +478,8 @@ impl Config {
                      and fence warning ({}) also take their time; {better}, or a longer lease",
                     self.lease_shown,
                     shown_duration(needed),
-                    shown_duration(timings.heartbeat_interval()),
-                    shown_duration(timings.fence_warning())
+                    shown_duration(timings.heartbeat_interval),
+                    shown_duration(timings.fence_warning)
                 );
             }
             self.warnings
@@ -493,8 +493,8 @@ impl Config {
                 self.lease_shown,
                 shown_duration(margin),
                 shown_duration(needed),
-                shown_duration(timings.heartbeat_interval()),
-                shown_duration(timings.fence_warning())
+                shown_duration(timings.heartbeat_interval),
+                shown_duration(timings.fence_warning)
             ));
         }
         self.timings = timings;

@@ -409,10 +409,10 @@ fn stopping(term: Offset, why: Why, signal: Option<i32>, timeout: Duration, at_l
 /// back, the lease continues until the stop timeout; if one is overdue, its end may come before.
 fn sigkill_in(why: Why, timeout: Duration, lease_left: Option<Duration>, timings: &Timings) -> (Duration, bool) {
     // Two intervals after the last heartbeat that was read back was sent, the next one has been in flight for one interval.
-    let of_overdue = timings.lease().saturating_sub(timings.heartbeat_interval() * 2);
+    let of_overdue = timings.lease.saturating_sub(timings.heartbeat_interval * 2);
     let at_lease_end = lease_left
         .filter(|left| why == Why::Fenced || *left < of_overdue)
-        .map(|left| left.saturating_sub(timings.kill_margin()))
+        .map(|left| left.saturating_sub(timings.kill_margin))
         .filter(|left| *left < timeout);
     at_lease_end.map_or((timeout, false), |left| (left, true))
 }

@@ -84,7 +84,7 @@ impl MainLoop {
 
     /// Kills a guard that hangs or has closed its socket, with its job.
     pub(super) fn kill_guard(&mut self, role: usize) {
-        let lease = self.config.timings.lease();
+        let lease = self.config.timings.lease;
         let job = self.nodes.roles[role].job.as_mut();
         if self.reserve.lent(|| job.is_some_and(|job| job.kill_guard(lease))) {
             self.kill_orphans(role);
@@ -92,7 +92,7 @@ impl MainLoop {
     }
 
     pub(super) fn inherit_orphans(&mut self, role: usize) {
-        let lease = self.config.timings.lease();
+        let lease = self.config.timings.lease;
         let job = &mut self.nodes.roles[role].job;
         self.reserve.lent(|| job.iter_mut().for_each(|job| job.inherit_orphans(lease)));
         self.kill_orphans(role);

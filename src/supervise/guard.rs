@@ -22,7 +22,7 @@ use crate::text::reason;
 /// The order of the guards' starts on this machine.
 pub(super) fn starts_of(config: &Config) -> GuardStarts {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    GuardStarts::new(processors, config.timings.lease())
+    GuardStarts::new(processors, config.timings.lease)
 }
 
 impl MainLoop {

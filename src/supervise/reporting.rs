@@ -72,8 +72,8 @@ impl MainLoop {
 fn longest_stop(config: &Config) -> Duration {
     let has_hook = config.commands.on_exit.is_some() || config.commands.on_standby.is_some();
     let hook = if has_hook { hooks::LIMIT } else { Duration::ZERO };
-    let lease = config.timings.lease();
-    let yields = config.timings.overlap().map_or(Duration::ZERO, |_| lease);
+    let lease = config.timings.lease;
+    let yields = config.timings.overlap.map_or(Duration::ZERO, |_| lease);
     yields + config.stop_timeout.max(lease) + 2 * lease + hook + Duration::from_secs(1)
 }
 
@@ -144,7 +144,7 @@ impl Publisher {
             name: config.name.clone(),
             member: job_maker.member.to_string(),
             elector: config.timings.elector().name(),
-            lease: config.timings.lease(),
+            lease: config.timings.lease,
         });
         let roles: Vec<_> = roles.iter().map(|role| snapshot(role, now, Tally::default())).collect();
         let (echoes, broker) = (Histogram::default(), Broker::default());

@@ -81,8 +81,8 @@ impl JobMaker {
             group: unistd::getpgrp().as_raw(),
             // One terminal can't belong to several jobs.
             foreground: config.roles.is_none() && may_be_handed_on(),
-            kill_margin: config.timings.kill_margin(),
-            lease: config.timings.lease(),
+            kill_margin: config.timings.kill_margin,
+            lease: config.timings.lease,
             mark: Mark::new(),
             member: self.member.clone(),
             on_lead: config.commands.on_lead.clone(),
@@ -196,7 +196,7 @@ pub(super) fn release_config(
         },
         election: election.clone(),
         name: config.name.clone(),
-        lease_ms: millis(config.timings.lease()),
+        lease_ms: millis(config.timings.lease),
         hello: hello.map(|hello| release::HelloAfterDeath {
             key: config.elections().hello_key(),
             line: String::from_utf8_lossy(&hello.to_bytes()).into_owned(),
@@ -216,7 +216,7 @@ pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) ->
     let settings = SessionSettings {
         elections: config.elections(),
         create_topic: config.create_topic,
-        timeout: config.timings.lease(),
+        timeout: config.timings.lease,
     };
     Ok(Session::start(access, settings)?)
 }

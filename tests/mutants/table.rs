@@ -175,7 +175,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "LeaseWithoutIdentity",
         breaks: "R3: a lease is extended without a confirmation that the topic is still the one in which it was claimed",
-        edits: &[edit("self.topic.is_confirmed_since(now - self.timings.lease())", "true")],
+        edits: &[edit("self.topic.is_confirmed_since(now - self.timings.lease)", "true")],
         noticed_by: &[Model("a_remade_topic_whose_id_no_broker_tells")],
     },
     Mutant {
@@ -205,7 +205,7 @@ const MUTANTS: &[Mutant] = &[
             "{
                 let mut opening = self.listener.claim_window()?;
                 if let View::Led(term) = self.listener.journal().view() {
-                    opening.since = opening.since - term.lease.saturating_sub(self.timings.lease());
+                    opening.since = opening.since - term.lease.saturating_sub(self.timings.lease);
                 }
                 opening
             }",

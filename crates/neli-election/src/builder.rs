@@ -383,7 +383,7 @@ impl Builder {
         }
         let no_randomness = |error| Error::System(format!("no randomness: {}", reason(&error)));
         let member = MemberId::from_random(u128::from_le_bytes(random_bytes().map_err(no_randomness)?));
-        let session = SessionSettings { elections, create_topic: self.create_topic, timeout: timings.lease() };
+        let session = SessionSettings { elections, create_topic: self.create_topic, timeout: timings.lease };
         let hello = hello((member, &self.candidates_name()?), VERSION, elector, 0, None);
         let node = node_settings(hello, timings, self.stop_timeout + release_takes, self.create_topic);
         Ok(driver::Settings {

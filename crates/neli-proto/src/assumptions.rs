@@ -21,8 +21,8 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 #[must_use]
 pub fn warning(timings: &Timings, session: Duration) -> Option<String> {
     // The last heartbeat that came back may have been sent an interval before the death.
-    let before_the_end = timings.kill_margin() + timings.fence_warning() + timings.heartbeat_interval();
-    let asked_to_stop_after = timings.lease().saturating_sub(before_the_end);
+    let before_the_end = timings.kill_margin + timings.fence_warning + timings.heartbeat_interval;
+    let asked_to_stop_after = timings.lease.saturating_sub(before_the_end);
     if asked_to_stop_after > session {
         return None;
     }
@@ -40,7 +40,7 @@ pub fn warning(timings: &Timings, session: Duration) -> Option<String> {
 
 /// The lease that is long enough, in whole seconds. Its kill margin is a fiftieth of it, and a heartbeat is sent each second.
 fn long_enough(timings: &Timings, session: Duration) -> Duration {
-    let quiet = session + ANOTHER_CONTROLLER + timings.fence_warning().max(FENCE_WARNING) + HEARTBEAT_INTERVAL;
+    let quiet = session + ANOTHER_CONTROLLER + timings.fence_warning.max(FENCE_WARNING) + HEARTBEAT_INTERVAL;
     let lease = quiet * 50 / 49;
     Duration::from_secs(lease.as_secs() + 1)
 }
@@ -147,7 +147,7 @@ mod tests {
             let lease = long_enough(&timings(300), session);
             // A lease that is too long for the protocol is not used.
             let used = timings(u64::try_from(lease.min(LONGEST_LEASE).as_millis()).unwrap());
-            let before_the_end = kill_margin(lease) + used.fence_warning() + used.heartbeat_interval();
+            let before_the_end = kill_margin(lease) + used.fence_warning + used.heartbeat_interval;
             assert!(lease > session + ANOTHER_CONTROLLER + before_the_end, "{session:?}: {lease:?}");
         }
         let longest = Duration::from_secs(60);

@@ -197,7 +197,7 @@ impl Candidate {
             }
             State::Claiming(claiming) => {
                 let sent = claiming.sent;
-                if now >= sent + election.timings.lease() {
+                if now >= sent + election.timings.lease {
                     election.claim_went_unanswered(now, sent);
                     self.claim_was_void(now);
                 }

@@ -78,7 +78,7 @@ impl Node {
     #[must_use]
     pub fn new(now: Time, settings: Settings, random: Random) -> Self {
         let Settings { hello, timings, job, hooks, accepts_remade_topic, once, started, wait, first_span } = settings;
-        let (lease, kill_margin) = (timings.lease(), timings.kill_margin());
+        let (lease, kill_margin) = (timings.lease, timings.kill_margin);
         let once = once.map(|policy| Once::new(policy, lease, hello.member.clone(), hello.name.clone()));
         let setup = candidate::Setup { hello, timings, started, wait, first_span };
         let mut node = Self {

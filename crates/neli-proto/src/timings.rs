@@ -1,7 +1,7 @@
 //! The durations of the protocol, and the order of the candidates' claims.
 
 use core::fmt;
-use core::ops::RangeInclusive;
+use core::ops::{Deref, RangeInclusive};
 use core::time::Duration;
 
 use crate::record::{LEASE_MS, Why};
@@ -29,7 +29,7 @@ const SHORTEST_OVERLAP: Duration = Duration::from_millis(10);
 /// The shortest kill margin.
 const SHORTEST_KILL_MARGIN: Duration = Duration::from_millis(20);
 
-/// Every duration of the protocol (docs/protocol.md, Timing), checked against each other.
+/// Every duration of the protocol (docs/protocol.md, Timing), checked against each other: they can be read, and not changed.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Timings {
     durations: Durations,
@@ -39,20 +39,21 @@ pub struct Timings {
 /// The durations from which [`Timings`] is made.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Durations {
-    /// How long a leader may act after it sent a record that was read back as effective.
+    /// How long a leader may act after it sent a record that was read back as effective; whole milliseconds, 300 to 60,000.
     pub lease: Duration,
-    /// The time between two beats.
+    /// The time between two beats; 10 ms to a third of the lease.
     pub heartbeat_interval: Duration,
-    /// How long before the lease's end the guard kills the job.
+    /// How long before the lease's end the guard kills the job; at least 20 ms.
     pub kill_margin: Duration,
-    /// How long before the deadline the stop signal is sent if beats are not read back; with zero none is sent.
+    /// How long before the deadline the stop signal is sent if beats are not read back; at most half the lease. With zero none is sent.
     pub fence_warning: Duration,
     /// `--claim-delay`: added to every claim delay.
     pub claim_delay: Duration,
     /// `--preempt`: how long a candidate stands by under a leader of lower priority before it asks that leader to resign; `None`
     /// without `--preempt`.
     pub preempt_after: Option<Duration>,
-    /// `--overlap`: how long the job may run beside its successor's after the successor's claim was read; `None` without it.
+    /// `--overlap`: how long the job may run beside its successor's after the successor's claim was read; at most half the lease.
+    /// `None` without it.
     pub overlap: Option<Duration>,
 }
 
@@ -159,64 +160,28 @@ impl Timings {
     /// The same timings with a kill margin of at least `margin`, as far as the heartbeat interval and the fence warning permit.
     #[must_use]
     pub fn with_kill_margin_of(self, margin: Duration) -> Self {
-        let kill_margin = self.kill_margin().max(margin.min(self.widest_kill_margin()));
+        let kill_margin = self.kill_margin.max(margin.min(self.widest_kill_margin()));
         Self { durations: Durations { kill_margin, ..self.durations }, ..self }
     }
 
     /// The widest kill margin. A tenth of the lease must be left for the start of a job, after the heartbeat interval and the fence warning
     /// are subtracted (R3).
     fn widest_kill_margin(&self) -> Duration {
-        (self.lease() * 9 / 10).saturating_sub(self.heartbeat_interval() + self.fence_warning())
-    }
-
-    /// How long a leader may act after it sent a record that was read back as effective; whole milliseconds, 300 to 60,000.
-    #[must_use]
-    pub const fn lease(&self) -> Duration {
-        self.durations.lease
-    }
-
-    /// The time between two beats; 10 ms to a third of the lease.
-    #[must_use]
-    pub const fn heartbeat_interval(&self) -> Duration {
-        self.durations.heartbeat_interval
-    }
-
-    /// How long before the lease's end the guard kills the job; at least 20 ms.
-    #[must_use]
-    pub const fn kill_margin(&self) -> Duration {
-        self.durations.kill_margin
-    }
-
-    /// How long before the deadline the stop signal is sent if beats are not read back; at most half the lease. With zero none is sent.
-    #[must_use]
-    pub const fn fence_warning(&self) -> Duration {
-        self.durations.fence_warning
-    }
-
-    /// `--claim-delay`: added to every claim delay.
-    #[must_use]
-    pub const fn claim_delay(&self) -> Duration {
-        self.durations.claim_delay
-    }
-
-    /// `--preempt`: how long a candidate stands by under a leader of lower priority before it asks that leader to resign; `None`
-    /// without `--preempt`.
-    #[must_use]
-    pub const fn preempt_after(&self) -> Option<Duration> {
-        self.durations.preempt_after
-    }
-
-    /// `--overlap`: how long the job may run beside its successor's after the successor's claim was read; at most half the lease. `None`
-    /// without it.
-    #[must_use]
-    pub const fn overlap(&self) -> Option<Duration> {
-        self.durations.overlap
+        (self.lease * 9 / 10).saturating_sub(self.heartbeat_interval + self.fence_warning)
     }
 
     /// The rule by which candidates order their claims.
     #[must_use]
     pub const fn elector(&self) -> Elector {
         self.elector
+    }
+}
+
+impl Deref for Timings {
+    type Target = Durations;
+
+    fn deref(&self) -> &Durations {
+        &self.durations
     }
 }
 
@@ -351,7 +316,7 @@ mod tests {
     #[test]
     fn a_kill_margin_is_widened_as_far_as_the_others_leave_it() {
         let widened =
-            |to| Timings::new(FITTING, Elector::Log).map(|timings| timings.with_kill_margin_of(to).kill_margin());
+            |to| Timings::new(FITTING, Elector::Log).map(|timings| timings.with_kill_margin_of(to).kill_margin);
         assert_eq!([widened(ms(10)), widened(ms(300)), widened(ms(500))], [20, 300, 450].map(|millis| Ok(ms(millis))));
     }
 }

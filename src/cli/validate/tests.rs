@@ -111,10 +111,10 @@ fn given_values_are_used() {
     assert!(matches!(config.client.brokers, Brokers::Embedded));
     assert!(!config.create_topic);
     assert_eq!(config.name, "me");
-    assert_eq!(config.timings.kill_margin(), Duration::from_millis(20));
+    assert_eq!(config.timings.kill_margin, Duration::from_millis(20));
     assert_eq!(config.timings.elector(), Elector::Log);
     assert_eq!(config.wait, Some(Duration::from_secs(2)));
-    assert_eq!((config.priority, config.timings.preempt_after()), (10, Some(Duration::from_secs(5))));
+    assert_eq!((config.priority, config.timings.preempt_after), (10, Some(Duration::from_secs(5))));
     assert_eq!(config.settle, Duration::from_secs(5));
     assert_eq!((config.stop_signal, config.stop_timeout), (Some(2), Duration::ZERO));
     let limit = Limit { restarts: 0, within: Duration::from_secs(3600) };
@@ -128,7 +128,7 @@ fn given_values_are_used() {
 fn a_long_lease_neither_slows_the_heartbeats_nor_warns_earlier() {
     let timings = |lease: &str| {
         let timings = validate(&[], &["-g", "b", "--embedded", "--lease", lease, "--", "true"]).unwrap().timings;
-        (timings.heartbeat_interval().as_millis(), timings.fence_warning().as_millis())
+        (timings.heartbeat_interval.as_millis(), timings.fence_warning.as_millis())
     };
     assert_eq!(timings("300ms"), (60, 75));
     assert_eq!(timings("5s"), (1_000, 1_250));
@@ -333,7 +333,7 @@ fn without_real_time_scheduling_the_guard_kills_earlier() {
         let mut config = validate(&[], &line).unwrap();
         let quota = quota.map(|period| ("/sys/fs/cgroup/cpu.max".into(), Duration::from_millis(period)));
         config.widen_kill_margin(quota.as_ref()).map_err(|refused| refused.to_string())?;
-        Ok::<_, String>((config.timings.kill_margin().as_millis(), config.warnings.len()))
+        Ok::<_, String>((config.timings.kill_margin.as_millis(), config.warnings.len()))
     };
     // Without a known delay of the guard, a short lease gets as wide a margin as it can, with a warning.
     for (lease, margin, warnings) in [("20s", 400, 0), ("5s", 300, 0), ("667ms", 300, 0), ("400ms", 180, 1)] {
@@ -384,7 +384,7 @@ fn preempt_takes_a_time_or_none() {
     let preempts = |variables: &[(&str, &str)], options: &[&str]| {
         let line = [&["-g", "g", "-b", "k:9092", "--priority", "1"], options, &["--", "true"]].concat();
         let config = validate(variables, &line).unwrap();
-        (config.timings.preempt_after().map(|after| after.as_secs()), config.warnings)
+        (config.timings.preempt_after.map(|after| after.as_secs()), config.warnings)
     };
     let after = |seconds| (Some(seconds), Vec::new());
     assert_eq!(preempts(&[], &["--preempt"]), after(60));

@@ -115,7 +115,7 @@ impl<'a> Group<'a> {
                 differ += 1;
             }
         }
-        let lease = config.timings.lease();
+        let lease = config.timings.lease;
         let others: BTreeSet<(&str, Duration)> =
             self.leaders().map(|leader| (leader.shown(), leader.lease)).filter(|(_, other)| *other != lease).collect();
         for (leader, other) in others {
@@ -144,7 +144,7 @@ fn silence(hello_age: Duration) -> String {
 
 fn overlap(config: &Config, candidate: &KnownCandidate) -> Option<String> {
     let name = candidate.shown();
-    match (config.timings.overlap().is_some(), candidate.overlaps) {
+    match (config.timings.overlap.is_some(), candidate.overlaps) {
         (true, false) => {
             Some(format!("{name} stands without --overlap; all candidates of an election need it, or none"))
         }

@@ -128,7 +128,7 @@ fn schedule(doctor: &Doctor, findings: &mut Findings) {
     let mut config = doctor.candidate.clone();
     config.warnings.clear();
     let widened = config.widen_kill_margin(quota.as_ref());
-    let margin = shown_duration(config.timings.kill_margin());
+    let margin = shown_duration(config.timings.kill_margin);
     let warning = config.warnings.pop();
     let (too_short, by_quota) = if quota.is_some() { (None, warning) } else { (warning, None) };
     let text = too_short.unwrap_or_else(|| {

@@ -75,6 +75,6 @@ fn outside_of_a_runtime_nothing_is_joined() {
 fn the_margin_is_a_tenth_of_the_lease_unless_it_is_given() {
     let margin = |lease| builder().lease(lease).timings(timings::Elector::Log);
     for lease in (300..=60_000).step_by(97).map(ms) {
-        assert_eq!(margin(lease).unwrap().kill_margin(), lease / 10);
+        assert_eq!(margin(lease).unwrap().kill_margin, lease / 10);
     }
 }

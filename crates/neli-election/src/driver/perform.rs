@@ -143,7 +143,7 @@ impl Driver {
         let commands = Commands::new(role, self.command_sender.clone());
         let role = &mut self.nodes.roles[role];
         let tenure = Arc::new(Tenure::new(term, until, role.label.clone(), commands));
-        let untaken_until = Some(clock::now() + self.settings.node.timings.lease());
+        let untaken_until = Some(clock::now() + self.settings.node.timings.lease);
         let is_last_begun = self.settings.before_release.is_none();
         role.held = Some(Held { tenure, untaken_until, drop_at: None, last: None, is_last_begun });
         role.tell(Event::Acquired { term });

@@ -104,7 +104,7 @@ impl Role {
             label: settings.has_roles.then(|| election.label().into()),
             election,
             node,
-            guard: TaskGuard::new(settings.node.timings.lease(), std::process::id().cast_signed()),
+            guard: TaskGuard::new(settings.node.timings.lease, std::process::id().cast_signed()),
             state,
             events: Some(events),
             current_term: None,

@@ -168,7 +168,7 @@ impl Election {
 
     /// The time after which a reader that has delivered no record is replaced, if the log grows.
     fn patience_with_reader(&self) -> Duration {
-        self.timings.lease().max(READER_RECOVERS)
+        self.timings.lease.max(READER_RECOVERS)
     }
 
     /// When a standby's reader is replaced. A leader's reader is replaced when its lease ends.
@@ -203,7 +203,7 @@ impl Election {
     /// them. A claim that was never read back does not show how long a round trip is.
     fn random_delay_after_void(&self, now: Time, sent: Time) -> Duration {
         let round_trip = now.since(sent);
-        if round_trip >= self.timings.lease() {
+        if round_trip >= self.timings.lease {
             RANDOM_DELAY
         } else {
             let ways = self.precedence.standbys(now).max(ROUND_TRIPS);
@@ -220,8 +220,8 @@ impl Election {
     /// time to be read back. If beats are always that slow, no job could run for long.
     pub(super) fn claim_expires_at(&self, sent: Time) -> Time {
         let timings = &self.timings;
-        let late = timings.heartbeat_interval() + timings.kill_margin() + timings.fence_warning();
-        sent + timings.lease().saturating_sub(late)
+        let late = timings.heartbeat_interval + timings.kill_margin + timings.fence_warning;
+        sent + timings.lease.saturating_sub(late)
     }
 
     /// Handles a claim that was not read back within its lease: either the producer or the reader has failed. The log's end shows whether
@@ -230,7 +230,7 @@ impl Election {
         self.next_claim.is_unanswered = true;
         self.actions.push_back(Action::Kafka(Request::LookForEnd));
         let since = *self.next_claim.unanswered_since.get_or_insert(sent);
-        if now >= since + self.timings.lease() * 2 {
+        if now >= since + self.timings.lease * 2 {
             self.next_claim.unanswered_since = Some(now);
             self.actions.push_back(Action::Kafka(Request::RenewProducer));
             self.ask_identity_again();
@@ -280,7 +280,7 @@ impl Election {
     }
 
     fn preempt_after(&self) -> Option<Duration> {
-        let after = self.timings.preempt_after()?;
+        let after = self.timings.preempt_after?;
         Some(if self.has_lost_lead { after * AFTER_LOSS } else { after })
     }
 

@@ -77,9 +77,9 @@ impl Election {
     /// The state of a candidate that begins to listen.
     pub(super) fn new(now: Time, setup: Setup, random: Random) -> Self {
         let Setup { hello, timings, started, wait, first_span } = setup;
-        let overlaps = timings.overlap().is_some();
+        let overlaps = timings.overlap.is_some();
         Self {
-            precedence: Precedence::new(timings.elector(), timings.claim_delay()).with_priority(hello.priority),
+            precedence: Precedence::new(timings.elector(), timings.claim_delay).with_priority(hello.priority),
             hello,
             timings,
             random,
@@ -131,7 +131,7 @@ impl Election {
     }
 
     pub(super) fn lease_ms(&self) -> u64 {
-        millis(self.timings.lease())
+        millis(self.timings.lease)
     }
 
     pub(super) fn send(&mut self, seq: u64, body: Body) {
@@ -285,7 +285,7 @@ impl Election {
 
     /// R7: the candidate claims nothing until another one leads, or for two leases. Then it joins the group again.
     pub(super) fn cool_off(&mut self, now: Time) {
-        self.cool_off_for(now, self.timings.lease() * 2);
+        self.cool_off_for(now, self.timings.lease * 2);
     }
 
     /// The same for another time.

@@ -118,7 +118,7 @@ impl Election {
 
     /// Whether a beat that was read back may extend the lease: the topic must be the one in which the term was claimed.
     pub(super) fn is_topic_confirmed_for_lease(&self, now: Time) -> bool {
-        self.topic.is_confirmed_since(now - self.timings.lease())
+        self.topic.is_confirmed_since(now - self.timings.lease)
     }
 
     /// When to ask for the topic's id; `None` while a question is open, or if the broker has no ids.
@@ -127,7 +127,7 @@ impl Election {
         if topic.open || topic.name == TopicName::Unnamed || !self.listener.is_answered() {
             return None;
         }
-        let lease = self.timings.lease();
+        let lease = self.timings.lease;
         let not_before = |span: Duration| topic.asked.map(|asked| asked + span);
         if topic.name == TopicName::Unknown {
             // The first question is asked as soon as listening has begun.

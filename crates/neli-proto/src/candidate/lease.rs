@@ -57,7 +57,7 @@ pub(super) struct Leading {
 impl Leading {
     /// The lease of a claim that was sent at `sent`, and a job that may start.
     pub(super) fn begin(election: &Election, now: Time, term: Offset, sent: Time) -> Self {
-        let lease_end = sent + election.timings.lease();
+        let lease_end = sent + election.timings.lease;
         Self {
             term,
             lease_end,
@@ -110,7 +110,7 @@ impl Leading {
         self.is_unconfirmed = !election.is_topic_confirmed_for_lease(now);
         if !self.is_unconfirmed && sent > self.last_effective_sent {
             self.last_effective_sent = sent;
-            self.lease_end = self.lease_end.max(sent + election.timings.lease());
+            self.lease_end = self.lease_end.max(sent + election.timings.lease);
             self.extend(election);
         }
     }
@@ -131,7 +131,7 @@ impl Leading {
         if now < self.next_beat {
             return;
         }
-        let lease = election.timings.lease();
+        let lease = election.timings.lease;
         self.next_beat = election.beat_after(now);
         self.in_flight.retain(|(_, sent)| *sent + lease > now);
         let was_extended = core::mem::replace(&mut self.extended, false);
@@ -176,8 +176,8 @@ impl Leading {
 
     /// When the fence warning is due, because no beat has been read back for long enough.
     fn warning_due(&self, election: &Election) -> Option<Time> {
-        let wanted = !election.timings.fence_warning().is_zero() && self.stopping.is_none();
-        wanted.then(|| election.deadline(self.lease_end) - election.timings.fence_warning())
+        let wanted = !election.timings.fence_warning.is_zero() && self.stopping.is_none();
+        wanted.then(|| election.deadline(self.lease_end) - election.timings.fence_warning)
     }
 
     fn warn_of_fence(&mut self, election: &mut Election, now: Time) {
@@ -210,7 +210,7 @@ impl Leading {
             Some(yielding) if why.rank() > yielding.why.rank() => yielding.why = why,
             Some(_) => {}
             None if self.job.state == JobState::Running && election.may_yield(now) => {
-                let (term, patience) = (self.term, election.timings.lease());
+                let (term, patience) = (self.term, election.timings.lease);
                 self.yielding = Some(Yielding { why, until: now + patience });
                 // The other candidates must learn of it at once.
                 self.next_beat = now;
@@ -255,13 +255,13 @@ impl Leading {
 impl Election {
     /// R4: when the guard kills all that is left of a job with this end of its lease.
     pub(super) fn deadline(&self, lease_end: Time) -> Time {
-        lease_end - self.timings.kill_margin()
+        lease_end - self.timings.kill_margin
     }
 
     /// When the next beat is due after a record sent at `sent`: one interval later, or at the last common moment of the process's roles
     /// before that. It is never later, so that no lease gets shorter.
     fn beat_after(&self, sent: Time) -> Time {
-        let interval = self.timings.heartbeat_interval();
+        let interval = self.timings.heartbeat_interval;
         let due = sent + interval;
         if self.is_one_of_many { due.floor_to(interval / BEAT_MOMENTS) } else { due }
     }

@@ -126,7 +126,7 @@ impl Election {
     /// lacks a guard, or could not use a partition that the group might assign to it.
     fn is_of_use_to_group(&self, now: Time) -> bool {
         if self.claims_only_when_assigned() {
-            let lease = self.timings.lease();
+            let lease = self.timings.lease;
             let is_behind = self.listener.behind_since().is_some_and(|since| now >= since + lease);
             !is_behind && !self.next_claim.is_unanswered && !self.next_claim.lacks_guard
         } else {
@@ -138,7 +138,7 @@ impl Election {
     /// assigned member claims, so it would hold the assignment without ever leading.
     pub(super) fn blind_due(&self) -> Option<Time> {
         let may_leave = self.group.is_member && self.cooling_off.is_none() && self.claims_only_when_assigned();
-        self.listener.behind_since().filter(|_| may_leave).map(|since| since + self.timings.lease())
+        self.listener.behind_since().filter(|_| may_leave).map(|since| since + self.timings.lease)
     }
 
     fn claims_only_when_assigned(&self) -> bool {

@@ -69,7 +69,7 @@ impl Candidate {
     /// Releases the term of a claim that took effect before the topic was judged, and is not wanted any more. No job has run under it.
     pub(super) fn release_unjudged(&mut self, now: Time, why: Why) {
         let Some((claim, sent)) = self.take_unjudged(now) else { return };
-        let lease_end = sent + self.election.timings.lease();
+        let lease_end = sent + self.election.timings.lease;
         if why.lets_another_lead() {
             self.election.cool_off(now);
         }
@@ -266,7 +266,7 @@ impl Candidate {
     fn claim_took_effect(&mut self, now: Time, claiming: &Claiming, claim: OwnClaim) {
         let Claiming { sent, stood_down, .. } = *claiming;
         let election = &mut self.election;
-        let lease_end = sent + election.timings.lease();
+        let lease_end = sent + election.timings.lease;
         if stood_down.is_some_and(Why::lets_another_lead) {
             election.cool_off(now);
         }
@@ -315,7 +315,7 @@ impl Candidate {
         if let State::Releasing(releasing) = &mut self.state
             && releasing.seq == seq
         {
-            releasing.again_at = Some(now + self.election.timings.heartbeat_interval());
+            releasing.again_at = Some(now + self.election.timings.heartbeat_interval);
         }
     }
 

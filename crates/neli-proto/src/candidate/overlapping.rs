@@ -79,17 +79,17 @@ impl Election {
 
     /// `--overlap`: for how long two jobs may run beside each other.
     pub(super) fn overlap(&self) -> Duration {
-        self.timings.overlap().unwrap_or_default()
+        self.timings.overlap.unwrap_or_default()
     }
 
     /// Whether the candidate uses `--overlap`.
-    pub(super) const fn overlaps(&self) -> bool {
-        self.timings.overlap().is_some()
+    pub(super) fn overlaps(&self) -> bool {
+        self.timings.overlap.is_some()
     }
 
     /// `--overlap` in the form of a record's field.
     pub(super) fn overlap_ms(&self) -> Option<u64> {
-        self.timings.overlap().map(millis)
+        self.timings.overlap.map(millis)
     }
 
     /// The field of a claim that is sent now.

@@ -91,7 +91,7 @@ impl Releasing {
     ) -> Self {
         let reads_anew = matches!((&nothing_runs, why), (NothingRuns::NothingLeft(_), Why::Fenced | Why::GuardDied));
         // A candidate that exits waits no longer than its lease would have lasted (R7). One that stays has no other task meanwhile.
-        let gives_up_at = held_until.max(if election.stays() { now + election.timings.lease() } else { now });
+        let gives_up_at = held_until.max(if election.stays() { now + election.timings.lease } else { now });
         let term = nothing_runs.into_term();
         let mut releasing = Self { term, seq: 0, why, end, again_at: None, gives_up_at, reads_anew };
         releasing.send(election);

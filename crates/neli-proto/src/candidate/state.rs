@@ -84,7 +84,7 @@ impl State {
     pub(super) fn due(&self, election: &Election) -> Option<Time> {
         match self {
             Self::AwaitingJudgement { sent, .. } => Some(election.claim_expires_at(*sent)),
-            Self::Claiming(claiming) => Some(claiming.sent + election.timings.lease()),
+            Self::Claiming(claiming) => Some(claiming.sent + election.timings.lease),
             Self::Departed(_) | Self::Fenced(_) | Self::Suspended => None,
             Self::Leading(leading) => leading.due(election),
             Self::Overlapped(overlapped) => overlapped.due(election),
@@ -96,7 +96,7 @@ impl State {
     /// The end of its own lease, while it holds one.
     pub(super) fn lease_end(&self, election: &Election) -> Option<Time> {
         match self {
-            Self::AwaitingJudgement { sent, .. } => Some(*sent + election.timings.lease()),
+            Self::AwaitingJudgement { sent, .. } => Some(*sent + election.timings.lease),
             Self::Fenced(fenced) => Some(fenced.lease_end),
             Self::Leading(leading) => Some(leading.lease_end),
             Self::Overlapped(overlapped) => Some(overlapped.lease_end),
@@ -234,7 +234,7 @@ impl Candidate {
 
     /// Handles that no process is left of the job of the term that is held: releases the term, if it is still ours.
     pub(super) fn release_job(&mut self, now: Time, job_end: JobEnd) {
-        let lease = self.election.timings.lease();
+        let lease = self.election.timings.lease;
         let (why, stood_down, held_until, overlapped_by) = if let State::Leading(leading) = &self.state {
             // R7: the term is held until one lease after the last effective record was sent.
             (leading.stands_down_for().unwrap_or(job_end.why), None, leading.last_effective_sent + lease, None)

@@ -106,7 +106,7 @@ impl Machine {
         };
         // Each machine has its own random share, so that two never act in step.
         let random = Random::fixed([20, 50, 80][index]);
-        let guard = Guard::new(candidate.lease, timings.kill_margin(), setup);
+        let guard = Guard::new(candidate.lease, timings.kill_margin, setup);
         let settings = Settings {
             hello,
             timings,
