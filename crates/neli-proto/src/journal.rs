@@ -226,10 +226,13 @@ impl Journal {
     /// The current term (L2), if the view is decided.
     #[must_use]
     pub fn term(&self) -> Option<Offset> {
-        match &self.view {
-            View::Led(term) => Some(term.offset),
-            View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
-        }
+        self.led().map(|term| term.offset)
+    }
+
+    /// The same with its known properties.
+    #[must_use]
+    pub const fn led(&self) -> Option<&Term> {
+        if let View::Led(term) = &self.view { Some(term) } else { None }
     }
 
     /// L4: records that are missing below `offset` move the window, unless only markers can be missing.

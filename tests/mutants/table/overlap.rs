@@ -25,7 +25,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OverlapUnyielded",
         breaks: "overlap: a candidate overlaps a leader that does not yield",
-        edits: &[edit_in("note_overlap", "View::Led(term) if ‹term.yields› =>", "(term.yields || true)")],
+        edits: &[edit_in("note_overlap", "is_some_and(|term| ‹term.yields›)", "(term.yields || true)")],
         noticed_by: &[Node("overlap::a_leader_that_does_not_yield_is_left_alone", "it claims")],
     },
     Mutant {

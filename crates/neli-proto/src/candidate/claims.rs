@@ -295,14 +295,10 @@ impl Election {
             && self.cooling_off.is_none()
             && !self.precedence.is_backing_off()
             && !self.precedence.is_forestalled(now);
-        match self.listener.journal().view() {
-            View::Led(term) if is_ready && claim_delay < term.lease * 2 => {
-                let member = term.member.as_ref().filter(|member| **member != self.hello.member)?;
-                let priority = self.precedence.priority_of(now, member)?;
-                (priority < self.precedence.priority).then_some((term.offset, priority))
-            }
-            View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
-        }
+        let term = self.current_term().filter(|term| is_ready && claim_delay < term.lease * 2)?;
+        let member = term.member.as_ref().filter(|member| **member != self.hello.member)?;
+        let priority = self.precedence.priority_of(now, member)?;
+        (priority < self.precedence.priority).then_some((term.offset, priority))
     }
 
     fn ask_to_resign(&mut self, term: Offset, priority: u16) {

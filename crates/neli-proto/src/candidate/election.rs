@@ -230,10 +230,7 @@ impl Election {
     pub(super) fn note_leader(&mut self) {
         let journal = self.listener.journal();
         let earlier_job = journal.earlier_job().term();
-        let leader = match journal.view() {
-            View::Led(term) => term.member.as_ref(),
-            View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
-        };
+        let leader = journal.led().and_then(|term| term.member.as_ref());
         // The claim follows the silence of the previous leader, which most likely is dead. With `--overlap` it may be alive, and then its
         // record shows it.
         if leader.is_some() && earlier_job.is_none() {

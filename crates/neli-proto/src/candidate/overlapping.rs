@@ -6,10 +6,10 @@ use core::time::Duration;
 
 use super::{Action, Candidate, Election};
 use crate::hello::Hello;
-use crate::journal::{Term, Verdict, View};
+use crate::journal::{Term, Verdict};
 use crate::listener::Received;
 use crate::note::{Note, Refusal};
-use crate::record::{Offset, Overlap, Record, Why};
+use crate::record::{MemberId, Offset, Overlap, Record, Why};
 use crate::supervisor::{Wanted, WantedState};
 use crate::time::{Time, millis};
 
@@ -66,11 +66,13 @@ impl Overlapped {
 
 impl Election {
     /// The current term, and its known properties.
-    pub(super) fn current_term(&self) -> Option<&Term> {
-        match self.listener.journal().view() {
-            View::Led(term) => Some(term),
-            View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
-        }
+    pub(super) const fn current_term(&self) -> Option<&Term> {
+        self.listener.journal().led()
+    }
+
+    /// The leader.
+    pub(super) fn leader(&self) -> Option<&MemberId> {
+        self.current_term().and_then(|term| term.member.as_ref())
     }
 
     pub(super) fn leader_name(&self) -> Option<Box<str>> {

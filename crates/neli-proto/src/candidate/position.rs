@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::state::State;
-use super::{Candidate, Judgement};
+use super::{Candidate, Election, Judgement};
 use crate::journal::View;
 use crate::leadership::{LastTerm, Receipt, TermState};
 use crate::record::Offset;
@@ -65,10 +65,7 @@ impl Candidate {
 
     /// The other candidates known by their hellos, without the leader.
     fn standbys(&self, now: Time) -> Vec<OtherCandidate> {
-        let leader = match self.election.listener.journal().view() {
-            View::Led(term) => term.member.as_ref(),
-            View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
-        };
+        let leader = self.election.leader();
         let others = self.election.precedence.others(now).filter(|(member, ..)| Some(*member) != leader);
         let other = others.map(|(member, name, received)| OtherCandidate {
             member: member.clone(),
@@ -122,12 +119,10 @@ impl Candidate {
     /// Whether all records were read and no other candidate is known, neither by its hello nor as the leader.
     #[must_use]
     pub fn is_alone(&self, now: Time) -> bool {
-        let another_leads = match self.election.listener.journal().view() {
-            View::Led(term) => term.member.as_ref() != Some(&self.election.hello.member),
-            View::NeverLed | View::Released { .. } => false,
-            View::Undecided(_) => true,
-        };
-        self.election.listener.is_caught_up() && !another_leads && self.election.precedence.standbys(now) == 0
+        let Election { hello, listener, precedence, .. } = &self.election;
+        let another_leads = listener.journal().led().is_some_and(|term| term.member.as_ref() != Some(&hello.member));
+        let is_decided = !matches!(listener.journal().view(), View::Undecided(_));
+        listener.is_caught_up() && is_decided && !another_leads && precedence.standbys(now) == 0
     }
 
     /// The last released term, if no other term has begun.

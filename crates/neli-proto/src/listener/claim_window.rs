@@ -147,13 +147,10 @@ impl Listener {
         {
             self.overlaps.last = Some((term, now));
         }
-        match self.journal.view() {
-            View::Led(term) if term.yields => {
-                self.overlaps.yields_since.get_or_insert(now);
-            }
-            View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => {
-                self.overlaps.yields_since = None;
-            }
+        if self.journal.led().is_some_and(|term| term.yields) {
+            self.overlaps.yields_since.get_or_insert(now);
+        } else {
+            self.overlaps.yields_since = None;
         }
     }
 
@@ -181,7 +178,7 @@ impl Listener {
 
     /// From when on another candidate may claim beside a leader that yields (O2), if all records were read.
     pub(super) fn overlap_window(&self) -> Option<ClaimWindow> {
-        let View::Led(term) = self.journal.view() else { return None };
+        let term = self.journal.led()?;
         let yields_since = self.overlaps.yields_since.filter(|_| self.overlaps.is_wanted)?;
         let since = self.after_earlier_job(yields_since);
         // The topic's identity must be confirmed as for a silence, because the leader continues meanwhile and is not asked.

@@ -6,7 +6,7 @@ use alloc::collections::BTreeMap;
 use core::time::Duration;
 
 use super::{Change, Observer, Silence};
-use crate::journal::{EarlierJob, Journal, View};
+use crate::journal::{EarlierJob, Journal};
 use crate::leadership::{Leader, Receipt};
 use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
@@ -80,7 +80,7 @@ impl Observer {
 
 /// The leader whose silence the next record may end, if there is a leader.
 pub(super) fn leads<'a>(journal: &Journal, leader: Option<&'a Leader>) -> Option<&'a Leader> {
-    leader.filter(|_| matches!(journal.view(), View::Led(_)))
+    leader.filter(|_| journal.led().is_some())
 }
 
 /// Whether a claim ended `leader`'s term after a silence; `changes` are those of the claim's record. With `--overlap` the earlier leader is
@@ -92,8 +92,7 @@ pub(super) fn is_succeeded(leader: &Leader, journal: &Journal, changes: &[Change
 
 /// Whether it was the claim of another candidate.
 pub(super) fn is_lost(leader: &Leader, journal: &Journal, changes: &[Change]) -> bool {
-    let View::Led(term) = journal.view() else { return false };
-    term.member != leader.member && is_succeeded(leader, journal, changes)
+    journal.led().is_some_and(|term| term.member != leader.member) && is_succeeded(leader, journal, changes)
 }
 
 /// Whether `received` was written more than `span` after `last_record`: by the broker's clock if both have a
@@ -128,11 +127,8 @@ pub(super) struct SideBySide {
 
 impl SideBySide {
     pub(super) fn of(journal: &Journal) -> Self {
-        let yields = match journal.view() {
-            View::Led(term) if term.yields => Some(term.offset),
-            View::Led(_) | View::NeverLed | View::Released { .. } | View::Undecided(_) => None,
-        };
-        Self { yields, earlier: journal.earlier_job().term() }
+        let yields = journal.led().filter(|term| term.yields);
+        Self { yields: yields.map(|term| term.offset), earlier: journal.earlier_job().term() }
     }
 
     /// The changes since then: of the earlier job, and of the leader.
@@ -173,8 +169,7 @@ mod tests {
 
     /// The leader of the last claim, with a lease of 5 s.
     fn leader_of(journal: &Journal, last_record: Receipt) -> Leader {
-        let View::Led(term) = journal.view() else { panic!("led") };
-        Leader::of(term, last_record, None)
+        Leader::of(journal.led().expect("led"), last_record, None)
     }
 
     #[test]
