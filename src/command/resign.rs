@@ -136,7 +136,7 @@ async fn hand_over_one(resign: &Ask, access: &Access, place: Place) -> Result<An
             }
         }
     }
-    let successor = to.as_ref().and_then(|_| Some(standbys.first()?.candidate.member.clone()));
+    let successor = to.as_ref().and_then(|_| Some(standbys.first()?.candidate.hello.member.clone()));
     if !force {
         let roles = observation.place.mapping.as_ref().map_or(1, Mapping::count);
         let no_room = of_leader.and_then(|leader| NoRoom::for_successor(&standbys, leader, roles));
@@ -202,11 +202,11 @@ async fn can_not_lead(access: &Access, look: &Look, standby: &Standby<'_>) -> Re
         let (runs, wait) = (counted(standby.failed_runs, "run"), span(back_off));
         return Ok(Some(format!("the last {runs} of {name} failed, so that it would claim {wait} late")));
     }
-    let undecided = standby.candidate.undecided_for.saturating_sub(standby.age);
+    let undecided = standby.candidate.undecided_for().saturating_sub(standby.age);
     if !undecided.is_zero() {
         return Ok(Some(format!("{name} does not know who leads, and claims nothing for {}", span(undecided))));
     }
-    let Some(most) = standby.candidate.max_roles else { return Ok(None) };
+    let Some(most) = standby.candidate.max_roles() else { return Ok(None) };
     let of_all = ElectionId { role_name: None, ..look.election.clone() };
     let read = async {
         let place = Place::find(access, &of_all, look.timeout, |_| {}).await?;
@@ -221,7 +221,7 @@ async fn can_not_lead(access: &Access, look: &Look, standby: &Standby<'_>) -> Re
     };
     let leads = |seen: &&Seen| {
         let leader = seen.observer().leadership(read_at()).may_lead();
-        leader.is_some_and(|leader| leader.member.as_ref() == Some(&standby.candidate.member))
+        leader.is_some_and(|leader| leader.member.as_ref() == Some(&standby.candidate.hello.member))
     };
     let led = all.iter().filter(leads).count();
     let is_full = u32::try_from(led).is_ok_and(|led| led >= most);
@@ -244,7 +244,7 @@ async fn answers(
     let until = asked + timeout;
     loop {
         let mut standbys = observation.first()?.observer().standbys(read_at()).into_iter();
-        let is_meant = |standby: &Standby<'_>| named.is_none_or(|named| standby.candidate.member == *named);
+        let is_meant = |standby: &Standby<'_>| named.is_none_or(|named| standby.candidate.hello.member == *named);
         if standbys.any(|standby| standby.candidate.received.read > asked && is_meant(&standby)) {
             return Ok(true);
         }

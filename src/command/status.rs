@@ -408,13 +408,16 @@ fn with_changes(rows: usize, changes: &[String], standbys: usize, page: impl Fn(
 
 /// Settings that may differ between candidates.
 fn describe(candidate: &KnownCandidate) -> Vec<String> {
-    let version = candidate.version.as_ref().map(|version| format!("version {version}"));
-    let elector = candidate.elector.as_ref().map(|elector| format!("--elect {elector}"));
-    let priority = (candidate.priority > 0).then(|| format!("--priority {}", candidate.priority));
-    let max_roles = candidate.max_roles.map(|most| format!("--max-roles {most}"));
-    let host = candidate.host.as_ref().map(|host| format!("on {host}"));
-    let refused =
-        candidate.group_refuses.as_ref().map(|words| format!("without precedence: the group refuses it ({words})"));
+    let version = candidate.hello.version.as_ref().map(|version| format!("version {version}"));
+    let elector = candidate.hello.elector.as_ref().map(|elector| format!("--elect {elector}"));
+    let priority = (candidate.hello.priority > 0).then(|| format!("--priority {}", candidate.hello.priority));
+    let max_roles = candidate.max_roles().map(|most| format!("--max-roles {most}"));
+    let host = candidate.hello.host.as_ref().map(|host| format!("on {host}"));
+    let refused = candidate
+        .hello
+        .group_refuses
+        .as_ref()
+        .map(|words| format!("without precedence: the group refuses it ({words})"));
     [host, version, elector, refused, priority, max_roles].into_iter().flatten().collect()
 }
 

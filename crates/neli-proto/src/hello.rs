@@ -175,8 +175,13 @@ impl Hello {
     /// as that role is concerned.
     #[must_use]
     pub fn about(self, role: u32) -> Self {
-        let leaves = self.leaves || self.left.contains_number(role);
+        let leaves = self.leaves_role(role);
         Self { leaves, ..self }
+    }
+
+    /// Whether the writer stands no longer for the role with this number in its own mapping.
+    pub(crate) fn leaves_role(&self, role: u32) -> bool {
+        self.leaves || self.left.contains_number(role)
     }
 
     /// The writer's mapping of roles to partitions.

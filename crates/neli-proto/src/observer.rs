@@ -5,6 +5,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -120,31 +121,25 @@ impl Observer {
         }
     }
 
-    /// Handles the record at `offset`, which is a hello; `None` if it can't be parsed.
+    /// Handles the record at `offset`, which is the hello of a candidate of one role; `None` if it can't be parsed.
     pub fn read_hello(&mut self, at: ReadAt, offset: Offset, hello: Option<Hello>, written_ms: Option<u64>) {
         self.read_other(at.now, offset);
-        if let Some(hello) = hello {
-            self.hello_received(at, hello, written_ms);
+        if let Some(hello) = hello.map(Arc::new) {
+            self.hello_received(at, &hello, hello.leaves, written_ms);
         }
     }
 
-    /// Handles a hello from any partition. This role is one of the writer's.
-    pub fn hello_received(&mut self, at: ReadAt, hello: Hello, written_ms: Option<u64>) {
+    /// Handles a hello from any partition. This role is one of the writer's, which has left it if it `leaves`.
+    pub fn hello_received(&mut self, at: ReadAt, hello: &Arc<Hello>, leaves: bool, written_ms: Option<u64>) {
         let received = self.receipt(at, written_ms);
-        if hello.leaves {
+        if leaves {
             self.candidates.remove(&hello.member);
-        } else {
-            self.note_candidate(at, KnownCandidate::of(hello, received));
+        } else if !self.lost.is_dead(&hello.member, received) {
+            let broker_now = self.broker_now(at);
+            self.candidates.retain(|_, candidate| candidate.received.age(at.now, broker_now) < HELLO_HOLDS);
+            let known = KnownCandidate { hello: Arc::clone(hello), received };
+            self.candidates.insert(hello.member.clone(), Box::new(known));
         }
-    }
-
-    fn note_candidate(&mut self, at: ReadAt, candidate: KnownCandidate) {
-        if self.lost.is_dead(&candidate.member, candidate.received) {
-            return;
-        }
-        let broker_now = self.broker_now(at);
-        self.candidates.retain(|_, candidate| candidate.received.age(at.now, broker_now) < HELLO_HOLDS);
-        self.candidates.insert(candidate.member.clone(), Box::new(candidate));
     }
 
     /// Handles the record at `offset`, not below the journal's [`next`](Journal::next), which is of this election; `None` if it can't be
@@ -290,15 +285,16 @@ impl Observer {
     pub fn standbys(&self, at: ReadAt) -> Vec<Standby<'_>> {
         let broker_now = self.broker_now(at);
         let leader = lost::leads(&self.journal, self.leader()).and_then(|leader| leader.member.as_ref());
-        let others = self.candidates.values().filter(|candidate| Some(&candidate.member) != leader);
+        let others = self.candidates.values().filter(|candidate| Some(&candidate.hello.member) != leader);
         let standbys = others.map(|candidate| Standby {
             candidate,
             age: candidate.received.age(at.now, broker_now),
-            failed_runs: self.failed_runs.of(&candidate.member),
+            failed_runs: self.failed_runs.of(&candidate.hello.member),
         });
         let mut standbys: Vec<Standby<'_>> = standbys.filter(|standby| standby.age < HELLO_HOLDS).collect();
         standbys.sort_by(|one, other| {
-            (&one.candidate.name, &one.candidate.member).cmp(&(&other.candidate.name, &other.candidate.member))
+            let [one, other] = [one, other].map(|standby| &standby.candidate.hello);
+            (&one.name, &one.member).cmp(&(&other.name, &other.member))
         });
         standbys
     }
@@ -376,11 +372,11 @@ impl Observer {
         let (release, age) = match self.leadership(at) {
             Leadership::Released { release, age } => (release, age),
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown(_) => {
-                return standby.candidate.undecided_for.saturating_sub(standby.age);
+                return standby.candidate.undecided_for().saturating_sub(standby.age);
             }
             Leadership::Led { .. } | Leadership::Overdue { .. } | Leadership::Silent { .. } => return Duration::ZERO,
         };
-        let is_own = release.member.as_ref() == Some(&standby.candidate.member);
+        let is_own = release.member.as_ref() == Some(&standby.candidate.hello.member);
         let why = release.how.why.as_deref().and_then(Why::parse).filter(|_| is_own);
         let leader = self.leader().filter(|leader| leader.term == release.term);
         let cool_off = why.zip(leader).and_then(|(why, leader)| cool_off(why, leader.lease)).unwrap_or_default();

@@ -67,7 +67,7 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
 impl<'a> Group<'a> {
     fn of(name: &str, read: &'a ReadTopic) -> Self {
         let elections = read.topic().elections().filter(|found| *found.place.group == *name);
-        let hellos = read.topic().hellos(name).map(|last| (&last.hello.member, &last.hello));
+        let hellos = read.topic().hellos(name).map(|last| (&last.hello.member, &*last.hello));
         Self { elections: elections.map(|found| found.observer()).collect(), hellos: hellos.collect() }
     }
 
@@ -85,7 +85,8 @@ impl<'a> Group<'a> {
             let leader = observer.leaders_hello().filter(|_| led);
             let standbys = observer.standbys(at).into_iter().map(|standby| standby.candidate);
             let age = |candidate: &KnownCandidate| observer.age(candidate.received, at);
-            candidates.extend(standbys.chain(leader).map(|candidate| (&candidate.member, (candidate, age(candidate)))));
+            candidates
+                .extend(standbys.chain(leader).map(|candidate| (&candidate.hello.member, (candidate, age(candidate)))));
         }
         candidates
     }
@@ -144,7 +145,7 @@ fn silence(hello_age: Duration) -> String {
 
 fn overlap(config: &Config, candidate: &KnownCandidate) -> Option<String> {
     let name = candidate.shown();
-    match (config.timings.overlap.is_some(), candidate.overlaps) {
+    match (config.timings.overlap.is_some(), candidate.hello.overlap_ms.is_some()) {
         (true, false) => {
             Some(format!("{name} stands without --overlap; all candidates of an election need it, or none"))
         }
@@ -158,11 +159,12 @@ fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<String> {
     let name = candidate.shown();
     let elector = config.timings.elector().name();
     let version = env!("CARGO_PKG_VERSION");
-    let other = candidate.elector.as_deref().filter(|other| *other != elector);
+    let other = candidate.hello.elector.as_deref().filter(|other| *other != elector);
     let elector = other.map(|other| format!("{name} stands with --elect {other}, and here it is {elector}"));
-    let other = candidate.version.as_deref().filter(|other| *other != version && *other != format!("neli {version}"));
+    let other =
+        candidate.hello.version.as_deref().filter(|other| *other != version && *other != format!("neli {version}"));
     let version = other.map(|other| format!("{name} has version {other}, and here it is {version}"));
-    let refused = candidate.group_refuses.as_deref();
+    let refused = candidate.hello.group_refuses.as_deref();
     let refused = refused.map(|words| format!("{name} has no precedence: the group refuses it ({words})"));
     [elector, version, refused].into_iter().flatten().collect()
 }

@@ -309,12 +309,12 @@ fn candidate_cells(candidate: &KnownCandidate) -> [String; 7] {
     let text = |text: &Option<Box<str>>| text.as_deref().unwrap_or("-").to_owned();
     [
         candidate.shown().to_owned(),
-        text(&candidate.host),
-        candidate.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
-        text(&candidate.version),
-        text(&candidate.elector),
-        candidate.priority.to_string(),
-        candidate.max_roles.map_or_else(|| "-".to_owned(), |most| most.to_string()),
+        text(&candidate.hello.host),
+        candidate.hello.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
+        text(&candidate.hello.version),
+        text(&candidate.hello.elector),
+        candidate.hello.priority.to_string(),
+        candidate.max_roles().map_or_else(|| "-".to_owned(), |most| most.to_string()),
     ]
 }
 
@@ -326,9 +326,9 @@ fn differing(all: &[&KnownCandidate]) -> [bool; 7] {
 
 /// Where the candidate serves its own page: a link, if other machines can follow it.
 fn own_page(candidate: &KnownCandidate) -> String {
-    let Some(listen) = &candidate.listen else { return "-".to_owned() };
+    let Some(listen) = &candidate.hello.listen else { return "-".to_owned() };
     let link = |url: String| format!("<a href=\"{}\">{}</a>", html(&url), html(listen));
-    url_elsewhere(listen, candidate.host.as_deref()).map_or_else(|| html(listen), link)
+    url_elsewhere(listen, candidate.hello.host.as_deref()).map_or_else(|| html(listen), link)
 }
 
 /// The URL of an address that is bound on this host, for other machines. There is none for a loopback address, nor for one that is valid on one

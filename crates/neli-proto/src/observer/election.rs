@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem;
 
@@ -180,7 +181,7 @@ impl Election {
 
     /// The time at which the claim of that term was appended, if it was read by a separate request.
     pub fn learn_claim(&mut self, term: Offset, written_ms: Option<u64>) {
-        self.history.learn_claim(term, written_ms);
+        self.history.observer_mut().learn_claim(term, written_ms);
     }
 
     /// Notes whether Kafka answers.
@@ -215,23 +216,23 @@ impl Election {
     /// Handles an answer about a partition's log.
     pub fn answered(&mut self, at: ReadAt, partition: i32, bounds: LogBounds) {
         if partition == self.partition {
-            self.history.answered(at.now, bounds.asked, bounds.end);
+            self.history.observer_mut().answered(at.now, bounds.asked, bounds.end);
         }
     }
 
     /// Notes that the reading has reached the end that the log had when the reading began.
     pub const fn caught_up(&mut self) {
-        self.history.caught_up();
+        self.history.observer_mut().caught_up();
     }
 
     /// Handles all records of its partition before `offset` that were not passed on; they are not of this election.
     pub fn read_others_up_to(&mut self, now: Time, offset: Offset) {
-        self.history.read_others_up_to(now, offset);
+        self.history.observer_mut().read_others_up_to(now, offset);
     }
 
     /// Notes the latest time that a broker's clock is known to have shown, in milliseconds since 1970.
     pub fn stamped(&mut self, latest_ms: u64) {
-        self.history.stamped(latest_ms);
+        self.history.observer_mut().stamped(latest_ms);
     }
 
     /// Handles a record of the topic. Returns what the law says of it if it is the election's own.
@@ -244,7 +245,7 @@ impl Election {
         let key = record.key.as_deref().and_then(|key| ElectionKey::of_group(key, &self.group));
         let (is_hello, names_role) = key.map_or((false, false), |key| (key.is_hello, *key.role == *self.role));
         if let Some(stamp_ms) = written_ms.filter(|_| is_here && *is_brokers_time) {
-            self.history.stamped(stamp_ms);
+            self.history.observer_mut().stamped(stamp_ms);
         }
         if is_here && names_role && !is_hello {
             self.is_known = true;
@@ -254,7 +255,7 @@ impl Election {
             return Some(Judged { verdict, changes: self.untold(changes) });
         }
         if is_here {
-            self.history.read_other(at.now, *offset);
+            self.history.observer_mut().read_other(at.now, *offset);
         }
         if is_hello {
             self.read_hello(at, record, is_here && names_role);
@@ -266,23 +267,22 @@ impl Election {
         None
     }
 
-    /// Notes whether the candidate of this hello stands for the role: that of one role may name it in the key alone.
+    /// Handles a hello whose key may name the role, as that of a candidate of one role does.
     fn read_hello(&mut self, at: ReadAt, record: &LogRecord, names_role: bool) {
-        let Some(value) = record.value.as_deref() else { return };
-        let Some(hello) = Hello::parse(value) else { return };
-        if hello.roles.is_some() {
-            self.process_hello_received(at, &hello, record.written_ms);
-        } else if names_role || self.number_by(&hello).is_some() {
+        let Some(hello) = record.value.as_deref().and_then(Hello::parse).map(Arc::new) else { return };
+        if names_role && hello.roles.is_none() {
             self.is_known = true;
-            self.history.hello_received(at, hello, record.written_ms);
+            self.history.observer_mut().hello_received(at, &hello, hello.leaves, record.written_ms);
+        } else {
+            self.hello_received(at, &hello, record.written_ms);
         }
     }
 
-    /// Notes whether the process with many roles that said this hello stands for the role.
-    pub fn process_hello_received(&mut self, at: ReadAt, hello: &Hello, written_ms: Option<u64>) {
+    /// Handles a hello, if its writer stands or stood for the role.
+    pub fn hello_received(&mut self, at: ReadAt, hello: &Arc<Hello>, written_ms: Option<u64>) {
         if let Some(number) = self.number_by(hello) {
             self.is_known = true;
-            self.history.hello_received(at, hello.clone().about(number), written_ms);
+            self.history.observer_mut().hello_received(at, hello, hello.leaves_role(number), written_ms);
         }
     }
 

@@ -6,11 +6,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Change, Observer};
-use crate::hello::Hello;
 use crate::journal::{Journal, Verdict};
 use crate::leadership::{HowReleased, Leader, Leadership, ReadAt, shown};
 use crate::record::{Body, MemberId, Offset, Record};
-use crate::time::{Time, millis};
+use crate::time::millis;
 
 /// A past or current term.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -207,39 +206,9 @@ impl History {
         &self.observer
     }
 
-    /// Handles an answer: the log ended at `end` when that was `asked`.
-    pub fn answered(&mut self, now: Time, asked: Time, end: Offset) {
-        self.observer.answered(now, asked, end);
-    }
-
-    /// Notes a broker's timestamp of a record of the partition, of any election.
-    pub fn stamped(&mut self, written_ms: u64) {
-        self.observer.stamped(written_ms);
-    }
-
-    /// Notes that the reading has reached the end that the log had when the reading began.
-    pub const fn caught_up(&mut self) {
-        self.observer.caught_up();
-    }
-
-    /// Handles the record at `offset`, which is not of this election.
-    pub fn read_other(&mut self, now: Time, offset: Offset) {
-        self.observer.read_other(now, offset);
-    }
-
-    /// Handles all records before `offset` that were not passed on; they are not of this election.
-    pub fn read_others_up_to(&mut self, now: Time, offset: Offset) {
-        self.observer.read_others_up_to(now, offset);
-    }
-
-    /// Handles a hello from any partition. This role is one of the writer's.
-    pub fn hello_received(&mut self, at: ReadAt, hello: Hello, written_ms: Option<u64>) {
-        self.observer.hello_received(at, hello, written_ms);
-    }
-
-    /// The time at which the current term's claim was appended, if it was read by a separate request.
-    pub fn learn_claim(&mut self, term: Offset, written_ms: Option<u64>) {
-        self.observer.learn_claim(term, written_ms);
+    /// The same, for what changes no term.
+    pub const fn observer_mut(&mut self) -> &mut Observer {
+        &mut self.observer
     }
 
     /// Handles the record at `offset`, which is of this election; the record is `None` if it can't be parsed. Returns the verdict and the

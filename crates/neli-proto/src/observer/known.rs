@@ -1,6 +1,7 @@
 //! The data that an observer has besides the last term: candidates, silences, and each change.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::OverlappedJob;
@@ -8,7 +9,7 @@ use crate::hello::Hello;
 use crate::late_beat::{DELIVERY, longest_interval};
 use crate::leadership::{Job, Leader, Receipt, Release, shown};
 use crate::listener::silence;
-use crate::record::{MemberId, Offset, What};
+use crate::record::{Offset, What};
 use crate::restart;
 use crate::time::millis;
 use crate::timings::LONGEST_LEASE;
@@ -24,65 +25,13 @@ pub struct VoidClaims {
     pub received: Receipt,
 }
 
-/// A candidate as its last hello describes it.
+/// A candidate.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KnownCandidate {
-    /// Its member id.
-    pub member: MemberId,
-    /// Its name.
-    pub name: Option<Box<str>>,
-    /// Its machine.
-    pub host: Option<Box<str>>,
-    /// The process id of its supervisor.
-    pub pid: Option<u32>,
-    /// The program's version.
-    pub version: Option<Box<str>>,
-    /// `group` or `log`.
-    pub elector: Option<Box<str>>,
-    /// Why the group does not take it, in Kafka's words; `None` if it does, or if that is unknown.
-    pub group_refuses: Option<Box<str>>,
-    /// The address where it answers by HTTP (`--listen`).
-    pub listen: Option<Box<str>>,
-    /// `--priority`.
-    pub priority: u16,
-    /// `--roles`: whether its hello is about all roles.
-    pub has_many_roles: bool,
-    /// `--max-roles`: the most roles that it leads; `None` without a limit.
-    pub max_roles: Option<u32>,
-    /// Whether `--overlap` was given.
-    pub overlaps: bool,
-    /// How long after its hello it claims nothing, because the records don't show it who leads; zero if they show it.
-    pub undecided_for: Duration,
+    /// Its last hello. The elections in which a process stands share it.
+    pub hello: Arc<Hello>,
     /// When the hello was read and written.
     pub received: Receipt,
-}
-
-impl KnownCandidate {
-    pub(super) fn of(hello: Hello, received: Receipt) -> Self {
-        // A limit of as many roles as there are is none.
-        let count = hello.mapping().count();
-        let Hello {
-            member, name, host, pid, version, elector, group_refuses, listen, priority, roles, max_roles, ..
-        } = hello;
-        // No candidate waits longer than for the longest lease: more is a mistake of the writer's.
-        let undecided_for = Duration::from_millis(hello.waits_ms.unwrap_or_default()).min(silence(LONGEST_LEASE));
-        Self {
-            member,
-            name,
-            host,
-            pid,
-            version,
-            elector,
-            group_refuses,
-            listen,
-            priority,
-            has_many_roles: roles.is_some(),
-            max_roles: max_roles.filter(|most| *most < count),
-            overlaps: hello.overlap_ms.is_some(),
-            undecided_for,
-            received,
-        }
-    }
 }
 
 /// A standby.
@@ -183,9 +132,22 @@ impl Leader {
 }
 
 impl KnownCandidate {
+    /// `--max-roles`: the most roles that it leads; `None` without a limit. A limit of as many roles as there are is none.
+    #[must_use]
+    pub fn max_roles(&self) -> Option<u32> {
+        self.hello.max_roles.filter(|most| *most < self.hello.mapping().count())
+    }
+
+    /// How long after its hello it claims nothing, because the records don't show it who leads; zero if they show it. No candidate waits
+    /// longer than for the longest lease: more is a mistake of the writer's.
+    #[must_use]
+    pub fn undecided_for(&self) -> Duration {
+        Duration::from_millis(self.hello.waits_ms.unwrap_or_default()).min(silence(LONGEST_LEASE))
+    }
+
     /// Its name, or its member id if it has no name.
     #[must_use]
     pub fn shown(&self) -> &str {
-        shown(self.name.as_deref(), Some(&self.member))
+        shown(self.hello.name.as_deref(), Some(&self.hello.member))
     }
 }

@@ -72,7 +72,7 @@ impl Observer {
         if goes {
             self.lost.insert_gone(member, received);
         }
-        if goes || self.candidates.get(member).is_some_and(|candidate| !candidate.has_many_roles) {
+        if goes || self.candidates.get(member).is_some_and(|candidate| candidate.hello.roles.is_none()) {
             self.candidates.remove(member);
         }
     }

@@ -3,6 +3,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::{KnownCandidate, Standby};
@@ -27,7 +28,7 @@ pub struct GroupHellos {
 #[derive(Clone, Debug)]
 pub struct LastHello {
     /// The hello.
-    pub hello: Hello,
+    pub hello: Arc<Hello>,
     /// When it was read.
     pub at: ReadAt,
     /// When it was appended, in milliseconds since 1970, if that is known.
@@ -37,7 +38,8 @@ pub struct LastHello {
 
 impl GroupHellos {
     /// Handles the hello of a candidate of the group, in the order of the log.
-    pub fn read(&mut self, at: ReadAt, offset: Offset, hello: Hello, written_ms: Option<u64>) {
+    pub fn read(&mut self, at: ReadAt, offset: Offset, hello: impl Into<Arc<Hello>>, written_ms: Option<u64>) {
+        let hello = hello.into();
         self.last.insert(hello.member.clone(), Box::new(LastHello { hello, at, written_ms, offset }));
     }
 
@@ -105,7 +107,7 @@ impl GroupHellos {
 
 impl LastHello {
     /// The order of hellos by what they say of the roles: that of a candidate that leaves, which may have been refused, comes first.
-    const fn rank(&self) -> (bool, Offset) {
+    fn rank(&self) -> (bool, Offset) {
         (!self.hello.leaves, self.offset)
     }
 }
@@ -128,7 +130,7 @@ impl NoRoom {
     /// may lead enough or one of them has no limit. A candidate that leads another role is a standby of this one.
     #[must_use]
     pub fn of(standbys: &[Standby<'_>], roles: u32) -> Option<Self> {
-        Self::of_limits(standbys.iter().map(|standby| standby.candidate.max_roles), roles)
+        Self::of_limits(standbys.iter().map(|standby| standby.candidate.max_roles()), roles)
     }
 
     /// For a role with a leader: the limits of all candidates, if they may lead no more than `roles` roles together.
@@ -136,7 +138,7 @@ impl NoRoom {
     #[must_use]
     pub fn for_successor(standbys: &[Standby<'_>], leader: &KnownCandidate, roles: u32) -> Option<Self> {
         let candidates = standbys.iter().map(|standby| standby.candidate).chain([leader]);
-        Self::of_limits(candidates.map(|candidate| candidate.max_roles), roles.saturating_add(1))
+        Self::of_limits(candidates.map(KnownCandidate::max_roles), roles.saturating_add(1))
     }
 
     fn of_limits(limits: impl Iterator<Item = Option<u32>>, roles: u32) -> Option<Self> {
@@ -229,22 +231,10 @@ mod tests_of_room {
     use crate::time::Time;
 
     fn candidate(max_roles: Option<u32>) -> KnownCandidate {
-        KnownCandidate {
-            member: "ab".into(),
-            name: None,
-            host: None,
-            pid: None,
-            version: None,
-            elector: None,
-            group_refuses: None,
-            listen: None,
-            priority: 0,
-            has_many_roles: true,
-            max_roles,
-            overlaps: false,
-            undecided_for: Duration::ZERO,
-            received: Receipt { read: Time::from_nanos(1), written_ms: None, is_live: true },
-        }
+        let hello =
+            Hello { roles: Some("4294967295".into()), partitions: Some(1), max_roles, ..Hello::new("ab".into(), None) };
+        let received = Receipt { read: Time::from_nanos(1), written_ms: None, is_live: true };
+        KnownCandidate { hello: Arc::new(hello), received }
     }
 
     #[test]
@@ -273,6 +263,6 @@ mod tests_of_room {
         assert_eq!(room(&[Some(2), Some(2)], 4), None);
         assert_eq!(room(&[Some(2), None], 9), None, "one without a limit");
         assert_eq!(room(&[], 9), None, "nobody is there");
-        assert_eq!(room(&[Some(u32::MAX), Some(1)], u32::MAX), None);
+        assert_eq!(room(&[Some(u32::MAX - 1), Some(2)], u32::MAX), None);
     }
 }

@@ -179,7 +179,7 @@ fn standbys_are_known_by_hellos_of_the_last_75_s() {
     observer.caught_up();
     let names: Vec<&str> = observer.standbys(later(75_000)).iter().map(|standby| standby.candidate.shown()).collect();
     assert_eq!(names, ["a", "b"]);
-    assert_eq!(observer.leaders_hello().and_then(|hello| hello.elector.as_deref()), Some("log"));
+    assert_eq!(observer.leaders_hello().and_then(|known| known.hello.elector.as_deref()), Some("log"));
     // A candidate that has released is gone, unless it sends another hello.
     read(&mut observer, 5, 76_000, &release("m", 4, "exited", "3"));
     assert_eq!(observer.standbys(later(76_000)).len(), 2);

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString as _};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::{fmt, mem};
 
@@ -132,7 +133,7 @@ impl Topic {
     fn hear_all(&self, group: &str, election: &mut Election) {
         for LastHello { hello, at, written_ms, .. } in self.hellos(group) {
             if hello.roles.is_some() {
-                election.process_hello_received(*at, hello, *written_ms);
+                election.hello_received(*at, hello, *written_ms);
             }
         }
         election.caught_up();
@@ -149,10 +150,10 @@ impl Topic {
         let LogRecord { offset, key, value, written_ms, is_brokers_time } = record;
         self.latest_ms = self.latest_ms.max(written_ms.filter(|_| *is_brokers_time));
         let ElectionKey { group, role, is_hello } = key.as_deref().and_then(ElectionKey::parse)?;
-        if is_hello && let Some(hello) = value.as_deref().and_then(Hello::parse) {
+        if is_hello && let Some(hello) = value.as_deref().and_then(Hello::parse).map(Arc::new) {
             let is_of_many = hello.roles.is_some();
             if is_of_many && let Some(most) = self.live {
-                self.hear(group, &hello, most, |election| election.process_hello_received(at, &hello, *written_ms));
+                self.hear(group, &hello, most, |election| election.hello_received(at, &hello, *written_ms));
             }
             let hellos = self.hellos.entry(group.into()).or_default();
             hellos.read(at, *offset, hello, *written_ms);
@@ -220,7 +221,7 @@ impl Topic {
                 for (_, role, partition) in places(&hello.mapping(), most) {
                     let place = Place { partition, group: group.clone(), role: role.into() };
                     if let Some(found) = self.elections.get_mut(&place) {
-                        found.election.process_hello_received(*at, hello, *written_ms);
+                        found.election.hello_received(*at, hello, *written_ms);
                     }
                 }
             }

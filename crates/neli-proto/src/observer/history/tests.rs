@@ -4,6 +4,7 @@ use alloc::{format, vec};
 
 use super::*;
 use crate::journal::Origin;
+use crate::time::Time;
 
 const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_000_000 };
 

@@ -20,7 +20,7 @@ fn read(history: &mut History, offset: Offset, ms: u64, line: &str) {
 #[test]
 fn each_time_that_records_are_missing_counts_and_records_of_others_do_not() {
     let mut history = history();
-    history.read_other(later(5).now, 1);
+    history.observer_mut().read_other(later(5).now, 1);
     read(&mut history, 2, 10, &beat("m", 0, "running"));
     assert_eq!(findings(&history), []);
     for (offset, seen) in [(9, 9), (19, 19)] {
@@ -35,7 +35,7 @@ fn each_time_that_records_are_missing_counts_and_records_of_others_do_not() {
 #[test]
 fn markers_are_not_missing() {
     let mut history = history();
-    history.answered(later(5).now, later(4).now, 1);
+    history.observer_mut().answered(later(5).now, later(4).now, 1);
     read(&mut history, 5, 10, &beat("m", 0, "running"));
     assert_eq!(findings(&history), []);
 }

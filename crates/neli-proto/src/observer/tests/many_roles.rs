@@ -6,7 +6,7 @@ fn an_old_hello_that_is_read_late_makes_no_standby_of_a_dead_leader() {
     let said = |observer: &mut Observer, ms| {
         let line = r#"{"v":1,"kind":"hello","member":"p","name":"p","roles":"3","partitions":2}"#;
         let hello = Hello::parse(line.as_bytes()).expect("a hello");
-        observer.hello_received(later(30_000), hello, Some(AT.wall_ms + ms));
+        observer.hello_received(later(30_000), &Arc::new(hello), false, Some(AT.wall_ms + ms));
     };
     let mut observer = observer();
     read_late(&mut observer, 0, later(30_000), 0, &claim("p", -1));
@@ -38,7 +38,8 @@ fn a_process_with_many_roles_stands_by_until_it_leaves() {
 fn process_hello(observer: &mut Observer, ms: u64, more: &str) {
     let line = format!(r#"{{"v":1,"kind":"hello","member":"p","name":"p","roles":"3","partitions":2{more}}}"#);
     let hello = Hello::parse(line.as_bytes()).expect("a hello");
-    observer.hello_received(later(ms), hello.about(1), Some(AT.wall_ms + ms));
+    let leaves = hello.leaves_role(1);
+    observer.hello_received(later(ms), &Arc::new(hello), leaves, Some(AT.wall_ms + ms));
 }
 
 #[test]
