@@ -13,7 +13,7 @@ use crate::role_set::RoleSet;
 use crate::time::Time;
 
 /// A hello. What is not known, or is as it is for most candidates, is left out.
-#[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq, Serialize)]
 pub struct Hello {
     /// The writer's member id.
     pub member: MemberId,
@@ -81,29 +81,8 @@ pub struct Hello {
 impl Hello {
     /// A hello with these alone.
     #[must_use]
-    pub const fn new(member: MemberId, name: Option<Box<str>>) -> Self {
-        Self {
-            member,
-            name,
-            seq: None,
-            host: None,
-            pid: None,
-            version: None,
-            elector: None,
-            group_member: None,
-            group_refuses: None,
-            listen: None,
-            roles: None,
-            partitions: None,
-            priority: 0,
-            overlap_ms: None,
-            max_roles: None,
-            joined: None,
-            asks: None,
-            waits_ms: None,
-            left: RoleSet::new(),
-            leaves: false,
-        }
+    pub fn new(member: MemberId, name: Option<Box<str>>) -> Self {
+        Self { member, name, ..Self::default() }
     }
 
     /// Parses a line of JSON; `None` if it is no hello, or does not contain its writer.

@@ -27,7 +27,7 @@ pub const MAX_BYTES: usize = 1024;
 pub const LEASE_MS: core::ops::RangeInclusive<u64> = 300..=60_000;
 
 /// A candidate's random id, made at its start.
-#[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
 pub struct MemberId(Box<str>);
 

@@ -11,16 +11,17 @@ use crate::time::{Span, Window};
 const MOST_SPANS: usize = 64;
 
 /// `--catch-up`: the treatment of windows without a leader by a new leader.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum CatchUp {
     /// It runs the last one (S2).
+    #[default]
     Last,
     /// It runs none.
     None,
 }
 
 /// The windows of a candidate while it leads.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Schedule {
     catch_up: CatchUp,
     /// The window according to the wall clock.
@@ -45,19 +46,8 @@ pub struct Schedule {
 impl Schedule {
     /// The state of a candidate that has not led.
     #[must_use]
-    pub const fn new(catch_up: CatchUp) -> Self {
-        Self {
-            catch_up,
-            shown: None,
-            newest: None,
-            over: Vec::new(),
-            asked_for: None,
-            catches_up_from: None,
-            waits_until: None,
-            run: None,
-            skipped: None,
-            notes: Vec::new(),
-        }
+    pub fn new(catch_up: CatchUp) -> Self {
+        Self { catch_up, ..Self::default() }
     }
 
     /// The window for which the job is to run. Returned once, and so are the next two.

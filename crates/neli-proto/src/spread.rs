@@ -135,7 +135,7 @@ impl Spread {
         let Settings { member, roles, is_on, max_roles } = settings;
         let role = Role { since: now, ..Role::default() };
         Self {
-            members: Members::of_one(Member::new(member.clone(), None, max_roles)),
+            members: Members::of_one(Member::new(member.clone(), max_roles)),
             member,
             is_on,
             max_roles,

@@ -30,7 +30,7 @@ struct SkipToRecord {
 }
 
 impl Scheduled {
-    pub(super) const fn new(catch_up: CatchUp) -> Self {
+    pub(super) fn new(catch_up: CatchUp) -> Self {
         Self { schedule: Schedule::new(catch_up), skip: None, told: None, released: None }
     }
 

@@ -34,7 +34,7 @@ const SHORT_LIVES: usize = 2;
 const SHORT_LIFE_COUNTS: Duration = Duration::from_secs(10 * 60);
 
 /// A candidate: this process or another.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Member {
     pub(super) id: MemberId,
     name: Option<Box<str>>,
@@ -68,9 +68,10 @@ pub(super) struct Member {
 }
 
 /// Whether a candidate has gone, and whether it can return with the same member id.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum Absence {
     /// It is alive.
+    #[default]
     None,
     /// Another candidate leads its former role without a release, or its process is suspended. Its next hello ends this state.
     UntilHello,
@@ -79,26 +80,8 @@ enum Absence {
 }
 
 impl Member {
-    pub(super) const fn new(id: MemberId, received: Option<Time>, max_roles: Option<u32>) -> Self {
-        Self {
-            id,
-            name: None,
-            came: None,
-            received,
-            heard: received,
-            wanted_since: None,
-            asked: None,
-            was_asked_again: false,
-            is_unresponsive: false,
-            absence: Absence::None,
-            priority: 0,
-            max_roles,
-            not_taken: 0,
-            unfit: 0,
-            unfit_until: Time::ZERO,
-            other_roles: 0,
-            barred_until: None,
-        }
+    pub(super) fn new(id: MemberId, max_roles: Option<u32>) -> Self {
+        Self { id, max_roles, ..Self::default() }
     }
 
     /// Whether it takes part while it holds `held` roles. A leader is alive even if its hellos are missing.
@@ -261,7 +244,7 @@ impl Members {
         let at = match self.all.binary_search_by(|member| member.id.cmp(id)) {
             Ok(at) => at,
             Err(at) => {
-                self.all.insert(at, Member::new(id.clone(), None, None));
+                self.all.insert(at, Member::new(id.clone(), None));
                 at
             }
         };
