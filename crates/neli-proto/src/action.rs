@@ -127,15 +127,16 @@ pub enum Ending {
     WaitedEnough,
 }
 
-/// How the job ended when the lead was lost.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+/// How the job ended when the lead was lost. Of several ways the last one here counts.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Lost {
+    /// It stopped by itself in time, or none was running.
+    #[default]
+    Stopped,
+    /// It was killed at the stop timeout, or at a second stop signal.
+    Killed,
     /// It was killed because the lease was over.
     Fenced,
-    /// It was killed at the stop timeout.
-    Killed,
-    /// It stopped by itself in time, or none was running.
-    Stopped,
 }
 
 /// An action that the owner of the nodes of many roles must perform.

@@ -111,22 +111,12 @@ struct Run {
     ran: Duration,
     /// Whether it ended by itself, before it was asked to, in a term that is held.
     by_itself: bool,
-    killed: Killed,
-}
-
-/// Whether SIGKILL was needed, and the last reason for it.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-enum Killed {
-    #[default]
-    No,
-    /// The stop timeout was over, or there was a second stop signal.
-    InBarrier,
-    /// The lease was over.
-    ForLoss,
+    /// How its job ends if the lead is lost: whether SIGKILL was needed, and the last reason for it.
+    killed: Lost,
 }
 
 impl Run {
-    fn note_kill(&mut self, killed: Killed) {
+    fn note_kill(&mut self, killed: Lost) {
         self.killed = self.killed.max(killed);
     }
 }
@@ -466,7 +456,7 @@ impl Supervisor {
     fn stopped(&self, stop: Stop) -> Ending {
         // The main process's own end takes precedence, since perhaps only processes that it had left were killed. A dead guard reports no
         // status.
-        let was_killed = self.run.started && self.run.killed != Killed::No;
+        let was_killed = self.run.started && self.run.killed != Lost::Stopped;
         let status = self.run.status.or(was_killed.then_some(JobStatus::Signaled(SIGKILL)));
         status.filter(|_| stop.amid_runs).map_or(Ending::StoppedBy(stop.signal), Ending::Job)
     }
@@ -478,11 +468,7 @@ impl Supervisor {
 
     fn left(&self) -> Ending {
         match self.over.map(|over| over.why) {
-            Some(why) if why.is_loss() => Ending::Lost(match self.run.killed {
-                Killed::ForLoss if self.run.started => Lost::Fenced,
-                Killed::InBarrier if self.run.started => Lost::Killed,
-                Killed::ForLoss | Killed::InBarrier | Killed::No => Lost::Stopped,
-            }),
+            Some(why) if why.is_loss() => Ending::Lost(if self.run.started { self.run.killed } else { Lost::Stopped }),
             Some(Why::RestartLimit) => Ending::RestartLimit,
             Some(_) | None => self.run.status.map_or(Ending::Ended, Ending::Job),
         }

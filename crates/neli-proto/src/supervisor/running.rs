@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use super::wanted::Over;
 use super::watch::Watch;
-use super::{Job, JobStatus, Killed, NextGuard, Run, Supervisor};
+use super::{Job, JobStatus, Lost, NextGuard, Run, Supervisor};
 use crate::guard::{Answer, CommandKind, Order, SeenEnd, Step};
 use crate::job::CommandEnd;
 use crate::note::Note;
@@ -131,7 +131,7 @@ impl Supervisor {
             Job::Stopping { why, .. } => self.end_term(why),
             Job::Orphaned => {
                 // During a restart delay no run was alive.
-                let was_alive = self.run.killed == Killed::ForLoss;
+                let was_alive = self.run.killed == Lost::Fenced;
                 self.end_term_seen(Why::GuardDied, seen.filter(|_| was_alive));
                 self.start_guard_if_due(now);
             }
@@ -144,7 +144,7 @@ impl Supervisor {
             let ended = RunEnd { id: self.run_id, status: status.code(), ran: self.run.ran };
             self.job = Job::Held { ended: Some(ended), settles_until: None };
             // The run is over: later kills don't change its result.
-            self.run.killed = Killed::No;
+            self.run.killed = Lost::Stopped;
             self.failed_runs.ended(status, self.run.ran);
             self.set_report(JobState::Stopping, None, now);
             return;
@@ -159,7 +159,7 @@ impl Supervisor {
                 self.note(Note::Restarting { term: self.noted_term(), attempt: self.next_attempt, delay });
                 self.job = Job::Restarting { at: now + delay };
                 // The run is over: later kills don't change its result.
-                self.run.killed = Killed::No;
+                self.run.killed = Lost::Stopped;
                 self.set_report(JobState::Restarting, None, now);
             }
             RestartDecision::Done => self.end_term(Why::Exited),
@@ -195,7 +195,7 @@ impl Supervisor {
     }
 
     pub(super) fn killed_at_timeout(&mut self) {
-        self.run.note_kill(Killed::InBarrier);
+        self.run.note_kill(Lost::Killed);
         if let Job::Stopping { why, kill_at, .. } = &mut self.job {
             *kill_at = None;
             let why = *why;
@@ -206,7 +206,7 @@ impl Supervisor {
     /// Handles the guard's answer that it has fenced the job of this term, and that no process of it is left.
     pub(super) fn fenced(&mut self, term: Offset, seen: Option<SeenEnd>) {
         if self.term() == Some(term) && self.job != Job::None {
-            self.note_kill(Killed::ForLoss);
+            self.note_kill(Lost::Fenced);
             self.fenced.get_or_insert(Why::Fenced);
             self.end_term_seen(Why::Fenced, seen);
         }
@@ -233,7 +233,7 @@ impl Supervisor {
         }
         // It may have died before it could report that the job runs.
         self.run.started |= !matches!(self.job, Job::Held { .. } | Job::Restarting { .. });
-        self.note_kill(Killed::ForLoss);
+        self.note_kill(Lost::Fenced);
         self.job = Job::Orphaned;
         self.fenced.get_or_insert(Why::GuardDied);
         self.actions.push_back(Action::KillOrphans);
@@ -286,7 +286,7 @@ impl Supervisor {
     }
 
     /// Notes that the run that may be alive was killed. The kill does not count for an earlier run.
-    fn note_kill(&mut self, killed: Killed) {
+    fn note_kill(&mut self, killed: Lost) {
         match self.job {
             Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => self.run.note_kill(killed),
             Job::Held { .. } | Job::None | Job::Restarting { .. } => {}

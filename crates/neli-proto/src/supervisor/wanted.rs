@@ -4,7 +4,7 @@ use core::mem;
 use core::time::Duration;
 
 use super::watch::Watch;
-use super::{Job, JobReport, JobStatus, Killed, Run, Supervisor};
+use super::{Job, JobReport, JobStatus, Lost, Run, Supervisor};
 use crate::guard::{Grant, Order, SeenEnd};
 use crate::health::Health;
 use crate::note::Note;
@@ -215,7 +215,7 @@ impl Supervisor {
             // There is no job, or it is being killed already.
             Job::None | Job::Orphaned => return,
         };
-        self.run.note_kill(if why == Why::Fenced { Killed::ForLoss } else { Killed::InBarrier });
+        self.run.note_kill(if why == Why::Fenced { Lost::Fenced } else { Lost::Killed });
         self.job = Job::Stopping { why, main, kill_at: None };
         self.order(Order::Kill);
     }
