@@ -14,6 +14,7 @@ use std::time::Duration;
 use neli_kafka::clock::{self, Alarm};
 use neli_kafka::embedded::directory::BrokerDirectory;
 use neli_proto::guard::{Answer, Answers, Event, Grant, Guard, Remains, RunPhase};
+use neli_proto::job::JobStatus;
 use neli_proto::time::{Span, Time};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
@@ -306,7 +307,9 @@ impl GuardLoop {
         // Only now it is known for certain whether the job had executed its program.
         self.observe_start();
         self.job.iter_mut().for_each(|job| job.has_main = false);
-        self.tell(now, Event::MainEnded { code: status.code(), signal: status.signal() }, None);
+        let exited = || JobStatus::Exited(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX));
+        let status = status.signal().map_or_else(exited, JobStatus::Signaled);
+        self.tell(now, Event::MainEnded { status }, None);
     }
 
     pub(super) fn flush(&mut self) {

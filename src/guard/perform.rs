@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use neli_kafka::clock;
 use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, KillMethod, Named, Step};
-use neli_proto::job::CommandEnd;
+use neli_proto::job::{CommandEnd, JobStatus};
 use neli_proto::time::{Time, millis_rounded_up};
 use nix::libc::{self, SIGCONT};
 use nix::unistd::{self, Pid};
@@ -48,7 +48,7 @@ impl GuardLoop {
         while let Some(action) = self.next_action() {
             match action {
                 Action::Answer(answer) => self.answers.put(answer, None),
-                Action::AnswerExited { code, signal, look } => self.answer_exited(code, signal, look),
+                Action::AnswerExited { status, look } => self.answer_exited(status, look),
                 Action::AnswerLeftBehind { until } => self.answer_left_behind(self.tree.named_members(until), true),
                 Action::AnswerStarted => self.answer_started(),
                 Action::AnswerStuck => {
@@ -100,11 +100,11 @@ impl GuardLoop {
         self.guard.poll_action()
     }
 
-    fn answer_exited(&mut self, code: Option<i32>, signal: Option<i32>, look: bool) {
+    fn answer_exited(&mut self, status: JobStatus, look: bool) {
         let ended_at = clock::now();
         let foreground = self.terminal.take_back();
         let left = self.has_children && !(look && self.is_rest_of_commands());
-        self.answers.put(Answer::Exited { code, signal, ended_at, left, foreground }, None);
+        self.answers.put(Answer::Exited { status, ended_at, left, foreground }, None);
     }
 
     /// Whether no process is left but those of the commands that run beside the job, and some that have ended.

@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd;
 
+use neli_proto::job::JobStatus;
 use neli_run::guard::{Answer, Order, Target};
 use nix::libc::{SIGTERM, SIGUSR1};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -39,7 +40,9 @@ fn a_stop_comes_before_the_signals_that_a_guard_has_not_read() {
     fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
     kill(fixture.handle().pid(), Signal::SIGCONT).unwrap();
     flush(&fixture);
-    let Answer::Exited { code: Some(0), .. } = fixture.receive() else { panic!("it was not asked to stop") };
+    let Answer::Exited { status: JobStatus::Exited(0), .. } = fixture.receive() else {
+        panic!("it was not asked to stop")
+    };
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 
 use neli_kafka::clock;
-use neli_proto::job::CommandEnd;
+use neli_proto::job::{CommandEnd, JobStatus};
 use neli_proto::time::Time;
 use neli_run::guard::{Answer, CommandKind, Order};
 use nix::fcntl::OFlag;
@@ -110,7 +110,7 @@ fn a_command_over_its_timeout_is_killed_with_its_group_but_not_the_job() {
     assert!(!has_ended(&job));
     fixture.send(&Order::Kill);
     assert_eq!(fixture.receive(), Answer::Killed);
-    assert!(matches!(fixture.receive(), Answer::Exited { signal: Some(SIGKILL), left: false, .. }));
+    assert!(matches!(fixture.receive(), Answer::Exited { status: JobStatus::Signaled(SIGKILL), left: false, .. }));
     assert_eq!(fixture.receive(), Answer::Gone);
 }
 
@@ -136,7 +136,7 @@ fn a_command_does_not_delay_the_end_of_its_job() {
     release(&fixture);
     assert_eq!(
         fixture.receive(),
-        Answer::Exited { code: Some(5), signal: None, ended_at: ENDED, left: false, foreground: false }
+        Answer::Exited { status: JobStatus::Exited(5), ended_at: ENDED, left: false, foreground: false }
     );
     assert_eq!(fixture.receive(), ended(CommandEnd::Abandoned));
     assert_eq!(fixture.receive(), Answer::Gone);
@@ -154,7 +154,7 @@ fn leftovers_of_the_job_are_distinguished_from_a_command() {
     release(&fixture);
     assert_eq!(
         fixture.receive(),
-        Answer::Exited { code: Some(0), signal: None, ended_at: ENDED, left: true, foreground: false }
+        Answer::Exited { status: JobStatus::Exited(0), ended_at: ENDED, left: true, foreground: false }
     );
     assert_eq!(fixture.receive(), ended(CommandEnd::Abandoned));
     await_end(&command);
@@ -179,7 +179,7 @@ fn a_command_that_leaves_its_group_is_gone_before_the_job() {
     fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
     assert_eq!(
         fixture.receive(),
-        Answer::Exited { code: None, signal: Some(SIGTERM), ended_at: ENDED, left: true, foreground: false }
+        Answer::Exited { status: JobStatus::Signaled(SIGTERM), ended_at: ENDED, left: true, foreground: false }
     );
     fixture.send(&Order::Kill);
     assert_eq!(fixture.receive(), Answer::Killed);
@@ -195,7 +195,7 @@ fn the_deadline_ends_it_with_the_job() {
     let processes = [fixture.pipe.next_process(), fixture.pipe.next_process()];
     let mut answers = vec![fixture.receive(), fixture.receive()];
     answers.sort_by_key(|answer| matches!(answer, Answer::CommandEnded { .. }));
-    assert!(matches!(answers[0], Answer::Exited { signal: Some(SIGKILL), .. }), "{answers:?}");
+    assert!(matches!(answers[0], Answer::Exited { status: JobStatus::Signaled(SIGKILL), .. }), "{answers:?}");
     assert_eq!(answers[1], ended(CommandEnd::Abandoned));
     assert!(fixture.receive_fenced(3).is_some());
     assert!(processes.iter().all(has_ended));

@@ -7,6 +7,7 @@ use std::time::Duration;
 use harness::process::Process;
 use neli_kafka::clock;
 use neli_proto::guard::SeenEnd;
+use neli_proto::job::JobStatus;
 use neli_run::guard::{Answer, Order};
 use nix::libc::{SIGKILL, SIGTERM};
 
@@ -38,7 +39,7 @@ fn pipe_to_read(fixture: &GuardFixture) -> PathBuf {
 }
 
 fn killed_by(signal: i32, left: bool) -> Answer {
-    Answer::Exited { code: None, signal: Some(signal), ended_at: ENDED, left, foreground: false }
+    Answer::Exited { status: JobStatus::Signaled(signal), ended_at: ENDED, left, foreground: false }
 }
 
 fn all_ended(processes: &[OwnedFd]) -> bool {
@@ -168,7 +169,7 @@ fn a_daemon_left_behind_counts_as_running_and_is_asked_to_stop() {
     tell_reader(&go);
     assert_eq!(
         fixture.receive(),
-        Answer::Exited { code: Some(4), signal: None, ended_at: ENDED, left: true, foreground: false }
+        Answer::Exited { status: JobStatus::Exited(4), ended_at: ENDED, left: true, foreground: false }
     );
     assert!(fixture.has_no_answer());
     fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });

@@ -14,6 +14,7 @@ use std::time::Duration;
 use harness::process::Process;
 use neli_kafka::clock;
 use neli_proto::guard::SeenEnd;
+use neli_proto::job::JobStatus;
 use neli_proto::time::Time;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::attributes::Mark;
@@ -215,7 +216,7 @@ impl GuardFixture {
     /// Receives the end of a main process that SIGKILL killed; returns whether it left other processes.
     pub(crate) fn receive_main_killed(&self) -> bool {
         let answer = self.receive();
-        let Answer::Exited { code: None, signal: Some(SIGKILL), left, .. } = answer else { panic!("{answer:?}") };
+        let Answer::Exited { status: JobStatus::Signaled(SIGKILL), left, .. } = answer else { panic!("{answer:?}") };
         left
     }
 

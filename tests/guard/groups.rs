@@ -9,6 +9,7 @@ use std::process::{Child, Command};
 use harness::wait::{self, PATIENCE};
 use harness::{not_tested, program};
 use neli_kafka::clock;
+use neli_proto::job::JobStatus;
 use neli_run::guard::{Answer, Order};
 use neli_run::process::cgroup::Cgroup;
 use nix::fcntl::{Flock, FlockArg};
@@ -44,7 +45,7 @@ fn group_of(pid: Pid) -> String {
 
 fn receive_killed(fixture: &GuardFixture) {
     assert_eq!(fixture.receive(), Answer::Killed);
-    assert!(matches!(fixture.receive(), Answer::Exited { signal: Some(SIGKILL), .. }));
+    assert!(matches!(fixture.receive(), Answer::Exited { status: JobStatus::Signaled(SIGKILL), .. }));
     assert_eq!(fixture.receive(), Answer::Gone);
 }
 
@@ -84,7 +85,7 @@ fn a_run_starts_after_one_whose_group_was_killed_from_outside() {
         fixture.start(0, far_deadline());
         assert_eq!(fixture.pipe.next_line(), "alive");
         group.kill();
-        assert!(matches!(fixture.receive(), Answer::Exited { signal: Some(SIGKILL), .. }));
+        assert!(matches!(fixture.receive(), Answer::Exited { status: JobStatus::Signaled(SIGKILL), .. }));
         assert_eq!(fixture.receive(), Answer::Gone);
     }
 }
@@ -123,7 +124,7 @@ fn a_process_that_was_moved_into_it_is_killed_before_the_job_is_gone() {
     fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
     assert_eq!(
         fixture.receive(),
-        Answer::Exited { code: None, signal: Some(SIGTERM), ended_at: ENDED, left: false, foreground: false }
+        Answer::Exited { status: JobStatus::Signaled(SIGTERM), ended_at: ENDED, left: false, foreground: false }
     );
     assert_eq!(left_behind(fixture.receive()), (vec!["sleep".to_owned()], true));
     assert_eq!(fixture.receive(), Answer::Gone);

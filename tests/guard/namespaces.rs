@@ -7,6 +7,7 @@ use harness::not_tested;
 use harness::pid_namespace::PidNamespace;
 use harness::process::Process;
 use harness::wait;
+use neli_proto::job::JobStatus;
 use neli_proto::time::Time;
 use neli_run::guard::{Answer, Order};
 use nix::libc::{SIGKILL, SIGTERM};
@@ -53,7 +54,8 @@ fn it_is_named_and_killed_before_the_job_is_gone() {
         return;
     };
     fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
-    let exited = Answer::Exited { code: None, signal: Some(SIGTERM), ended_at: ENDED, left: false, foreground: false };
+    let exited =
+        Answer::Exited { status: JobStatus::Signaled(SIGTERM), ended_at: ENDED, left: false, foreground: false };
     assert_eq!(fixture.receive(), exited);
     assert_eq!(left_behind(fixture.receive()), (vec!["sleep".to_owned()], true));
     assert_eq!(fixture.receive(), Answer::Gone);

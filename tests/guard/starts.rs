@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use harness::process::may_schedule_in_real_time;
 use harness::program;
+use neli_proto::job::JobStatus;
 use neli_run::guard::{Answer, Grant, Order, Step, Target};
 use neli_run::process::signals::SignalSet;
 use nix::libc::{EACCES, ENOENT, EPERM, SIGHUP, SIGPIPE, SIGSTOP, SIGTERM, SIGUSR1};
@@ -20,12 +21,12 @@ fn command(arguments: &[&str]) -> Vec<OsString> {
     arguments.iter().map(OsString::from).collect()
 }
 
-fn exited(code: i32) -> Answer {
-    Answer::Exited { code: Some(code), signal: None, ended_at: ENDED, left: false, foreground: false }
+fn exited(code: u8) -> Answer {
+    Answer::Exited { status: JobStatus::Exited(code), ended_at: ENDED, left: false, foreground: false }
 }
 
 fn killed_by(signal: i32) -> Answer {
-    Answer::Exited { code: None, signal: Some(signal), ended_at: ENDED, left: false, foreground: false }
+    Answer::Exited { status: JobStatus::Signaled(signal), ended_at: ENDED, left: false, foreground: false }
 }
 
 /// Receives the answers until the end of the run; returns how it ended.
@@ -49,7 +50,7 @@ fn its_first_answer_says_that_it_is_set_up() {
 fn every_exit_status_is_reported() {
     let fixture = GuardFixture::running("exit $NELI_ATTEMPT");
     for code in 0..=255 {
-        assert_eq!(end_of_run(&fixture, code.try_into().unwrap()), exited(code));
+        assert_eq!(end_of_run(&fixture, code.into()), exited(code));
     }
 }
 

@@ -12,6 +12,7 @@ use harness::not_tested;
 use harness::process::Process;
 use harness::program;
 use neli_kafka::clock;
+use neli_proto::job::JobStatus;
 use neli_run::guard::{Answer, GuardConfig, GuardHandle, Order, ReleaseRequest};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
@@ -306,7 +307,7 @@ fn a_stopped_supervisor_does_not_delay_the_fence_and_gets_the_report_later() {
     await_readable(left.as_fd(), "the end of the tree");
     assert!(clock::now() >= until);
     supervisor.signal(Signal::SIGCONT);
-    assert!(matches!(supervisor.receive(), Answer::Exited { signal: Some(9), .. }));
+    assert!(matches!(supervisor.receive(), Answer::Exited { status: JobStatus::Signaled(9), .. }));
     let answer = supervisor.receive();
     let Answer::Fenced { term: 42, end: Some(end) } = answer else { panic!("{answer:?}") };
     assert!((until..clock::now()).contains(&end.gone_at));

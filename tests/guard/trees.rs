@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use harness::process::Process;
 use harness::program;
 use neli_kafka::clock;
+use neli_proto::job::JobStatus;
 use neli_run::guard::{Answer, Order};
 use neli_run::process::cgroup::Cgroup;
 use nix::libc::{SIGTERM, SYS_prctl, SYS_wait4, SYS_waitid, c_long};
@@ -75,7 +76,7 @@ fn a_stopped_process_gets_the_signal_and_is_continued() {
         harness::wait::until_true("a stopped process", || process.is_stopped());
         fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
         assert_eq!(fixture.pipe.next_line(), "asked");
-        assert!(matches!(fixture.receive(), Answer::Exited { signal: Some(SIGTERM), .. }));
+        assert!(matches!(fixture.receive(), Answer::Exited { status: JobStatus::Signaled(SIGTERM), .. }));
         assert_eq!(fixture.receive(), Answer::Gone);
     }
 }
@@ -107,7 +108,7 @@ fn a_job_that_execs_is_the_same_job() {
         let (main, _) = fixture.start(0, far_deadline());
         assert_eq!(fixture.pipe.next_line(), main.to_string());
         fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
-        assert!(matches!(fixture.receive(), Answer::Exited { signal: Some(SIGTERM), .. }));
+        assert!(matches!(fixture.receive(), Answer::Exited { status: JobStatus::Signaled(SIGTERM), .. }));
         assert_eq!(fixture.receive(), Answer::Gone);
         assert_eq!(fixture.processes_of_jobs(), []);
     }
@@ -136,17 +137,14 @@ fn a_child_that_another_process_traces_is_killed_and_counts_as_gone() {
 /// Its tracer does not wait for it, so the kernel reports the end of the main process to no other.
 #[test]
 fn the_end_of_a_main_process_that_another_process_traces_is_noticed() {
-    for (text, code, signal) in
-        [("read a < $PIPE; exit 7", Some(7), None), ("read a < $PIPE; kill -9 $$", None, Some(9))]
+    for (text, status) in
+        [("read a < $PIPE; exit 7", JobStatus::Exited(7)), ("read a < $PIPE; kill -9 $$", JobStatus::Signaled(9))]
     {
         for (fixture, _group) in fixtures(text) {
             let (main, _) = fixture.start(0, far_deadline());
             let tracer = Process::find(main.as_raw()).unwrap().trace();
             tell_reader(&fixture.pipe.path());
-            assert_eq!(
-                fixture.receive(),
-                Answer::Exited { code, signal, ended_at: ENDED, left: false, foreground: false }
-            );
+            assert_eq!(fixture.receive(), Answer::Exited { status, ended_at: ENDED, left: false, foreground: false });
             assert_eq!(fixture.receive(), Answer::Gone);
             // While the dead process is still there, the next run ends as usual.
             fixture.start(1, far_deadline());
@@ -169,7 +167,7 @@ fn a_guard_that_may_not_wait_notices_the_ends_and_ends_itself() {
         let answer = fixture.receive();
         assert_eq!(
             answer,
-            Answer::Exited { code: Some(7), signal: None, ended_at: ENDED, left: true, foreground: false }
+            Answer::Exited { status: JobStatus::Exited(7), ended_at: ENDED, left: true, foreground: false }
         );
         fixture.send(&Order::Kill);
         assert_eq!(fixture.receive(), Answer::Killed);
@@ -217,7 +215,7 @@ fn remaining_processes_get_the_stop_signal_once() {
         let stop = |signal| Order::Stop { signal: Some(signal), kill_at: far_deadline() };
         fixture.send(&stop(SIGTERM));
         assert_eq!(fixture.pipe.next_line(), "group");
-        assert!(matches!(fixture.receive(), Answer::Exited { signal: Some(SIGTERM), left: true, .. }));
+        assert!(matches!(fixture.receive(), Answer::Exited { status: JobStatus::Signaled(SIGTERM), left: true, .. }));
         fixture.send(&stop(SIGTERM));
         assert_eq!(fixture.pipe.next_line(), "session");
         assert_eq!(left_behind(fixture.receive()), (vec!["perl".to_owned()], false));
@@ -256,7 +254,7 @@ fn remaining_processes_get_the_signal_one_by_one_and_are_killed_in_the_end() {
         tell_reader(&go);
         assert_eq!(
             fixture.receive(),
-            Answer::Exited { code: Some(4), signal: None, ended_at: ENDED, left: true, foreground: false }
+            Answer::Exited { status: JobStatus::Exited(4), ended_at: ENDED, left: true, foreground: false }
         );
         fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
         for _ in 0..3 {

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use neli_proto::guard::{Action, Answer, Event, Guard, KillRound, Order, Remains};
+use neli_proto::job::JobStatus;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
@@ -88,7 +89,7 @@ impl TaskGuard {
 
     /// No task runs under the lead any more, and none will.
     pub(crate) fn ended(&mut self, now: Time, _: &NoTask) {
-        self.tell(now, Event::MainEnded { code: Some(0), signal: None });
+        self.tell(now, Event::MainEnded { status: JobStatus::Exited(0) });
         self.tell(now, Event::Waited(Remains::seen(false, || false)));
     }
 

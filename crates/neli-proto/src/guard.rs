@@ -210,10 +210,10 @@ impl Guard {
                 }
             }
             Event::Learnt { begun } => self.tree.look_at = now + now.since(begun) * LOOK_SHARE,
-            Event::MainEnded { code, signal } => {
+            Event::MainEnded { status } => {
                 let may_look = end_of_look(self.tenure, now).is_some();
                 if let Some(run) = &mut self.run {
-                    run.main_ended(code, signal, may_look, &mut self.actions);
+                    run.main_ended(status, may_look, &mut self.actions);
                     self.commands.abandon(&mut self.actions);
                 }
             }

@@ -9,7 +9,8 @@ use crate::record::JobState;
 use crate::time::Time;
 
 /// The end of a process.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum JobStatus {
     /// It exited with this status, 0 to 255.
     Exited(u8),

@@ -10,7 +10,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::killing::{KillMethod, KillRound, SeenEnd};
-use crate::job::CommandEnd;
+use crate::job::{CommandEnd, JobStatus};
 use crate::time::{Span, Time};
 
 /// A message from the supervisor to the guard.
@@ -135,11 +135,9 @@ pub enum Answer {
         /// How it ended.
         end: CommandEnd,
     },
-    /// The job's main process has ended, with a status or by a signal.
+    /// The job's main process has ended.
     Exited {
-        /// The exit status.
-        code: Option<i32>,
-        signal: Option<i32>,
+        status: JobStatus,
         /// When it ended. The supervisor may read this much later, if it was stopped.
         ended_at: Time,
         /// Whether descendants of the main process are left.
@@ -266,12 +264,7 @@ pub enum Event {
         begun: Time,
     },
     /// The main process has ended and was waited for; [`Executed`](Self::Executed) or [`NotStarted`](Self::NotStarted) comes before.
-    MainEnded {
-        /// Its status.
-        code: Option<i32>,
-        /// The signal that killed it.
-        signal: Option<i32>,
-    },
+    MainEnded { status: JobStatus },
     /// The main process was stopped.
     MainStopped {
         /// The signal that stopped it.
@@ -337,10 +330,8 @@ pub enum Action {
     /// Take the terminal back, and send [`Answer::Exited`] with the facts that only the process can see: whether the job had the
     /// foreground, and whether it has left processes.
     AnswerExited {
-        /// The main process's status.
-        code: Option<i32>,
-        /// The signal that killed it.
-        signal: Option<i32>,
+        /// The main process's.
+        status: JobStatus,
         /// Check the tree, to distinguish the job's remaining processes from commands that run beside it. Without a check every remaining
         /// process counts, so that the killing of a tree is not delayed.
         look: bool,

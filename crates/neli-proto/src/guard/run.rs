@@ -7,6 +7,7 @@ use super::killing::{KillMethod, KillRound, Killing, SeenEnd};
 use super::message::Action;
 use super::message::{Answer, Step, Target};
 use super::orders::Forwarded;
+use crate::job::JobStatus;
 use crate::time::Time;
 
 const SIGCONT: i32 = 18;
@@ -203,17 +204,11 @@ impl GuardedRun {
     /// Handles the end of the main process. As a shell does, the guard takes the terminal back, even if processes of the job are left.
     ///
     /// `may_look`: whether there is time for a check of the tree before the deadline.
-    pub(super) fn main_ended(
-        &mut self,
-        code: Option<i32>,
-        signal: Option<i32>,
-        may_look: bool,
-        actions: &mut VecDeque<Action>,
-    ) {
+    pub(super) fn main_ended(&mut self, status: JobStatus, may_look: bool, actions: &mut VecDeque<Action>) {
         self.main = Main::Ended;
         actions.push_back(match self.failure {
             Some(_) => Action::TakeBack,
-            None => Action::AnswerExited { code, signal, look: may_look && !self.is_being_killed() },
+            None => Action::AnswerExited { status, look: may_look && !self.is_being_killed() },
         });
     }
 

@@ -1,6 +1,7 @@
 use alloc::vec::Vec;
 
 use super::*;
+use crate::job::JobStatus;
 
 fn at(millis: u64) -> Time {
     Time::ZERO + Duration::from_millis(millis)
@@ -51,7 +52,7 @@ fn the_second_thread_has_a_time_for_each_run_and_none_without_one() {
     assert_eq!(due(&guard, 700), Some(at(3_005)));
     handle_event(&mut guard, 800, Event::Ordered(Order::Kill));
     assert_eq!(due(&guard, 900), Some(at(905)));
-    handle_event(&mut guard, 1_000, Event::MainEnded { code: None, signal: Some(9) });
+    handle_event(&mut guard, 1_000, Event::MainEnded { status: JobStatus::Signaled(9) });
     assert_eq!(due(&guard, 1_000), Some(at(1_005)));
     handle_event(&mut guard, 1_001, nothing_left());
     assert_eq!(due(&guard, 1_002), None);
@@ -73,7 +74,7 @@ fn a_deadline_during_a_fork_that_fails_is_reported_once_and_not_for_the_next_run
     let grant = Grant { term: 6, seen: 6, next_seq: 2, until: at(9_000) };
     handle_event(&mut guard, 2_000, Event::Ordered(Order::Spawn { grant, run: 1, attempt: 1, window: None }));
     handle_event(&mut guard, 2_000, Event::Executed);
-    handle_event(&mut guard, 3_000, Event::MainEnded { code: Some(0), signal: None });
+    handle_event(&mut guard, 3_000, Event::MainEnded { status: JobStatus::Exited(0) });
     guard.handle(at(3_000), nothing_left());
     assert_eq!(answers(&mut guard), [Answer::Gone]);
 }
@@ -85,9 +86,9 @@ fn shortly_before_the_deadline_the_tree_is_not_searched() {
         let mut guard = Guard::new(Duration::from_secs(5));
         handle_event(&mut guard, 0, spawn(1_000));
         handle_event(&mut guard, 0, Event::Executed);
-        guard.handle(at(millis), Event::MainEnded { code: Some(0), signal: None });
+        guard.handle(at(millis), Event::MainEnded { status: JobStatus::Exited(0) });
         let look = may_search;
-        assert_eq!(guard.poll_action(), Some(Action::AnswerExited { code: Some(0), signal: None, look }));
+        assert_eq!(guard.poll_action(), Some(Action::AnswerExited { status: JobStatus::Exited(0), look }));
         guard.handle(at(millis), Event::Ordered(Order::Stop { signal: Some(15), kill_at: at(9_000) }));
         let asks = Action::SignalRest { signal: 15, but_group: false, until: at(950) };
         assert_eq!(guard.poll_action(), may_search.then_some(asks));
@@ -109,7 +110,7 @@ fn it_is_over_when_the_supervisor_is_dead_all_orders_are_read_and_no_process_is_
                 0 => is_over |= handle_event(&mut guard, 1, Event::SupervisorDied),
                 1 => is_over |= handle_event(&mut guard, 1, Event::SocketClosed),
                 _ => {
-                    is_over |= handle_event(&mut guard, 1, Event::MainEnded { code: None, signal: Some(9) });
+                    is_over |= handle_event(&mut guard, 1, Event::MainEnded { status: JobStatus::Signaled(9) });
                     is_over |= handle_event(&mut guard, 1, nothing_left());
                 }
             }
@@ -130,7 +131,7 @@ fn a_child_s_end_does_not_begin_a_round_by_all_methods() {
         handle_event(&mut guard, 0, Event::Executed);
         handle_event(&mut guard, 0, Event::Ordered(Order::Kill));
         handle_event(&mut guard, 0, Event::Killed(KillRound { has_seen_all: true, ..KillRound::default() }));
-        handle_event(&mut guard, 1, Event::MainEnded { code: None, signal: Some(9) });
+        handle_event(&mut guard, 1, Event::MainEnded { status: JobStatus::Signaled(9) });
         assert_eq!(guard.poll_timeout(), Some(at(2)));
         guard.handle(at(2), Event::Waited(remains));
         assert_eq!(guard.poll_action(), None);

@@ -323,8 +323,7 @@ impl Supervisor {
             Answer::CommandEnded { kind: CommandKind::Health, id, end } => {
                 self.health_ended(now, id, end, "".into());
             }
-            Answer::Exited { code, signal, ended_at, left, foreground } => {
-                let status = status_of(code, signal);
+            Answer::Exited { status, ended_at, left, foreground } => {
                 self.interrupted_by(now, status, foreground);
                 self.main_exited(now, ended_at, status, left);
             }
@@ -374,13 +373,6 @@ impl Supervisor {
         if may_be_alive && is_present {
             self.gone(now, None);
         }
-    }
-}
-
-fn status_of(code: Option<i32>, signal: Option<i32>) -> JobStatus {
-    match (code, signal) {
-        (_, Some(signal)) => JobStatus::Signaled(signal),
-        (code, None) => JobStatus::Exited(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)),
     }
 }
 

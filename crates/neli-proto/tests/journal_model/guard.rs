@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use neli_proto::guard::{self, Action, Answer, CommandKind, Event, Grant, KillMethod, KillRound, Order, Remains};
-use neli_proto::job::CommandEnd;
+use neli_proto::job::{CommandEnd, JobStatus};
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
@@ -249,8 +249,8 @@ impl Guard {
                 let (kind, end) = (CommandKind::Lead, CommandEnd::Signaled(SIGKILL));
                 self.handle(now, Event::CommandEnded { kind, end }, output);
             } else if let Some(end) = job.main_ended {
-                let (code, signal) = end.status.map_or((None, Some(SIGKILL)), |status| (Some(status.into()), None));
-                self.handle(now, Event::MainEnded { code, signal }, output);
+                let status = end.status.map_or(JobStatus::Signaled(SIGKILL), JobStatus::Exited);
+                self.handle(now, Event::MainEnded { status }, output);
                 self.job.iter_mut().for_each(|job| job.main_ended = None);
             } else {
                 let has_command = job.command && !is_flawed(WorldFlaw::CommandForgotten);
@@ -275,9 +275,9 @@ impl Guard {
         while let Some(action) = self.logic.poll_action() {
             match action {
                 Action::Answer(answer) => output.add_answer(answer),
-                Action::AnswerExited { code, signal, .. } => {
+                Action::AnswerExited { status, .. } => {
                     let left = self.job.and_then(|job| job.main_ended).is_some_and(|end| end.left);
-                    output.add_answer(Answer::Exited { code, signal, ended_at: now, left, foreground: false });
+                    output.add_answer(Answer::Exited { status, ended_at: now, left, foreground: false });
                 }
                 Action::AnswerStarted => output.add_answer(Answer::Started { pid: 1 }),
                 Action::BeginAnew => self.job = self.job.filter(Job::is_alive),

@@ -145,7 +145,7 @@ fn a_run_that_leaves_processes_is_not_over() {
     let mut host = restarting(Duration::from_secs(1));
     host.actions();
     let ended_at = host.now;
-    host.answers(Answer::Exited { code: Some(5), signal: None, ended_at, left: true, foreground: false });
+    host.answers(Answer::Exited { status: JobStatus::Exited(5), ended_at, left: true, foreground: false });
     assert_eq!(of_runs(&host.actions()), [], "runs the hook of a run that is not over");
     host.job(supervisor::Event::GuardDied);
     assert_eq!(of_runs(&host.actions()), []);

@@ -161,11 +161,7 @@ impl Host {
 
     /// Ends the job's main process, without other processes of the job.
     pub(crate) fn ends(&mut self, status: JobStatus) {
-        let (code, signal) = match status {
-            JobStatus::Exited(code) => (Some(code.into()), None),
-            JobStatus::Signaled(signal) => (None, Some(signal)),
-        };
-        self.answers(Answer::Exited { code, signal, ended_at: self.now, left: false, foreground: false });
+        self.answers(Answer::Exited { status, ended_at: self.now, left: false, foreground: false });
         self.answers(Answer::Gone);
     }
 

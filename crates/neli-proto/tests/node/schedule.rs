@@ -324,7 +324,12 @@ fn a_stop_among_leftovers_of_a_run_ends_the_lead_when_the_outcome_is_recorded() 
     for is_refused in [false, true] {
         let (mut host, first) = leads(5, done(4));
         starts(&mut host, first, 5);
-        host.answers(Answer::Exited { code: Some(0), signal: None, ended_at: host.now, left: true, foreground: false });
+        host.answers(Answer::Exited {
+            status: JobStatus::Exited(0),
+            ended_at: host.now,
+            left: true,
+            foreground: false,
+        });
         host.happens(Event::Signal { signal: TERM, by_terminal: false });
         host.answers(Answer::Gone);
         let (id, _) = asked(&mut host).appended.unwrap();

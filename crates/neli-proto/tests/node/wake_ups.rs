@@ -5,6 +5,7 @@ use std::time::Duration;
 use neli_proto::candidate::{self, Durations, Elector, Patience, Timings};
 use neli_proto::guard::{Answer, Order, SeenEnd};
 use neli_proto::health::HealthPolicy;
+use neli_proto::job::JobStatus;
 use neli_proto::node::{Action, Event, Node, Settings};
 use neli_proto::precedence::Assignment;
 use neli_proto::random::Random;
@@ -121,8 +122,7 @@ impl World {
             }
             Order::Stop { .. } | Order::Kill => {
                 self.answers(Answer::Exited {
-                    code: None,
-                    signal: Some(TERM),
+                    status: JobStatus::Signaled(TERM),
                     ended_at: self.now,
                     left: false,
                     foreground: false,
@@ -247,8 +247,8 @@ impl World {
                 "a resignation"
             }
             _ => {
-                let (code, signal) = (Some(1), None);
-                self.answers(Answer::Exited { code, signal, ended_at: self.now, left: false, foreground: false });
+                let status = JobStatus::Exited(1);
+                self.answers(Answer::Exited { status, ended_at: self.now, left: false, foreground: false });
                 self.answers(Answer::Gone);
                 "a failed run"
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use neli_proto::guard::{
     Action, Answer, CommandKind, Event, Grant, Guard, KillMethod, KillRound, Order, Remains, Step, Target,
 };
-use neli_proto::job::CommandEnd;
+use neli_proto::job::{CommandEnd, JobStatus};
 use neli_proto::time::Time;
 
 use crate::Subject;
@@ -79,7 +79,7 @@ impl Scenario {
                 let begun = words.needed("begun", words.time_of("begun"));
                 Event::Learnt { begun }
             }
-            "main-ended" => Event::MainEnded { code: words.number_of("status"), signal: words.number_of("signal") },
+            "main-ended" => Event::MainEnded { status: words.status() },
             "main-stopped" => Event::MainStopped { signal: words.number(1) },
             "not-started" => Event::NotStarted {
                 errno: words.needed("errno", words.number_of("errno")),
@@ -159,9 +159,9 @@ const fn shown_target(target: Target) -> &'static str {
 fn shown_action(action: Action) -> String {
     match action {
         Action::Answer(answer) => format!("answers: {}", shown_answer(answer)),
-        Action::AnswerExited { code, signal, look } => {
+        Action::AnswerExited { status, look } => {
             let left = if look { "whether the job left anything, by a look" } else { "whether anything is left" };
-            format!("takes the terminal back, and answers: exited, {}; {left}", ended(code, signal))
+            format!("takes the terminal back, and answers: exited, {}; {left}", ended(status))
         }
         Action::AnswerLeftBehind { until } => {
             format!("answers: who is left and killed, by a look until {}", shown_time(until))
@@ -209,10 +209,10 @@ fn shown_action(action: Action) -> String {
     }
 }
 
-fn ended(code: Option<i32>, signal: Option<i32>) -> String {
-    match (code, signal) {
-        (_, Some(signal)) => format!("by signal {signal}"),
-        (code, None) => format!("with {}", code.unwrap_or_default()),
+fn ended(status: JobStatus) -> String {
+    match status {
+        JobStatus::Exited(code) => format!("with {code}"),
+        JobStatus::Signaled(signal) => format!("by signal {signal}"),
     }
 }
 

@@ -126,10 +126,9 @@ impl Scenario {
         Some(match words.verb() {
             "answered" => Answer::Extended { until: words.needed("until", words.time_of("until")) },
             "exited" => {
-                let signal = words.number_of("signal");
-                let code = signal.is_none().then(|| words.needed("status", words.number_of("status")));
                 let (left, foreground) = (words.says("left"), words.says("foreground"));
-                Answer::Exited { code, signal, ended_at: words.time_of("ended").unwrap_or(now), left, foreground }
+                let ended_at = words.time_of("ended").unwrap_or(now);
+                Answer::Exited { status: words.status(), ended_at, left, foreground }
             }
             "fenced" => {
                 let term = words.needed("term", words.number_of("term"));

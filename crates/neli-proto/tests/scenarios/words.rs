@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use neli_proto::guard::SeenEnd;
+use neli_proto::job::JobStatus;
 use neli_proto::record::{MemberId, Offset, Why};
 use neli_proto::time::Time;
 
@@ -83,6 +84,12 @@ impl<'a> Words<'a> {
     /// The value of `key` as a point in time.
     pub(crate) fn time_of(&self, key: &str) -> Option<Time> {
         self.span_of(key).map(|span| BEGIN + span)
+    }
+
+    /// How a process ended: `status=3`, `signal=9`.
+    pub(crate) fn status(&self) -> JobStatus {
+        let exited = || JobStatus::Exited(self.needed("status", self.number_of("status")));
+        self.number_of("signal").map_or_else(exited, JobStatus::Signaled)
     }
 
     /// The value of `why` as a reason.

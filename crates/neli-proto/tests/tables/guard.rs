@@ -6,7 +6,7 @@ use neli_proto::guard::{
     Action, Answer, CommandKind, Event, Grant, Guard, KillMethod, KillRound, Order, Remains, RunPhase, Step,
     SupervisorLife,
 };
-use neli_proto::job::CommandEnd;
+use neli_proto::job::{CommandEnd, JobStatus};
 use neli_proto::time::Time;
 
 use crate::{Happening, State, Subject, drawn};
@@ -218,7 +218,7 @@ impl Fixture {
     }
 
     fn end_main(&mut self) {
-        self.handle(Event::MainEnded { code: Some(3), signal: None });
+        self.handle(Event::MainEnded { status: JobStatus::Exited(3) });
     }
 
     fn nothing_left(&mut self) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::guard::{Answer, CommandKind, Grant, Order, SeenEnd, Step};
+use neli_proto::job::JobStatus;
 use neli_proto::record::{JobState, Why};
 use neli_proto::restart::{Restart, RestartPolicy};
 use neli_proto::supervisor::{
@@ -16,7 +17,7 @@ const HUP: i32 = 1;
 const TERM: i32 = 15;
 const STOP: i32 = 20;
 const USR1: i32 = 10;
-const STATUS: i32 = 3;
+const STATUS: u8 = 3;
 
 /// A supervisor that restarts its job.
 struct Fixture {
@@ -214,7 +215,7 @@ impl Fixture {
     }
 
     fn exited(&mut self, left: bool) {
-        self.answer(Answer::Exited { code: Some(STATUS), signal: None, ended_at: self.now, left, foreground: false });
+        self.answer(Answer::Exited { status: JobStatus::Exited(STATUS), ended_at: self.now, left, foreground: false });
     }
 }
 
