@@ -38,11 +38,8 @@ pub enum Action {
     Kafka(Request),
     /// Kill the guard, which does not answer, and all processes of the job that can be found.
     KillGuard,
-    /// Send SIGKILL to this hook and all of its group.
-    KillHook {
-        /// Its number.
-        id: u32,
-    },
+    /// Send SIGKILL to the hook of this number and all of its group.
+    KillHook { id: u32 },
     /// Kill the processes that the dead guard left, and report [`OrphansGone`](crate::supervisor::Event::OrphansGone) when none is left.
     KillOrphans,
     /// Report which group has the terminal's foreground: [`ForegroundSeen`](crate::supervisor::Event::ForegroundSeen).
@@ -52,11 +49,8 @@ pub enum Action {
     /// Send this order to the guard. A health command is sent with a descriptor for its output.
     Order(Order),
     /// Read the key's facts in the topic of facts up to an end that is asked for from now on, and report
-    /// [`FactsEvent::Read`](crate::node::FactsEvent). An earlier reading is dropped.
-    ReadFacts {
-        /// The number that the report must contain.
-        id: u32,
-    },
+    /// [`FactsEvent::Read`](crate::node::FactsEvent). An earlier reading is dropped. The report must contain the number.
+    ReadFacts { id: u32 },
     /// Replace the guard, which has the terms of a history that is gone: terms may start from 0 again (R5). The node waits until no job is alive.
     RenewGuard,
     /// Run a hook that does not run beside the job.
@@ -143,18 +137,10 @@ pub enum Lost {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum RolesAction {
-    /// Add this to the claim delay of the role from now on. No role is claimed before its first `Delay`.
-    Delay {
-        role: usize,
-        /// The additional delay; `None` if the role must not be claimed.
-        extra: Option<Duration>,
-    },
-    /// Stand down in this role.
-    HandOver {
-        role: usize,
-        /// The successor to name.
-        to: MemberId,
-    },
+    /// Add this to the claim delay of the role from now on, or make no claim of it (`None`). No role is claimed before its first `Delay`.
+    Delay { role: usize, extra: Option<Duration> },
+    /// Stand down in this role, and name the successor.
+    HandOver { role: usize, to: MemberId },
     /// Send one hello for all roles.
     Hello(Box<Hello>),
     /// Tell users, of all roles at once.

@@ -124,31 +124,16 @@ pub struct Facts {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum FactsEvent {
-    /// The fact was acknowledged.
-    Appended {
-        /// The number of the action `AppendFact`.
-        id: u32,
-    },
+    /// The fact of the action `AppendFact` with this number was acknowledged.
+    Appended { id: u32 },
     /// The topic was missing, and this process created it.
     Created,
-    /// The fact was refused, or not acknowledged in time. It may be in the topic nevertheless.
-    NotAppended {
-        /// The number of the action `AppendFact`.
-        id: u32,
-        error: Box<str>,
-    },
-    /// The topic was read to the requested end.
-    Read {
-        /// The number of the action `ReadFacts`.
-        id: u32,
-        /// The key's facts.
-        facts: Box<Facts>,
-    },
-    /// The topic is being read, and the reading is not complete yet.
-    Reading {
-        /// The progress of the reading.
-        progress: Box<str>,
-    },
+    /// Such a fact was refused, or not acknowledged in time. It may be in the topic nevertheless.
+    NotAppended { id: u32, error: Box<str> },
+    /// The topic was read to the end that the action `ReadFacts` with this number requested, and these are the key's facts.
+    Read { id: u32, facts: Box<Facts> },
+    /// The topic is being read, and the reading has come so far.
+    Reading { progress: Box<str> },
     /// The facts can't be read yet. The reading is tried again.
     Unread { error: Box<str> },
 }

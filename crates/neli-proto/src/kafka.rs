@@ -15,75 +15,38 @@ use crate::topic::TopicIdentity;
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Event {
-    /// The log contains `start..end`, as of `asked`.
-    Answered {
-        /// The time just before the request.
-        asked: Time,
-        /// The first offset that is still stored.
-        start: Offset,
-        /// The offset of the next record.
-        end: Offset,
-    },
-    /// A record of this candidate has been acknowledged.
-    Delivered {
-        /// The sequence number of the record.
-        seq: u64,
-    },
-    /// The group does not take this member, or does again.
-    GroupRefuses {
-        /// Kafka's words; `None` once it does.
-        words: Option<Box<str>>,
-    },
+    /// The log contains `start..end`, as of `asked`, which is just before the request.
+    Answered { asked: Time, start: Offset, end: Offset },
+    /// The record of this candidate with this sequence number has been acknowledged.
+    Delivered { seq: u64 },
+    /// The group does not take this member, for a reason in Kafka's words; or does again (`None`).
+    GroupRefuses { words: Option<Box<str>> },
     /// Another process with several roles sent its one hello for all of them. The record's offset is reported in the same way as those of
     /// other keys.
     HelloReceived(Box<Hello>),
     /// The partition's history was cut, or the partition was created anew.
     HistoryCut,
-    /// The group's coordinator has given this member the id `id`.
-    Named {
-        /// The member id.
-        id: Box<str>,
-    },
+    /// The group's coordinator has given this member this id.
+    Named { id: Box<str> },
     /// The records at the offsets from `first` to `last` have other keys. A reader for several candidates reports them to each candidate
     /// before the candidate's next event, and at the latest before an offset that is missing (L4).
     Passed { first: Offset, last: Offset },
     /// The record at `offset` has another key. It is a question that each candidate answers with a hello.
-    HelloAsked {
-        /// The record's offset.
-        offset: Offset,
-    },
-    /// The record at `offset` is a hello of this election, or of a process with many roles in the same group. A candidate of such a process
-    /// gets [`HelloReceived`](Event::HelloReceived) instead.
-    ReadHello {
-        /// The record's offset.
-        offset: Offset,
-        hello: Box<Hello>,
-    },
-    /// The record at `offset` is the election's; `None` if it can't be parsed.
-    Read {
-        /// The record's offset.
-        offset: Offset,
-        /// The content of the record.
-        record: Option<Record>,
-        /// When it was appended, in milliseconds since 1970, if it has a timestamp. For display only.
-        written_ms: Option<u64>,
-    },
-    /// Every record below `next` has been handed over.
-    ReachedEnd {
-        /// The log's end at that time.
-        next: Offset,
-    },
+    HelloAsked { offset: Offset },
+    /// The record at `offset` is a hello of this election, or of a process with many roles in the same group. A candidate of such a process gets
+    /// [`HelloReceived`](Event::HelloReceived) instead.
+    ReadHello { offset: Offset, hello: Box<Hello> },
+    /// The record at `offset` is the election's; `None` if it can't be parsed. It was appended at `written_ms`, in milliseconds since 1970, which
+    /// is only displayed; `None` without a timestamp.
+    Read { offset: Offset, record: Option<Record>, written_ms: Option<u64> },
+    /// Every record below `next` has been handed over, and the log ended there.
+    ReachedEnd { next: Offset },
     /// The partition was revoked, not lost.
     Revoked,
     /// The group has changed the member's assignment.
     AssignmentChanged(Assignment),
-    /// A broker has reported the id of the topic with the election's topic's name.
-    TopicIdentified {
-        /// The time just before the request.
-        asked: Time,
-        /// The broker's answer.
-        identity: TopicIdentity,
-    },
+    /// A broker has reported the id of the topic with the election's topic's name, asked for just after `asked`.
+    TopicIdentified { asked: Time, identity: TopicIdentity },
     /// R0: the topic was checked and may carry an election.
     TopicJudged {
         /// An empty log whose head was cut is vacant.
@@ -101,11 +64,8 @@ pub enum Event {
     /// The topic has more partitions than roles. The group then moves partitions at each join, so a revocation shows nothing about the
     /// leader.
     UnusedPartitions,
-    /// A record of this candidate could not be delivered.
-    Undelivered {
-        /// The sequence number of the record.
-        seq: u64,
-    },
+    /// The record of this candidate with this sequence number could not be delivered.
+    Undelivered { seq: u64 },
 }
 
 /// What a candidate wants to be done in Kafka.
@@ -156,20 +116,12 @@ impl Event {
 
 /// What the session is to do.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum TopicsAction {
     /// Asks now which topics there are, and does not wait until that is due.
     Ask,
-    /// Reads a partition's log from an offset on.
-    ReadFrom {
-        /// The topic.
-        topic: Box<str>,
-        /// The partition.
-        partition: i32,
-        /// The offset of the first record.
-        offset: Offset,
-        /// The number of the reading, for [`Topics::read`](crate::observer::Topics::read).
-        reading: u32,
-    },
+    /// Reads a partition's log from an offset on. The reading's number is for [`Topics::read`](crate::observer::Topics::read).
+    ReadFrom { topic: Box<str>, partition: i32, offset: Offset, reading: u32 },
     /// Reads a topic once more, beside the first reading: from the first record on that is not older than this time.
     ReadSince {
         /// The topic.
@@ -184,10 +136,7 @@ pub enum TopicsAction {
     /// Ends the reading that [`ReadSince`](Self::ReadSince) began.
     StopPast,
     /// Stops reading a topic, in both readings.
-    Stop {
-        /// The topic.
-        topic: Box<str>,
-    },
+    Stop { topic: Box<str> },
 }
 
 /// What brokers say of a topic's logs.

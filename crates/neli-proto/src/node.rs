@@ -276,18 +276,9 @@ pub enum Event {
     /// An answer from the topic of facts.
     Facts(FactsEvent),
     /// Hand over the lead, if it is held: another candidate holds fewer roles than its share.
-    HandOver {
-        /// The successor.
-        to: MemberId,
-    },
-    /// A hook has ended.
-    HookEnded {
-        hook: Hook,
-        /// Its number.
-        id: u32,
-        /// How it ended.
-        end: CommandEnd,
-    },
+    HandOver { to: MemberId },
+    /// The hook of this number has ended.
+    HookEnded { hook: Hook, id: u32, end: CommandEnd },
     /// An answer of the guard. If the owner has more data than the answer, the job's event contains all of it: a health command's end with
     /// its output, and a stop with the terminal's state.
     Guard(Answer),
@@ -306,12 +297,8 @@ pub enum Event {
     },
     /// Add this to the claim delay from now on; `None` if nothing may be claimed.
     SpreadBy(Option<Duration>),
-    /// Stand down, because the process wants it.
-    StandDown {
-        why: Why,
-        /// Whether for good.
-        leaving: bool,
-    },
+    /// Stand down, because the process wants it: for good, if it is `leaving`.
+    StandDown { why: Why, leaving: bool },
     /// `--window` and `--schedule`: the window that the wall clock shows now. It must come before the recorded facts of windows, and with a
     /// schedule whenever the window changes while the node leads.
     Window(Window),

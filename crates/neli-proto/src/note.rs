@@ -89,27 +89,17 @@ pub enum Note {
     GuardHangs,
     /// The guard died, or was killed because it did not answer.
     GuardLost,
-    /// The guard does not end although it was sent SIGKILL.
-    GuardStuck {
-        /// The processes of its job that are alive, as far as they can be seen.
-        pids: Vec<u32>,
-        /// Whether all processes could be looked at.
-        are_all: bool,
-    },
+    /// The guard does not end although it was sent SIGKILL. These processes of its job are alive, as far as they can be seen; `are_all`: whether
+    /// all processes could be looked at.
+    GuardStuck { pids: Vec<u32>, are_all: bool },
     /// The health command failed, and the failure counts; `most` in a row make the job unhealthy.
     HealthFailed { failure: Failure, most: u32 },
     /// A hook has failed.
     HookFailed { hook: Hook, end: CommandEnd },
     /// The job stopped itself, no process could continue it, and it was continued. Logged once.
     JobContinued,
-    /// The main process ended.
-    JobExited {
-        term: Offset,
-        status: JobStatus,
-        ran: Duration,
-        /// Whether it ended without a stop signal.
-        by_itself: bool,
-    },
+    /// The main process ended, without a stop signal if `by_itself`.
+    JobExited { term: Offset, status: JobStatus, ran: Duration, by_itself: bool },
     /// The job was stopped because it uses the terminal, which `neli-run` does not have. Logged once.
     JobInBackground,
     /// SIGKILL was needed for a stop with this reason.

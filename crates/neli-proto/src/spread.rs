@@ -57,6 +57,7 @@ pub struct Settings {
 
 /// The holder of a role, according to its journal and to this process's candidate.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Holding {
     /// A claim of this process is in flight.
     Claiming,
@@ -65,20 +66,14 @@ pub enum Holding {
     /// This process's term is ending: its job is being stopped, or its release is in flight.
     Ending,
     /// The journal names another candidate as the leader, which may have been silent since.
-    Held {
-        /// That candidate.
-        by: MemberId,
-    },
+    Held { by: MemberId },
     /// This process leads it.
     Leading,
     /// The records that were read so far don't show it.
     #[default]
     Unknown,
-    /// There is no leader.
-    Vacant {
-        /// The successor that the last leader named in its release.
-        successor: Option<MemberId>,
-    },
+    /// There is no leader. The last one may have named a successor in its release.
+    Vacant { successor: Option<MemberId> },
 }
 
 impl Holding {

@@ -113,11 +113,8 @@ pub enum Position {
     /// It reads the records from before its start (R1).
     #[default]
     Listening,
-    /// `--overlap`: another candidate leads, and this job continues beside the other's for a limited time.
-    Overlapped {
-        /// The term that has ended.
-        term: Offset,
-    },
+    /// `--overlap`: this term has ended, and another candidate leads, and this job continues beside the other's for a limited time.
+    Overlapped { term: Offset },
     /// No process of the job is left, and the release is in flight.
     Releasing { term: Offset },
     /// It stands by. The value is the one that was logged last, so that status and log agree.

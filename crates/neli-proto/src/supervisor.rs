@@ -353,15 +353,8 @@ pub enum Event {
     GuardDied,
     /// No guard could be started, and there will be none.
     GuardNotStarted,
-    /// The health command has ended.
-    HealthEnded {
-        /// The run's number.
-        id: u32,
-        /// How it ended.
-        end: CommandEnd,
-        /// The last line of its output; may be empty.
-        last_line: Box<str>,
-    },
+    /// The health command of this number has ended. The last line of its output may be empty.
+    HealthEnded { id: u32, end: CommandEnd, last_line: Box<str> },
     /// The guard did not answer, was sent SIGKILL a lease ago, and has not ended.
     GuardStuck {
         /// The processes of its job that are alive, as far as they can be seen.
@@ -380,15 +373,9 @@ pub enum Event {
     /// No process of the dead guard's tree is left.
     OrphansGone(SeenEnd),
     /// These processes are alive one lease after SIGKILL.
-    OrphansStuck {
-        /// Their process ids.
-        pids: Vec<u32>,
-    },
-    /// `neli-run` received TSTP.
-    SuspendSignal {
-        /// Whether a parent can continue it.
-        continuable: bool,
-    },
+    OrphansStuck { pids: Vec<u32> },
+    /// `neli-run` received TSTP, and a parent can continue it (`continuable`) or not.
+    SuspendSignal { continuable: bool },
 }
 
 /// Why a candidate exits.

@@ -31,11 +31,8 @@ pub(super) enum State {
     Overlapped(Overlapped),
     /// No process of the job is left, none will be started, and the release is in flight (R6).
     Releasing(Releasing),
-    /// No term is held.
-    StandingBy {
-        /// The candidate claims nothing before this time.
-        not_before: Time,
-    },
+    /// No term is held, and nothing is claimed before this time.
+    StandingBy { not_before: Time },
     /// No term is held, and the process is suspended or about to be: it claims and sends nothing before it continues.
     Suspended,
 }

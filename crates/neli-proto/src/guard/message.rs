@@ -18,15 +18,9 @@ use crate::time::{Span, Time};
 #[serde(tag = "order", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Order {
-    /// Run a command beside the job. A descriptor for its output is sent with it; without one its output goes to the guard's stderr.
-    Command {
-        /// The command, one of those in the guard's configuration.
-        kind: CommandKind,
-        /// The run's number, which the answer must contain.
-        id: u32,
-        /// When to kill it.
-        kill_at: Time,
-    },
+    /// Run a command beside the job, one of those in the guard's configuration, and kill it at `kill_at`. The answer must contain the run's
+    /// number. A descriptor for its output is sent with it; without one its output goes to the guard's stderr.
+    Command { kind: CommandKind, id: u32, kill_at: Time },
     /// Give the job's group the terminal's foreground, if `neli-run`'s group has it, and SIGCONT.
     HandOn,
     /// Send SIGKILL to the whole tree, now.
@@ -38,12 +32,7 @@ pub enum Order {
     /// The term's release was delivered, or another candidate's claim took effect: nothing may be released for a dead supervisor any more.
     Released { term: i64 },
     /// Pass this signal on after the job has executed. It is ignored if the main process has ended.
-    Signal {
-        /// The signal's number.
-        signal: i32,
-        /// The receiver.
-        to: Target,
-    },
+    Signal { signal: i32, to: Target },
     /// The term is held until the grant's end. Start the job.
     Spawn {
         /// The grant.
@@ -122,19 +111,10 @@ pub enum Target {
 #[serde(tag = "answer", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Answer {
-    /// A `spawn` was read, and is about to be performed.
-    Accepted {
-        /// The deadline.
-        until: Time,
-    },
-    /// A command has ended, or its time limit is over and it was sent SIGKILL. This answers each `command` order once.
-    CommandEnded {
-        kind: CommandKind,
-        /// The run's number from the order.
-        id: u32,
-        /// How it ended.
-        end: CommandEnd,
-    },
+    /// A `spawn` was read, and is about to be performed; this is the deadline.
+    Accepted { until: Time },
+    /// A command has ended, or its time limit is over and it was sent SIGKILL. This answers each `command` order once, with its number.
+    CommandEnded { kind: CommandKind, id: u32, end: CommandEnd },
     /// The job's main process has ended.
     Exited {
         status: JobStatus,
@@ -145,11 +125,8 @@ pub enum Answer {
         /// Whether it had the terminal's foreground, which the group of `neli-run` has again.
         foreground: bool,
     },
-    /// A `lease` was read.
-    Extended {
-        /// The new deadline.
-        until: Time,
-    },
+    /// A `lease` was read; this is the new deadline.
+    Extended { until: Time },
     /// The deadline has come, or had come when an order was read. No process of this term runs or will run.
     Fenced {
         term: i64,
@@ -170,45 +147,23 @@ pub enum Answer {
         /// Whether they were sent SIGKILL, and not the stop signal.
         killed: bool,
     },
-    /// A `stop` or `kill` was read when no process was alive: this run, the last one, is over, and its end was reported. It is named so
-    /// that the answer does not count as one about the next run.
-    NoRun {
-        term: i64,
-        /// Its number in that term.
-        run: u64,
-    },
-    /// The job could not be started, and no process of it is left.
-    NotStarted {
-        /// The error's number.
-        errno: i32,
-        /// The step that failed.
-        at: Step,
-    },
+    /// A `stop` or `kill` was read when no process was alive: this run of the term, the last one, is over, and its end was reported. It is named
+    /// so that the answer does not count as one about the next run.
+    NoRun { term: i64, run: u64 },
+    /// The job could not be started because of this error, and no process of it is left.
+    NotStarted { errno: i32, at: Step },
     /// The guard is set up, and reads orders from now on. It is its first answer.
     Ready,
     /// Processes of the job are left although they were sent SIGKILL. They are searched for, and sent it again. This is reported each time.
     StillKilling,
     /// The job has executed. A pidfd of its main process is sent with it, if the kernel has pidfds.
-    Started {
-        /// The main process.
-        pid: i32,
-    },
-    /// The job has executed, but the descriptor of its main process could not be sent: the kernel or one of the two processes has none
-    /// left.
-    StartedUnseen {
-        /// The main process.
-        pid: i32,
-    },
-    /// The job's main process was stopped.
-    Stopped {
-        /// The signal that stopped it.
-        signal: i32,
-    },
+    Started { pid: i32 },
+    /// The job has executed, but the descriptor of its main process could not be sent: the kernel or one of the two processes has none left.
+    StartedUnseen { pid: i32 },
+    /// The job's main process was stopped by this signal.
+    Stopped { signal: i32 },
     /// These processes are alive a lease after SIGKILL; some of them, if there are very many.
-    Stuck {
-        /// Their process ids.
-        pids: Vec<i32>,
-    },
+    Stuck { pids: Vec<i32> },
 }
 
 /// The steps of a start that can fail.
@@ -249,34 +204,19 @@ pub enum Event {
     /// Every order that had arrived by now was read.
     AllRead,
     /// A command has ended and was waited for.
-    CommandEnded {
-        kind: CommandKind,
-        /// How it ended.
-        end: CommandEnd,
-    },
+    CommandEnded { kind: CommandKind, end: CommandEnd },
     /// The job has executed.
     Executed,
     /// [`Action::Kill`] was performed.
     Killed(KillRound),
-    /// [`Action::Learn`] was performed.
-    Learnt {
-        /// When it began.
-        begun: Time,
-    },
+    /// [`Action::Learn`] was performed, and had begun then.
+    Learnt { begun: Time },
     /// The main process has ended and was waited for; [`Executed`](Self::Executed) or [`NotStarted`](Self::NotStarted) comes before.
     MainEnded { status: JobStatus },
-    /// The main process was stopped.
-    MainStopped {
-        /// The signal that stopped it.
-        signal: i32,
-    },
-    /// The job could not be started. There is a child process, which ends, unless the lease had ended or the fork failed.
-    NotStarted {
-        /// The error's number.
-        errno: i32,
-        /// The step that failed.
-        at: Step,
-    },
+    /// The main process was stopped by this signal.
+    MainStopped { signal: i32 },
+    /// The job could not be started because of this error. There is a child process, which ends, unless the lease had ended or the fork failed.
+    NotStarted { errno: i32, at: Step },
     /// An order was read.
     Ordered(Order),
     /// The supervisor's end of the socket is closed, and everything that it had sent was read.
@@ -336,11 +276,8 @@ pub enum Action {
         /// process counts, so that the killing of a tree is not delayed.
         look: bool,
     },
-    /// Send [`Answer::LeftBehind`] if a check finds processes; they are about to be killed.
-    AnswerLeftBehind {
-        /// When the check must end.
-        until: Time,
-    },
+    /// Send [`Answer::LeftBehind`] if a check that ends by then finds processes; they are about to be killed.
+    AnswerLeftBehind { until: Time },
     /// Send [`Answer::Started`] with a pidfd of the main process.
     AnswerStarted,
     /// Send [`Answer::Stuck`].
@@ -358,34 +295,19 @@ pub enum Action {
     KillCommand(CommandKind),
     /// Send SIGKILL to the main process's group: one system call, which for most jobs reaches the whole tree.
     KillMainGroup,
-    /// Find out which processes belong to the tree; [`Event::Learnt`] must follow.
-    Learn {
-        /// When the check must end.
-        until: Time,
-    },
-    /// Become the program that releases for the dead supervisor. No action follows.
-    Release {
-        /// The grant whose term is released.
-        grant: Grant,
-        /// How long after the lease's end a process of the job may have been alive.
-        late: Option<Duration>,
-    },
+    /// Find out which processes belong to the tree, by a check that ends by then; [`Event::Learnt`] must follow.
+    Learn { until: Time },
+    /// Become the program that releases for the dead supervisor. A process of the job may have been alive for this long after the lease's end. No
+    /// action follows.
+    Release { grant: Grant, late: Option<Duration> },
     /// Remove the job's control group; a living supervisor does this itself.
     RemoveCgroup,
     /// Show this deadline in the lease descriptor of this term from now on, if there is one.
-    ShowDeadline {
-        term: i64,
-        /// The deadline.
-        until: Time,
-    },
+    ShowDeadline { term: i64, until: Time },
     /// Show in the lease descriptor that the term is over.
     ShowEnd,
     /// Send a signal to the main process or its group.
-    Signal {
-        signal: i32,
-        /// The receiver.
-        to: Target,
-    },
+    Signal { signal: i32, to: Target },
     /// Send a signal and SIGCONT to each remaining process; [`Answer::LeftBehind`] names them to the supervisor.
     SignalRest {
         /// The signal's number.

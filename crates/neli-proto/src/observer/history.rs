@@ -39,21 +39,14 @@ pub struct PastLeader {
 
 /// How a term ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum TermEnd {
     /// It has not ended, as far as the records show it.
     Open,
-    /// `--overlap`: another candidate claimed while the job continued.
-    Overlapped {
-        /// When it claimed, in milliseconds since 1970.
-        claimed_ms: Option<u64>,
-    },
-    /// It was released.
-    Released {
-        /// When the release was appended, in milliseconds since 1970.
-        released_ms: Option<u64>,
-        /// Why, and how the job ended. Terms that ended alike share it.
-        how: Arc<HowReleased>,
-    },
+    /// `--overlap`: another candidate claimed while the job continued, at this time in milliseconds since 1970.
+    Overlapped { claimed_ms: Option<u64> },
+    /// It was released, at this time in milliseconds since 1970. Terms that ended alike share how.
+    Released { released_ms: Option<u64>, how: Arc<HowReleased> },
     /// Another candidate claimed after the leader's silence.
     Silent,
     /// Records are missing.
@@ -62,6 +55,7 @@ pub enum TermEnd {
 
 /// An irregularity.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Finding {
     /// According to the broker's timestamps, a term was claimed before the lease of the previous term was over, which was not released. So
     /// two jobs may have run at once.
@@ -82,30 +76,13 @@ pub enum Finding {
         /// Whether another candidate led by then, so that two jobs may have run at once.
         overlaps: bool,
     },
-    /// There was no leader, for longer than a tenth of the lease.
-    Gap {
-        /// The term before that.
-        after: Offset,
-        /// The length of that time.
-        gap: Gap,
-        /// Whether there is still no leader.
-        is_open: bool,
-    },
-    /// Records without effect: of leaders whose term was over, claims that came too late, and records that can't be
-    /// parsed.
-    NotEffective {
-        /// The number of void claims.
-        claims: u64,
-        /// The number of void beats and releases.
-        words: u64,
-        /// The number of records that could not be parsed.
-        nonsense: u64,
-    },
-    /// Records were missing, so that a reader could not know the leader.
-    Missing {
-        /// How often this happened.
-        times: u64,
-    },
+    /// There was, or is (`is_open`), no leader after this term, for longer than a tenth of the lease.
+    Gap { after: Offset, gap: Gap, is_open: bool },
+    /// Records without effect, each with their number: claims that came too late, beats and releases of leaders whose term was over, and records
+    /// that can't be parsed.
+    NotEffective { claims: u64, words: u64, nonsense: u64 },
+    /// So many times records were missing, so that a reader could not know the leader.
+    Missing { times: u64 },
 }
 
 /// The length of a time without a leader. If a leader fell silent, its records do not show when it ceased to lead: between its last record and

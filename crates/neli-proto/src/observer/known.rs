@@ -47,24 +47,16 @@ pub struct Standby<'a> {
 
 /// A change by a record.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Change {
-    /// `--overlap`: no process is left of the job that ran beside the leader's.
-    EarlierJobGone {
-        /// Its term.
-        term: Offset,
-    },
-    /// A leader that had missed heartbeats has written a record, and still leads.
-    SilenceEnded {
-        /// The length of the silence.
-        silent: Duration,
-    },
+    /// `--overlap`: no process is left of the job of this term, which ran beside the leader's.
+    EarlierJobGone { term: Offset },
+    /// A leader that had missed heartbeats has written a record after this time, and still leads.
+    SilenceEnded { silent: Duration },
     /// The leader's job.
     Job(Job),
-    /// A heartbeat was appended so late after the previous record that the leader's lease was over: the leader no longer leads.
-    LateBeat {
-        /// The time between the two.
-        gap: Duration,
-    },
+    /// A heartbeat was appended so late after the previous record, by this gap, that the leader's lease was over: the leader no longer leads.
+    LateBeat { gap: Duration },
     /// Before this record the leader had been silent for longer than its lease: by the broker's timestamps if the record was read late. If it
     /// is read live, only another's claim shows it, and [`Observer::silent_at`](super::Observer::silent_at) came before.
     FellSilent(Silence),
@@ -76,17 +68,8 @@ pub enum Change {
     Overlapped(OverlappedJob),
     /// The term is over.
     Released(Release),
-    /// An operator's request.
-    Requested {
-        /// The request.
-        what: What,
-        /// The name of the operator.
-        by: Option<Box<str>>,
-        /// The reason that the operator gave.
-        reason: Option<Box<str>>,
-        /// The name of the candidate that is to lead next, if one was named.
-        successor: Option<Box<str>>,
-    },
+    /// A request of the operator `by`. It may name a candidate that is to lead next.
+    Requested { what: What, by: Option<Box<str>>, reason: Option<Box<str>>, successor: Option<Box<str>> },
     /// `--overlap`: the leader must stop; its job continues until another candidate has claimed.
     Yields,
 }
