@@ -8,15 +8,10 @@ use alloc::format;
 use alloc::string::String;
 use core::time::Duration;
 
-use crate::timings::{LONGEST_LEASE, Timings};
+use crate::timings::{LONGEST_DEFAULT_FENCE_WARNING, LONGEST_DEFAULT_HEARTBEAT_INTERVAL, LONGEST_LEASE, Timings};
 
 /// The additional time if the active controller has died with the broker: 4.9 s were measured.
 const ANOTHER_CONTROLLER: Duration = Duration::from_secs(5);
-/// The fence warning of a lease that is long enough, unless one is given.
-const FENCE_WARNING: Duration = Duration::from_millis(2500);
-/// The heartbeat interval of such a lease, unless one is given.
-const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
-
 /// The warning about a lease that certainly does not outlive the death of a broker, if brokers have this `session` with the controller.
 #[must_use]
 pub fn warning(timings: &Timings, session: Duration) -> Option<String> {
@@ -40,7 +35,8 @@ pub fn warning(timings: &Timings, session: Duration) -> Option<String> {
 
 /// The lease that is long enough, in whole seconds. Its kill margin is a fiftieth of it, and a heartbeat is sent each second.
 fn long_enough(timings: &Timings, session: Duration) -> Duration {
-    let quiet = session + ANOTHER_CONTROLLER + timings.fence_warning.max(FENCE_WARNING) + HEARTBEAT_INTERVAL;
+    let fence_warning = timings.fence_warning.max(LONGEST_DEFAULT_FENCE_WARNING);
+    let quiet = session + ANOTHER_CONTROLLER + fence_warning + LONGEST_DEFAULT_HEARTBEAT_INTERVAL;
     let lease = quiet * 50 / 49;
     Duration::from_secs(lease.as_secs() + 1)
 }
@@ -108,15 +104,15 @@ impl ClockReading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timings::{Durations, Elector, kill_margin};
+    use crate::timings::{Durations, Elector, default_fence_warning, default_heartbeat_interval, kill_margin};
 
     fn timings(lease_ms: u64) -> Timings {
         let lease = Duration::from_millis(lease_ms);
         let durations = Durations {
             lease,
-            heartbeat_interval: (lease / 5).min(Duration::from_secs(1)),
+            heartbeat_interval: default_heartbeat_interval(lease),
             kill_margin: kill_margin(lease),
-            fence_warning: (lease / 4).min(FENCE_WARNING),
+            fence_warning: default_fence_warning(lease),
             claim_delay: Duration::ZERO,
             preempt_after: None,
             overlap: None,

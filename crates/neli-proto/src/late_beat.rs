@@ -8,10 +8,7 @@ use core::time::Duration;
 use crate::listener::silence;
 use crate::record::{Body, JobState, Offset, Record};
 use crate::time::millis;
-use crate::timings::{default_heartbeat_interval, heartbeat_intervals};
-
-/// The longest interval between a leader's heartbeats, unless it was configured otherwise.
-const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
+use crate::timings::{LONGEST_DEFAULT_HEARTBEAT_INTERVAL, default_heartbeat_interval, heartbeat_intervals};
 
 /// The time that a beat may need from the leader to the reader.
 pub(crate) const DELIVERY: Duration = Duration::from_millis(200);
@@ -21,7 +18,7 @@ const MISSED: u32 = 3;
 
 /// The longest interval to expect between the heartbeats of a leader with this lease; its records do not contain the interval.
 pub(crate) fn longest_interval(lease: Duration) -> Duration {
-    LONGEST_INTERVAL.min(lease / 3)
+    LONGEST_DEFAULT_HEARTBEAT_INTERVAL.min(lease / 3)
 }
 
 /// A late heartbeat.

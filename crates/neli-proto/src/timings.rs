@@ -111,9 +111,9 @@ pub fn overlaps(lease: Duration) -> RangeInclusive<Duration> {
 
 /// The longest default heartbeat interval: a beat a second makes 20 MB of journal a day, and keeps the silence of a leader short even
 /// with a long lease.
-const LONGEST_DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const LONGEST_DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest default fence warning: with a longer one, jobs would be stopped while Kafka may still answer in time.
-const LONGEST_DEFAULT_FENCE_WARNING: Duration = Duration::from_millis(2500);
+pub(crate) const LONGEST_DEFAULT_FENCE_WARNING: Duration = Duration::from_millis(2500);
 
 /// The default heartbeat interval of a lease.
 #[must_use]
