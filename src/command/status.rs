@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use neli_kafka::{ElectionId, clock};
 use neli_proto::journal::{EarlierJob, View};
-use neli_proto::leadership::{AgeBy, Leader, Leadership, ReadAt};
+use neli_proto::leadership::{Leader, Leadership, ReadAt};
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{KnownCandidate, NoRoom, Observer, Standby};
 use neli_proto::record::{JobState, Offset};
@@ -476,10 +476,7 @@ fn leader_part(snapshot: &Snapshot<'_>, leader: &Leader, age: Duration, left: Du
         "lease_ms": millis(leader.lease),
         "lease_left_ms": millis(left),
         "heartbeat_age_ms": millis(age),
-        "age_by": match leader.last_record.age_by() {
-            AgeBy::Receipt => "receipt",
-            AgeBy::Timestamp => "timestamp",
-        },
+        "age_by": if leader.last_record.is_aged_by_timestamp() { "timestamp" } else { "receipt" },
         "job": leader.job.map(|job| json!({
             "state": job.state.name(),
             "for_ms": job.since_ms.map(|since_ms| since_ms.saturating_add(millis(age))),

@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn the_status_describes_a_leader_that_is_silent() {
         let received = Time::ZERO + Duration::from_secs(100);
-        let mut last_term = LastTerm::none();
+        let mut last_term = LastTerm::default();
         let claim = br#"{"v":1,"kind":"claim","member":"m","name":"db2","seq":1,"after":41,"lease_ms":20000}"#;
         let mut journal = Journal::read_from(42, Origin::Beginning);
         let record = Record::parse(claim);

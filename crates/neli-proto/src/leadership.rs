@@ -216,19 +216,13 @@ pub struct LastTerm {
 }
 
 impl LastTerm {
-    /// No term.
-    #[must_use]
-    pub const fn none() -> Self {
-        Self { leader: None, release: None, ended: None }
-    }
-
     /// Handles the record at `offset`, after the law has judged it, and with the view that the law has then.
     pub fn read(&mut self, view: &View, offset: Offset, record: Option<&Record>, verdict: Verdict, received: Receipt) {
         let effective = record.filter(|_| verdict == Verdict::Effective);
         match view {
             View::Led(term) if self.leader.as_ref().is_none_or(|leader| leader.term != term.offset) => {
                 let claimed_ms = received.written_ms.filter(|_| term.offset == offset);
-                *self = Self { leader: Some(Leader::of(term, received, claimed_ms)), ..Self::none() };
+                *self = Self { leader: Some(Leader::of(term, received, claimed_ms)), ..Self::default() };
             }
             View::Released { term, why } if self.release.as_ref().is_none_or(|release| release.term != *term) => {
                 let request = self.request_behind(*term, why.as_deref().and_then(Why::parse));
@@ -474,15 +468,6 @@ pub struct Receipt {
     pub is_live: bool,
 }
 
-/// The source of an age.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum AgeBy {
-    /// The time of the reading.
-    Receipt,
-    /// The broker's timestamp.
-    Timestamp,
-}
-
 impl Receipt {
     /// The record's age; `broker_now` is the broker's clock now.
     pub(crate) fn age(self, now: Time, broker_now: u64) -> Duration {
@@ -492,10 +477,10 @@ impl Receipt {
         }
     }
 
-    /// The source of its age.
+    /// Whether its age is by the broker's timestamp, and not by the time of the reading.
     #[must_use]
-    pub const fn age_by(self) -> AgeBy {
-        if self.is_live || self.written_ms.is_none() { AgeBy::Receipt } else { AgeBy::Timestamp }
+    pub const fn is_aged_by_timestamp(self) -> bool {
+        !self.is_live && self.written_ms.is_some()
     }
 
     /// How long before a later record it was appended, by the broker's clock.

@@ -42,6 +42,10 @@ mod topics;
 /// After so long without a record an election is dead.
 const DEAD_AFTER: Duration = Duration::from_secs(7 * 24 * 3_600);
 
+/// With more candidates than this whose runs have failed, those that are gone are forgotten: a process that is started again and again has a new
+/// member id each time.
+const MOST_FAILED: usize = 1_000;
+
 /// An election, as far as it was read.
 #[derive(Clone, Debug)]
 pub struct Observer {
@@ -60,7 +64,7 @@ pub struct Observer {
     /// The candidates whose hellos were read. Boxed, since a map keeps room for eleven values, and most elections have three.
     candidates: BTreeMap<MemberId, Box<KnownCandidate>>,
     /// The number of failed runs in a row of each candidate, from its releases.
-    failed_runs: FailedRuns,
+    failed_runs: BTreeMap<MemberId, u32>,
     /// The leaders whose silence ended with another candidate's claim, and candidates that have left.
     lost: Lost,
 }
@@ -68,18 +72,18 @@ pub struct Observer {
 impl Observer {
     /// An observer whose reading has just begun.
     #[must_use]
-    pub const fn new(journal: Journal) -> Self {
+    pub fn new(journal: Journal) -> Self {
         Self {
             journal,
             is_live: false,
             broker_clock: None,
             latest_timestamp: None,
             newest: None,
-            last_term: LastTerm::none(),
+            last_term: LastTerm::default(),
             void_claims: None,
             candidates: BTreeMap::new(),
-            failed_runs: FailedRuns::new(),
-            lost: Lost::new(),
+            failed_runs: BTreeMap::new(),
+            lost: Lost::default(),
         }
     }
 
@@ -233,7 +237,9 @@ impl Observer {
                 let Some(member) = &record.member else { return };
                 let why = why.as_deref().and_then(Why::parse);
                 self.has_released(member, why, received);
-                self.failed_runs.released(member, why, *exit, |known| self.candidates.contains_key(known));
+                if let Some(Why::Exited | Why::Failed) = why {
+                    self.note_run(member, *exit == Some(0));
+                }
             }
             Body::Request { what, by, reason, successor, .. } => {
                 let by = by.clone().or_else(|| record.name.clone());
@@ -242,6 +248,18 @@ impl Observer {
                 changes.push(Change::Requested { what: *what, by, reason: reason.clone(), successor });
             }
             Body::Claim { .. } => {}
+        }
+    }
+
+    /// Counts a run that ended by itself: of each candidate those that failed since the last one that succeeded.
+    fn note_run(&mut self, member: &MemberId, has_succeeded: bool) {
+        if has_succeeded {
+            self.failed_runs.remove(member);
+            return;
+        }
+        *self.failed_runs.entry(member.clone()).or_default() += 1;
+        if self.failed_runs.len() > MOST_FAILED {
+            self.failed_runs.retain(|known, _| known == member || self.candidates.contains_key(known));
         }
     }
 
@@ -289,7 +307,7 @@ impl Observer {
         let standbys = others.map(|candidate| Standby {
             candidate,
             age: candidate.received.age(at.now, broker_now),
-            failed_runs: self.failed_runs.of(&candidate.hello.member),
+            failed_runs: self.failed_runs.get(&candidate.hello.member).copied().unwrap_or_default(),
         });
         let mut standbys: Vec<Standby<'_>> = standbys.filter(|standby| standby.age < HELLO_HOLDS).collect();
         standbys.sort_by(|one, other| {
@@ -436,47 +454,6 @@ impl Observer {
         let last_ms = self.leader().and_then(|leader| leader.last_record.written_ms);
         let (Some(last_ms), Some(latest_ms)) = (last_ms, self.latest_timestamp) else { return false };
         latest_ms.saturating_sub(last_ms) >= millis(silent)
-    }
-}
-
-// ---- how often in a row the runs of each candidate have failed -----------------------------------------------------
-
-/// With more candidates than this, those that are gone are forgotten: a process that is started again and again has a new member id each time.
-const MOST: usize = 1_000;
-
-/// The failed runs of each candidate since its last run that succeeded.
-#[derive(Clone, Debug)]
-struct FailedRuns {
-    by_member: BTreeMap<MemberId, u32>,
-}
-
-impl FailedRuns {
-    const fn new() -> Self {
-        Self { by_member: BTreeMap::new() }
-    }
-
-    /// Counts the run that ended with a release. `is_there` tells whether a candidate is known by a recent hello.
-    fn released(
-        &mut self,
-        member: &MemberId,
-        why: Option<Why>,
-        exit: Option<u8>,
-        is_there: impl Fn(&MemberId) -> bool,
-    ) {
-        let Some(Why::Exited | Why::Failed) = why else { return };
-        if exit == Some(0) {
-            self.by_member.remove(member);
-            return;
-        }
-        *self.by_member.entry(member.clone()).or_default() += 1;
-        if self.by_member.len() > MOST {
-            self.by_member.retain(|known, _| known == member || is_there(known));
-        }
-    }
-
-    /// The failed runs of a candidate in a row.
-    fn of(&self, member: &MemberId) -> u32 {
-        self.by_member.get(member).copied().unwrap_or_default()
     }
 }
 

@@ -347,7 +347,7 @@ impl Reading {
         }
         self.roles[at].listener.history_cut(now);
         // A term of the new history may have the number of one of the old.
-        self.roles[at].last_term = LastTerm::none();
+        self.roles[at].last_term = LastTerm::default();
         self.router.read_anew(now, number);
     }
 
@@ -360,7 +360,7 @@ impl Reading {
 impl Role {
     fn new(now: Time, state: watch::Sender<Result<Leadership, Error>>) -> Self {
         let listener = Listener::asking(now, FIRST_SPAN);
-        Self { listener, last_term: LastTerm::none(), state }
+        Self { listener, last_term: LastTerm::default(), state }
     }
 
     /// Who leads, by the records that were read.
@@ -438,7 +438,7 @@ impl Reading {
         for (number, role) in self.elections.roles.clone().zip(&mut self.roles) {
             if counted.is_some() {
                 // The journal is another one.
-                (role.listener, role.last_term) = (Listener::asking(now, FIRST_SPAN), LastTerm::none());
+                (role.listener, role.last_term) = (Listener::asking(now, FIRST_SPAN), LastTerm::default());
             } else {
                 role.listener.history_cut(now);
             }

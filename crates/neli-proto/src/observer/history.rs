@@ -155,7 +155,7 @@ pub struct History {
 impl History {
     /// A history whose reading has just begun.
     #[must_use]
-    pub const fn new(journal: Journal) -> Self {
+    pub fn new(journal: Journal) -> Self {
         let observer = Observer::new(journal);
         Self {
             observer,

@@ -25,11 +25,6 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    /// An empty list.
-    pub(super) const fn new() -> Self {
-        Self { silent: BTreeMap::new(), gone: BTreeMap::new(), reported: None }
-    }
-
     /// Adds a leader whose term ended without a release.
     pub(super) fn insert(&mut self, leader: &Leader, claim: Receipt) {
         self.silent.retain(|_, (last_record, lease)| !is_later(claim, *last_record, *lease + HELLO_HOLDS));
@@ -177,7 +172,7 @@ mod tests {
         for has_timestamp in [true, false] {
             let at = |ms| receipt(ms, has_timestamp);
             let (first, second) = (MemberId::from("a"), MemberId::from("b"));
-            let mut lost = Lost::new();
+            let mut lost = Lost::default();
             lost.insert(&leader_of(&claimed_by(&["a"]), at(10)), at(6_000));
             lost.insert(&leader_of(&claimed_by(&["b"]), at(10)), at(80_010));
             assert!(lost.is_dead(&first, at(5_010)));
@@ -193,7 +188,7 @@ mod tests {
     fn no_hello_of_one_that_goes_counts_again() {
         let (stopped, other) = (MemberId::from("a"), MemberId::from("b"));
         let at = |ms| receipt(ms, true);
-        let mut lost = Lost::new();
+        let mut lost = Lost::default();
         lost.insert_gone(&stopped, at(10));
         assert!(lost.is_dead(&stopped, at(5)) && lost.is_dead(&stopped, at(60_000)) && !lost.is_dead(&other, at(5)));
         lost.insert_gone(&other, at(75_010));

@@ -5,7 +5,7 @@ use alloc::string::String;
 use super::CLOCKS_DIFFER;
 use super::*;
 use crate::journal::Origin;
-use crate::leadership::{AgeBy, Request, Unknown};
+use crate::leadership::{Request, Unknown};
 use crate::record::JobState;
 use crate::record::What;
 
@@ -111,14 +111,14 @@ fn a_late_reading_takes_the_age_from_the_timestamp() {
     read_late(&mut observer, 0, later(108_000), 0, &claim("m", -1));
     observer.caught_up();
     let Leadership::Silent { leader, age, .. } = observer.leadership(later(108_000)) else { panic!("silent") };
-    assert_eq!((leader.last_record.age_by(), age.as_secs()), (AgeBy::Timestamp, 108));
+    assert_eq!((leader.last_record.is_aged_by_timestamp(), age.as_secs()), (true, 108));
     // A leader whose records are read again and again still leads; its age is the time since the reading.
     let changes = read_late(&mut observer, 1, later(108_000), 108_000, &beat("m", 0, "running"));
     assert!(matches!(changes.as_slice(), [Change::LateBeat { gap }, Change::Job(_)] if gap.as_secs() == 108));
     let changes = read_late(&mut observer, 2, later(109_000), 109_000, &beat("m", 0, "running"));
     assert!(matches!(changes.as_slice(), [Change::SilenceEnded { silent }] if silent.as_secs() == 108));
     let Leadership::Led { leader, age, .. } = observer.leadership(later(110_000)) else { panic!("led") };
-    assert_eq!((leader.last_record.age_by(), age.as_secs()), (AgeBy::Receipt, 1));
+    assert_eq!((leader.last_record.is_aged_by_timestamp(), age.as_secs()), (false, 1));
 }
 
 /// A machine whose clock is two minutes ahead must not take a living leader for a dead one.

@@ -4,25 +4,31 @@ use alloc::format;
 
 use super::*;
 
+fn failed_runs<const N: usize>(observer: &Observer, members: [&MemberId; N]) -> [u32; N] {
+    members.map(|member| observer.failed_runs.get(member).copied().unwrap_or_default())
+}
+
 #[test]
 fn of_a_few_candidates_each_is_kept() {
-    let mut failed = FailedRuns::new();
-    let [one, other] = ["one", "other"].map(MemberId::from);
-    for member in [&one, &other, &other] {
-        failed.released(member, Some(Why::Failed), Some(1), |_| false);
+    let mut observer = observer();
+    let [one, other] = &["one", "other"].map(MemberId::from);
+    for member in [one, other, other] {
+        observer.note_run(member, false);
     }
-    assert_eq!([&one, &other].map(|member| failed.of(member)), [1, 2]);
-    failed.released(&other, Some(Why::Exited), Some(0), |_| false);
-    assert_eq!([&one, &other].map(|member| failed.of(member)), [1, 0]);
+    assert_eq!(failed_runs(&observer, [one, other]), [1, 2]);
+    observer.note_run(other, true);
+    assert_eq!(failed_runs(&observer, [one, other]), [1, 0]);
 }
 
 #[test]
 fn of_very_many_candidates_only_those_that_are_there_are_kept() {
-    let mut failed = FailedRuns::new();
+    let mut observer = observer();
+    hello(&mut observer, 0, 0, "m7");
     let member = |number: usize| MemberId::from(&*format!("m{number}"));
-    for number in 0..=MOST {
-        failed.released(&member(number), Some(Why::Exited), Some(1), |known| *known == member(7));
+    for number in 0..=MOST_FAILED {
+        observer.note_run(&member(number), false);
     }
-    assert_eq!([0, 7, MOST].map(|number| failed.of(&member(number))), [0, 1, 1]);
-    assert_eq!(failed.by_member.len(), 2);
+    let [first, there, last] = &[0, 7, MOST_FAILED].map(member);
+    assert_eq!(failed_runs(&observer, [first, there, last]), [0, 1, 1]);
+    assert_eq!(observer.failed_runs.len(), 2);
 }
