@@ -79,7 +79,6 @@ impl Health {
     }
 
     /// When to call [`poll_command`](Self::poll_command), unless something happens before.
-    #[must_use]
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         match self.run.as_ref()?.check {
             Check::At(due) | Check::Awaited { until: due, .. } => Some(due),
@@ -123,19 +122,16 @@ impl Health {
     }
 
     /// Whether a run is being checked.
-    #[must_use]
     pub(crate) const fn has_run(&self) -> bool {
         self.run.is_some()
     }
 
     /// Whether the run has failed so often that the job is unhealthy.
-    #[must_use]
     pub(crate) fn is_unhealthy(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.check == Check::Done)
     }
 
     /// The number of failures in a row that make the job unhealthy.
-    #[must_use]
     pub(crate) const fn most_failures(&self) -> u32 {
         self.policy.failures
     }

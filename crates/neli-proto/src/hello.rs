@@ -139,13 +139,11 @@ impl Hello {
     }
 
     /// Whether the writer takes roles: only after its first hello was read back and the others could answer it.
-    #[must_use]
     pub(crate) const fn takes_roles(&self) -> bool {
         !self.leaves && (self.joined.is_some() || self.roles.is_none())
     }
 
     /// Whether the writer stands for none of its roles any more, as in the hello that is written for a dead process.
-    #[must_use]
     pub(crate) fn stands_for_no_role(&self) -> bool {
         usize::try_from(self.mapping().count()).is_ok_and(|count| self.left.has_first(count))
     }

@@ -68,7 +68,6 @@ impl Hooks {
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
-    #[must_use]
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         let of_lead = self.awaited_of_lead.map(|(_, until)| until);
         self.running.iter().map(|(.., kill_at)| *kill_at).chain(of_lead).min()
@@ -159,7 +158,6 @@ impl Hooks {
     }
 
     /// Whether none of the supervisor's hooks is running.
-    #[must_use]
     pub(crate) const fn is_idle(&self) -> bool {
         self.running.is_empty()
     }

@@ -105,7 +105,6 @@ impl Introduction {
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
-    #[must_use]
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         if self.stage == Stage::Refused {
             return None;
@@ -190,13 +189,11 @@ impl Introduction {
     }
 
     /// Whether the process may claim vacancies: its first hello was read back, and no other candidate has objected in time.
-    #[must_use]
     pub(crate) fn stands(&self) -> bool {
         self.stage == Stage::Stands
     }
 
     /// The process's hello, if it has sent any.
-    #[must_use]
     pub(crate) fn said(&self) -> Option<&Hello> {
         Some(&self.hello).filter(|hello| hello.joined.is_some())
     }

@@ -81,7 +81,6 @@ pub enum CommandEnd {
 
 impl CommandEnd {
     /// Whether this end of a hook is a failure.
-    #[must_use]
     pub(crate) const fn is_failure(&self) -> bool {
         !matches!(self, Self::Abandoned | Self::Exited(0))
     }

@@ -142,7 +142,6 @@ impl Journal {
     }
 
     /// A second reading that begins at `from`. The answers about the log's end stay valid.
-    #[must_use]
     pub(crate) fn read_again_from(&self, from: Offset, origin: Origin) -> Self {
         let (answers, gaps_are_markers) = (self.answers.clone(), self.gaps_are_markers);
         Self { answers, gaps_are_markers, ..Self::read_from(from, origin) }

@@ -279,7 +279,6 @@ impl Listener {
     }
 
     /// The offset of the last record that was handed over: a claim's `after`, a beat's `seen`.
-    #[must_use]
     pub(crate) fn last(&self) -> Offset {
         self.journal.last()
     }
@@ -303,7 +302,6 @@ impl Listener {
     }
 
     /// Whether the last question for the end offset has been answered.
-    #[must_use]
     pub(crate) fn is_answered(&self) -> bool {
         match self.stage {
             Stage::Asking => false,
@@ -312,7 +310,6 @@ impl Listener {
     }
 
     /// Since when the reading has been behind the log's known end.
-    #[must_use]
     pub(crate) const fn behind_since(&self) -> Option<Time> {
         self.reading.behind_since
     }
@@ -328,19 +325,16 @@ impl Listener {
     }
 
     /// The end of the log, as far as it is known.
-    #[must_use]
     pub(crate) const fn known_end(&self) -> Offset {
         self.log.known_end.1
     }
 
     /// Whether another leader's record was received as effective since listening began.
-    #[must_use]
     pub(crate) const fn has_read_other_leader(&self) -> bool {
         self.heard.of_another_leader
     }
 
     /// Whether an `end` at `offset` binds this candidate (R7).
-    #[must_use]
     pub(crate) fn is_bound_by_end_at(&self, offset: Offset) -> bool {
         self.first_end.is_some_and(|first| offset >= first)
     }

@@ -53,7 +53,6 @@ impl Mapping {
     }
 
     /// The first role that the other mapping puts into another partition.
-    #[must_use]
     pub(crate) fn conflict(&self, other: &Self) -> Option<Conflict> {
         let conflict = |role: &str, here: u32, there: u32| {
             let (here, there) = (here % self.partitions, there % other.partitions);
@@ -98,7 +97,6 @@ impl Mapping {
     }
 
     /// Whether the mappings have a role in common. If not, they belong to different elections.
-    #[must_use]
     pub(crate) fn shares_role(&self, other: &Self) -> bool {
         match (&self.roles, &other.roles) {
             (Roles::Count(own), Roles::Count(others)) => *own.min(others) > 0,
@@ -110,7 +108,6 @@ impl Mapping {
     /// The roles of this mapping, by its numbers, for which a candidate with the other mapping does not stand: those that the other mapping
     /// lacks, and those that the candidate has left, by the other mapping's numbers. On fewer partitions than roles two mappings may agree on
     /// each role's partition, and number the same names differently.
-    #[must_use]
     pub(crate) fn roles_without(&self, other: &Self, left: &RoleSet) -> RoleSet {
         let mut without = RoleSet::new();
         match (&self.roles, &other.roles) {
@@ -140,7 +137,6 @@ impl Mapping {
 
     /// The number of roles for which a candidate with the other mapping stands, and which this mapping lacks. The candidate has left some of its
     /// roles, by the other mapping's numbers.
-    #[must_use]
     pub(crate) fn roles_beyond(&self, other: &Self, left: &RoleSet) -> u32 {
         let mut lacking = other.roles_without(self, &RoleSet::new());
         lacking.remove(left);
@@ -155,7 +151,6 @@ impl Mapping {
     }
 
     /// The mapping, where `roles` is what a user gives the roles by.
-    #[must_use]
     pub(crate) fn shown(&self, roles: &str) -> String {
         let Self { typed, partitions, .. } = self;
         if self.is_of_one_role() {

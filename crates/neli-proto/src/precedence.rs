@@ -165,7 +165,6 @@ impl Precedence {
     }
 
     /// Whether a back-off is added to the claim delay because the last runs failed.
-    #[must_use]
     pub(crate) const fn is_backing_off(&self) -> bool {
         !self.back_off.is_zero()
     }
@@ -225,7 +224,6 @@ impl Precedence {
     }
 
     /// The number of other candidates that are known by their hellos, up to a thousand.
-    #[must_use]
     pub(crate) fn standbys(&self, now: Time) -> u32 {
         let standbys = self.received.values().filter(|received| received.holds(now)).count();
         u32::try_from(standbys).unwrap_or(u32::MAX)

@@ -53,13 +53,11 @@ impl RoleSet {
     }
 
     /// Whether the role with this number is in it.
-    #[must_use]
     pub(crate) fn contains_number(&self, role: u32) -> bool {
         self.runs.iter().any(|(first, last)| (*first..=*last).contains(&role))
     }
 
     /// The number of roles in it.
-    #[must_use]
     pub(crate) fn count(&self) -> u32 {
         self.runs.iter().map(|(first, last)| last - first + 1).fold(0, u32::saturating_add)
     }

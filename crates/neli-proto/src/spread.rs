@@ -165,7 +165,6 @@ impl Spread {
     }
 
     /// Whether there has been an input since the last action was taken.
-    #[must_use]
     pub(crate) fn has_news(&self) -> bool {
         !self.is_planned || !self.actions.is_empty() || !self.questions.is_empty()
     }
@@ -285,7 +284,6 @@ impl Spread {
     }
 
     /// The holder of a role according to the last observation.
-    #[must_use]
     pub(crate) fn holding(&self, number: usize) -> Option<&Holding> {
         self.roles.get(number).map(|role| &role.holding)
     }

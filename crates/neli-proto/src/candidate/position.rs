@@ -111,7 +111,6 @@ impl Candidate {
     }
 
     /// Whether the log was read up to the requested end.
-    #[must_use]
     pub(crate) fn is_caught_up(&self) -> bool {
         self.election.listener.is_caught_up()
     }

@@ -190,7 +190,6 @@ impl Killing {
     }
 
     /// When to kill again, unless a round is in progress.
-    #[must_use]
     pub(crate) fn due(&self) -> Option<Time> {
         self.round_began.is_none().then_some(self.again_at)
     }

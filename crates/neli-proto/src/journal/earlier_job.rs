@@ -29,7 +29,6 @@ pub enum EarlierJob {
 
 impl EarlierJob {
     /// The term whose job may be alive, if one is known.
-    #[must_use]
     pub(crate) const fn term(&self) -> Option<Offset> {
         match self {
             Self::Overlapped { term, .. } => Some(*term),

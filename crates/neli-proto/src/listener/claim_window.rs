@@ -64,7 +64,6 @@ impl Listener {
     }
 
     /// How much longer nothing may be claimed because the records don't show who leads; `None` if they show it.
-    #[must_use]
     pub(crate) fn undecided_for(&self, now: Time) -> Option<Duration> {
         if self.is_vacant() || !matches!(self.journal.view(), View::Undecided(_)) {
             return None;
@@ -73,7 +72,6 @@ impl Listener {
     }
 
     /// From when on a candidate may claim (R2), before any delay; `None` while that is unknown.
-    #[must_use]
     pub(crate) fn claim_window(&self) -> Option<ClaimWindow> {
         if self.stage != Stage::CaughtUp || self.reading.undecodable {
             return None;
@@ -156,7 +154,6 @@ impl Listener {
 
     /// When the lease of the job before the current one is over, so that no process of it can be left (O4). `None` if the records show
     /// that none is left.
-    #[must_use]
     pub(crate) fn earlier_job_gone_at(&self) -> Option<Time> {
         match self.journal.earlier_job() {
             EarlierJob::Gone => None,
