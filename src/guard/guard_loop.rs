@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use neli_kafka::clock::{self, Alarm};
 use neli_kafka::embedded::directory::BrokerDirectory;
-use neli_proto::guard::{Answer, Answers, Event, Grant, Guard, Remains, RunPhase};
+use neli_proto::guard::{Answer, Answers, Event, Grant, Guard, Remains};
 use neli_proto::job::JobStatus;
 use neli_proto::time::{Span, Time};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -288,7 +288,7 @@ impl GuardLoop {
         // A look takes long, and a main process that was not waited for has hardly ended.
         let looks = self.keeps_ended && !self.job.as_ref().is_some_and(|job| job.has_main);
         self.has_children = reaped.children_left && !(looks && !reaped.may_be_more && self.tree.is_all_below(&[]));
-        let (tree, has_run) = (&self.tree, self.guard.run_phase() != RunPhase::None);
+        let (tree, has_run) = (&self.tree, self.guard.run_phase().is_some());
         // Without a run there is nothing to search for.
         let remains = Remains::seen(self.has_children, || has_run && !tree.is_nothing_elsewhere());
         self.tell(clock::now(), Event::Waited(remains), None);

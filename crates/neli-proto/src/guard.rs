@@ -113,10 +113,10 @@ impl Guard {
         Self { kill_margin, ..self }
     }
 
-    /// The state of the run.
+    /// The state of the run, if there is one, and whether SIGKILL was sent.
     #[must_use]
-    pub fn run_phase(&self) -> RunPhase {
-        self.run.as_ref().map_or(RunPhase::None, GuardedRun::phase)
+    pub fn run_phase(&self) -> Option<(RunPhase, bool)> {
+        self.run.as_ref().map(|run| (run.phase, run.is_being_killed()))
     }
 
     /// The state of the supervisor's process, as far as it is known.

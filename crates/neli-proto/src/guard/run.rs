@@ -16,7 +16,7 @@ const SIGTSTP: i32 = 20;
 /// A run: the job, and all processes that descend from it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct GuardedRun {
-    main: Main,
+    pub(super) phase: RunPhase,
     /// Signals that wait until the main process has executed.
     held_back: Forwarded,
     /// Why it could not execute.
@@ -29,51 +29,27 @@ pub(super) struct GuardedRun {
     killing: Option<Killing>,
 }
 
-/// The state of a guard's run.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum RunPhase {
-    /// SIGKILL was sent, and processes may be left.
-    Killing,
-    /// The main process has ended, and other processes may be left.
-    MainEnded,
-    /// There is no run.
-    None,
-    /// The job has executed, or failed to.
-    Running,
-    /// The job was ordered, and is not known to have executed.
-    Starting,
-}
-
-/// The state of the main process.
+/// The state of a run, by its main process.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-enum Main {
+pub enum RunPhase {
     /// It was ordered, and is not known to have executed.
     Starting,
     /// It has executed, or failed to.
     Running,
-    /// It was waited for.
-    Ended,
+    /// It was waited for, and other processes may be left.
+    MainEnded,
 }
 
 impl GuardedRun {
     /// A run that is about to start.
     pub(super) fn new() -> Self {
         Self {
-            main: Main::Starting,
+            phase: RunPhase::Starting,
             held_back: Forwarded::default(),
             failure: None,
             group_was_asked: false,
             kill_at: None,
             killing: None,
-        }
-    }
-
-    pub(super) const fn phase(&self) -> RunPhase {
-        match self.main {
-            _ if self.killing.is_some() => RunPhase::Killing,
-            Main::Ended => RunPhase::MainEnded,
-            Main::Running => RunPhase::Running,
-            Main::Starting => RunPhase::Starting,
         }
     }
 
@@ -84,7 +60,7 @@ impl GuardedRun {
 
     /// Whether its main process was not waited for.
     pub(super) fn has_main(&self) -> bool {
-        self.main != Main::Ended
+        self.phase != RunPhase::MainEnded
     }
 
     /// Whether SIGKILL was sent.
@@ -102,10 +78,10 @@ impl GuardedRun {
 
     /// Passes a signal on as soon as the job has executed.
     pub(super) fn signal(&mut self, signal: i32, to: Target, actions: &mut VecDeque<Action>) {
-        match self.main {
-            Main::Starting => self.held_back.put(signal, to),
-            Main::Running => actions.push_back(Action::Signal { signal, to }),
-            Main::Ended => {}
+        match self.phase {
+            RunPhase::Starting => self.held_back.put(signal, to),
+            RunPhase::Running => actions.push_back(Action::Signal { signal, to }),
+            RunPhase::MainEnded => {}
         }
     }
 
@@ -171,7 +147,7 @@ impl GuardedRun {
 
     /// Notes that the job has executed.
     pub(super) fn executed(&mut self, actions: &mut VecDeque<Action>) {
-        if self.main == Main::Starting {
+        if self.phase == RunPhase::Starting {
             actions.push_back(Action::AnswerStarted);
             self.pass_on_held_back(actions);
         }
@@ -184,7 +160,7 @@ impl GuardedRun {
     }
 
     fn pass_on_held_back(&mut self, actions: &mut VecDeque<Action>) {
-        self.main = Main::Running;
+        self.phase = RunPhase::Running;
         while let Some((signal, to)) = self.held_back.take_first() {
             actions.push_back(Action::Signal { signal, to });
         }
@@ -192,7 +168,7 @@ impl GuardedRun {
 
     /// Handles a stop of the main process.
     pub(super) fn main_stopped(&mut self, signal: i32, actions: &mut VecDeque<Action>) {
-        if self.main == Main::Starting && signal == SIGTSTP {
+        if self.phase == RunPhase::Starting && signal == SIGTSTP {
             // A stop is handled only after it has executed.
             actions.push_back(Action::Signal { signal: SIGCONT, to: Target::Main });
         }
@@ -205,7 +181,7 @@ impl GuardedRun {
     ///
     /// `may_look`: whether there is time for a check of the tree before the deadline.
     pub(super) fn main_ended(&mut self, status: JobStatus, may_look: bool, actions: &mut VecDeque<Action>) {
-        self.main = Main::Ended;
+        self.phase = RunPhase::MainEnded;
         actions.push_back(match self.failure {
             Some(_) => Action::TakeBack,
             None => Action::AnswerExited { status, look: may_look && !self.is_being_killed() },

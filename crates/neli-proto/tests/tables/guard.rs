@@ -127,11 +127,11 @@ pub(crate) fn table_of_supervisor() -> String {
 impl Subject for Fixture {
     fn state(&self) -> &'static str {
         match self.guard.run_phase() {
-            RunPhase::Killing => "being killed",
-            RunPhase::MainEnded => "main process ended, others left",
-            RunPhase::None => "no run",
-            RunPhase::Running => "running",
-            RunPhase::Starting => "starting",
+            None => "no run",
+            Some((_, true)) => "being killed",
+            Some((RunPhase::MainEnded, _)) => "main process ended, others left",
+            Some((RunPhase::Running, _)) => "running",
+            Some((RunPhase::Starting, _)) => "starting",
         }
     }
 
