@@ -12,8 +12,7 @@ use core::mem;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Fields, is_default};
-use crate::record::{MemberId, Offset};
+use crate::record::{Fields, MemberId, Offset, is_default};
 use crate::time::Span;
 
 /// The suffix that makes the name of the topic of facts from the journal's name.

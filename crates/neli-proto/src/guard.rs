@@ -12,17 +12,12 @@ use alloc::collections::VecDeque;
 use core::mem;
 use core::time::Duration;
 
-pub use killing::{KillMethod, KillRound, Killing, SeenEnd};
-pub use killing::{SeenChild, has_tree_ended};
-pub use message::Action;
-pub use message::{Answer, CommandKind, Grant, Named, Order, Step, Target};
-pub use message::{Event, Remains, TreeGone};
+pub use killing::{KillMethod, KillRound, Killing, SeenChild, SeenEnd, has_tree_ended};
+pub use message::{Action, Answer, CommandKind, Event, Grant, Named, Order, Remains, Step, Target, TreeGone};
 pub use obeying::SupervisorLife;
-pub use orders::Answers;
-pub use orders::Orders;
+pub use orders::{Answers, Orders};
 pub use run::RunPhase;
-pub use starts::GuardStarts;
-pub use starts::{AwaitedGuard, Wait};
+pub use starts::{AwaitedGuard, GuardStarts, Wait};
 
 use crate::job::CommandEnd;
 use crate::time::Time;

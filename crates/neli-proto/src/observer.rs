@@ -17,8 +17,7 @@ use crate::precedence::HELLO_HOLDS;
 use crate::record::{Body, MemberId, Offset, Record, Why};
 use crate::time::{Time, millis};
 use crate::timings::cool_off;
-use lost::Lost;
-use lost::SideBySide;
+use lost::{Lost, SideBySide};
 
 pub use election::{Election, Judged};
 pub use history::{Finding, Found, Gap, History, PastLeader, PastTerm, TermEnd};

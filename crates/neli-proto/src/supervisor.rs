@@ -96,6 +96,13 @@ pub enum Job {
     Orphaned,
 }
 
+impl Job {
+    /// Whether no process of a run is alive, or may be alive soon.
+    const fn is_between_runs(&self) -> bool {
+        matches!(self, Self::Held { .. } | Self::None | Self::Restarting { .. })
+    }
+}
+
 /// The present or the last run.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 struct Run {
@@ -256,7 +263,11 @@ impl Supervisor {
             }
             Event::GuardNotStarted => self.guard_not_started(),
             Event::GuardStuck { pids, are_all } => self.guard_stuck(pids, are_all),
-            Event::HealthEnded { id, end, last_line } => self.health_ended(now, id, end, last_line),
+            Event::HealthEnded { id, end, last_line } => {
+                if let Some(health) = &mut self.health {
+                    health.command_ended(now, id, end, last_line);
+                }
+            }
             Event::JobStopped { signal, foreground, continuable } => {
                 self.job_stopped(now, signal, foreground, continuable);
             }
@@ -296,8 +307,7 @@ impl Supervisor {
 
     /// Whether a process of the run of this number may be alive.
     pub(crate) fn may_be_alive(&self, number: u32) -> bool {
-        let is_over = matches!(self.job, Job::Held { .. } | Job::None | Job::Restarting { .. });
-        self.run.number == number && !is_over
+        self.run.number == number && !self.job.is_between_runs()
     }
 
     /// The state of the job.

@@ -5,8 +5,7 @@ use alloc::collections::VecDeque;
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
-use super::claims::NextClaim;
-use super::claims::Preemption;
+use super::claims::{NextClaim, Preemption};
 use super::identifying::KnownTopic;
 use super::membership::Membership;
 use super::spreading::BesideRoles;

@@ -7,9 +7,8 @@
 
 use core::time::Duration;
 
-use super::Action;
-use super::Election;
 use super::state::State;
+use super::{Action, Election};
 use crate::kafka::Request;
 use crate::listener::HistoryCut;
 use crate::note::Note;

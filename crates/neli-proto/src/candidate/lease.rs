@@ -3,9 +3,8 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::Action;
-use super::Election;
 use super::overlapping::{Overlapped, Yielding};
+use super::{Action, Election};
 use crate::guard::Grant;
 use crate::note::Note;
 use crate::record::{Body, JobState, Offset, Why};

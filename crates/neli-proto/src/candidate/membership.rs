@@ -3,8 +3,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::Action;
-use super::{Election, Judgement};
+use super::{Action, Election, Judgement};
 use crate::kafka::Request;
 use crate::note::Note;
 use crate::precedence::{Assignment, HELLO_AWAITS_NAME};

@@ -4,8 +4,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::killing::{KillMethod, KillRound, Killing, SeenEnd};
-use super::message::Action;
-use super::message::{Answer, Step, Target};
+use super::message::{Action, Answer, Step, Target};
 use super::orders::Forwarded;
 use crate::job::JobStatus;
 use crate::time::Time;

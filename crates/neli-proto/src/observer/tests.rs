@@ -6,8 +6,7 @@ use super::CLOCKS_DIFFER;
 use super::*;
 use crate::journal::Origin;
 use crate::leadership::{Request, Unknown};
-use crate::record::JobState;
-use crate::record::What;
+use crate::record::{JobState, What};
 
 mod doubt;
 mod failed;

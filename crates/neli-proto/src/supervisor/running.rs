@@ -1,6 +1,5 @@
 //! The runs of a term's job, according to the guard's answers: each from its start until no process is left, and the next step.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -8,7 +7,6 @@ use super::wanted::Over;
 use super::watch::Watch;
 use super::{Job, JobStatus, Lost, NextGuard, Run, Supervisor};
 use crate::guard::{Answer, CommandKind, Order, SeenEnd, Step};
-use crate::job::CommandEnd;
 use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
 use crate::restart::RestartDecision;
@@ -232,7 +230,7 @@ impl Supervisor {
             return self.start_guard_if_due(now);
         }
         // It may have died before it could report that the job runs.
-        self.run.started |= !matches!(self.job, Job::Held { .. } | Job::Restarting { .. });
+        self.run.started |= !self.job.is_between_runs();
         self.note_kill(Lost::Fenced);
         self.job = Job::Orphaned;
         self.fenced.get_or_insert(Why::GuardDied);
@@ -240,11 +238,8 @@ impl Supervisor {
     }
 
     /// When the next guard is started; `None` while processes of the last one's job are left.
-    pub(super) const fn next_guard_due(&self) -> Option<Time> {
-        match self.job {
-            Job::Held { .. } | Job::None | Job::Restarting { .. } => self.next_guard.due,
-            Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => None,
-        }
+    pub(super) fn next_guard_due(&self) -> Option<Time> {
+        self.next_guard.due.filter(|_| self.job.is_between_runs())
     }
 
     /// When a guard that may fail as its predecessor did counts as one that hangs before it is set up. Beside a job its answers show that.
@@ -287,9 +282,8 @@ impl Supervisor {
 
     /// Notes that the run that may be alive was killed. The kill does not count for an earlier run.
     fn note_kill(&mut self, killed: Lost) {
-        match self.job {
-            Job::Ordered | Job::Orphaned | Job::Running { .. } | Job::Stopping { .. } => self.run.note_kill(killed),
-            Job::Held { .. } | Job::None | Job::Restarting { .. } => {}
+        if !self.job.is_between_runs() {
+            self.run.note_kill(killed);
         }
     }
 
@@ -311,17 +305,14 @@ impl Supervisor {
 // ---- handles the guard's answers -----------------------------------------------------------------------------------
 
 impl Supervisor {
-    /// Handles an answer of the guard. A job that a signal stopped is handled by [`Event::JobStopped`](super::Event), which also contains
-    /// the terminal's state. Processes that were left behind are only logged.
+    /// Handles an answer of the guard. A job that a signal stopped, and the end of a health command, are [events](super::Event), which also contain
+    /// the terminal's state and the output. Processes that were left behind are only logged.
     pub fn handle_answer(&mut self, now: Time, answer: Answer) {
         match answer {
             Answer::Accepted { until } | Answer::Extended { until } => {
                 if let Some(watch) = &mut self.watch {
                     watch.answered(until);
                 }
-            }
-            Answer::CommandEnded { kind: CommandKind::Health, id, end } => {
-                self.health_ended(now, id, end, "".into());
             }
             Answer::Exited { status, ended_at, left, foreground } => {
                 self.interrupted_by(now, status, foreground);
@@ -349,9 +340,7 @@ impl Supervisor {
                 }
             }
             Answer::Stuck { pids } => self.stuck(pids.into_iter().filter_map(number_of).collect()),
-            Answer::CommandEnded { kind: CommandKind::Lead, .. }
-            | Answer::LeftBehind { .. }
-            | Answer::Stopped { .. } => {}
+            Answer::CommandEnded { .. } | Answer::LeftBehind { .. } | Answer::Stopped { .. } => {}
         }
         self.look_after_health(now);
     }
@@ -383,12 +372,6 @@ fn number_of(pid: i32) -> Option<u32> {
 // ---- the health checks of the job, which run only while its main process runs and is not being stopped -------------
 
 impl Supervisor {
-    pub(super) fn health_ended(&mut self, now: Time, id: u32, end: CommandEnd, last_line: Box<str>) {
-        if let Some(health) = &mut self.health {
-            health.command_ended(now, id, end, last_line);
-        }
-    }
-
     /// Begins or ends the checks. Must be called after every event that may have changed the job's state.
     pub(super) fn look_after_health(&mut self, now: Time) {
         let Some(mut health) = self.health.take() else { return };
