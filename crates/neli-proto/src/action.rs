@@ -20,11 +20,7 @@ use crate::time::{Span, Time};
 pub enum Action {
     /// Record this fact in the topic of facts, and report [`FactsEvent::Appended`](crate::node::FactsEvent) or `NotAppended`. The owner adds the
     /// time of writing.
-    AppendFact {
-        /// The number that the report must contain.
-        id: u32,
-        fact: Fact,
-    },
+    AppendFact { id: u32, fact: Fact },
     /// Exit, and then die of this signal, since it came from the terminal.
     DieOf {
         /// SIGINT or SIGQUIT.

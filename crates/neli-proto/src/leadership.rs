@@ -13,55 +13,30 @@ use crate::time::{Time, millis};
 
 /// Who leads, or why nobody does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Leadership<'a> {
-    /// There is a leader.
-    Led {
-        /// The leader.
-        leader: &'a Leader,
-        /// The age of its last record.
-        age: Duration,
-        /// The rest of its lease. For another than this process it is an upper limit, since the lease runs from the record's sending.
-        left: Duration,
-    },
-    /// The leader has missed three heartbeats: it may be dead, and its lease may still run.
-    Overdue {
-        /// The leader.
-        leader: &'a Leader,
-        /// The age of its last record.
-        age: Duration,
-        /// The rest of its lease, at most.
-        left: Duration,
-        /// How long no standby will claim yet.
-        claimable_in: Duration,
-    },
+    /// There is a leader, with the age of its last record, and the rest of its lease. For another than this process that is an upper limit, since
+    /// the lease runs from the record's sending.
+    Led { leader: &'a Leader, age: Duration, left: Duration },
+    /// The leader has missed three heartbeats: it may be dead, and its lease may still run, for the time that is `left`. No standby will claim
+    /// for `claimable_in`.
+    Overdue { leader: &'a Leader, age: Duration, left: Duration, claimable_in: Duration },
     /// The log's head was deleted, and the rest contains no record of the election.
     Forgotten,
     /// There has never been a leader: the log was read from its beginning.
     NeverLed,
     /// The last term was released.
-    Released {
-        /// The release.
-        release: &'a Release,
-        /// The age of the release.
-        age: Duration,
-    },
-    /// The leader has been silent for longer than its lease, so it no longer leads.
-    Silent {
-        /// The last leader.
-        leader: &'a Leader,
-        /// The age of its last record that was appended within its lease.
-        age: Duration,
-        /// How long a standby could have claimed.
-        claimable_since: Duration,
-        /// How long no standby will claim yet, because a late heartbeat came.
-        claimable_in: Duration,
-    },
+    Released { release: &'a Release, age: Duration },
+    /// The leader has been silent for longer than its lease, so it no longer leads. The age is that of its last record that was appended within
+    /// its lease. A standby could have claimed for `claimable_since`, or will not claim for `claimable_in`, because a late heartbeat came.
+    Silent { leader: &'a Leader, age: Duration, claimable_since: Duration, claimable_in: Duration },
     /// It is unknown who leads.
     Unknown(Unknown<'a>),
 }
 
 /// Why it is unknown who leads.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Unknown<'a> {
     /// The process has left the election, and does not read it any more.
     Left,
@@ -73,13 +48,8 @@ pub enum Unknown<'a> {
     NoAnswer,
     /// Kafka does not answer. Nobody led when it last did.
     NobodyAnswers,
-    /// Kafka does not answer. This leader was heard last.
-    NotHeard {
-        /// The leader.
-        leader: &'a Leader,
-        /// The age of its last record.
-        age: Duration,
-    },
+    /// Kafka does not answer. This leader was heard last, so long ago.
+    NotHeard { leader: &'a Leader, age: Duration },
     /// The journal is being read.
     Reading,
 }

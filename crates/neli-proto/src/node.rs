@@ -289,12 +289,8 @@ pub enum Event {
     /// This process can't stand any more: Kafka refuses its records or its login, the topic may not carry an election (R0), another
     /// candidate looks for a role in another partition, or no guard can be started, neither a first one nor one in place of a dead one.
     Refused(Refusal),
-    /// A signal to the process.
-    Signal {
-        signal: i32,
-        /// HUP since the terminal is gone, or INT or QUIT that were typed.
-        by_terminal: bool,
-    },
+    /// A signal to the process. `by_terminal`: HUP since the terminal is gone, or INT or QUIT that were typed.
+    Signal { signal: i32, by_terminal: bool },
     /// Add this to the claim delay from now on; `None` if nothing may be claimed.
     SpreadBy(Option<Duration>),
     /// Stand down, because the process wants it: for good, if it is `leaving`.

@@ -365,21 +365,12 @@ pub enum Event {
     GuardNotStarted,
     /// The health command of this number has ended. The last line of its output may be empty.
     HealthEnded { id: u32, end: CommandEnd, last_line: Box<str> },
-    /// The guard did not answer, was sent SIGKILL a lease ago, and has not ended.
-    GuardStuck {
-        /// The processes of its job that are alive, as far as they can be seen.
-        pids: Vec<u32>,
-        /// Whether all processes could be looked at.
-        are_all: bool,
-    },
-    /// The job's main process was stopped by a signal.
-    JobStopped {
-        signal: i32,
-        /// The group that has the terminal's foreground.
-        foreground: Foreground,
-        /// Whether `neli-run` may stop itself, because a parent can continue it.
-        continuable: bool,
-    },
+    /// The guard did not answer, was sent SIGKILL a lease ago, and has not ended. These processes of its job are alive, as far as they can be
+    /// seen; `are_all`: whether all processes could be looked at.
+    GuardStuck { pids: Vec<u32>, are_all: bool },
+    /// The job's main process was stopped by a signal, while this group had the terminal's foreground. `continuable`: whether `neli-run` may stop
+    /// itself, because a parent can continue it.
+    JobStopped { signal: i32, foreground: Foreground, continuable: bool },
     /// No process of the dead guard's tree is left.
     OrphansGone(SeenEnd),
     /// These processes are alive one lease after SIGKILL.

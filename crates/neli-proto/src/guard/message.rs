@@ -127,12 +127,9 @@ pub enum Answer {
     },
     /// A `lease` was read; this is the new deadline.
     Extended { until: Time },
-    /// The deadline has come, or had come when an order was read. No process of this term runs or will run.
-    Fenced {
-        term: i64,
-        /// The end of its job, which was killed; `None` if no job was alive.
-        end: Option<SeenEnd>,
-    },
+    /// The deadline has come, or had come when an order was read. No process of this term runs or will run. The end is that of its job, which was
+    /// killed; `None` if no job was alive.
+    Fenced { term: i64, end: Option<SeenEnd> },
     /// No process of the job is left.
     Gone,
     /// The job's tree was sent SIGKILL, because of the stop timeout or an order.

@@ -57,25 +57,12 @@ pub enum TermEnd {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Finding {
-    /// According to the broker's timestamps, a term was claimed before the lease of the previous term was over, which was not released. So
-    /// two jobs may have run at once.
-    Overlap {
-        /// The later term.
-        term: Offset,
-        /// The earlier one.
-        before: Offset,
-        /// The overlap of both leases, at most.
-        by: Duration,
-    },
-    /// A process of a term's job may have been alive after the lease's end.
-    LateFence {
-        /// The term.
-        term: Offset,
-        /// How long after that it may have been alive.
-        late: Duration,
-        /// Whether another candidate led by then, so that two jobs may have run at once.
-        overlaps: bool,
-    },
+    /// According to the broker's timestamps, a term was claimed before the lease of the previous term was over, which was not released. So two
+    /// jobs may have run at once, for the overlap of both leases at most.
+    Overlap { term: Offset, before: Offset, by: Duration },
+    /// A process of a term's job may have been alive for so long after the lease's end. `overlaps`: another candidate led by then, so that two
+    /// jobs may have run at once.
+    LateFence { term: Offset, late: Duration, overlaps: bool },
     /// There was, or is (`is_open`), no leader after this term, for longer than a tenth of the lease.
     Gap { after: Offset, gap: Gap, is_open: bool },
     /// Records without effect, each with their number: claims that came too late, beats and releases of leaders whose term was over, and records

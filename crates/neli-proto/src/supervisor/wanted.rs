@@ -26,23 +26,16 @@ pub struct Wanted {
 
 /// What a job is to do.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum WantedState {
     /// Run, and run again as the policy says.
     Run,
-    /// Not run: the node decides what follows, before each run of the term and after each run that ended by itself.
-    Hold {
-        /// Whether it waits for the next window.
-        waits: bool,
-    },
-    /// Run once. After a run that ended by itself the term is kept.
-    RunOnce {
-        /// Its number, which the report of its end contains.
-        id: u32,
-        /// The window of the run, if it is for one.
-        window: Option<Span>,
-        /// `NELI_ATTEMPT`.
-        attempt: u32,
-    },
+    /// Not run: the node decides what follows, before each run of the term and after each run that ended by itself. It may wait for the next
+    /// window.
+    Hold { waits: bool },
+    /// Run once, for a window if it is for one. The report of the run's end contains its number. After a run that ended by itself the term is
+    /// kept.
+    RunOnce { id: u32, window: Option<Span>, attempt: u32 },
     /// End in order: the barrier.
     Stop {
         /// The reason.
