@@ -75,7 +75,7 @@ pub(super) async fn read(topic: &FactsTopic, access: &Access, timeout: Duration)
 /// none.
 pub(super) fn unreadable(facts: &Facts, key: Option<&str>) -> Vec<Place> {
     let is_other = |fact: &Fact| key.is_none() && fact.window.is_none();
-    let is_unreadable = |place: &Place| facts.is_unreadable_at(*place) || facts.at(*place).is_some_and(is_other);
+    let is_unreadable = |place: &Place| facts.unreadable.contains(place) || facts.at(*place).is_some_and(is_other);
     Place::ALL.into_iter().filter(is_unreadable).collect()
 }
 

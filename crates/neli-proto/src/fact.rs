@@ -5,6 +5,7 @@
 //! window.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -76,7 +77,7 @@ pub struct Fact {
 }
 
 /// The place of a fact in the topic.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Place {
     /// A run that began or failed.
     Attempt,
@@ -111,12 +112,8 @@ pub struct Facts {
     /// Facts of newer windows that stood at one of the first two places before: a candidate's clock was behind when it replaced them, or
     /// theirs was ahead. They count for a candidate whose clock does not contradict them.
     pub newer: Vec<Fact>,
-    /// The record in the success's place is not a fact that this version can read.
-    pub done_is_unreadable: bool,
-    /// The record at the place of the last run is not a fact that this version can read.
-    pub attempt_is_unreadable: bool,
-    /// The record at the place of the operator's request is not a fact that this version can read.
-    pub forgotten_is_unreadable: bool,
+    /// The places whose records are no facts that this version can read.
+    pub unreadable: BTreeSet<Place>,
 }
 
 /// The result of a question about the key's facts, or of recording a fact.
@@ -234,22 +231,6 @@ impl Fact {
 }
 
 impl Facts {
-    /// Whether one of the places contains a record that this version can't read.
-    #[must_use]
-    pub const fn is_unreadable(&self) -> bool {
-        self.done_is_unreadable || self.attempt_is_unreadable || self.forgotten_is_unreadable
-    }
-
-    /// Whether this place contains a record that this version can't read.
-    #[must_use]
-    pub const fn is_unreadable_at(&self, place: Place) -> bool {
-        match place {
-            Place::Attempt => self.attempt_is_unreadable,
-            Place::Done => self.done_is_unreadable,
-            Place::Forgotten => self.forgotten_is_unreadable,
-        }
-    }
-
     /// The fact at this place. If its record can't be read, the last readable fact there.
     #[must_use]
     pub const fn at(&self, place: Place) -> Option<&Fact> {
@@ -262,16 +243,15 @@ impl Facts {
 
     /// Adds the next record at this place; `None` is a record without a value, which removes the one before it.
     pub fn take(&mut self, place: Place, value: Option<&[u8]>) {
-        let (known, is_unreadable) = match place {
-            Place::Attempt => (&mut self.attempt, &mut self.attempt_is_unreadable),
-            Place::Done => (&mut self.done, &mut self.done_is_unreadable),
-            Place::Forgotten => (&mut self.forgotten, &mut self.forgotten_is_unreadable),
+        let known = match place {
+            Place::Attempt => &mut self.attempt,
+            Place::Done => &mut self.done,
+            Place::Forgotten => &mut self.forgotten,
         };
-        let fact = value.map(Fact::parse);
-        *is_unreadable = matches!(fact, Some(Err(Unreadable)));
-        match fact {
+        self.unreadable.remove(&place);
+        match value.map(Fact::parse) {
             None => *known = None,
-            Some(Err(Unreadable)) => {}
+            Some(Err(Unreadable)) => drop(self.unreadable.insert(place)),
             Some(Ok(fact)) => {
                 if known.as_ref().is_none_or(|known| !fact.is_older_than(known)) {
                     let replaced = known.replace(fact);

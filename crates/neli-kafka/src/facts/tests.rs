@@ -116,7 +116,7 @@ mod progress {
     const OTHER: Option<TopicId> = Some(TopicId { high: 1, low: 2 });
 
     fn half_read(topic: Option<TopicId>) -> Progress {
-        let facts = Facts { done_is_unreadable: true, ..Facts::default() };
+        let facts = Facts { unreadable: [Place::Done].into(), ..Facts::default() };
         Progress { topic, next: 50, facts, answer_bytes: None }
     }
 

@@ -81,7 +81,7 @@ impl Once {
     pub(super) fn is_unreadable(&self, facts: &Facts) -> bool {
         let is_other = |fact: &Option<Fact>| fact.as_ref().is_some_and(|fact| fact.window.is_none());
         let is_of_windows = self.policy.window.is_some() || self.scheduled.is_some();
-        facts.is_unreadable()
+        !facts.unreadable.is_empty()
             || (is_of_windows && [&facts.done, &facts.attempt, &facts.forgotten].into_iter().any(is_other))
     }
 

@@ -1,6 +1,6 @@
 //! `neli-run forget`: a key that is done or has failed runs again.
 
-use neli_proto::fact::{Fact, Facts, Outcome};
+use neli_proto::fact::{Fact, Facts, Outcome, Place};
 use neli_proto::record::Offset;
 use neli_proto::supervisor::Ending;
 
@@ -58,7 +58,7 @@ fn a_release_of_the_run_that_went_on_is_a_vacancy() {
 #[test]
 fn an_undecodable_record_of_the_forgetting_does_not_cause_a_run() {
     let (mut host, id) = leading(0);
-    read(&mut host, id, Facts { forgotten_is_unreadable: true, ..Facts::default() });
+    read(&mut host, id, Facts { unreadable: [Place::Forgotten].into(), ..Facts::default() });
     let asked = asked(&mut host);
     assert!(!asked.spawns && asked.appended.is_none() && asked.releases.is_some(), "{asked:?}");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::candidate;
-use neli_proto::fact::{Fact, Facts, Outcome};
+use neli_proto::fact::{Fact, Facts, Outcome, Place};
 use neli_proto::guard::{Answer, Order};
 use neli_proto::hooks::Hook;
 use neli_proto::kafka::Request;
@@ -324,7 +324,7 @@ fn facts_that_can_not_be_read_or_written_are_no_reason_to_run() {
     late.reads_what_it_sent();
     late.pass(LEASE * 3 / 10);
     let mut unreadable = host.clone();
-    read(&mut unreadable, id, Facts { attempt_is_unreadable: true, ..Facts::default() });
+    read(&mut unreadable, id, Facts { unreadable: [Place::Attempt].into(), ..Facts::default() });
     let mut refused = host;
     read(&mut refused, id, Facts::default());
     let (append, _) = asked(&mut refused).appended.unwrap();
