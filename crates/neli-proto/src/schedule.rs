@@ -50,22 +50,11 @@ impl Schedule {
         Self { catch_up, ..Self::default() }
     }
 
-    /// The window for which the job is to run. Returned once, and so are the next two.
+    /// What follows, each returned once: what users are to be told; the window for which the job is to run; and the window of which is to be recorded
+    /// that it and those before it are over without a run.
     #[must_use]
-    pub const fn take_run(&mut self) -> Option<Window> {
-        self.run.take()
-    }
-
-    /// The window of which is to be recorded that it and those before it are over without a run.
-    #[must_use]
-    pub const fn take_skipped(&mut self) -> Option<Window> {
-        self.skipped.take()
-    }
-
-    /// What users are to be told.
-    #[must_use]
-    pub fn take_notes(&mut self) -> Vec<Note> {
-        mem::take(&mut self.notes)
+    pub fn take_decisions(&mut self) -> (Vec<Note>, Option<Window>, Option<Window>) {
+        (mem::take(&mut self.notes), self.run.take(), self.skipped.take())
     }
 
     /// When the next window that may run begins, in milliseconds since 1970, while it waits.

@@ -104,7 +104,7 @@ impl Guard {
             return None;
         }
         self.actions.push_back(Action::Answer(Answer::Accepted { until }));
-        (self.run, self.last_run) = (Some(GuardedRun::new()), Some((grant.term, run)));
+        (self.run, self.last_run) = (Some(GuardedRun::default()), Some((grant.term, run)));
         Some(until)
     }
 

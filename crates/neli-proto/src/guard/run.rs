@@ -12,8 +12,8 @@ use crate::time::Time;
 const SIGCONT: i32 = 18;
 const SIGTSTP: i32 = 20;
 
-/// A run: the job, and all processes that descend from it.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+/// A run: the job, and all processes that descend from it. It begins with its order.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct GuardedRun {
     pub(super) phase: RunPhase,
     /// Signals that wait until the main process has executed.
@@ -29,9 +29,10 @@ pub(super) struct GuardedRun {
 }
 
 /// The state of a run, by its main process.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum RunPhase {
     /// It was ordered, and is not known to have executed.
+    #[default]
     Starting,
     /// It has executed, or failed to.
     Running,
@@ -40,18 +41,6 @@ pub enum RunPhase {
 }
 
 impl GuardedRun {
-    /// A run that is about to start.
-    pub(super) fn new() -> Self {
-        Self {
-            phase: RunPhase::Starting,
-            held_back: Forwarded::default(),
-            failure: None,
-            group_was_asked: false,
-            kill_at: None,
-            killing: None,
-        }
-    }
-
     /// When the run must be handled next.
     pub(super) fn due(&self) -> Option<Time> {
         self.killing.as_ref().map_or(self.kill_at, Killing::due)

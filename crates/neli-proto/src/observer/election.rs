@@ -61,7 +61,7 @@ pub struct Election {
     /// The role's name or number.
     role: Box<str>,
     partition: i32,
-    history: History,
+    pub(super) history: History,
     other_groups: BTreeSet<String>,
     is_known: bool,
     is_brokers_time: bool,
@@ -121,11 +121,6 @@ impl Election {
     #[must_use]
     pub const fn history(&self) -> &History {
         &self.history
-    }
-
-    /// Forgets its oldest terms beyond so many, since what is read on would grow.
-    pub fn keep_terms(&mut self, most: usize) {
-        self.history.keep_terms(most);
     }
 
     /// Its partition.
@@ -223,16 +218,6 @@ impl Election {
     /// Notes that the reading has reached the end that the log had when the reading began.
     pub const fn caught_up(&mut self) {
         self.history.observer_mut().caught_up();
-    }
-
-    /// Handles all records of its partition before `offset` that were not passed on; they are not of this election.
-    pub fn read_others_up_to(&mut self, now: Time, offset: Offset) {
-        self.history.observer_mut().read_others_up_to(now, offset);
-    }
-
-    /// Notes the latest time that a broker's clock is known to have shown, in milliseconds since 1970.
-    pub fn stamped(&mut self, latest_ms: u64) {
-        self.history.observer_mut().stamped(latest_ms);
     }
 
     /// Handles a record of the topic. Returns what the law says of it if it is the election's own.

@@ -167,9 +167,10 @@ impl Topic {
         let is_live = self.live.is_some();
         let Found { election, is_election } = self.found(partition, group, role)?;
         // The records in between belong to other elections.
-        election.read_others_up_to(at.now, *offset);
+        election.history.observer_mut().read_others_up_to(at.now, *offset);
         let judged = election.read(at, partition, record);
-        election.keep_terms(MOST_TERMS);
+        // What is read on would grow.
+        election.history.keep_terms(MOST_TERMS);
         *is_election |= judged.is_some() || (is_live && election.is_known());
         judged.map(|judged| (Place { partition, group: group.into(), role: role.into() }, judged))
     }
@@ -249,7 +250,7 @@ impl Topic {
 
     /// Tells each election the latest time that a broker's clock is known to have shown.
     pub fn stamped(&mut self, latest_ms: u64) {
-        self.elections.values_mut().for_each(|found| found.election.stamped(latest_ms));
+        self.elections.values_mut().for_each(|found| found.election.history.observer_mut().stamped(latest_ms));
     }
 
     /// The elections.

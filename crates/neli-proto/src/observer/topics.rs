@@ -23,7 +23,7 @@ use crate::topic::TopicIdentity;
 const MOST_TRIES: u32 = 5;
 
 /// All topics with elections.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Topics {
     /// A reading begins at least so many records before a log's end.
     span: Offset,
@@ -88,18 +88,8 @@ impl Topics {
     /// No topic is known yet. The reading of each log begins `span` records before its end, or further back so that it has all
     /// [`RECENT`](crate::kafka::RECENT) ones.
     #[must_use]
-    pub const fn new(span: Offset, most_roles: u32) -> Self {
-        Self {
-            span,
-            back: Duration::ZERO,
-            most_roles,
-            by_name: BTreeMap::new(),
-            was_answered: false,
-            outage: None,
-            readings: 0,
-            past: None,
-            actions: VecDeque::new(),
-        }
+    pub fn new(span: Offset, most_roles: u32) -> Self {
+        Self { span, most_roles, ..Self::default() }
     }
 
     /// The same, which afterwards reads the records of so long a time as well.

@@ -88,8 +88,7 @@ impl Once {
 
     pub(super) fn follow_schedule(&mut self, now: Time) {
         let Some(scheduled) = &mut self.scheduled else { return };
-        let schedule = &mut scheduled.schedule;
-        let (notes, run, skipped) = (schedule.take_notes(), schedule.take_run(), schedule.take_skipped());
+        let (notes, run, skipped) = scheduled.schedule.take_decisions();
         let Phase::Waiting { term } = self.phase else { return };
         self.actions.extend(notes.into_iter().map(Action::Note));
         if let Some(window) = run {

@@ -66,9 +66,9 @@ impl Subject for Scenario {
     }
 
     fn actions(&mut self) -> Vec<String> {
-        let mut shown: Vec<String> = self.schedule.take_notes().iter().map(shown_note).collect();
-        shown.extend(self.schedule.take_skipped().map(|window| format!("records that {} is over", window.key)));
-        let run = self.schedule.take_run();
+        let (notes, run, skipped) = self.schedule.take_decisions();
+        let mut shown: Vec<String> = notes.iter().map(shown_note).collect();
+        shown.extend(skipped.map(|window| format!("records that {} is over", window.key)));
         self.is_idle &= run.is_none();
         shown.extend(run.map(|window| format!("runs {}", window.key)));
         let waits_until = self.schedule.waits_until_ms();
