@@ -81,7 +81,8 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             Event::new(Level::Error, "guard_lost", sentence).with("pid", guard)
         }
         Note::GuardStuck { pids, are_all } => Event::error(stuck_guard(guard, pids, *are_all)),
-        Note::HealthFailed { failure: Failure { count, end, last_line }, most } => Event::warning(format!(
+        Note::HealthFailed { term, failure, most } if failure.count >= *most => unhealthy(*term, failure),
+        Note::HealthFailed { failure: Failure { count, end, last_line }, most, .. } => Event::warning(format!(
             "the health command {} ({count} of {most} in a row){}",
             how(end),
             with_reason(last_line)
@@ -127,7 +128,11 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             fact.key,
             somebody(fact.name.as_deref())
         )),
-        Note::NotRecorded { error } => Event::warning(format!(
+        Note::NotRecorded { outcome: Outcome::Skipped, error } => Event::warning(format!(
+            "the skip of this window is not recorded yet ({error}): it is tried again each second, and until then \
+             another leader would run the window"
+        )),
+        Note::NotRecorded { error, .. } => Event::warning(format!(
             "the run's outcome is not recorded yet ({error}): this candidate keeps the lead until it is, and \
              writes the outcome into its release as well"
         )),
@@ -203,10 +208,6 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             Event::info("settling", sentence).with("term", *term).with("delay_ms", millis(*delay))
         }
         Note::SharesNoRole(differs) => Event::warning(roles_differ(differs)),
-        Note::SkipNotRecorded { error } => Event::warning(format!(
-            "the skip of this window is not recorded yet ({error}): it is tried again each second, and until then \
-             another leader would run the window"
-        )),
         Note::Standby(StandbyReason { leader, term, why }) => {
             let why = why.and_then(waiting);
             let claim = moment.claim().filter(|_| why.is_some());
@@ -254,7 +255,6 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             );
             window_skipped(sentence, from, until, "unfinished", Some(by))
         }
-        Note::Unhealthy { term, failure } => unhealthy(*term, failure),
         Note::UnusedPartitions => Event::warning(events::UNUSED_PARTITIONS),
         Note::WindowAwaited { next_ms } => {
             let next = to_the_second(*next_ms);

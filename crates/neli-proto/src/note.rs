@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::fact::Fact;
+use crate::fact::{Fact, Outcome};
 use crate::health::Failure;
 use crate::job::{CommandEnd, Hook, JobStatus};
 use crate::mapping::Differs;
@@ -92,8 +92,8 @@ pub enum Note {
     /// The guard does not end although it was sent SIGKILL. These processes of its job are alive, as far as they can be seen; `are_all`: whether
     /// all processes could be looked at.
     GuardStuck { pids: Vec<u32>, are_all: bool },
-    /// The health command failed, and the failure counts; `most` in a row make the job unhealthy.
-    HealthFailed { failure: Failure, most: u32 },
+    /// The health command failed, and the failure counts. The last one of `most` in a row makes the job unhealthy: another machine should try.
+    HealthFailed { term: Offset, failure: Failure, most: u32 },
     /// A hook has failed.
     HookFailed { hook: Hook, end: CommandEnd },
     /// The job stopped itself, no process could continue it, and it was continued. Logged once.
@@ -130,8 +130,6 @@ pub enum Note {
     Stopping { term: Offset, why: Why, timeout: Duration },
     /// These processes can't be killed.
     Stuck { pids: Vec<u32> },
-    /// The failures in a row, because of which another machine should try.
-    Unhealthy { term: Offset, failure: Failure },
 
     // ---- keys and windows -------------------------------------------------------------------------------------------
     /// The topic of facts was missing, but the journal contains a release with a run of this key, which was recorded there.
@@ -140,8 +138,8 @@ pub enum Note {
     FactsUnavailable { error: Box<str> },
     /// The recorded fact is about a window that is more than one window ahead of the wall clock, so it does not count (S2).
     NotBelieved(Box<Fact>),
-    /// The run's outcome is not recorded yet.
-    NotRecorded { error: Box<str> },
+    /// The run's outcome, or that a window is over without a run, is not recorded yet.
+    NotRecorded { outcome: Outcome, error: Box<str> },
     /// The key needs no run.
     OnceSkipped {
         key: Box<str>,
@@ -150,8 +148,6 @@ pub enum Note {
     },
     /// The wall clock was set back into windows that are over (S4). Windows may run when it shows this time again, in milliseconds since 1970.
     SetBack { until_ms: u64 },
-    /// The fact that a window is over without a run is not recorded yet.
-    SkipNotRecorded { error: Box<str> },
     /// An earlier leader's run of this window began and did not finish, and the window is over.
     Unfinished(Box<Fact>),
     /// The next window begins at this time of the wall clock, in milliseconds since 1970.

@@ -251,11 +251,12 @@ impl Once {
                 self.trouble = Some(error);
                 self.give_up_announcing(now);
             }
-        } else if let Phase::Recording { id: awaited, again_at, .. } = &mut self.phase {
+        } else if let Phase::Recording { id: awaited, again_at, fact, .. } = &mut self.phase {
             if *awaited == id {
                 *again_at = Some(now + RETRY);
+                let outcome = fact.outcome;
                 self.look_after_topic(now);
-                self.note_if_not_recorded(now, Note::NotRecorded { error });
+                self.note_if_not_recorded(now, outcome, error);
             }
         } else if self.is_waiting() {
             self.skip_not_recorded(now, id, error);

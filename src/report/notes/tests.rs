@@ -71,7 +71,7 @@ fn a_sentence_contains_the_event_then_the_reason_then_the_numbers() {
         noted(&stopping(Why::Stopped, ms(8_000))),
         noted_with(&stopping(Why::Fenced, ms(8_000)), ms(1_450)),
         noted_with(&stopping(Why::Stopped, ms(8_000)), ms(1_450)),
-        noted(&Note::Unhealthy { term: 42, failure }),
+        noted(&Note::HealthFailed { term: 42, failure, most: 2 }),
         noted(&warning(None)),
         noted(&warning(Some(ms(5_000)))),
         noted(&fenced(ms(93), None)),
@@ -199,7 +199,7 @@ fn the_fields_have_the_names_and_the_order_that_scripts_read() {
             r#""hook":"lead","reason":"exited with status 1""#,
         ),
         (
-            Note::Unhealthy { term: 42, failure },
+            Note::HealthFailed { term: 42, failure, most: 2 },
             "warning",
             "unhealthy",
             r#""term":42,"failures":2,"reason":"took too long and was killed","line":"503""#,

@@ -98,10 +98,10 @@ impl Once {
     }
 
     /// Reports a fact that is not recorded at once, then every 30 s until it is recorded.
-    pub(super) fn note_if_not_recorded(&mut self, now: Time, note: Note) {
+    pub(super) fn note_if_not_recorded(&mut self, now: Time, outcome: Outcome, error: Box<str>) {
         if self.reported_at.is_none_or(|at| now >= at + INTERVAL) {
             self.reported_at = Some(now);
-            self.actions.push_back(Action::Note(note));
+            self.actions.push_back(Action::Note(Note::NotRecorded { outcome, error }));
         }
     }
 

@@ -142,7 +142,7 @@ impl Once {
         if let Some(skip) = skip.filter(|skip| skip.id == id) {
             skip.again_at = Some(now + RETRY);
             self.look_after_topic(now);
-            self.note_if_not_recorded(now, Note::SkipNotRecorded { error });
+            self.note_if_not_recorded(now, Outcome::Skipped, error);
         }
     }
 

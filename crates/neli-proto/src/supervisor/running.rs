@@ -384,8 +384,7 @@ impl Supervisor {
         let command = health.poll_command(now);
         if let Some(failure) = health.poll_failure() {
             let (term, most) = (self.noted_term(), health.most_failures());
-            let is_last = health.is_unhealthy();
-            self.note(if is_last { Note::Unhealthy { term, failure } } else { Note::HealthFailed { failure, most } });
+            self.note(Note::HealthFailed { term, failure, most });
         }
         if let Some((id, kill_at)) = command {
             self.order(Order::Command { kind: CommandKind::Health, id, kill_at });

@@ -143,7 +143,8 @@ fn a_skip_that_is_not_recorded_is_logged_at_once_and_every_30_s() {
         facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
         loop {
             let asked = asked(&mut host);
-            let is_noted = |action: &&Action| matches!(action, Action::Note(Note::SkipNotRecorded { .. }));
+            let is_noted =
+                |action: &&Action| matches!(action, Action::Note(Note::NotRecorded { outcome: Outcome::Skipped, .. }));
             notes += asked.actions.iter().filter(is_noted).count();
             if let Some((next, _)) = asked.appended {
                 id = next;

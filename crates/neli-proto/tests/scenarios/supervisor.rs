@@ -363,7 +363,10 @@ fn shown_note(note: Note) -> String {
     match note {
         Note::GuardHangs => "says: the guard does not answer".to_owned(),
         Note::GuardLost => "says: the guard is lost".to_owned(),
-        Note::HealthFailed { failure, most } => {
+        Note::HealthFailed { failure, most, .. } if failure.count == most => {
+            format!("says: unhealthy, {} failures: {:?} {:?}", failure.count, failure.end, failure.last_line)
+        }
+        Note::HealthFailed { failure, most, .. } => {
             format!(
                 "says: the health command failed, {} of {most}: {:?} {:?}",
                 failure.count, failure.end, failure.last_line
@@ -385,9 +388,6 @@ fn shown_note(note: Note) -> String {
             format!("says: the guard does not end, and of the job there is: {pids:?}")
         }
         Note::Stuck { pids } => format!("says: can't be killed: {pids:?}"),
-        Note::Unhealthy { failure, .. } => {
-            format!("says: unhealthy, {} failures: {:?} {:?}", failure.count, failure.end, failure.last_line)
-        }
         note => panic!("{note:?} is no note of a supervisor"),
     }
 }
