@@ -95,7 +95,7 @@ pub(super) fn last_run(access: &Access, election: &ElectionId) -> impl Future<Ou
         let handle_record = |_, _: &_, record: LogRecord| {
             let is_own = record.key.is_some_and(|own| is_of(&key, &own));
             if let Some(value) = record.value.filter(|_| is_own) {
-                last = Fact::parse(&value).ok().or(last.take());
+                last = Fact::parse(&value).or(last.take());
             }
         };
         let last_records = |bounds: &LogBounds| bounds.last(FIRST_SPAN);

@@ -13,7 +13,7 @@ use core::mem;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Fields, MemberId, Offset, is_default};
+use crate::record::{Fields, MemberId, Offset, is_default, to_line};
 use crate::time::Span;
 
 /// The suffix that makes the name of the topic of facts from the journal's name.
@@ -92,13 +92,9 @@ impl Place {
     pub const ALL: [Self; 3] = [Self::Attempt, Self::Done, Self::Forgotten];
 }
 
-/// The message about [`Unreadable`].
+/// The message about a record that is not a fact.
 pub const UNREADABLE: &str = "a record of the key is in no form that this version knows; update neli-run, or delete the record by neli-run \
                               forget --force";
-
-/// The record at a fact's place is not a fact.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct Unreadable;
 
 /// All facts of a key, read from the topic's start to an end.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
@@ -185,48 +181,34 @@ impl Fact {
         self.window == forgotten.window && self.forgets < forgotten.forgets && self.term <= forgotten.term
     }
 
-    /// Parses a line of JSON.
-    ///
-    /// # Errors
-    ///
-    /// The line is not a fact that this version can read.
-    pub fn parse(line: &[u8]) -> Result<Self, Unreadable> {
-        Self::of_json(line).ok_or(Unreadable)
-    }
-
-    fn of_json(line: &[u8]) -> Option<Self> {
+    /// Parses a line of JSON; `None` if it is not a fact that this version can read.
+    #[must_use]
+    pub fn parse(line: &[u8]) -> Option<Self> {
         let fields = Fields::parse(line)?;
-        let span = fields.number("window_from_ms").zip(fields.number("window_until_ms"));
+        let span = fields.get("window_from_ms").zip(fields.get("window_until_ms"));
         Some(Self {
-            key: fields.text("key")?,
+            key: fields.get("key")?,
             window: span.map(|(from_ms, until_ms)| Span { from_ms, until_ms }),
-            outcome: fields.enum_value("outcome")?,
-            term: fields.offset("term")?,
-            member: fields.member("member"),
-            name: fields.text("name"),
-            exit: fields.number("exit"),
-            attempt: fields.number("attempt")?,
-            ran_ms: fields.number("ran_ms"),
-            at_ms: fields.number("at_ms"),
+            outcome: fields.get("outcome")?,
+            term: fields.get("term")?,
+            member: fields.get("member"),
+            name: fields.get("name"),
+            exit: fields.get("exit"),
+            attempt: fields.get("attempt")?,
+            ran_ms: fields.get("ran_ms"),
+            at_ms: fields.get("at_ms"),
             // A number that is too high for this version is no reason to count the fact as never forgotten.
-            forgets: fields.number::<u64>("forgets").unwrap_or_default().try_into().ok()?,
-            remakes: fields.number("remakes").unwrap_or_default(),
-            seq: fields.number("seq").unwrap_or_default(),
-            account: fields.enum_value("account").unwrap_or_default(),
+            forgets: fields.get::<u64>("forgets").unwrap_or_default().try_into().ok()?,
+            remakes: fields.get("remakes").unwrap_or_default(),
+            seq: fields.get("seq").unwrap_or_default(),
+            account: fields.get("account").unwrap_or_default(),
         })
     }
 
     /// This fact as a line of JSON, without a line end.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        #[derive(Serialize)]
-        struct Line<'a> {
-            v: u8,
-            #[serde(flatten)]
-            fact: &'a Fact,
-        }
-        // A struct of strings and numbers always has a JSON form.
-        serde_json::to_vec(&Line { v: 1, fact: self }).unwrap_or_default()
+        to_line(None, self)
     }
 }
 
@@ -251,8 +233,8 @@ impl Facts {
         self.unreadable.remove(&place);
         match value.map(Fact::parse) {
             None => *known = None,
-            Some(Err(Unreadable)) => drop(self.unreadable.insert(place)),
-            Some(Ok(fact)) => {
+            Some(None) => drop(self.unreadable.insert(place)),
+            Some(Some(fact)) => {
                 if known.as_ref().is_none_or(|known| !fact.is_older_than(known)) {
                     let replaced = known.replace(fact);
                     self.keep_newer(replaced);

@@ -8,9 +8,12 @@ use core::time::Duration;
 use serde::Serialize;
 
 use crate::mapping::Mapping;
-use crate::record::{Fields, MAX_BYTES, MemberId, Offset, is_default};
+use crate::record::{Fields, MAX_BYTES, MemberId, Offset, is_default, to_line};
 use crate::role_set::RoleSet;
 use crate::time::Time;
+
+/// The kind of its record.
+const KIND: &str = "hello";
 
 /// A hello. What is not known, or is as it is for most candidates, is left out.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq, Serialize)]
@@ -91,28 +94,28 @@ impl Hello {
         if line.len() > MAX_BYTES {
             return None;
         }
-        let fields = Fields::parse(line).filter(|fields| fields.str("kind") == Some("hello"))?;
+        let fields = Fields::parse(line).filter(|fields| fields.str("kind") == Some(KIND))?;
         Some(Self {
-            member: fields.member("member")?,
-            name: fields.text("name"),
-            seq: fields.number("seq"),
-            host: fields.text("host"),
-            pid: fields.number("pid"),
-            version: fields.text("version"),
-            elector: fields.text("elector"),
-            group_member: fields.text("group_member"),
-            group_refuses: fields.text("group_refuses"),
-            listen: fields.text("listen"),
-            roles: fields.text("roles"),
-            partitions: fields.number("partitions"),
-            priority: fields.number("priority").unwrap_or_default(),
-            overlap_ms: fields.number("overlap_ms"),
-            max_roles: fields.number("max_roles"),
-            joined: fields.offset("joined"),
-            asks: fields.member("asks"),
-            waits_ms: fields.number("waits_ms"),
+            member: fields.get("member")?,
+            name: fields.get("name"),
+            seq: fields.get("seq"),
+            host: fields.get("host"),
+            pid: fields.get("pid"),
+            version: fields.get("version"),
+            elector: fields.get("elector"),
+            group_member: fields.get("group_member"),
+            group_refuses: fields.get("group_refuses"),
+            listen: fields.get("listen"),
+            roles: fields.get("roles"),
+            partitions: fields.get("partitions"),
+            priority: fields.get("priority").unwrap_or_default(),
+            overlap_ms: fields.get("overlap_ms"),
+            max_roles: fields.get("max_roles"),
+            joined: fields.get("joined"),
+            asks: fields.get("asks"),
+            waits_ms: fields.get("waits_ms"),
             left: fields.str("left").map(RoleSet::parse).unwrap_or_default(),
-            leaves: fields.flag("leaves"),
+            leaves: fields.get("leaves").unwrap_or_default(),
         })
     }
 
@@ -127,15 +130,7 @@ impl Hello {
     }
 
     fn to_line(&self) -> Vec<u8> {
-        #[derive(Serialize)]
-        struct Line<'a> {
-            v: u8,
-            kind: &'static str,
-            #[serde(flatten)]
-            hello: &'a Hello,
-        }
-        // A struct of strings and numbers can always be written as JSON.
-        serde_json::to_vec(&Line { v: 1, kind: "hello", hello: self }).unwrap_or_default()
+        to_line(Some(KIND), self)
     }
 
     /// Whether the writer takes roles: only after its first hello was read back and the others could answer it.
@@ -180,21 +175,18 @@ const ALL: &str = "all";
 #[must_use]
 pub fn question(by: &str) -> Vec<u8> {
     #[derive(Serialize)]
-    struct Line<'a> {
-        v: u8,
-        kind: &'static str,
+    struct Question<'a> {
         name: &'a str,
         asks: &'static str,
     }
-    // A struct of strings and numbers can always be written as JSON.
-    serde_json::to_vec(&Line { v: 1, kind: "hello", name: by, asks: ALL }).unwrap_or_default()
+    to_line(Some(KIND), &Question { name: by, asks: ALL })
 }
 
 /// Whether this is such a question.
 #[must_use]
 pub fn is_question(line: &[u8]) -> bool {
     let is_one = |fields: Fields| {
-        fields.str("kind") == Some("hello") && fields.member("member").is_none() && fields.str("asks") == Some(ALL)
+        fields.str("kind") == Some(KIND) && fields.str("member").is_none() && fields.str("asks") == Some(ALL)
     };
     Fields::parse(line).is_some_and(is_one)
 }

@@ -58,7 +58,7 @@ impl fmt::Display for MemberId {
 }
 
 /// One parsed record. The writer is `None` if the record does not contain it.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize)]
 pub struct Record {
     /// The writer's member id.
     pub member: Option<MemberId>,
@@ -67,6 +67,7 @@ pub struct Record {
     /// The writer's own number of the record.
     pub seq: Option<u64>,
     /// The content.
+    #[serde(flatten)]
     pub body: Body,
 }
 
@@ -201,9 +202,9 @@ impl Record {
         }
         let fields = Fields::parse(line)?;
         Some(Self {
-            member: fields.member("member"),
-            name: fields.text("name"),
-            seq: fields.number("seq"),
+            member: fields.get("member"),
+            name: fields.get("name"),
+            seq: fields.get("seq"),
             body: Body::parse(&fields)?,
         })
     }
@@ -235,18 +236,7 @@ impl Record {
     /// The record as a line of JSON, without a line end.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        #[derive(Serialize)]
-        struct Line<'a> {
-            v: u8,
-            member: &'a Option<MemberId>,
-            name: &'a Option<Box<str>>,
-            seq: Option<u64>,
-            #[serde(flatten)]
-            body: &'a Body,
-        }
-        let Self { member, name, seq, body } = self;
-        // Serializing a struct of strings and numbers cannot fail.
-        serde_json::to_vec(&Line { v: 1, member, name, seq: *seq, body }).unwrap_or_default()
+        to_line(None, self)
     }
 
     /// Whether the record is consistent at `offset`: it refers only to records before it.
@@ -268,36 +258,36 @@ impl Body {
     fn parse(fields: &Fields) -> Option<Self> {
         Some(match fields.str("kind")? {
             "beat" => Self::Beat {
-                term: fields.offset("term")?,
-                seen: fields.offset("seen")?,
-                lease_ms: fields.number("lease_ms")?,
-                state: fields.enum_value("state"),
-                pid: fields.number("pid"),
-                attempt: fields.number("attempt"),
-                since_ms: fields.number("since_ms"),
+                term: fields.get("term")?,
+                seen: fields.get("seen")?,
+                lease_ms: fields.get("lease_ms")?,
+                state: fields.get("state"),
+                pid: fields.get("pid"),
+                attempt: fields.get("attempt"),
+                since_ms: fields.get("since_ms"),
                 overlap: Overlap::parse(fields),
             },
             "claim" => Self::Claim {
-                after: fields.offset("after")?,
-                lease_ms: fields.number("lease_ms")?,
+                after: fields.get("after")?,
+                lease_ms: fields.get("lease_ms")?,
                 overlap: Overlap::parse(fields),
             },
             "release" => Self::Release {
-                term: fields.offset("term")?,
-                seen: fields.offset("seen")?,
-                why: fields.text("why"),
-                exit: fields.number("exit"),
-                late_ms: fields.number("late_ms"),
-                group_member: fields.text("group_member"),
-                once: fields.text("once").map(|key| KeyedRun { key, is_window: fields.enum_value("window") }),
-                successor: fields.member("successor"),
+                term: fields.get("term")?,
+                seen: fields.get("seen")?,
+                why: fields.get("why"),
+                exit: fields.get("exit"),
+                late_ms: fields.get("late_ms"),
+                group_member: fields.get("group_member"),
+                once: fields.get("once").map(|key| KeyedRun { key, is_window: fields.get("window") }),
+                successor: fields.get("successor"),
             },
             "request" => Self::Request {
-                what: fields.enum_value("what")?,
-                term: fields.offset("term"),
-                by: fields.text("by"),
-                reason: fields.text("reason"),
-                successor: fields.member("successor"),
+                what: fields.get("what")?,
+                term: fields.get("term"),
+                by: fields.get("by"),
+                reason: fields.get("reason"),
+                successor: fields.get("successor"),
             },
             _ => return None,
         })
@@ -341,8 +331,8 @@ pub struct Overlap {
 
 impl Overlap {
     fn parse(fields: &Fields) -> Option<Self> {
-        let within_ms = fields.number("overlap_ms")?;
-        Some(Self { within_ms, over: fields.offset("over"), yields: fields.flag("yields") })
+        let within_ms = fields.get("overlap_ms")?;
+        Some(Self { within_ms, over: fields.get("over"), yields: fields.get("yields").unwrap_or_default() })
     }
 }
 
@@ -361,14 +351,14 @@ pub struct LogRecord {
     pub is_brokers_time: bool,
 }
 
-// ---- reads the fields of a line of JSON: of a record, a hello or a fact --------------------------------------------
+// ---- reads and writes a line of JSON: a record, a hello or a fact --------------------------------------------
 
 /// Whether the field has its default value, so that it can be left out.
 pub(crate) fn is_default<T: Default + PartialEq>(field: &T) -> bool {
     *field == T::default()
 }
 
-/// The fields of a JSON object, with one reader for each type. A field that is missing or of another type is `None`.
+/// The fields of a JSON object. One that is missing or of another type is `None`.
 pub(crate) struct Fields(Map<String, Value>);
 
 impl Fields {
@@ -378,34 +368,27 @@ impl Fields {
         (fields.get("v")?.as_u64()? == 1).then_some(Self(fields))
     }
 
-    pub(crate) fn offset(&self, field: &str) -> Option<Offset> {
-        self.0.get(field)?.as_i64()
-    }
-
-    pub(crate) fn number<T: TryFrom<u64>>(&self, field: &str) -> Option<T> {
-        T::try_from(self.0.get(field)?.as_u64()?).ok()
-    }
-
     pub(crate) fn str(&self, field: &str) -> Option<&str> {
         self.0.get(field)?.as_str()
     }
 
-    pub(crate) fn text(&self, field: &str) -> Option<Box<str>> {
-        self.str(field).map(Box::from)
-    }
-
-    pub(crate) fn member(&self, field: &str) -> Option<MemberId> {
-        self.str(field).map(MemberId::from)
-    }
-
-    pub(crate) fn enum_value<T: for<'de> Deserialize<'de>>(&self, field: &str) -> Option<T> {
+    pub(crate) fn get<T: for<'de> Deserialize<'de>>(&self, field: &str) -> Option<T> {
         T::deserialize(self.0.get(field)?).ok()
     }
+}
 
-    /// Whether the field is present and true.
-    pub(crate) fn flag(&self, field: &str) -> bool {
-        self.0.get(field).and_then(Value::as_bool).unwrap_or_default()
+/// A line of JSON with these fields, without a line end.
+pub(crate) fn to_line(kind: Option<&'static str>, fields: &impl Serialize) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Line<'a, T> {
+        v: u8,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        kind: Option<&'static str>,
+        #[serde(flatten)]
+        fields: &'a T,
     }
+    // Strings and numbers always have a JSON form.
+    serde_json::to_vec(&Line { v: 1, kind, fields }).unwrap_or_default()
 }
 
 // ---- the Kafka keys of records: which election a record is of ------------------------------------------------------

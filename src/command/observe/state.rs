@@ -80,7 +80,7 @@ impl State {
     fn read(&mut self, at: ReadAt, (reading, topic): (u32, &str), partition: i32, record: &LogRecord) {
         let judged = self.topics.read(at, (reading, topic), partition, record);
         if let Some(journal) = topic.strip_suffix(TOPIC_SUFFIX) {
-            let fact = record.value.as_deref().and_then(|value| Fact::parse(value).ok());
+            let fact = record.value.as_deref().and_then(Fact::parse);
             if let (Some(election), Some(fact)) = (record.key.as_deref().and_then(election_of), fact) {
                 self.runs.insert((journal.into(), election.into()), LastRun::of(fact));
             }
