@@ -89,7 +89,7 @@ impl Holding {
 }
 
 /// The spread of one process's roles.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Spread {
     member: MemberId,
     is_on: bool,
@@ -129,23 +129,10 @@ impl Spread {
     pub fn new(now: Time, settings: Settings) -> Self {
         let Settings { member, roles, is_on, max_roles } = settings;
         let role = Role { since: now, ..Role::default() };
-        Self {
-            members: Members::of_one(Member::new(member.clone(), max_roles)),
-            member,
-            is_on,
-            max_roles,
-            roles: alloc::vec![role; roles],
-            candidates: Vec::new(),
-            pending: None,
-            chosen: None,
-            not_before: now,
-            changed_at: now,
-            taken: 0,
-            now,
-            is_planned: false,
-            actions: VecDeque::new(),
-            questions: VecDeque::new(),
-        }
+        let members = Members::of_one(Member::new(member.clone(), max_roles));
+        let roles = alloc::vec![role; roles];
+        let (not_before, changed_at) = (now, now);
+        Self { member, is_on, max_roles, roles, members, not_before, changed_at, now, ..Self::default() }
     }
 
     /// The next action, after all inputs have been passed in.

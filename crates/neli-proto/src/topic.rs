@@ -81,11 +81,12 @@ pub struct TopicId {
 }
 
 /// The topic that exists under the election's name, if any.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum TopicIdentity {
     /// The topic with this id.
     Id(TopicId),
     /// There is no such topic.
+    #[default]
     Missing,
     /// The topic exists, and the broker has no ids for topics (Kafka before 2.8).
     Unnamed,

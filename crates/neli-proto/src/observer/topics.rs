@@ -55,7 +55,7 @@ pub struct JudgedRecord<'a> {
 }
 
 /// A topic that is read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ReadTopic {
     identity: TopicIdentity,
     /// The number of its present reading. Records of an earlier one are dropped.
@@ -183,54 +183,39 @@ impl Topics {
     fn begin(&mut self, at: ReadAt, asked: Time, name: Box<str>, answer: LogsAnswer) {
         self.readings += 1;
         let LogsAnswer { identity, logs } = answer;
-        let (reading, mut topic, mut next) = (self.readings, Topic::default(), BTreeMap::new());
-        let (mut unanswered, mut unread, mut progress) = (BTreeMap::new(), None, Progress::default());
-        let mut has_past = false;
+        let reading = self.readings;
+        let stood_at = self.by_name.get_mut(&name).map(|read| mem::take(&mut read.stood_at)).unwrap_or_default();
+        let mut read = ReadTopic { identity, reading, stood_at, ..ReadTopic::default() };
         if self.by_name.contains_key(&name) {
             self.stop(name.clone());
         }
         match logs {
-            Err(why) => unread = Some(why),
+            Err(why) => read.unread = Some(why),
             Ok(logs) => {
                 let led = logs.iter().filter(|(_, log)| log.is_ok()).map(|(partition, _)| *partition);
-                progress = Progress::new(led.collect::<Vec<i32>>());
+                read.progress = Progress::new(led.collect::<Vec<i32>>());
                 for (partition, log) in logs {
-                    let log = match log {
+                    let LogRange { start, recent, end } = match log {
                         Ok(log) => log,
                         Err(why) => {
-                            unanswered.insert(partition, why);
+                            read.unanswered.insert(partition, why);
                             continue;
                         }
                     };
-                    let LogRange { start, recent, end } = log;
                     let bounds = LogBounds { asked, start, end };
                     let offset = bounds.last(self.span).min(recent.max(start));
-                    has_past |= offset > start;
-                    topic.begin(at, partition, bounds, offset);
+                    if offset > start {
+                        read.tries = Some(0);
+                    }
+                    read.topic.begin(at, partition, bounds, offset);
                     // The first answer only says how far is to be read.
-                    let _ = progress.answered(partition, bounds);
-                    progress.read_up_to(partition, offset);
-                    next.insert(partition, offset);
+                    let _ = read.progress.answered(partition, bounds);
+                    read.progress.read_up_to(partition, offset);
+                    read.next.insert(partition, offset);
                     self.actions.push_back(TopicsAction::ReadFrom { topic: name.clone(), partition, offset, reading });
                 }
             }
         }
-        let mut read = ReadTopic {
-            identity,
-            reading,
-            progress,
-            next,
-            before: BTreeMap::new(),
-            ahead: BTreeMap::new(),
-            stood_at: self.by_name.get_mut(&name).map(|read| mem::take(&mut read.stood_at)).unwrap_or_default(),
-            unread,
-            unanswered,
-            was_missing: false,
-            topic,
-            is_live: false,
-            first_ms: BTreeMap::new(),
-            tries: has_past.then_some(0),
-        };
         read.note_progress(self.most_roles);
         self.by_name.insert(name, read);
     }

@@ -214,7 +214,7 @@ impl Member {
 }
 
 /// All known candidates, in the order of their ids.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Members {
     all: Vec<Member>,
     /// The names of processes that lived shortly, and when that was noticed.
