@@ -262,7 +262,7 @@ impl Supervisor {
                 self.guard_died(now);
             }
             Event::GuardNotStarted => self.guard_not_started(),
-            Event::GuardStuck { pids, are_all } => self.guard_stuck(pids, are_all),
+            Event::GuardStuck { pids, are_all } => self.stuck(Note::GuardStuck { pids, are_all }),
             Event::HealthEnded { id, end, last_line } => {
                 if let Some(health) = &mut self.health {
                     health.command_ended(now, id, end, last_line);
@@ -272,7 +272,7 @@ impl Supervisor {
                 self.job_stopped(now, signal, foreground, continuable);
             }
             Event::OrphansGone(end) => self.gone(now, Some(end)),
-            Event::OrphansStuck { pids } => self.stuck(pids),
+            Event::OrphansStuck { pids } => self.stuck(Note::Stuck { pids }),
             Event::SuspendSignal { continuable } => self.suspend(continuable),
         }
         self.look_after_health(now);

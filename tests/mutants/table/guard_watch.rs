@@ -8,7 +8,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AnotherRunsEndTaken",
         breaks: "R6: the guard's answer about the end of another run counts for the present run",
-        edits: &[edit("if may_be_alive && ‹is_present› {", "true")],
+        edits: &[edit("if ‹is_present› && self.has_run() {", "true")],
         noticed_by: &[Model("an_answer_about_the_run_before"), Scenarios],
     },
     Mutant {

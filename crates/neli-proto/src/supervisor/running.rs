@@ -1,6 +1,5 @@
 //! The runs of a term's job, according to the guard's answers: each from its start until no process is left, and the next step.
 
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::wanted::Over;
@@ -61,18 +60,19 @@ impl Supervisor {
     }
 
     /// Handles a job that could not be started: the run counts as failed. COMMAND existed when this process started, and may exist again.
-    pub(super) fn not_started(&mut self, errno: i32, at: Step) {
+    fn not_started(&mut self, now: Time, errno: i32, at: Step) {
         let code = if at == Step::Exec && errno == ENOENT { NOT_FOUND } else { CAN_NOT_BE_STARTED };
         self.note(Note::NotStarted { errno });
         self.run.status = Some(JobStatus::Exited(code));
         self.run.by_itself = self.holds;
-    }
-
-    /// Handles that no process was started, so that none is left.
-    pub(super) fn gone_without_start(&mut self, now: Time) {
-        if matches!(self.job, Job::Ordered | Job::Running { .. } | Job::Stopping { .. }) {
+        if self.has_run() {
             self.gone(now, None);
         }
+    }
+
+    /// Whether its guard lives, and a run was ordered and is not known to be gone.
+    const fn has_run(&self) -> bool {
+        matches!(self.job, Job::Ordered | Job::Running { .. } | Job::Stopping { .. })
     }
 
     pub(super) fn main_exited(&mut self, now: Time, ended_at: Time, status: JobStatus, left: bool) {
@@ -269,14 +269,10 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn stuck(&mut self, pids: Vec<u32>) {
-        self.note(Note::Stuck { pids });
-        self.actions.push_back(Action::Exit(Ending::Stuck));
-    }
-
-    /// Handles a guard that does not end. Until it has ended, nothing shows that its job is gone, even if no process of it can be seen.
-    pub(super) fn guard_stuck(&mut self, pids: Vec<u32>, are_all: bool) {
-        self.note(Note::GuardStuck { pids, are_all });
+    /// Handles processes that can't be killed, or a guard that does not end: until it has ended, nothing shows that its job is gone, even if no
+    /// process of it can be seen.
+    pub(super) fn stuck(&mut self, note: Note) {
+        self.note(note);
         self.actions.push_back(Action::Exit(Ending::Stuck));
     }
 
@@ -329,8 +325,7 @@ impl Supervisor {
                 }
             }
             Answer::NotStarted { errno, at: at @ (Step::Exec | Step::Fork | Step::Lease) } => {
-                self.not_started(errno, at);
-                self.gone_without_start(now);
+                self.not_started(now, errno, at);
             }
             Answer::Started { pid } => self.started(now, number_of(pid).unwrap_or_default()),
             Answer::StartedUnseen { pid } => self.started_unseen(now, number_of(pid).unwrap_or_default()),
@@ -339,7 +334,9 @@ impl Supervisor {
                     watch.still_kills(now);
                 }
             }
-            Answer::Stuck { pids } => self.stuck(pids.into_iter().filter_map(number_of).collect()),
+            Answer::Stuck { pids } => {
+                self.stuck(Note::Stuck { pids: pids.into_iter().filter_map(number_of).collect() });
+            }
             Answer::CommandEnded { .. } | Answer::LeftBehind { .. } | Answer::Stopped { .. } => {}
         }
         self.look_after_health(now);
@@ -357,9 +354,8 @@ impl Supervisor {
     /// Handles the guard's answer that no process is alive, and that this run was its last. If it is the present run, the report of its end
     /// was lost; otherwise its end was handled before.
     fn no_run(&mut self, now: Time, term: Offset, run: u64) {
-        let may_be_alive = matches!(self.job, Job::Ordered | Job::Running { .. } | Job::Stopping { .. });
         let is_present = self.term() == Some(term) && u64::from(self.run.number) == run;
-        if may_be_alive && is_present {
+        if is_present && self.has_run() {
             self.gone(now, None);
         }
     }
