@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use neli_kafka::ElectionId;
 use neli_proto::hello::Hello;
 use neli_proto::leadership::{Job, Leader, Leadership};
-use neli_proto::observer::{Change, NoRoom, Observer, OverlappedJob, Silence};
+use neli_proto::observer::{Change, NoRoom, Observer, Silence};
 use neli_proto::record::{JobState, What};
 
 use crate::report::election::{how_released, sentence};
@@ -81,7 +81,7 @@ pub(super) fn change(observer: &Observer, change: &Change) -> String {
         Change::Job(of_leader) => format!("{leader}: {}", job(*of_leader)),
         Change::Led => format!("{leader} leads, term {term}"),
         Change::Missing => "records are missing: the leader is unknown until its next record".to_owned(),
-        Change::Overlapped(OverlappedJob { term, name, lease }) => {
+        Change::Overlapped { term, name, lease } => {
             let name = name.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
             format!(
                 "the job{name} (term {term}) may run beside the job of {leader} until it is released, for {} at most",

@@ -22,7 +22,6 @@ use lost::{Lost, SideBySide};
 pub use election::{Election, Judged};
 pub use history::{Finding, Found, Gap, History, PastLeader, PastTerm, TermEnd};
 pub use known::{Change, KnownCandidate, Silence, Standby, VoidClaims};
-pub use lost::OverlappedJob;
 pub use progress::Progress;
 pub use roles::{GroupHellos, LastHello, NoRoom};
 pub use topic::{FoundElection, Place, Topic};

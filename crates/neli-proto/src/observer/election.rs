@@ -46,7 +46,7 @@ impl Told {
             Change::FellSilent(_) | Change::LateBeat { .. } => Self::Silent,
             Change::Led
             | Change::Missing
-            | Change::Overlapped(_)
+            | Change::Overlapped { .. }
             | Change::Released(_)
             | Change::SilenceEnded { .. }
             | Change::Yields => Self::Nothing,
@@ -291,7 +291,7 @@ impl Election {
                 | Change::LateBeat { .. }
                 | Change::Led
                 | Change::Missing
-                | Change::Overlapped(_)
+                | Change::Overlapped { .. }
                 | Change::Released(_)
                 | Change::Requested { .. }
                 | Change::Yields => true,

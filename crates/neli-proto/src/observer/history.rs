@@ -220,7 +220,7 @@ impl History {
                     }
                     self.close(TermEnd::Unknown);
                 }
-                Change::Overlapped(job) => self.overlapped(job.term, written_ms),
+                Change::Overlapped { term, .. } => self.overlapped(*term, written_ms),
                 Change::Released(release) => {
                     if let Some(late) = release.how.late {
                         self.late(Finding::LateFence { term: release.term, late, overlaps: false }, written_ms);

@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use super::OverlappedJob;
 use crate::hello::Hello;
 use crate::late_beat::{DELIVERY, longest_interval};
 use crate::leadership::{Job, Leader, Receipt, Release, shown};
@@ -64,8 +63,8 @@ pub enum Change {
     Led,
     /// Records are missing, so the leader is unknown.
     Missing,
-    /// `--overlap`: a job may run beside the leader's from now on.
-    Overlapped(OverlappedJob),
+    /// `--overlap`: the job of this term may run beside the leader's from now on, for the lease at most. The name is its leader's, if it was read.
+    Overlapped { term: Offset, name: Option<Box<str>>, lease: Duration },
     /// The term is over.
     Released(Release),
     /// A request of the operator `by`. It may name a candidate that is to lead next.

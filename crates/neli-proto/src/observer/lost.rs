@@ -1,7 +1,6 @@
 //! Leaders that fell silent, and candidates that released a term because they leave. Most of these leaders are dead, so their
 //! earlier hellos do not count for standbys. No hello of a candidate that leaves counts.
 
-use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
@@ -82,7 +81,7 @@ pub(super) fn leads<'a>(journal: &Journal, leader: Option<&'a Leader>) -> Option
 /// alive, and ends its job.
 pub(super) fn is_succeeded(leader: &Leader, journal: &Journal, changes: &[Change]) -> bool {
     journal.term().is_some_and(|term| term != leader.term)
-        && !changes.iter().any(|change| matches!(change, Change::Overlapped(_)))
+        && !changes.iter().any(|change| matches!(change, Change::Overlapped { .. }))
 }
 
 /// Whether it was the claim of another candidate.
@@ -100,17 +99,6 @@ pub(super) fn is_later(received: Receipt, last_record: Receipt, span: Duration) 
 }
 
 // ---- `--overlap`: a leader that yields, and the earlier job that may run beside the leader's -----------------------
-
-/// A job that may run beside the leader's.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct OverlappedJob {
-    /// Its term.
-    pub term: Offset,
-    /// The name of its leader, if it was read.
-    pub name: Option<Box<str>>,
-    /// The longest time that it may run, counted from the claim.
-    pub lease: Duration,
-}
 
 /// The known state of both jobs before a record was read.
 pub(super) struct SideBySide {
@@ -131,7 +119,7 @@ impl SideBySide {
         let now = Self::of(journal);
         let of_job = match (journal.earlier_job(), self.earlier) {
             (EarlierJob::Overlapped { term, name, lease, .. }, before) if before != Some(*term) => {
-                Some(Change::Overlapped(OverlappedJob { term: *term, name: name.clone(), lease: *lease }))
+                Some(Change::Overlapped { term: *term, name: name.clone(), lease: *lease })
             }
             (EarlierJob::Gone, Some(term)) => Some(Change::EarlierJobGone { term }),
             (EarlierJob::Gone | EarlierJob::Overlapped { .. } | EarlierJob::Unknown, _) => None,

@@ -92,7 +92,7 @@ fn a_leader_that_yields_and_is_overlapped_is_reported_once() {
     assert_eq!(read(2, &marked(beat("m", 0, "running"), "\"yields\":true,")), [Change::Yields]);
     assert_eq!(read(3, &marked(beat("m", 0, "running"), "\"yields\":true,")), []);
     let changes = read(4, &marked(claim("n", 3), "\"over\":0,"));
-    assert!(matches!(changes.as_slice(), [Change::Led, Change::Overlapped(job)] if job.term == 0), "{changes:?}");
+    assert!(matches!(changes.as_slice(), [Change::Led, Change::Overlapped { term: 0, .. }]), "{changes:?}");
     let changes = read(5, &marked(beat("n", 4, "running"), "\"over\":0,"));
     assert!(matches!(changes.as_slice(), [Change::Job(_)]), "{changes:?}");
     assert_eq!(read(6, &release("m", 0, "resigned", "0")), [Change::EarlierJobGone { term: 0 }]);
