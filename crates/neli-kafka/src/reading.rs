@@ -421,8 +421,8 @@ impl Reading {
             // users, or none yet: then other brokers answer, or the lease ends without an answer.
             let Some(NoToken { why, .. }) = self.context.no_token(words) else { return self.ask_soon() };
             // The new token is asked for long before the last one expires, and the last one is used until then.
-            let until = "the last token counts until it expires, and a new one is asked for every 10 s";
-            return self.warn(format!("{why}; {until}"));
+            let line = format!("{why}; the last token counts until it expires, and a new one is asked for every 10 s");
+            return self.warn(line);
         }
         match self.context.login_failed(words) {
             Ok(None) => self.ask_soon(),
