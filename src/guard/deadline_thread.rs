@@ -32,7 +32,7 @@ impl DeadlineThread {
     ///
     /// # Errors
     ///
-    /// No thread can be started, there is no free descriptor, or the kernel has no list of children.
+    /// No thread can be started, or there is no free descriptor.
     pub(super) fn start(tree: &Tree) -> io::Result<Self> {
         let alarm = Alarm::new()?;
         let (due, known) = (alarm.as_fd().try_clone_to_owned()?, tree.known()?);

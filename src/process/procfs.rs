@@ -4,7 +4,6 @@
 //! readable. The lists of children of their parents still contain them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -31,8 +30,7 @@ thread_local! {
     static DIRECTORY: RefCell<Option<Dir>> = const { RefCell::new(None) };
 }
 
-/// Checks that all descendants of a job can be found: by the lists of children, which not every kernel has, or by a `/proc` that shows all
-/// users' processes (then process 1 is visible).
+/// Checks that all descendants of a job can be found.
 ///
 /// # Errors
 ///
@@ -52,9 +50,8 @@ pub fn validate() -> Result<()> {
          --fork"
     );
     ensure!(
-        Procfs::mounted(own).is_complete(),
-        "/proc hides processes (hidepid), and this kernel lists no children (CONFIG_PROC_CHILDREN): not all of the job's could \
-         be found and killed; root is shown them all"
+        Path::new(&format!("/proc/{own}/task/{own}/children")).exists(),
+        "this kernel lists no children of processes: not all of the job's could be found and killed; it needs CONFIG_PROC_CHILDREN"
     );
     Ok(())
 }
@@ -89,7 +86,7 @@ pub fn time_namespace() -> Option<OsString> {
 #[must_use]
 pub fn children_of_other_threads() -> Vec<Pid> {
     let own = Pid::this();
-    let proc = Procfs::mounted(own);
+    let proc = Procfs::mounted();
     let threads = proc.numbers_in(&proc.mount.join(format!("{own}/task")));
     let others = threads.into_iter().filter(|thread| *thread != own);
     others.flat_map(|thread| proc.listed_children_of(own, thread)).collect()
@@ -98,7 +95,7 @@ pub fn children_of_other_threads() -> Vec<Pid> {
 /// Whether this child, which was not waited for, is shown as one that has ended.
 #[must_use]
 pub(crate) fn has_ended(child: Pid) -> bool {
-    Procfs::mounted(child).process(child).is_some_and(|process| !process.lives)
+    Procfs::mounted().process(child).is_some_and(|process| !process.lives)
 }
 
 /// The status of this child, if it has ended and was not waited for; `None` also if the kernel hides it.
@@ -111,7 +108,7 @@ pub(crate) fn status_of_ended(child: Pid) -> Option<ExitStatus> {
         _ if process.lives => None,
         1 => exit_code(&first),
         // The status is that of the thread that has ended last.
-        _ if Procfs::mounted(child).has_living_thread(child) => None,
+        _ if Procfs::mounted().has_living_thread(child) => None,
         _ => exit_code(&stat()?),
     };
     status.map(ExitStatus::from_raw)
@@ -133,27 +130,22 @@ pub(crate) struct Process {
     pub(crate) is_hidden: bool,
 }
 
-/// All processes by their parents, for kernels that do not list children (`CONFIG_PROC_CHILDREN`).
-pub(crate) type Snapshot = HashMap<Pid, Vec<Process>>;
-
 /// The processes of the machine.
 #[derive(Debug)]
 pub(crate) struct Procfs {
     mount: PathBuf,
-    pub(crate) lists_children: bool,
     /// Whether no read has failed since [`start_scan`](Self::start_scan).
     has_seen_all: Cell<bool>,
 }
 
 impl Procfs {
-    /// The file system at `/proc`. It is examined by the process `root`, which must exist, whether the kernel lists children.
-    pub(crate) fn mounted(root: Pid) -> Self {
-        Self::new(PathBuf::from(MOUNT), root)
+    /// The file system at `/proc`.
+    pub(crate) fn mounted() -> Self {
+        Self::new(PathBuf::from(MOUNT))
     }
 
-    pub(crate) fn new(mount: PathBuf, root: Pid) -> Self {
-        let lists_children = mount.join(format!("{root}/task/{root}/children")).exists();
-        Self { mount, lists_children, has_seen_all: Cell::new(true) }
+    pub(crate) const fn new(mount: PathBuf) -> Self {
+        Self { mount, has_seen_all: Cell::new(true) }
     }
 
     /// Begins a scan: from now on failed reads are noted.
@@ -232,36 +224,17 @@ impl Procfs {
         tracer.is_some_and(|tracer| tracer.trim() != "0")
     }
 
-    fn is_complete(&self) -> bool {
-        self.lists_children || self.process(Pid::from_raw(1)).is_some()
-    }
-
-    /// All processes by their parents, if the kernel does not list children.
-    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
-        if self.lists_children {
-            return None;
+    /// The children of `parent`.
+    pub(crate) fn children(&self, parent: &Process) -> Vec<Process> {
+        if parent.is_hidden {
+            return self.shown_children(parent.pid);
         }
-        let mut snapshot = Snapshot::new();
-        for process in self.processes() {
-            snapshot.entry(process.parent).or_default().push(process);
+        let listed = self.listed_children(parent);
+        let mut children: Vec<Process> = listed.iter().filter_map(|pid| self.process(*pid)).collect();
+        if children.len() < listed.len() {
+            children.extend(self.hidden_children(parent, &listed));
         }
-        Some(snapshot)
-    }
-
-    /// The children of `parent`: from its own list, or from `snapshot`.
-    pub(crate) fn children(&self, parent: &Process, snapshot: Option<&Snapshot>) -> Vec<Process> {
-        match snapshot {
-            Some(snapshot) => snapshot.get(&parent.pid).cloned().unwrap_or_default(),
-            None if parent.is_hidden => self.shown_children(parent.pid),
-            None => {
-                let listed = self.listed_children(parent);
-                let mut children: Vec<Process> = listed.iter().filter_map(|pid| self.process(*pid)).collect();
-                if children.len() < listed.len() {
-                    children.extend(self.hidden_children(parent, &listed));
-                }
-                children
-            }
-        }
+        children
     }
 
     /// The children of `parent` that are hidden from this process, among those that it `listed` a moment ago. Children that have ended
@@ -379,7 +352,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A `/proc` with these processes: pid, parent, state, threads.
-    pub(crate) fn proc_with(processes: &[(i32, i32, char, u32)], lists_children: bool) -> tempfile::TempDir {
+    pub(crate) fn proc_with(processes: &[(i32, i32, char, u32)]) -> tempfile::TempDir {
         let proc = tempfile::tempdir().unwrap();
         fs::write(proc.path().join("version"), "not a process").unwrap();
         for (pid, parent, state, threads) in processes {
@@ -388,11 +361,9 @@ pub(crate) mod tests {
             for directory in [&proc.path().join(pid.to_string()), &tasks] {
                 write_stat(directory, (*pid, *parent, *state, *threads));
             }
-            if lists_children {
-                let children: Vec<String> =
-                    processes.iter().filter(|other| other.1 == *pid).map(|other| other.0.to_string()).collect();
-                fs::write(tasks.join("children"), children.join(" ")).unwrap();
-            }
+            let children: Vec<String> =
+                processes.iter().filter(|other| other.1 == *pid).map(|other| other.0.to_string()).collect();
+            fs::write(tasks.join("children"), children.join(" ")).unwrap();
         }
         proc
     }
@@ -408,22 +379,11 @@ pub(crate) mod tests {
     #[test]
     fn a_process_lives_while_one_of_its_threads_does() {
         for (state, lives) in [('S', true), ('Z', false)] {
-            let proc = proc_with(&[(6, 5, 'Z', 2)], false);
+            let proc = proc_with(&[(6, 5, 'Z', 2)]);
             write_stat(&proc.path().join("6/task/7"), (7, 5, state, 2));
-            let procfs = Procfs::new(proc.path().to_owned(), Pid::from_raw(5));
+            let procfs = Procfs::new(proc.path().to_owned());
             assert_eq!(procfs.process(Pid::from_raw(6)).unwrap().lives, lives, "{state}");
         }
-    }
-
-    #[test]
-    fn without_lists_of_children_process_1_shows_whether_others_are_hidden() {
-        let is_complete = |processes: &[(i32, i32, char, u32)], lists_children| {
-            let proc = proc_with(processes, lists_children);
-            Procfs::new(proc.path().to_owned(), Pid::from_raw(5)).is_complete()
-        };
-        let (all, own) = ([(1, 0, 'S', 1), (5, 1, 'S', 1)], [(5, 1, 'S', 1)]);
-        assert!(is_complete(&all, true) && is_complete(&own, true) && is_complete(&all, false));
-        assert!(!is_complete(&own, false));
     }
 
     #[test]

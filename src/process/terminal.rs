@@ -145,7 +145,7 @@ pub fn is_continuable() -> bool {
     if unistd::getpid().as_raw() == 1 {
         return false;
     }
-    let procfs = Procfs::mounted(Pid::this());
+    let procfs = Procfs::mounted();
     let mut members = procfs.processes().filter(|process| process.lives && process.group == Some(own));
     members.any(|Process { parent, .. }| {
         unistd::getsid(Some(parent)) == session && unistd::getpgid(Some(parent)).is_ok_and(|group| group != own)

@@ -61,7 +61,7 @@ impl Tree {
     #[must_use]
     pub fn below(root: Pid) -> Self {
         let own_children = if root == Pid::this() { OwnChildren::open().ok() } else { None };
-        Self { own_children, ..Self::in_procfs(Procfs::mounted(root), root) }
+        Self { own_children, ..Self::in_procfs(Procfs::mounted(), root) }
     }
 
     fn in_procfs(procfs: Procfs, root: Pid) -> Self {
@@ -127,7 +127,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// The kernel has no list of children, or there is no free descriptor.
+    /// There is no free descriptor.
     pub(crate) fn known(&self) -> io::Result<KnownProcesses> {
         Ok(KnownProcesses {
             // One open file has one lock, which a thread that stalls would keep.
@@ -198,7 +198,6 @@ impl Tree {
     /// `is_over` gets the number of processes whose children were listed, and ends the walk when it returns true.
     fn walk(&self, is_over: impl Fn(usize) -> bool, mut visit: impl FnMut(&Process, &HashSet<Pid>)) {
         self.procfs.start_scan();
-        let snapshot = self.procfs.snapshot();
         let mut seen = HashSet::from([self.root]);
         let mut unseen: VecDeque<Process> = self.procfs.process(self.root).into_iter().collect();
         let mut listed = 0;
@@ -207,7 +206,7 @@ impl Tree {
                 self.procfs.note_missed();
             } else if parent.lives {
                 listed += 1;
-                let children = self.procfs.children(&parent, snapshot.as_ref()).into_iter();
+                let children = self.procfs.children(&parent).into_iter();
                 unseen.extend(children.filter(|child| !self.excluded.contains(&child.pid) && seen.insert(child.pid)));
             }
             if parent.lives && parent.pid != self.root {
@@ -283,7 +282,7 @@ impl OwnChildren {
     ///
     /// # Errors
     ///
-    /// The kernel has no such lists (`CONFIG_PROC_CHILDREN`), or there is no free descriptor.
+    /// There is no free descriptor.
     pub(crate) fn open() -> io::Result<Self> {
         let own = Pid::this();
         let list = Self(File::open(format!("/proc/{own}/task/{own}/children"))?);
@@ -404,22 +403,17 @@ mod tests {
 
     fn tree_in(mount: &Path, root: i32, excluded: &[i32]) -> Tree {
         let root = Pid::from_raw(root);
-        let mut tree = Tree::in_procfs(Procfs::new(mount.to_owned(), root), root);
+        let mut tree = Tree::in_procfs(Procfs::new(mount.to_owned()), root);
         tree.exclude(excluded.iter().copied().map(Pid::from_raw).collect());
         tree
     }
 
     fn members_of(root: i32, excluded: &[i32], processes: &[(i32, i32, char, u32)]) -> Vec<i32> {
-        let [scanned, listed] = [false, true].map(|lists_children| {
-            let proc = proc_with(processes, lists_children);
-            let tree = tree_in(proc.path(), root, excluded);
-            assert_eq!(tree.procfs.lists_children, lists_children);
-            let mut members: Vec<i32> = tree.members().into_iter().map(Pid::as_raw).collect();
-            members.sort_unstable();
-            members
-        });
-        assert_eq!(scanned, listed);
-        scanned
+        let proc = proc_with(processes);
+        let tree = tree_in(proc.path(), root, excluded);
+        let mut members: Vec<i32> = tree.members().into_iter().map(Pid::as_raw).collect();
+        members.sort_unstable();
+        members
     }
 
     #[test]
@@ -460,7 +454,7 @@ mod tests {
     #[test]
     fn only_the_living_count_as_left_and_not_those_that_can_not_be_waited_for() {
         let gone = |processes: &[(i32, i32, char, u32)]| {
-            let proc = proc_with(processes, false);
+            let proc = proc_with(processes);
             tree_in(proc.path(), 5, &[9]).is_gone()
         };
         assert!(gone(&[(5, 1, 'S', 1), (9, 5, 'S', 1), (10, 9, 'S', 1)]));
@@ -471,25 +465,23 @@ mod tests {
     #[test]
     fn a_walk_that_is_ended_early_visits_the_found_processes_and_is_incomplete() {
         let processes = [(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 5, 'S', 1), (8, 7, 'S', 1)];
-        for lists_children in [false, true] {
-            let proc = proc_with(&processes, lists_children);
-            let tree = tree_in(proc.path(), 5, &[]);
-            let visited_by = |limit: usize| {
-                let mut visited = Vec::new();
-                tree.walk(|listed| listed >= limit, |member, _| visited.push(member.pid.as_raw()));
-                visited.sort_unstable();
-                (visited, tree.procfs.has_seen_all())
-            };
-            assert_eq!(visited_by(0), (vec![], false));
-            assert_eq!(visited_by(1), (vec![6, 7], false));
-            assert_eq!(visited_by(4), (vec![6, 7, 8], true));
-        }
+        let proc = proc_with(&processes);
+        let tree = tree_in(proc.path(), 5, &[]);
+        let visited_by = |limit: usize| {
+            let mut visited = Vec::new();
+            tree.walk(|listed| listed >= limit, |member, _| visited.push(member.pid.as_raw()));
+            visited.sort_unstable();
+            (visited, tree.procfs.has_seen_all())
+        };
+        assert_eq!(visited_by(0), (vec![], false));
+        assert_eq!(visited_by(1), (vec![6, 7], false));
+        assert_eq!(visited_by(4), (vec![6, 7, 8], true));
     }
 
     #[test]
     fn a_process_that_a_visit_kills_does_not_hide_its_children() {
         let processes = [(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 6, 'S', 1)];
-        let proc = proc_with(&processes, true);
+        let proc = proc_with(&processes);
         let tree = tree_in(proc.path(), 5, &[]);
         let mut visited = Vec::new();
         tree.walk(
@@ -506,8 +498,8 @@ mod tests {
     #[test]
     fn a_read_that_fails_is_no_empty_tree() {
         let processes = [(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 6, 'S', 1)];
-        let unreadable = |file: &str, lists_children: bool| {
-            let proc = proc_with(&processes, lists_children);
+        let unreadable = |file: &str| {
+            let proc = proc_with(&processes);
             let file = proc.path().join(file);
             fs::remove_file(&file).unwrap();
             fs::create_dir(&file).unwrap();
@@ -517,19 +509,17 @@ mod tests {
             assert!(!tree.procfs.has_seen_all(), "{}", file.display());
             found
         };
-        for file in ["5/stat", "6/stat"] {
-            unreadable(file, false);
-        }
-        assert_eq!(unreadable("5/stat", true), [0; 0]);
-        assert_eq!(unreadable("5/task/5/children", true), [0; 0]);
-        assert_eq!(unreadable("6/task/6/children", true), [6]);
+        assert_eq!(unreadable("5/stat"), [0; 0]);
+        assert_eq!(unreadable("5/task/5/children"), [0; 0]);
+        assert_eq!(unreadable("6/task/6/children"), [6]);
         // Its parent's list shows it nevertheless.
-        assert_eq!(unreadable("7/stat", true), [6, 7]);
+        assert_eq!(unreadable("6/stat"), [6, 7]);
+        assert_eq!(unreadable("7/stat"), [6, 7]);
     }
 
     #[test]
     fn a_process_shown_only_by_its_parent_is_found_with_its_children() {
-        let proc = proc_with(&[(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 6, 'S', 1), (8, 7, 'S', 1)], true);
+        let proc = proc_with(&[(5, 1, 'S', 1), (6, 5, 'S', 1), (7, 6, 'S', 1), (8, 7, 'S', 1)]);
         for hidden in [6, 7] {
             fs::remove_dir_all(proc.path().join(hidden.to_string())).unwrap();
             let tree = tree_in(proc.path(), 5, &[]);

@@ -57,7 +57,7 @@ impl OrphanThread {
     ///
     /// # Errors
     ///
-    /// No thread can be started, there is no free descriptor, or the kernel has no list of children.
+    /// No thread can be started, or there is no free descriptor.
     pub(super) fn start() -> io::Result<Self> {
         let deaths = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let shared = Arc::new(Shared { deaths, watched: Mutex::new(Vec::with_capacity(GUARDS)) });

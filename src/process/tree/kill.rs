@@ -361,9 +361,9 @@ mod tests {
         ended.kill().unwrap();
         ended.wait().unwrap();
         let [first, second] = [&ended, &living].map(|child| child.id().cast_signed());
-        let proc = proc_with(&[(5, 1, 'S', 1), (first, 5, 'S', 1), (second, 5, 'S', 1)], true);
+        let proc = proc_with(&[(5, 1, 'S', 1), (first, 5, 'S', 1), (second, 5, 'S', 1)]);
         let root = Pid::from_raw(5);
-        let mut tree = Tree::in_procfs(Procfs::new(proc.path().to_owned(), root), root);
+        let mut tree = Tree::in_procfs(Procfs::new(proc.path().to_owned()), root);
         tree.learn(clock::now() + Duration::from_secs(60));
         tree.kill(&[KillMethod::Known]);
         let is_killed =
