@@ -31,7 +31,6 @@ use crate::report::notify::Notifier;
 use crate::supervise::facts::KeyFacts;
 use crate::supervise::host::KafkaState;
 use crate::supervise::job::GuardedJob;
-use crate::supervise::orphan_thread::OrphanThread;
 use crate::supervise::reporting::{Publisher, ServiceStatus};
 use crate::supervise::role::Role;
 use crate::supervise::start::{EmbeddedBroker, JobMaker, Prepared, Settling};
@@ -66,9 +65,7 @@ const GUARD_TAKES: Duration = Duration::from_millis(200);
 /// The reason why it can't stand for election: one line, and the exit status.
 pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus> {
     let AtStart { time, inherited, has_terminal } = at_start;
-    let prepared = Prepared::new(config, inherited)?;
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_io().build().context("the main loop can't be started")?;
+    let (runtime, prepared) = Prepared::new(config, inherited)?;
     let logger = Logger::start(&prepared.config.log, &prepared.config.election, &prepared.config.name)?;
     log_panics(logger.clone());
     runtime.block_on(async move {
@@ -103,15 +100,12 @@ impl MainLoop {
         }
         let kafka_session = start::start_session(access, &config, &logger)?;
         let elections = config.elections();
-        // Without it the main loop alone kills what a dead guard leaves.
-        let orphan_thread = OrphanThread::start().ok();
         let mut roles = Vec::new();
         for number in elections.roles.clone() {
             roles.push(Role::new(&config, elections.election(number, 1), &job_maker.member, &logger, started)?);
         }
-        if let (Some(job), Some(role)) = (job, roles.first_mut()) {
-            role.job =
-                Some(GuardedJob::new(job, orphan_thread.clone()).context("the guard's answers can't be waited for")?);
+        if let Some(role) = roles.first_mut() {
+            role.job = job;
         }
         let (most, are_spread) = config.roles.as_ref().map_or((None, true), |roles| (roles.most, roles.are_spread));
         let hello = role::own_hello(&config, &job_maker.member);
@@ -132,7 +126,6 @@ impl MainLoop {
             settling: Settling::Starting,
             logger,
             stderr,
-            orphan_thread,
             reserve: Reserve::of_guard(),
             reserve_of_client: Reserve::of_client(),
             broker: broker.map(EmbeddedBroker::new).transpose().context("--embedded")?,
@@ -410,7 +403,6 @@ struct MainLoop {
     /// The log for the output of other programs on stderr. It is the log itself, unless that goes to a file.
     stderr: Logger,
     /// Descriptors for moments in which no other one is free.
-    orphan_thread: Option<OrphanThread>,
     reserve: Reserve,
     /// Descriptors for a Kafka client that replaces another one.
     reserve_of_client: Reserve,

@@ -135,8 +135,10 @@ impl GuardLoop {
         let _ = spin_watch::watch_this_thread();
         let cgroup = cgroup.and_then(|directory| Cgroup::open(directory).ok()).map(Rc::new);
         procfs::keep_open()?;
-        let tree = Tree::below(unistd::getpid()).born_into(cgroup).marked_with(guard_config.mark);
-        let tree = if attributes_of_job.scheduling.is_some() { tree.prioritizing_killed() } else { tree };
+        let mut tree = Tree::below(unistd::getpid(), cgroup, guard_config.mark);
+        if attributes_of_job.scheduling.is_some() {
+            tree.prioritize_killed();
+        }
         let terminal = Terminal::of(Pid::from_raw(guard_config.group));
         let mut guard_loop = Self {
             guard: Guard::new(guard_config.lease).with_kill_margin(guard_config.kill_margin),

@@ -40,7 +40,7 @@ impl GuardHandle {
     /// Starts a guard, and waits until it has executed. `program` is this program, `/proc/self/exe`.
     ///
     /// The caller should be a subreaper ([`nix::sys::prctl::set_child_subreaper`]): when the guard dies, the processes of its job become
-    /// the caller's children. This is safe with threads, but the first guard should be started before any thread.
+    /// the caller's children. This is safe with threads.
     ///
     /// # Errors
     ///

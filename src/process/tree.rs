@@ -57,11 +57,12 @@ pub struct Tree {
 type SeenLiving = Mutex<Option<(Time, Pid)>>;
 
 impl Tree {
-    /// The descendants of `root`, which must be this process or one that does not end meanwhile.
+    /// The descendants of `root`, which must be this process or one that does not end meanwhile, with the processes in the control group in
+    /// which they are created, and those with the mark that they inherit.
     #[must_use]
-    pub fn below(root: Pid) -> Self {
+    pub fn below(root: Pid, cgroup: Option<Rc<Cgroup>>, mark: Option<Mark>) -> Self {
         let own_children = if root == Pid::this() { OwnChildren::open().ok() } else { None };
-        Self { own_children, ..Self::in_procfs(Procfs::mounted(), root) }
+        Self { cgroup, mark, own_children, ..Self::in_procfs(Procfs::mounted(), root) }
     }
 
     fn in_procfs(procfs: Procfs, root: Pid) -> Self {
@@ -86,31 +87,13 @@ impl Tree {
 
     /// Gives processes a higher priority after SIGKILL, if that is allowed. A process has to run before it dies, and on a busy machine it
     /// would otherwise wait for longer than a kill margin.
-    #[must_use]
-    pub fn prioritizing_killed(mut self) -> Self {
+    pub fn prioritize_killed(&mut self) {
         self.killed_scheduling = Some(Scheduling::for_killed());
-        self
-    }
-
-    /// Sets the control group in which it is created. All processes in the group belong to the tree, even if they have other ancestors.
-    #[must_use]
-    pub fn born_into(mut self, cgroup: Option<Rc<Cgroup>>) -> Self {
-        self.cgroup = cgroup;
-        self
-    }
-
-    /// Sets the mark that all its processes have inherited.
-    #[must_use]
-    pub fn marked_with(mut self, mark: Option<Mark>) -> Self {
-        self.mark = mark;
-        self
     }
 
     /// Makes another thread kill the control group.
-    #[must_use]
-    pub fn killing_cgroup_in_background(mut self) -> Self {
+    pub fn kill_cgroup_in_background(&mut self) {
         self.kills_cgroup_in_background = true;
-        self
     }
 
     /// Begins a new tree below the same root: forgets what is known of the earlier one.
@@ -550,11 +533,11 @@ mod tests {
         let (mut stranger, stranger_pid) = sleeper(Command::new("sleep").arg("600"));
         let limit = format!("--locks={0}:{0}", mark.0);
         let (mut marked, pid) = sleeper(Command::new("prlimit").args([&limit, "sleep", "600"]));
-        let tree = Tree::below(root_pid).marked_with(Some(mark));
+        let tree = Tree::below(root_pid, None, Some(mark));
         wait::until_true("its mark", || tree.procfs.has_mark(pid, mark));
         assert_eq!((tree.marked(), tree.members()), (vec![pid], vec![pid]));
         assert!(!tree.procfs.has_mark(stranger_pid, mark) && !tree.is_nothing_elsewhere());
-        assert!(Tree::below(root_pid).marked_with(Mark::new()).is_nothing_elsewhere());
+        assert!(Tree::below(root_pid, None, Mark::new()).is_nothing_elsewhere());
         tree.kill(&[KillMethod::Found]);
         assert!(!marked.wait().unwrap().success());
         assert!(tree.is_nothing_elsewhere());
@@ -566,7 +549,7 @@ mod tests {
     #[test]
     fn a_process_that_was_learnt_is_not_gone_before_it_has_ended() {
         let (root, root_pid) = sleeper(Command::new("sh").args(["-c", "sleep 600 & wait"]));
-        let mut tree = Tree::below(root_pid);
+        let mut tree = Tree::below(root_pid, None, None);
         wait::until_true("a child", || !tree.members().is_empty());
         tree.learn(clock::now() + std::time::Duration::from_secs(60));
         end(root);

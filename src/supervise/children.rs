@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use crate::guard::GuardHandle;
 use crate::process::{procfs, reap};
 use crate::supervise::MainLoop;
-use crate::supervise::job::{GuardedJob, Left, ORPHANS_DESCRIPTORS, Orphans};
+use crate::supervise::job::{GuardedJob, ORPHANS_DESCRIPTORS, Orphans};
 use crate::supervise::role::Role;
 
 /// How often [`reap::MOST_AT_ONCE`] children are waited for before other events are handled.
@@ -104,48 +104,35 @@ impl MainLoop {
         // Without a free descriptor /proc can't be read, and no process can be found and killed. The reserve is lent for one round at a
         // time, because another thread may take a descriptor meanwhile.
         self.reserve.lend();
-        let left = self.kill_remaining_processes(role, &mut orphans);
+        let is_any_left = self.kill_remaining_processes(role, &mut orphans);
+        let stuck = if is_any_left { orphans.stuck(clock::now()) } else { None };
         self.reserve.take_back();
-        match left {
-            Left::Nothing => {
-                let end = orphans.end(clock::now());
-                drop(orphans);
-                self.nodes.roles[role].job.iter_mut().for_each(GuardedJob::stop_watching_if_over);
-                self.reserve.regain(ORPHANS_DESCRIPTORS);
-                self.shell.terminal.take_back();
-                self.job_event(role, Event::OrphansGone(end));
+        if is_any_left {
+            if let Some(job) = &mut self.nodes.roles[role].job {
+                job.orphans = Some(orphans);
             }
-            Left::Something => self.keep_orphans(role, orphans),
-            Left::Stuck { pids, with_guard } => {
-                self.keep_orphans(role, orphans);
-                let pids = pids.into_iter().filter_map(number_of).collect();
-                let event = match with_guard {
-                    Some(are_all) => Event::GuardStuck { pids, are_all },
-                    None => Event::OrphansStuck { pids },
-                };
-                self.job_event(role, event);
-            }
+            self.nodes.touch(role);
+            return stuck.into_iter().for_each(|event| self.job_event(role, event));
         }
+        let end = orphans.killing.end(clock::now());
+        drop(orphans);
+        self.nodes.roles[role].job.iter_mut().for_each(GuardedJob::stop_watching_if_over);
+        self.reserve.regain(ORPHANS_DESCRIPTORS);
+        self.shell.terminal.take_back();
+        self.job_event(role, Event::OrphansGone(end));
     }
 
-    fn keep_orphans(&mut self, role: usize, orphans: Orphans) {
-        if let Some(job) = &mut self.nodes.roles[role].job {
-            job.orphans = Some(orphans);
-        }
-        self.nodes.touch(role);
-    }
-
-    fn kill_remaining_processes(&mut self, role: usize, orphans: &mut Orphans) -> Left {
-        orphans.spare(self.children_of_others(role));
+    /// Returns whether a process may be left.
+    fn kill_remaining_processes(&mut self, role: usize, orphans: &mut Orphans) -> bool {
+        orphans.tree.exclude(self.children_of_others(role));
         orphans.kill(clock::now());
         // `handle_children` reports the death of a guard that is not known to be dead.
-        if !orphans.have_guard() && !self.reap_children() && orphans.are_not_elsewhere() {
-            // No process is left.
-            return Left::Nothing;
+        if orphans.guard.is_none() && !self.reap_children() && orphans.tree.is_nothing_elsewhere() {
+            return false;
         }
         // The pid of a child that was waited for may have been reused for an orphan.
-        orphans.spare(self.children_of_others(role));
-        orphans.left(clock::now())
+        orphans.tree.exclude(self.children_of_others(role));
+        !orphans.are_gone()
     }
 
     /// This process's children that don't belong to this role's job and were not waited for: hooks, brokers, and the guards of other roles,
@@ -158,8 +145,4 @@ impl MainLoop {
         let guards = guards.filter(|guard| !guard.is_dead()).map(GuardHandle::pid);
         brokers.chain(hooks).chain(guards).chain(procfs::children_of_other_threads()).collect()
     }
-}
-
-fn number_of(pid: Pid) -> Option<u32> {
-    u32::try_from(pid.as_raw()).ok()
 }

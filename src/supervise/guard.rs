@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use crate::config::Config;
 use crate::guard::{Answer, CommandKind, GuardConfig, GuardHandle, Order};
 use crate::report::events;
-use crate::supervise::job::{GuardedJob, MainProcess, PreparedJob};
+use crate::supervise::job::MainProcess;
 use crate::supervise::{MainLoop, start};
 use crate::text::reason;
 
@@ -156,12 +156,7 @@ impl MainLoop {
     fn start_first_guard(&mut self, role: usize) {
         let (election, release) = (&self.nodes.roles[role].election, self.release_config(role));
         let guard_config = self.job_maker.guard_config(&self.config, election, release);
-        let (cgroups, orphan_thread) = (&mut self.job_maker.cgroups, self.orphan_thread.clone());
-        let make = || {
-            let job = PreparedJob::make(cgroups, guard_config, GuardHandle::begin)?;
-            GuardedJob::new(job, orphan_thread)
-        };
-        match self.reserve.lent(make) {
+        match self.reserve.lent(|| self.job_maker.start_job(guard_config, GuardHandle::begin)) {
             Ok(job) => self.nodes.roles[role].job = Some(job),
             Err(error) => self.guard_refused(role, format!("the guard can't be started: {}", reason(&error))),
         }

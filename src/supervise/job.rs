@@ -13,8 +13,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use neli_kafka::{Brokers, ElectionId, clock};
-use neli_proto::guard::{Killing, SeenEnd};
+use neli_proto::guard::Killing;
 use neli_proto::record::MemberId;
+use neli_proto::supervisor::Event;
 use neli_proto::time::Time;
 use nix::errno::Errno;
 use nix::libc::SIGKILL;
@@ -22,7 +23,6 @@ use nix::unistd::Pid;
 
 use crate::config::{Config, Once, VARIABLE_PREFIX, job_variables};
 use crate::guard::{GuardConfig, GuardHandle, Order};
-use crate::process::attributes::Mark;
 use crate::process::cgroup::{Cgroup, CgroupMaker};
 use crate::process::ready::Ready;
 use crate::process::tree::Tree;
@@ -32,31 +32,6 @@ use crate::supervise::orphan_thread::{OrphanThread, Watch};
 
 /// The path of this program. It works even if the program's file has been replaced since.
 pub(super) const PROGRAM: &str = "/proc/self/exe";
-
-/// The guard of a job that has not started.
-pub(super) struct PreparedJob {
-    pub(super) guard_config: GuardConfig,
-    pub(super) guard: GuardHandle,
-    pub(super) cgroup: Option<Rc<Cgroup>>,
-}
-
-impl PreparedJob {
-    /// Starts a guard for a role's job by `start`, one of the functions that can.
-    ///
-    /// # Errors
-    ///
-    /// There is no free descriptor, memory or process.
-    pub(super) fn make(
-        cgroups: &mut CgroupMaker,
-        mut guard_config: GuardConfig,
-        start: impl FnOnce(&Path, &GuardConfig) -> io::Result<GuardHandle>,
-    ) -> io::Result<Self> {
-        let cgroup = cgroups.make().ok().map(Rc::new);
-        guard_config.cgroup = cgroup.as_ref().map(|cgroup| cgroup.as_fd().as_raw_fd());
-        let guard = start(Path::new(PROGRAM), &guard_config)?;
-        Ok(Self { guard_config, guard, cgroup })
-    }
-}
 
 /// The job of one election, which its guard runs.
 pub(super) struct GuardedJob {
@@ -82,12 +57,23 @@ pub(super) struct GuardedJob {
 }
 
 impl GuardedJob {
-    /// Must be called within a runtime.
-    pub(super) fn new(prepared: PreparedJob, orphan_thread: Option<OrphanThread>) -> io::Result<Self> {
-        let PreparedJob { guard_config, guard, cgroup } = prepared;
+    /// Starts a guard for a role's job by `start`, one of the functions that can. Must be called within a runtime.
+    ///
+    /// # Errors
+    ///
+    /// There is no free descriptor, memory or process.
+    pub(super) fn with_guard(
+        mut config: GuardConfig,
+        cgroups: &mut CgroupMaker,
+        orphan_thread: Option<OrphanThread>,
+        start: impl FnOnce(&Path, &GuardConfig) -> io::Result<GuardHandle>,
+    ) -> io::Result<Self> {
+        let cgroup = cgroups.make().ok().map(Rc::new);
+        config.cgroup = cgroup.as_ref().map(|cgroup| cgroup.as_fd().as_raw_fd());
+        let guard = start(Path::new(PROGRAM), &config)?;
         let ready = Ready::of_socket(&guard)?;
         let mut job = Self {
-            config: guard_config,
+            config,
             guard,
             ready,
             is_silent: false,
@@ -101,6 +87,11 @@ impl GuardedJob {
         };
         job.watch_guard();
         Ok(job)
+    }
+
+    /// Whether a control group could be created for it.
+    pub(super) const fn has_cgroup(&self) -> bool {
+        self.cgroup.is_some()
     }
 
     /// Tells the guard to end, which has nothing to guard.
@@ -159,7 +150,7 @@ impl GuardedJob {
 
     /// Notes the guard's death if it is being killed and has ended. Its tracer may keep it, and then no SIGCHLD reports the death.
     pub(super) fn notice_guards_death(&mut self) {
-        if self.orphans.as_ref().is_some_and(Orphans::have_guard) && !self.guard.is_dead() && self.guard.has_ended() {
+        if self.kills_guard() && !self.guard.is_dead() && self.guard.has_ended() {
             self.note_guards_death();
         }
     }
@@ -173,10 +164,8 @@ impl GuardedJob {
         }
         // It may have ended already.
         let _ = self.guard.kill();
-        if !self.orphans.as_ref().is_some_and(Orphans::have_guard) {
-            let (main, cgroup) = (self.main.clone(), self.cgroup.clone());
-            let orphans = Orphans::new(Some(self.guard.pid()), clock::now(), main, cgroup, lease);
-            self.orphans = Some(orphans.marked_with(self.config.mark));
+        if !self.kills_guard() {
+            self.orphans = Some(self.orphans(Some(self.guard.pid()), lease));
         }
         true
     }
@@ -184,14 +173,29 @@ impl GuardedJob {
     /// Handles the guard's death: determines again which processes of its job are left, and the guard itself no longer counts as stuck.
     pub(super) fn guard_is_dead(&mut self) {
         let now = clock::now();
-        self.lived_at =
-            self.orphans.take_if(|orphans| orphans.have_guard()).and_then(|orphans| orphans.end(now).lived_at);
+        let with_guard = self.orphans.take_if(|orphans| orphans.guard.is_some());
+        self.lived_at = with_guard.and_then(|orphans| orphans.killing.end(now).lived_at);
     }
 
     /// Takes over the processes of a dead guard's job: this process is a subreaper, and must kill them.
     pub(super) fn inherit_orphans(&mut self, lease: Duration) {
-        let orphans = Orphans::new(None, clock::now(), self.main.take(), self.cgroup.clone(), lease);
-        self.orphans = Some(orphans.marked_with(self.config.mark).last_seen_alive(self.lived_at.take()));
+        let mut orphans = self.orphans(None, lease);
+        orphans.killing.seen_alive(self.lived_at.take());
+        (self.orphans, self.main) = (Some(orphans), None);
+    }
+
+    /// Whether a guard that is not known to be dead is being killed.
+    fn kills_guard(&self) -> bool {
+        self.orphans.as_ref().is_some_and(|orphans| orphans.guard.is_some())
+    }
+
+    /// All processes that descend from this process, are in the job's control group, or have its mark. They count as stuck if they are still
+    /// alive after `lease`. So does their guard, if it is not known to be dead.
+    fn orphans(&self, guard: Option<Pid>, lease: Duration) -> Orphans {
+        let mut tree = Tree::below(Pid::this(), self.cgroup.clone(), self.config.mark);
+        tree.prioritize_killed();
+        tree.kill_cgroup_in_background();
+        Orphans { tree, main: self.main.clone(), killing: Killing::with_every_method(clock::now(), lease), guard }
     }
 }
 
@@ -264,70 +268,15 @@ pub(super) const ORPHANS_DESCRIPTORS: usize = 2;
 /// The tree of a guard that is dead or hangs, which the supervisor kills.
 #[derive(Debug)]
 pub(super) struct Orphans {
-    tree: Tree,
+    pub(super) tree: Tree,
     main: Option<Rc<MainProcess>>,
-    killing: Killing,
-    /// The guard, until it has died.
-    guard: Option<Pid>,
-}
-
-/// The result of a check.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Left {
-    /// No process is left.
-    Nothing,
-    /// Some processes are left, and it is too early to report them as stuck.
-    Something,
-    /// These processes are left a lease after the first SIGKILL. This is reported once.
-    Stuck {
-        /// Those that can be seen, besides their guard.
-        pids: Vec<Pid>,
-        /// Whether all could be looked at, if their guard is left too.
-        with_guard: Option<bool>,
-    },
+    pub(super) killing: Killing,
+    /// The guard, until it has died. While it lives, nothing shows that no process is left.
+    pub(super) guard: Option<Pid>,
 }
 
 impl Orphans {
-    /// All processes that descend from this process or are in the job's control group. They count as stuck if they are still alive after
-    /// `lease`. So does their guard, if it is not known to be dead.
-    pub(super) fn new(
-        guard: Option<Pid>,
-        now: Time,
-        main: Option<Rc<MainProcess>>,
-        cgroup: Option<Rc<Cgroup>>,
-        lease: Duration,
-    ) -> Self {
-        let tree = Tree::below(Pid::this()).prioritizing_killed().born_into(cgroup).killing_cgroup_in_background();
-        Self::in_tree(tree, guard, now, main, lease)
-    }
-
-    fn in_tree(tree: Tree, guard: Option<Pid>, now: Time, main: Option<Rc<MainProcess>>, lease: Duration) -> Self {
-        Self { tree, main, killing: Killing::with_every_method(now, lease), guard }
-    }
-
-    /// Sets the mark of the job's processes.
-    pub(super) fn marked_with(mut self, mark: Option<Mark>) -> Self {
-        self.tree = self.tree.marked_with(mark);
-        self
-    }
-
-    /// Sets when a process of the job was last seen alive, if one was.
-    pub(super) fn last_seen_alive(mut self, at: Option<Time>) -> Self {
-        self.killing.seen_alive(at);
-        self
-    }
-
-    /// The end of the processes, none of which is left at `now`.
-    pub(super) fn end(&self, now: Time) -> SeenEnd {
-        self.killing.end(now)
-    }
-
-    /// Excludes children of this process that don't belong to the job, with their descendants. None of them was waited for.
-    pub(super) fn spare(&mut self, spared: Vec<Pid>) {
-        self.tree.exclude(spared);
-    }
-
-    /// Sends SIGKILL to all remaining processes. Must be called again at [`again_at`](Self::again_at), and whenever a child has ended.
+    /// Sends SIGKILL to all remaining processes. Must be called again at [`Killing::again_at`], and whenever a child has ended.
     pub(super) fn kill(&mut self, now: Time) {
         if let Some(main) = &self.main {
             // While its guard hangs, it is no child of this process.
@@ -342,32 +291,22 @@ impl Orphans {
         self.killing.performed(clock::now(), round);
     }
 
-    /// The remaining processes, once all children that have ended were waited for, as far as that is possible.
-    pub(super) fn left(&mut self, now: Time) -> Left {
-        if self.guard.is_none() && self.tree.is_gone() {
-            return Left::Nothing;
-        }
+    /// Whether no process is left, once all children that have ended were waited for, as far as that is possible.
+    pub(super) fn are_gone(&self) -> bool {
+        self.guard.is_none() && self.tree.is_gone()
+    }
+
+    /// The event about processes that are left a lease after the first SIGKILL, once.
+    pub(super) fn stuck(&mut self, now: Time) -> Option<Event> {
         if !self.killing.is_stuck(now) {
-            return Left::Something;
+            return None;
         }
-        let mut pids = self.tree.members();
-        pids.retain(|pid| Some(*pid) != self.guard);
-        Left::Stuck { pids, with_guard: self.guard.map(|_| self.tree.has_seen_all()) }
-    }
-
-    /// Whether the guard is not known to be dead. Then nothing shows yet that no process is left.
-    pub(super) const fn have_guard(&self) -> bool {
-        self.guard.is_some()
-    }
-
-    /// Whether none is left that does not descend from this process.
-    pub(super) fn are_not_elsewhere(&self) -> bool {
-        self.tree.is_nothing_elsewhere()
-    }
-
-    /// When to kill again.
-    pub(super) const fn again_at(&self) -> Time {
-        self.killing.again_at()
+        let members = self.tree.members().into_iter().filter(|pid| Some(*pid) != self.guard);
+        let pids = members.filter_map(|pid| u32::try_from(pid.as_raw()).ok()).collect();
+        Some(match self.guard {
+            Some(_) => Event::GuardStuck { pids, are_all: self.tree.has_seen_all() },
+            None => Event::OrphansStuck { pids },
+        })
     }
 }
 
@@ -403,6 +342,10 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
+    fn orphans_in(tree: Tree, guard: Option<Pid>, lease: Duration) -> Orphans {
+        Orphans { tree, main: None, killing: Killing::with_every_method(clock::now(), lease), guard }
+    }
+
     #[test]
     fn own_variables_and_systemds_are_not_passed_to_the_job() {
         for name in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "NELI_RUN_PROPERTY", "NELI_RUN_LEASE"] {
@@ -426,8 +369,9 @@ mod tests {
             let stalled = &stalled;
             scope.spawn(move || {
                 let cgroup = Some(Rc::new(stalled.open()));
-                let tree = Tree::below(pid).born_into(cgroup).killing_cgroup_in_background();
-                let mut orphans = Orphans::in_tree(tree, Some(pid), clock::now(), None, Duration::from_secs(60));
+                let mut tree = Tree::below(pid, cgroup, None);
+                tree.kill_cgroup_in_background();
+                let mut orphans = orphans_in(tree, Some(pid), Duration::from_secs(60));
                 orphans.kill(clock::now());
                 sender.send(()).unwrap();
             });
@@ -446,17 +390,17 @@ mod tests {
         let mut root = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(root.stdout.take().unwrap()).lines();
         let pids = [(); 2].map(|()| Pid::from_raw(lines.next().unwrap().unwrap().parse().unwrap()));
-        let tree = Tree::below(Pid::from_raw(root.id().cast_signed()));
-        let mut orphans = Orphans::in_tree(tree, None, clock::now(), None, Duration::ZERO);
+        let tree = Tree::below(Pid::from_raw(root.id().cast_signed()), None, None);
+        let mut orphans = orphans_in(tree, None, Duration::ZERO);
         harness::wait::until_true("the end of one", || pids.iter().any(|pid| procfs::has_ended(*pid)));
         let begun = clock::now();
         orphans.kill(begun);
-        let lived_at = orphans.end(clock::now()).lived_at;
+        let lived_at = orphans.killing.end(clock::now()).lived_at;
         assert!(lived_at >= Some(begun), "{lived_at:?}");
         // The root waits for neither.
         harness::wait::until_true("the end of both", || pids.iter().all(|pid| procfs::has_ended(*pid)));
-        orphans.kill(orphans.again_at());
-        let end = orphans.end(clock::now());
+        orphans.kill(orphans.killing.again_at());
+        let end = orphans.killing.end(clock::now());
         assert_eq!(end.lived_at, lived_at);
         root.kill().unwrap();
         root.wait().unwrap();
@@ -471,9 +415,10 @@ mod tests {
         let mut root = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(root.stdout.take().unwrap()).lines();
         let [guard, of_job] = [(); 2].map(|()| Pid::from_raw(lines.next().unwrap().unwrap().parse().unwrap()));
-        let tree = Tree::below(Pid::from_raw(root.id().cast_signed()));
-        let mut orphans = Orphans::in_tree(tree, Some(guard), clock::now(), None, Duration::ZERO);
-        assert_eq!(orphans.left(clock::now()), Left::Stuck { pids: vec![of_job], with_guard: Some(true) });
+        let tree = Tree::below(Pid::from_raw(root.id().cast_signed()), None, None);
+        let mut orphans = orphans_in(tree, Some(guard), Duration::ZERO);
+        let pids = vec![u32::try_from(of_job.as_raw()).unwrap()];
+        assert_eq!(orphans.stuck(clock::now()), Some(Event::GuardStuck { pids, are_all: true }));
         orphans.kill(clock::now());
         root.wait().unwrap();
     }

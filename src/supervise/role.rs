@@ -20,7 +20,7 @@ use crate::report::log::Logger;
 use crate::supervise::MainLoop;
 use crate::supervise::commands::{self, RunningCommands};
 use crate::supervise::facts::KeyFacts;
-use crate::supervise::job::{GuardedJob, Orphans};
+use crate::supervise::job::GuardedJob;
 
 /// The state of this process in one election: the node that decides, and the objects that it decides about.
 pub(super) struct Role {
@@ -114,7 +114,7 @@ impl HasNode for Role {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        let orphans = self.job.as_ref().and_then(|job| job.orphans.as_ref()).map(Orphans::again_at);
+        let orphans = self.job.as_ref().and_then(|job| job.orphans.as_ref()).map(|orphans| orphans.killing.again_at());
         let (undecodable, orders) = (self.undecodable.poll_timeout(), self.orders_due_at());
         let facts = self.facts.as_ref().and_then(KeyFacts::reads_again_at);
         [self.node.poll_timeout(), undecodable, orphans, orders, facts, self.look_at()].into_iter().flatten().min()

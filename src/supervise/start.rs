@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::os::fd::RawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use std::{future, io};
@@ -17,6 +17,7 @@ use neli_proto::time::{Time, millis};
 use nix::sys::prctl;
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::{self, Pid};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::config::{self, Config, Listen};
 use crate::guard::{GuardConfig, GuardHandle};
@@ -30,7 +31,8 @@ use crate::process::{descriptors, limits, procfs, signals, spin_watch, system};
 use crate::release;
 use crate::report::events;
 use crate::report::log::Logger;
-use crate::supervise::job::{self, PROGRAM, PreparedJob};
+use crate::supervise::job::{self, GuardedJob, PROGRAM};
+use crate::supervise::orphan_thread::OrphanThread;
 
 /// The objects that are created before any thread exists.
 pub(super) struct Prepared {
@@ -39,9 +41,9 @@ pub(super) struct Prepared {
     /// The broker of `--embedded`.
     pub(super) broker: Option<FoundBroker>,
     pub(super) job_maker: JobMaker,
-    /// The guard of a single role, which starts before there are threads. With several roles, a role has a guard only while it is claimed
+    /// The job of a single role, whose guard starts before Kafka's clients. With several roles, a role has a guard only while it is claimed
     /// or led.
-    pub(super) job: Option<PreparedJob>,
+    pub(super) job: Option<GuardedJob>,
     pub(super) signals: SignalFd,
     /// The bound address of `--listen`.
     pub(super) bound: Option<Bound>,
@@ -56,7 +58,9 @@ pub(super) struct JobMaker {
     /// The soft limit of open files of the job, if this process has raised its own.
     open_files: Option<u64>,
     pub(super) priority: Priority,
-    pub(super) cgroups: CgroupMaker,
+    cgroups: CgroupMaker,
+    /// Without it the main loop alone kills what a dead guard leaves.
+    orphan_thread: Option<OrphanThread>,
     /// The queue of releases that its guards deliver if this process dies.
     release_queue: ReleaseQueue,
 }
@@ -93,11 +97,21 @@ impl JobMaker {
             scheduling: self.priority.of_job,
         }
     }
+
+    /// Starts a guard for a role's job by `start`, one of the functions that can.
+    pub(super) fn start_job(
+        &mut self,
+        guard_config: GuardConfig,
+        start: impl FnOnce(&Path, &GuardConfig) -> io::Result<GuardHandle>,
+    ) -> io::Result<GuardedJob> {
+        GuardedJob::with_guard(guard_config, &mut self.cgroups, self.orphan_thread.clone(), start)
+    }
 }
 
 impl Prepared {
-    /// Prepares the process. `inherited` are the descriptors that this process inherited; the job inherits them too.
-    pub(super) fn new(mut config: Config, inherited: Vec<RawFd>) -> Result<Self> {
+    /// Prepares the process, with the runtime of its main loop. `inherited` are the descriptors that this process inherited; the job inherits them
+    /// too.
+    pub(super) fn new(mut config: Config, inherited: Vec<RawFd>) -> Result<(Runtime, Self)> {
         system::share_heaps();
         let open_files_of_http = config.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
         let more_files = open_files_of_http + limits::open_files_of_inherited(inherited.len());
@@ -121,26 +135,34 @@ impl Prepared {
         let member = MemberId::from_random(u128::from_le_bytes(bits));
         let (access, broker) = reach_kafka(&config.client)?;
         let release_queue = ReleaseQueue::new().context("no file in memory for the guards' releases")?;
-        let cgroups = CgroupMaker::default();
-        let directory = broker.as_ref().map(|found| found.directory.path().to_owned());
-        let mut job_maker =
-            JobMaker { member, broker: directory, inherited, open_files, priority, cgroups, release_queue };
+        let mut job_maker = JobMaker {
+            member,
+            broker: broker.as_ref().map(|found| found.directory.path().to_owned()),
+            inherited,
+            open_files,
+            priority,
+            cgroups: CgroupMaker::default(),
+            orphan_thread: OrphanThread::start().ok(),
+            release_queue,
+        };
+        // It starts no thread.
+        let runtime = Builder::new_current_thread().enable_io().build().context("the main loop can't be started")?;
         let job = if config.roles.is_none() {
             let release = release_config(&config, &access, &config.election, None);
             let guard_config = job_maker.guard_config(&config, &config.election, release);
-            let job = PreparedJob::make(&mut job_maker.cgroups, guard_config, GuardHandle::start);
-            Some(job.context("the guard can't be started")?)
+            let _within = runtime.enter();
+            Some(job_maker.start_job(guard_config, GuardHandle::start).context("the guard can't be started")?)
         } else {
             None
         };
         let has_cgroup = match &job {
-            Some(job) => job.cgroup.is_some(),
+            Some(job) => job.has_cgroup(),
             None => job_maker.cgroups.make().is_ok(),
         };
         if !has_cgroup && !unistd::geteuid().is_root() {
             config.warnings.push(cgroup::WITHOUT_ONE.to_owned());
         }
-        Ok(Self { config, access, broker, job_maker, job, signals, bound })
+        Ok((runtime, Self { config, access, broker, job_maker, job, signals, bound }))
     }
 }
 

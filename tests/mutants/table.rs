@@ -193,7 +193,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OrphansTakenForGone",
         breaks: "R6: a supervisor that inherits the job of a dead guard reports it as gone while its processes are alive",
-        edits: &[edit("let left = ‹self.kill_remaining_processes(role, &mut orphans)›;", "Left::Nothing")],
+        edits: &[edit("let is_any_left = ‹self.kill_remaining_processes(role, &mut orphans)›;", "false")],
         noticed_by: &[Chaos(&["kill-guard", "term"])],
     },
     Mutant {

@@ -319,7 +319,7 @@ mod tests {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
     use super::*;
-    use crate::process::cgroup::tests::StalledGroup;
+    use crate::process::cgroup::{Cgroup, tests::StalledGroup};
     use crate::process::procfs::{Procfs, tests::proc_with};
 
     /// A tree's root, which must be waited for, and a process below it in its own session.
@@ -332,8 +332,8 @@ mod tests {
         (root, below)
     }
 
-    fn tree_of(root: &Child) -> Tree {
-        Tree::below(Pid::from_raw(root.id().cast_signed()))
+    fn tree_of(root: &Child, cgroup: Option<Rc<Cgroup>>) -> Tree {
+        Tree::below(Pid::from_raw(root.id().cast_signed()), cgroup, None)
     }
 
     fn kill_once(tree: &Tree) {
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn a_tree_without_learnt_processes_is_found_at_the_first_check() {
         let (mut root, below) = family();
-        kill_once(&tree_of(&root));
+        kill_once(&tree_of(&root, None));
         assert!(dies(&below), "it was sent SIGKILL");
         assert!(root.wait().unwrap().success(), "the root is no part of the tree");
     }
@@ -379,7 +379,7 @@ mod tests {
         let stalled = StalledGroup::new();
         thread::scope(|scope| {
             let killing = scope.spawn(|| {
-                let mut tree = tree_of(&root).born_into(Some(Rc::new(stalled.open())));
+                let mut tree = tree_of(&root, Some(Rc::new(stalled.open())));
                 tree.learn(clock::now() + Duration::from_secs(60));
                 let now = clock::now();
                 let mut killing = Killing::new(now, Duration::from_secs(60));
