@@ -19,7 +19,6 @@ use neli_kafka::clock;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::attributes::Mark;
 use neli_run::process::memory_files::ReleaseQueue;
-use neli_run::process::signals::SignalSet;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::unistd;
 
@@ -99,25 +98,18 @@ fn measured(what: &str, commands: &str, busy: u32, n: i64) -> Vec<Row> {
 
 fn guard_config(job: &str, release_queue: &ReleaseQueue) -> GuardConfig {
     GuardConfig {
-        broker: None,
-        cgroup: None,
         command: ["/bin/sh", "-c", job].map(Into::into).into(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
-        health: None,
-        ignored: SignalSet::EMPTY,
         inherited: vec![0, 1, 2],
         group: unistd::getpgrp().as_raw(),
-        foreground: false,
         kill_margin: Duration::from_millis(20),
         lease: Duration::from_secs(5),
         mark: Mark::new(),
         member: "m-1".into(),
-        on_lead: None,
-        open_files: None,
         releaser: "/bin/false".into(),
         release: serde_json::Value::Null,
         release_queue: release_queue.numbers(),
-        scheduling: None,
+        ..GuardConfig::default()
     }
 }
 

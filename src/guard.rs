@@ -23,22 +23,23 @@ mod message;
 mod perform;
 mod trial;
 
+use std::os::fd::RawFd;
 use std::panic;
 use std::process::ExitCode;
 
 use crate::guard::guard_loop::GuardLoop;
 
 pub use crate::guard::handle::GuardHandle;
-pub use crate::guard::message::{Arguments, GuardConfig, ReleaseRequest};
+pub use crate::guard::message::{GuardConfig, ReleaseRequest};
 pub use crate::guard::trial::trial;
 pub use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
 
-/// The guard's process, from its start to its end.
+/// The guard's process, from its start to its end. `config` is the number of the file with its configuration.
 #[must_use]
-pub fn main(arguments: Arguments) -> ExitCode {
+pub fn main(config: RawFd) -> ExitCode {
     // Writing to a stderr that is not read would block, and delay the kill at the deadline.
     panic::set_hook(Box::new(|_| {}));
-    match GuardLoop::new(&arguments).and_then(GuardLoop::run) {
+    match GuardLoop::new(config).and_then(GuardLoop::run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

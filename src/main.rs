@@ -10,19 +10,23 @@ use neli_run::cli::validate::{self, look};
 use neli_run::command;
 use neli_run::exit::{self, ExitStatus};
 use neli_run::guard;
-use neli_run::process::{memory_files::Deliverer, system};
+use neli_run::process::memory_files::{self, Deliverer};
+use neli_run::process::system;
 use neli_run::release;
 use neli_run::report::log::{Level, is_stderr_the_journal};
 use neli_run::supervise::{self, AtStart};
 use neli_run::text::one_line;
 
 fn main() -> ExitCode {
-    if let Some(arguments) = guard::Arguments::parse(std::env::args_os()) {
-        return guard::main(arguments);
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    // The hidden modes are recognized before the options are parsed: by descriptors that a user can't open from a shell.
+    if let [_, mode, config] = arguments.as_slice()
+        && mode == "guard"
+        && let Some(config) = memory_files::sealed(config)
+    {
+        return guard::main(config);
     }
     let at_start = AtStart::now();
-    let arguments: Vec<OsString> = std::env::args_os().collect();
-    // The hidden mode is recognized before the options are parsed: by descriptors that a user can't open from a shell.
     let done = match arguments.as_slice() {
         [_, mode, requests, appended] if mode == "release" => {
             Deliverer::named_by(requests, appended).map_or_else(|| perform(&arguments, at_start), release::main)

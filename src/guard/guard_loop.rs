@@ -26,7 +26,7 @@ use crate::guard::channel::{self, Channel, SEND_AGAIN, Waiting};
 use crate::guard::deadline_thread::DeadlineThread;
 use crate::guard::job::{Commands, Job};
 use crate::guard::lease::{self, Lease};
-use crate::guard::message::{Arguments, GuardConfig};
+use crate::guard::message::GuardConfig;
 use crate::process::attributes::{self, EarlierAttributes, OomScore, Scheduling};
 use crate::process::cgroup::Cgroup;
 use crate::process::memory_files::{self, ReleaseQueue};
@@ -103,17 +103,16 @@ pub(super) struct GuardLoop {
 }
 
 impl GuardLoop {
-    /// Sets this process up as the guard with these `arguments`.
-    pub(super) fn new(arguments: &Arguments) -> io::Result<Self> {
+    /// Sets this process up as the guard with the configuration in the file with this number.
+    pub(super) fn new(config: RawFd) -> io::Result<Self> {
         isolate()?;
-        let mut guard_config: GuardConfig = memory_files::read_sealed(arguments.guard_config)?;
+        let mut guard_config: GuardConfig = memory_files::read_sealed(config)?;
         let lease_number = descriptors::lowest_free(&guard_config.inherited);
-        let channel = Channel::over(adopt_beside(arguments.socket, lease_number)?);
-        let supervisor_pidfd =
-            arguments.supervisor_pidfd.map(|number| adopt_beside(number, lease_number)).transpose()?;
-        let cgroup = guard_config.cgroup.map(|number| adopt_beside(number, lease_number)).transpose()?;
-        let release_queue =
-            ReleaseQueue::adopt(guard_config.release_queue, |number| adopt_beside(number, lease_number))?;
+        let adopt = |number| adopt_beside(number, lease_number);
+        let channel = Channel::over(adopt(guard_config.socket)?);
+        let supervisor_pidfd = guard_config.supervisor_pidfd.map(adopt).transpose()?;
+        let cgroup = guard_config.cgroup.map(adopt).transpose()?;
+        let release_queue = ReleaseQueue::adopt(guard_config.release_queue, adopt)?;
         let own = [Some(channel.as_fd()), supervisor_pidfd.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
         let own = own.into_iter().flatten().chain(release_queue.descriptors());
         close_others(&guard_config.inherited, own)?;
@@ -142,6 +141,7 @@ impl GuardLoop {
         let terminal = Terminal::of(Pid::from_raw(guard_config.group));
         let mut guard_loop = Self {
             guard: Guard::new(guard_config.lease).with_kill_margin(guard_config.kill_margin),
+            supervisor: Supervisor::new(Pid::from_raw(guard_config.supervisor), supervisor_pidfd),
             guard_config,
             image,
             deadline_thread: DeadlineThread::start(&tree).ok(),
@@ -149,7 +149,6 @@ impl GuardLoop {
             attributes_of_job,
             slot,
             channel: Some(channel),
-            supervisor: Supervisor::new(Pid::from_raw(arguments.supervisor), supervisor_pidfd),
             children: SignalFd::with_flags(
                 &SigSet::from(Signal::SIGCHLD),
                 SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,

@@ -17,12 +17,15 @@ use nix::unistd::{self, Pid};
 
 use crate::config::VARIABLE_PREFIX;
 use crate::guard::channel::{Backlog, Channel};
-use crate::guard::message::{Arguments, GuardConfig};
+use crate::guard::message::GuardConfig;
 use crate::process::attributes::EarlierAttributes;
 use crate::process::signals::SignalSet;
 use crate::process::spawn::{ChildKind, Image, PendingChild, Progress, SpawnSpec, spawn};
 use crate::process::{memory_files, procfs, system};
 use crate::report::notify;
+
+/// The first argument of a guard's process; the second is the number of the file with its configuration.
+const GUARD: &str = "guard";
 
 /// The supervisor's end of a guard: its process and its socket.
 ///
@@ -69,18 +72,21 @@ impl GuardHandle {
 
     fn fork(program: &Path, guard_config: &GuardConfig) -> io::Result<(Self, PendingChild)> {
         let (channel, peer) = Channel::pair()?;
-        let config_file = memory_files::write_sealed(guard_config)?;
         let supervisor_pidfd = system::open_pidfd(unistd::getpid()).ok();
-        let arguments = Arguments {
-            supervisor: unistd::getpid().as_raw(),
+        let guard_config = GuardConfig {
             socket: peer.as_fd().as_raw_fd(),
-            guard_config: config_file.as_raw_fd(),
+            supervisor: unistd::getpid().as_raw(),
             supervisor_pidfd: supervisor_pidfd.as_ref().map(AsRawFd::as_raw_fd),
+            ..guard_config.clone()
         };
-        let of_config = guard_config.cgroup.into_iter().chain(guard_config.release_queue.into_iter());
-        let descriptors: Vec<RawFd> = arguments.descriptors().chain(of_config).collect();
+        let file = memory_files::write_sealed(&guard_config)?;
+        let GuardConfig { socket, cgroup, release_queue, .. } = guard_config;
+        let optional = [guard_config.supervisor_pidfd, cgroup].into_iter().flatten();
+        let descriptors: Vec<RawFd> =
+            [socket, file.as_raw_fd()].into_iter().chain(optional).chain(release_queue).collect();
+        let arguments = ["neli-run".into(), GUARD.into(), file.as_raw_fd().to_string().into()];
         let pending = spawn(&SpawnSpec {
-            image: &Image::at(program, arguments.to_command_line(), own_environment())?,
+            image: &Image::at(program, arguments.into(), own_environment())?,
             environment: &[],
             descriptors: &descriptors,
             ignored: SignalSet::EMPTY,

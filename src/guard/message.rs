@@ -1,7 +1,7 @@
-//! What a guard gets at its start, in its command line and in a sealed file, and what it passes on at its end. The messages between guard and
+//! What a guard gets at its start, in a sealed file, and what it passes on at its end. The messages between guard and
 //! supervisor are defined in [`neli_proto::guard`]: one JSON object per packet, in both directions. Packets that can't be decoded are ignored.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
@@ -11,7 +11,6 @@ use neli_proto::record::{MemberId, Offset};
 use serde::{Deserialize, Serialize};
 
 use crate::process::attributes::{Mark, Scheduling};
-use crate::process::memory_files::{self, QueueNumbers};
 use crate::process::signals::SignalSet;
 
 /// The longest packet, in bytes.
@@ -19,7 +18,7 @@ pub(super) const LONGEST: usize = 4096;
 
 /// The configuration that a guard gets once, at its start. It is passed in a sealed file in memory, since it holds
 /// secrets.
-#[derive(Clone, Deserialize, Serialize)]
+#[derive(Clone, Default, Deserialize, Serialize)]
 pub struct GuardConfig {
     /// `--embedded`: the directory of the broker, whose successor must not begin before the guard has ended.
     pub broker: Option<PathBuf>,
@@ -56,10 +55,16 @@ pub struct GuardConfig {
     pub releaser: PathBuf,
     /// The access to Kafka for that program. The guard passes it on unread.
     pub release: serde_json::Value,
-    /// The queue to which all guards of this supervisor append their releases.
-    pub release_queue: QueueNumbers,
+    /// The queue to which all guards of this supervisor append their releases, by its descriptors.
+    pub release_queue: [RawFd; 2],
     /// The job's scheduling, if that of `neli-run` has been raised above it.
     pub scheduling: Option<Scheduling>,
+    /// The guard's end of the socket. This and the next two are those of one guard: its start sets them.
+    pub socket: RawFd,
+    /// The supervisor's process id.
+    pub supervisor: i32,
+    /// A pidfd of the supervisor, if the kernel has pidfds.
+    pub supervisor_pidfd: Option<RawFd>,
 }
 
 impl fmt::Debug for GuardConfig {
@@ -86,104 +91,20 @@ pub struct ReleaseRequest<R> {
     pub release: R,
 }
 
-/// The first argument of a guard's process.
-const GUARD: &str = "guard";
-
-/// The argument in place of a pidfd, if the kernel has none.
-const NO_PIDFD: &str = "-";
-
-/// The arguments of a guard.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Arguments {
-    /// The supervisor's process id.
-    pub(super) supervisor: i32,
-    /// The guard's end of the socket.
-    pub(super) socket: RawFd,
-    /// The file with its configuration.
-    pub(super) guard_config: RawFd,
-    /// A pidfd of the supervisor.
-    pub(super) supervisor_pidfd: Option<RawFd>,
-}
-
-impl Arguments {
-    /// All descriptors of the arguments.
-    pub(super) fn descriptors(self) -> impl Iterator<Item = RawFd> {
-        [Some(self.socket), Some(self.guard_config), self.supervisor_pidfd].into_iter().flatten()
-    }
-
-    /// The arguments of `main`, the zeroth included.
-    pub(super) fn to_command_line(self) -> Vec<OsString> {
-        let Self { supervisor, socket, guard_config, supervisor_pidfd } = self;
-        let pidfd = supervisor_pidfd.map_or_else(|| NO_PIDFD.to_owned(), |pidfd| pidfd.to_string());
-        let numbers = [supervisor, socket, guard_config].map(|number| number.to_string());
-        let texts = ["neli-run", GUARD].map(str::to_owned).into_iter().chain(numbers).chain([pidfd]);
-        texts.map(OsString::from).collect()
-    }
-
-    /// Parses the arguments of `main`, the zeroth included; `None` if the process is not a guard. It is one only if the descriptor of its
-    /// configuration is open, which a user can't achieve by typing. Must be called before anything else.
-    #[must_use]
-    pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Option<Self> {
-        let arguments: Vec<OsString> = arguments.into_iter().take(7).collect();
-        let texts: Option<Vec<&str>> = arguments.iter().map(|argument| argument.to_str()).collect();
-        let [_, GUARD, supervisor, socket, guard_config, pidfd] = *texts? else { return None };
-        if !memory_files::is_sealed_and_named_by(OsStr::new(guard_config)) {
-            return None;
-        }
-        Some(Self {
-            supervisor: supervisor.parse().ok()?,
-            socket: socket.parse().ok()?,
-            guard_config: guard_config.parse().ok()?,
-            supervisor_pidfd: if pidfd == NO_PIDFD { None } else { Some(pidfd.parse().ok()?) },
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::File;
-    use std::os::fd::AsRawFd;
 
     #[test]
     fn the_debug_form_of_a_configuration_shows_no_secret() {
         let guard_config = GuardConfig {
-            broker: None,
-            cgroup: None,
             command: vec!["job".into(), "--password=hunter2".into()],
             environment: vec![("TOKEN".into(), "hunter2".into())],
             health: Some("check --password=hunter2".into()),
-            ignored: SignalSet::EMPTY,
-            inherited: vec![0, 1, 2],
-            group: 1,
-            foreground: false,
-            kill_margin: Duration::from_millis(20),
-            lease: Duration::from_secs(5),
-            mark: None,
-            member: MemberId::from("m"),
             on_lead: Some("tell --password=hunter2".into()),
-            open_files: None,
-            releaser: "/proc/self/exe".into(),
             release: serde_json::json!({"sasl.password": "hunter2"}),
-            release_queue: QueueNumbers { requests: 3, appended: 4 },
-            scheduling: None,
+            ..GuardConfig::default()
         };
         assert!(!format!("{guard_config:?}").contains("hunter2"));
-    }
-
-    #[test]
-    fn arguments_passed_to_the_guard_are_read_back() {
-        let file = memory_files::write_sealed(&"configuration").unwrap();
-        for supervisor_pidfd in [None, Some(7)] {
-            let arguments = Arguments { supervisor: 1, socket: 5, guard_config: file.as_raw_fd(), supervisor_pidfd };
-            assert_eq!(Arguments::parse(arguments.to_command_line()), Some(arguments));
-        }
-    }
-
-    #[test]
-    fn without_the_configuration_the_process_is_no_guard() {
-        let file = File::open("/dev/zero").unwrap();
-        let arguments = Arguments { supervisor: 1, socket: 5, guard_config: file.as_raw_fd(), supervisor_pidfd: None };
-        assert_eq!(Arguments::parse(arguments.to_command_line()), None);
     }
 }

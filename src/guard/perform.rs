@@ -260,8 +260,8 @@ fn become_releaser(releaser: &Path, deliverer: Deliverer) -> io::Result<Infallib
     unistd::dup2_stderr(&null)?;
     // If the file itself has one of the three numbers, it stays open; any other number is closed here.
     let _ = null.into_raw_fd();
-    let queue: Vec<_> = deliverer.hand_on()?.into_iter().collect();
-    descriptors::close_all_but(&[&[0, 1, 2], queue.as_slice()].concat())?;
+    let queue = deliverer.hand_on()?;
+    descriptors::close_all_but(&[&[0, 1, 2], &queue[..]].concat())?;
     signals::discard_pending();
 
     let program = CString::new(releaser.as_os_str().as_bytes())?;

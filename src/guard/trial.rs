@@ -7,17 +7,14 @@ use std::time::Duration;
 
 use neli_kafka::clock;
 use neli_proto::guard::{Answer, Grant, Order};
-use neli_proto::record::MemberId;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd;
-use serde_json::Value;
 
 use crate::guard::handle::GuardHandle;
 use crate::guard::message::GuardConfig;
 use crate::process::attributes::Mark;
 use crate::process::memory_files::ReleaseQueue;
 use crate::process::reap;
-use crate::process::signals::SignalSet;
 
 /// This program.
 const PROGRAM: &str = "/proc/self/exe";
@@ -57,27 +54,15 @@ fn run(guard: &GuardHandle) -> Result<(), String> {
     guard.send(&Order::Spawn { grant, run: 1, attempt: 1, window: None }).map_err(gone)?;
     loop {
         match guard.receive() {
-            Ok(Some((answer, _))) => match answer {
-                Answer::Gone => break,
-                Answer::NotStarted { errno, at } => {
-                    return Err(format!("the job can't be started ({at:?}): {}", io::Error::from_raw_os_error(errno)));
-                }
-                Answer::Fenced { .. } | Answer::Stuck { .. } => {
-                    return Err("the guard was too late for its job".to_owned());
-                }
-                Answer::Accepted { .. }
-                | Answer::CommandEnded { .. }
-                | Answer::Exited { .. }
-                | Answer::Extended { .. }
-                | Answer::Killed
-                | Answer::LeftBehind { .. }
-                | Answer::NoRun { .. }
-                | Answer::Ready
-                | Answer::Started { .. }
-                | Answer::StartedUnseen { .. }
-                | Answer::StillKilling
-                | Answer::Stopped { .. } => {}
-            },
+            Ok(Some((Answer::Gone, _))) => return guard.send(&Order::Released { term: 0 }).map_err(gone),
+            Ok(Some((Answer::NotStarted { errno, at }, _))) => {
+                return Err(format!("the job can't be started ({at:?}): {}", io::Error::from_raw_os_error(errno)));
+            }
+            Ok(Some((Answer::Fenced { .. } | Answer::Stuck { .. }, _))) => {
+                return Err("the guard was too late for its job".to_owned());
+            }
+            // A step on the way.
+            Ok(Some(_)) => {}
             Ok(None) => return Err(gone(io::ErrorKind::UnexpectedEof.into())),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let left = PollTimeout::try_from(end.since(clock::now())).unwrap_or(PollTimeout::ZERO);
@@ -90,30 +75,18 @@ fn run(guard: &GuardHandle) -> Result<(), String> {
             Err(error) => return Err(gone(error)),
         }
     }
-    guard.send(&Order::Released { term: 0 }).map_err(gone)
 }
 
 fn guard_config(release_queue: &ReleaseQueue) -> GuardConfig {
     GuardConfig {
-        broker: None,
-        cgroup: None,
         // It is there in an image that has nothing else. It has no stdout, so it prints nothing.
         command: vec![PROGRAM.into(), "--version".into()],
-        environment: Vec::new(),
-        health: None,
-        ignored: SignalSet::EMPTY,
-        inherited: Vec::new(),
         group: unistd::getpgrp().as_raw(),
-        foreground: false,
         kill_margin: Duration::from_millis(20),
         lease: LEASE,
         mark: Mark::new(),
-        member: MemberId::from(""),
-        on_lead: None,
-        open_files: None,
         releaser: PROGRAM.into(),
-        release: Value::Null,
         release_queue: release_queue.numbers(),
-        scheduling: None,
+        ..GuardConfig::default()
     }
 }

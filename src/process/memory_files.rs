@@ -23,8 +23,8 @@ use nix::fcntl::{self, FcntlArg, FdFlag, Flock, FlockArg, OFlag, SealFlag};
 use nix::libc;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::memfd::{self, MFdFlags};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use crate::process::system;
 
@@ -62,10 +62,10 @@ pub(crate) fn read_sealed<T: DeserializeOwned>(number: RawFd) -> io::Result<T> {
     Ok(serde_json::from_reader(BufReader::new(File::from(file)))?)
 }
 
-/// Whether this argument is the number of a sealed file. If it is, this program has started itself.
+/// The number of a sealed file, if this argument is one. If it is, this program has started itself.
 #[must_use]
-pub fn is_sealed_and_named_by(argument: &OsStr) -> bool {
-    argument.to_str().and_then(|number| number.parse().ok()).is_some_and(is_sealed)
+pub fn sealed(argument: &OsStr) -> Option<RawFd> {
+    argument.to_str()?.parse().ok().filter(|number| is_sealed(*number))
 }
 
 fn is_sealed(number: RawFd) -> bool {
@@ -82,19 +82,6 @@ pub struct ReleaseQueue {
     requests: File,
     /// An eventfd; a write to it ends a wait.
     appended: File,
-}
-
-/// The descriptors of a queue as numbers.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct QueueNumbers {
-    pub(crate) requests: RawFd,
-    pub(crate) appended: RawFd,
-}
-
-impl QueueNumbers {
-    pub(crate) fn into_iter(self) -> impl Iterator<Item = RawFd> {
-        [self.requests, self.appended].into_iter()
-    }
 }
 
 impl ReleaseQueue {
@@ -119,8 +106,8 @@ impl ReleaseQueue {
 
     /// The numbers of its descriptors, for a process that inherits them.
     #[must_use]
-    pub fn numbers(&self) -> QueueNumbers {
-        QueueNumbers { requests: self.requests.as_raw_fd(), appended: self.appended.as_raw_fd() }
+    pub fn numbers(&self) -> [RawFd; 2] {
+        self.descriptors().map(|descriptor| descriptor.as_raw_fd())
     }
 
     /// Its descriptors.
@@ -129,8 +116,8 @@ impl ReleaseQueue {
     }
 
     /// Takes over the queue with these descriptors, by calling `adopt` for each.
-    pub(crate) fn adopt(numbers: QueueNumbers, adopt: impl Fn(RawFd) -> io::Result<OwnedFd>) -> io::Result<Self> {
-        let QueueNumbers { requests, appended } = numbers;
+    pub(crate) fn adopt(numbers: [RawFd; 2], adopt: impl Fn(RawFd) -> io::Result<OwnedFd>) -> io::Result<Self> {
+        let [requests, appended] = numbers;
         Ok(Self { requests: adopt(requests)?.into(), appended: adopt(appended)?.into() })
     }
 
@@ -178,9 +165,9 @@ impl Deliverer {
     }
 
     /// Keeps the descriptors open at an exec, and returns their numbers. The executed program then has the lock.
-    pub(crate) fn hand_on(self) -> io::Result<QueueNumbers> {
+    pub(crate) fn hand_on(self) -> io::Result<[RawFd; 2]> {
         let Self { requests, appended, .. } = self;
-        let numbers = QueueNumbers { requests: requests.as_raw_fd(), appended: appended.as_raw_fd() };
+        let numbers = [requests.as_raw_fd(), appended.as_raw_fd()];
         for descriptor in [requests.as_fd(), appended.as_fd()] {
             fcntl::fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty()))?;
         }
@@ -361,8 +348,7 @@ mod tests {
             return harness::not_tested("only Linux 6.3 or later has this seal");
         };
         let numbers = queue.append(&7).unwrap().unwrap().hand_on().unwrap();
-        let [requests, appended] =
-            [numbers.requests, numbers.appended].map(|number| OsString::from(number.to_string()));
+        let [requests, appended] = numbers.map(|number| OsString::from(number.to_string()));
         let mut deliverer = Deliverer::named_by(&requests, &appended).unwrap();
         assert_eq!(read(&mut deliverer), [7]);
     }
@@ -370,10 +356,9 @@ mod tests {
     #[test]
     fn an_inherited_queue_is_recognized_and_other_descriptors_are_not() {
         let queue = ReleaseQueue::new().unwrap();
-        let text = |number: RawFd| OsString::from(number.to_string());
         let numbers = inherited(&queue).append(&7).unwrap().unwrap().hand_on().unwrap();
-        let (requests, appended) = (text(numbers.requests), text(numbers.appended));
-        assert!(Deliverer::named_by(&text(0), &appended).is_none());
+        let [requests, appended] = numbers.map(|number| OsString::from(number.to_string()));
+        assert!(Deliverer::named_by(OsStr::new("0"), &appended).is_none());
         assert!(Deliverer::named_by(&OsString::from("requests"), &appended).is_none());
         let mut deliverer = Deliverer::named_by(&requests, &appended).unwrap();
         assert_eq!(read(&mut deliverer), [7]);
@@ -388,7 +373,7 @@ mod tests {
     #[test]
     fn an_argument_is_checked_for_the_number_of_a_sealed_file() {
         let (sealed, other) = (write_sealed(&"a").unwrap(), File::open("/dev/zero").unwrap());
-        let is_named_by = |argument: &str| is_sealed_and_named_by(OsStr::new(argument));
+        let is_named_by = |argument: &str| super::sealed(OsStr::new(argument)).is_some();
         assert!(is_named_by(&sealed.as_raw_fd().to_string()));
         assert!(!is_named_by(&other.as_raw_fd().to_string()));
         assert!(!is_named_by("1000000") && !is_named_by("-1") && !is_named_by("") && !is_named_by("text"));

@@ -19,7 +19,6 @@ use neli_proto::time::Time;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::attributes::Mark;
 use neli_run::process::memory_files::ReleaseQueue;
-use neli_run::process::signals::SignalSet;
 use neli_run::process::system;
 use nix::libc::{O_NONBLOCK, SIGKILL};
 use nix::poll::{PollFd, PollFlags, poll};
@@ -290,25 +289,18 @@ impl Drop for GuardFixture {
 
 pub(crate) fn guard_config(command: Vec<OsString>, pipe: &Path) -> GuardConfig {
     GuardConfig {
-        broker: None,
-        cgroup: None,
         command,
         environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("PIPE".into(), pipe.into())],
-        health: None,
-        ignored: SignalSet::EMPTY,
         inherited: vec![0, 1, 2],
         group: unistd::getpgrp().as_raw(),
-        foreground: false,
         kill_margin: KILL_MARGIN,
         lease: Duration::from_secs(5),
         mark: Mark::new(),
         member: "m-1".into(),
-        on_lead: None,
-        open_files: None,
         releaser: "/bin/false".into(),
         release: serde_json::json!({"why": "supervisor-died"}),
         release_queue: release_queue().numbers(),
-        scheduling: None,
+        ..GuardConfig::default()
     }
 }
 
