@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use neli_kafka::clock::{self, Alarm};
 use neli_kafka::embedded::directory::BrokerDirectory;
-use neli_proto::guard::{Answer, Answers, Event, Grant, Guard, Remains};
+use neli_proto::guard::{Answer, Answers, CommandKind, Event, Grant, Guard, Remains};
 use neli_proto::job::JobStatus;
 use neli_proto::time::{Span, Time};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -24,13 +24,14 @@ use nix::unistd::{self, Pid};
 
 use crate::guard::channel::{self, Channel, SEND_AGAIN, Waiting};
 use crate::guard::deadline_thread::DeadlineThread;
-use crate::guard::job::{Commands, Job};
+use crate::guard::job::Job;
 use crate::guard::lease::{self, Lease};
 use crate::guard::message::GuardConfig;
 use crate::process::attributes::{self, EarlierAttributes, OomScore, Scheduling};
 use crate::process::cgroup::Cgroup;
 use crate::process::memory_files::{self, ReleaseQueue};
 use crate::process::reap::reap;
+use crate::process::shell::ShellCommands;
 use crate::process::spawn::Image;
 use crate::process::terminal::Terminal;
 use crate::process::tree::Tree;
@@ -91,7 +92,11 @@ pub(super) struct GuardLoop {
     pub(super) attempt: u32,
     /// The window of that run, if it has one.
     pub(super) window: Option<Span>,
-    pub(super) commands: Commands,
+    /// The shells of `--health-cmd` and `--on-lead`.
+    pub(super) health: Option<Image>,
+    pub(super) on_lead: Option<Image>,
+    /// The commands that run beside the job.
+    pub(super) commands: ShellCommands<CommandKind>,
     /// The control group below the tree's into which the present or next run is created.
     pub(super) run_cgroup: Option<OwnedFd>,
     runs: u64,
@@ -122,7 +127,8 @@ impl GuardLoop {
 
         let environment = mem::take(&mut guard_config.environment);
         let image = Image::found_by_path(&mem::take(&mut guard_config.command), &environment)?;
-        let commands = Commands::new(&guard_config, &environment)?;
+        let shell = |line: &Option<_>| line.as_deref().map(|line| Image::of_shell(line, &environment)).transpose();
+        let (health, on_lead) = (shell(&guard_config.health)?, shell(&guard_config.on_lead)?);
         let attributes_of_job = EarlierAttributes {
             scheduling: raise_priority(guard_config.scheduling),
             open_files: guard_config.open_files,
@@ -164,7 +170,9 @@ impl GuardLoop {
             job: None,
             attempt: 0,
             window: None,
-            commands,
+            health,
+            on_lead,
+            commands: ShellCommands::none(),
             run_cgroup: None,
             runs: 0,
             release_queue,

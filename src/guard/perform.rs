@@ -25,7 +25,7 @@ use crate::guard::lease::Lease;
 use crate::guard::message::ReleaseRequest;
 use crate::process::attributes::EarlierAttributes;
 use crate::process::memory_files::Deliverer;
-use crate::process::shell::ShellCommand;
+use crate::process::shell;
 use crate::process::spawn::{ChildKind, SpawnSpec, spawn};
 use crate::process::terminal::ForegroundHandover;
 use crate::process::{descriptors, signals, system};
@@ -67,7 +67,7 @@ impl GuardLoop {
                     self.keeps_ended |= seen.none_lived_at.is_some();
                     self.guard.handle(clock::now(), Event::Killed(seen));
                 }
-                Action::KillCommand(kind) => self.commands.kill(kind),
+                Action::KillCommand(kind) => self.commands.kill(|running| *running == kind),
                 Action::KillMainGroup => self.job.iter().for_each(Job::kill_group),
                 Action::Learn { until } => self.learn(until),
                 Action::Release { grant, late } => self.ending = Some(Ending::Release(grant, late)),
@@ -109,7 +109,7 @@ impl GuardLoop {
 
     /// Whether no process is left but those of the commands that run beside the job, and some that have ended.
     fn is_rest_of_commands(&mut self) -> bool {
-        let commands = self.commands.pids();
+        let commands: Vec<Pid> = self.commands.pids().collect();
         let is_rest = self.tree.is_all_below(&commands);
         self.keeps_ended |= is_rest && commands.is_empty();
         is_rest
@@ -193,11 +193,15 @@ impl GuardLoop {
 
     fn start_command(&mut self, kind: CommandKind, output: Option<BorrowedFd<'_>>) {
         let Some((term, lease)) = &self.lease else { return };
-        let Some(image) = self.commands.image(kind) else {
+        let image = match kind {
+            CommandKind::Health => &self.health,
+            CommandKind::Lead => &self.on_lead,
+        };
+        let Some(image) = image else {
             return self.guard.handle(clock::now(), Event::CommandEnded { kind, end: CommandEnd::Abandoned });
         };
         let environment = self.variables(*term, [variable(EVENT, kind.event()), variable(WHY, "")]);
-        let command = ShellCommand::spawned(&SpawnSpec {
+        let spec = SpawnSpec {
             image,
             environment: &environment,
             descriptors: &[],
@@ -206,8 +210,9 @@ impl GuardLoop {
             cgroup: self.run_cgroup.as_ref().map(AsFd::as_fd),
             deadline: Some(lease.deadline()),
             kind: ChildKind::Command(output),
-        });
-        if let Err(end) = self.commands.started(kind, command) {
+        };
+        if let Err(error) = self.commands.start(kind, &spec) {
+            let end = shell::not_started(error);
             self.guard.handle(clock::now(), Event::CommandEnded { kind, end });
         }
     }

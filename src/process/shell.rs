@@ -1,8 +1,7 @@
-//! A command line, run by `/bin/sh -c` as a child of this process: a health command or a hook; and the reading of its output.
+//! Command lines, each run by `/bin/sh -c` as a child of this process: a health command or a hook; and the reading of its output.
 //!
-//! It has its own process group, which is killed as a whole, and no input; it dies with this process.
+//! Each has its own process group, which is killed as a whole, and no input; it dies with this process.
 
-use std::ffi::{OsStr, OsString};
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,74 +15,71 @@ use nix::fcntl::{self, FcntlArg, OFlag};
 use nix::libc::SIGKILL;
 use nix::unistd::{self, Pid};
 
-use crate::process::attributes::{EarlierAttributes, Scheduling};
 use crate::process::ready::Ready;
-use crate::process::signals::SignalSet;
-use crate::process::spawn::{ChildKind, Image, PendingChild, Progress, SpawnSpec, spawn};
+use crate::process::reap::Change;
+use crate::process::spawn::{PendingChild, Progress, SpawnSpec, spawn};
 use crate::process::system;
 use crate::text::reason;
 
-/// A command line that was started.
+/// The commands that were started and not waited for yet, each with what it is.
 #[derive(Debug)]
-pub struct ShellCommand(PendingChild);
+pub(crate) struct ShellCommands<K>(Vec<(K, PendingChild)>);
 
-impl ShellCommand {
-    /// Starts `line` with this environment and the variables of the event; its output goes to this process's stderr.
-    /// Without a given scheduling or limit of open files it inherits that of this process.
+impl<K> ShellCommands<K> {
+    pub(crate) const fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Starts a command: the image of a shell.
     ///
     /// # Errors
     ///
-    /// There is no process, memory or descriptor left, or one of the strings contains a NUL.
-    pub fn start(
-        line: &OsStr,
-        environment: &[(OsString, OsString)],
-        ignored: SignalSet,
-        scheduling: Option<Scheduling>,
-        open_files: Option<u64>,
-    ) -> io::Result<Self> {
-        Self::spawned(&SpawnSpec {
-            image: &Image::of_shell(line, environment)?,
-            environment: &[],
-            descriptors: &[],
-            ignored,
-            attributes: EarlierAttributes { scheduling, open_files, oom_score: None, mark: None },
-            cgroup: None,
-            deadline: None,
-            kind: ChildKind::Command(None),
-        })
+    /// There is no process, memory or descriptor left.
+    pub(crate) fn start(&mut self, what: K, spec: &SpawnSpec<'_>) -> io::Result<()> {
+        self.0.push((what, spawn(spec)?));
+        Ok(())
     }
 
-    /// Starts a command line, as the image of a shell.
-    pub(crate) fn spawned(spec: &SpawnSpec<'_>) -> io::Result<Self> {
-        spawn(spec).map(Self)
+    /// The pids of their shells.
+    pub(crate) fn pids(&self) -> impl Iterator<Item = Pid> {
+        self.0.iter().map(|(_, child)| child.pid)
     }
 
-    /// The pid of the shell and of its group.
-    #[must_use]
-    pub fn pid(&self) -> Pid {
-        self.0.pid
+    /// Sends SIGKILL to the groups of these. Processes that have left their group are not killed. Waiting shows the command's own end.
+    pub(crate) fn kill(&self, is_meant: impl Fn(&K) -> bool) {
+        self.0.iter().filter(|(what, _)| is_meant(what)).for_each(|(_, child)| kill_group_of(child));
     }
 
-    /// Sends SIGKILL to its group. Only allowed while it was not waited for.
-    pub fn kill(&self) {
-        // Processes that have left the group are not killed. Waiting shows the command's own end.
-        let _ = system::signal_group(self.pid(), SIGKILL);
+    /// Kills the processes that a command has left in its group. Called when a child has ended and was not waited for: until then the
+    /// group's id belongs to it for certain.
+    pub(crate) fn end_group_of(&self, pid: Pid) {
+        self.0.iter().filter(|(_, child)| child.pid == pid).for_each(|(_, child)| kill_group_of(child));
     }
 
-    /// How it ended, according to the wait status; `None` if the status is not an end.
-    #[must_use]
-    pub fn end(&self, status: ExitStatus) -> Option<CommandEnd> {
-        let ended = match (status.code(), status.signal()) {
-            (Some(code), _) => CommandEnd::Exited(u8::try_from(code).unwrap_or(u8::MAX)),
-            (None, Some(signal)) => CommandEnd::Signaled(signal),
-            (None, None) => return None,
-        };
-        Some(match self.0.progress() {
-            Progress::Failed(errno) => not_started(errno.into()),
-            Progress::Late => CommandEnd::Abandoned,
-            Progress::Executed | Progress::Pending => ended,
-        })
+    /// What it was and how it has ended, if this child was one of them and has ended.
+    pub(crate) fn observe_child(&mut self, change: Change) -> Option<(K, CommandEnd)> {
+        let at = self.0.iter().position(|(_, child)| child.pid == change.pid)?;
+        let end = end_of(&self.0[at].1, change.status)?;
+        Some((self.0.swap_remove(at).0, end))
     }
+}
+
+fn kill_group_of(child: &PendingChild) {
+    let _ = system::signal_group(child.pid, SIGKILL);
+}
+
+/// How it ended, according to the wait status; `None` if the status is not an end.
+fn end_of(child: &PendingChild, status: ExitStatus) -> Option<CommandEnd> {
+    let ended = match (status.code(), status.signal()) {
+        (Some(code), _) => CommandEnd::Exited(u8::try_from(code).unwrap_or(u8::MAX)),
+        (None, Some(signal)) => CommandEnd::Signaled(signal),
+        (None, None) => return None,
+    };
+    Some(match child.progress() {
+        Progress::Failed(errno) => not_started(errno.into()),
+        Progress::Late => CommandEnd::Abandoned,
+        Progress::Executed | Progress::Pending => ended,
+    })
 }
 
 /// The end of a command that could not be started.

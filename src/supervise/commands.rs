@@ -12,30 +12,26 @@ use nix::unistd::Pid;
 
 use crate::config::{Commands, job_variables};
 use crate::guard::GuardConfig;
+use crate::process::attributes::EarlierAttributes;
 use crate::process::reap::Change;
-use crate::process::shell::{self, ShellCommand, Tail};
+use crate::process::shell::{self, ShellCommands, Tail};
+use crate::process::spawn::{ChildKind, Image, SpawnSpec};
 use crate::report::log::Logger;
 use crate::text::to_the_second;
 
 /// The command lines, and the running commands.
 pub(super) struct RunningCommands {
     lines: Commands,
-    hooks: Vec<HookProcess>,
+    /// The running hooks, with their numbers.
+    hooks: ShellCommands<(Hook, u32)>,
     /// The number and the output of the last ordered health command, until its end is reported.
     health_output: Option<(u32, Tail)>,
-}
-
-/// A running hook, a child of this process that was not waited for.
-struct HookProcess {
-    hook: Hook,
-    id: u32,
-    command: ShellCommand,
 }
 
 impl RunningCommands {
     /// The state in which no command runs.
     pub(super) const fn none(lines: Commands) -> Self {
-        Self { lines, hooks: Vec::new(), health_output: None }
+        Self { lines, hooks: ShellCommands::none(), health_output: None }
     }
 
     /// Waits until there is output of the health command. While it does not run, waits for ever.
@@ -72,41 +68,42 @@ impl RunningCommands {
         let own = event.into_iter().chain(lead.into_iter().flatten()).chain(ended.into_iter().flat_map(about));
         let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let environment: Vec<_> = guard_config.environment.iter().cloned().chain(own).collect();
-        match ShellCommand::start(
-            line,
-            &environment,
-            guard_config.ignored,
-            guard_config.scheduling,
-            guard_config.open_files,
-        ) {
-            Ok(command) => {
-                self.hooks.push(HookProcess { hook, id, command });
-                None
-            }
-            Err(error) => Some(Event::HookEnded { hook, id, end: shell::not_started(error) }),
-        }
+        let GuardConfig { ignored, scheduling, open_files, .. } = *guard_config;
+        let start = |image: Image| {
+            self.hooks.start(
+                (hook, id),
+                &SpawnSpec {
+                    image: &image,
+                    environment: &[],
+                    descriptors: &[],
+                    ignored,
+                    attributes: EarlierAttributes { scheduling, open_files, ..EarlierAttributes::default() },
+                    cgroup: None,
+                    deadline: None,
+                    kind: ChildKind::Command(None),
+                },
+            )
+        };
+        let started = Image::of_shell(line, &environment).and_then(start);
+        started.err().map(|error| Event::HookEnded { hook, id, end: shell::not_started(error) })
     }
 
     pub(super) fn kill_hook(&self, id: u32) {
-        self.hooks.iter().filter(|running| running.id == id).for_each(|running| running.command.kill());
+        self.hooks.kill(|(_, running)| *running == id);
     }
 
     pub(super) fn hook_pids(&self) -> impl Iterator<Item = Pid> {
-        self.hooks.iter().map(|running| running.command.pid())
+        self.hooks.pids()
     }
 
     /// Handles a child that has ended and was not waited for: if it was a hook, kills the rest of its process group.
     pub(super) fn end_group(&self, pid: Pid) {
-        if let Some(running) = self.hooks.iter().find(|running| running.command.pid() == pid) {
-            running.command.kill();
-        }
+        self.hooks.end_group_of(pid);
     }
 
     /// The event for a child's change, if the child was a hook.
     pub(super) fn hook_changed(&mut self, change: Change) -> Option<Event> {
-        let at = self.hooks.iter().position(|running| running.command.pid() == change.pid)?;
-        let end = self.hooks[at].command.end(change.status)?;
-        let HookProcess { hook, id, .. } = self.hooks.swap_remove(at);
+        let ((hook, id), end) = self.hooks.observe_child(change)?;
         Some(Event::HookEnded { hook, id, end })
     }
 }

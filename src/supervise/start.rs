@@ -76,7 +76,6 @@ impl JobMaker {
     ) -> GuardConfig {
         GuardConfig {
             broker: self.broker.clone(),
-            cgroup: None,
             command: config.command.clone(),
             environment: job::environment(config, election, &self.member, std::env::vars_os()),
             health: config.commands.health.as_ref().map(|(command, _)| command.clone()),
@@ -95,6 +94,7 @@ impl JobMaker {
             release,
             release_queue: self.release_queue.numbers(),
             scheduling: self.priority.of_job,
+            ..GuardConfig::default()
         }
     }
 
