@@ -6,19 +6,20 @@
 
 use std::collections::VecDeque;
 use std::path;
-use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use neli_kafka::{Access, Brokers, Client, ElectionId, Elections, KafkaEvent, Producer, Properties};
 use neli_proto::record::Record;
 use serde::{Deserialize, Serialize};
+use tokio::runtime::Builder;
 use tokio::sync::mpsc::{self, Sender};
 
 use crate::config::WORDS;
 use crate::exit::ExitStatus;
 use crate::guard;
 use crate::process::memory_files::Deliverer;
+use crate::process::ready::Ready;
 
 /// The most records in flight at once. A producer's queue has room for a thousand.
 const MOST_IN_FLIGHT: usize = 500;
@@ -71,56 +72,30 @@ pub struct HelloAfterDeath {
 /// # Errors
 ///
 /// A release could not be sent, or was not delivered within the lease.
-pub fn main(mut queue: Deliverer) -> Result<ExitStatus> {
-    let (sender, results) = std::sync::mpsc::channel();
-    let mut releaser = Releaser::new(observe_deliveries(&queue, sender)?);
-    let (mut settled, mut not_delivered) = (0, None);
+pub fn main(queue: Deliverer) -> Result<ExitStatus> {
+    let runtime = Builder::new_current_thread().enable_io().build().context("deliveries can't be awaited")?;
+    runtime.block_on(deliver(queue))
+}
+
+async fn deliver(mut queue: Deliverer) -> Result<ExitStatus> {
+    let (events, mut deliveries) = mpsc::channel(4);
+    let mut releaser = Releaser::new(events);
+    let appended = Ready::of(&queue).context("the queue of releases can't be waited for")?;
     loop {
         releaser.waiting.extend(queue.read::<ReleaseRequest>().context("the queue of releases can't be read")?);
-        for error in results.try_iter() {
-            settled += 1;
-            not_delivered = not_delivered.or(error);
-        }
-        releaser.send(settled);
-        if settled < releaser.sent || releaser.say_hello() {
-            queue.wait().context("nothing can be waited for")?;
+        releaser.send();
+        if releaser.settled < releaser.sent || releaser.say_hello() {
+            tokio::select! {
+                () = appended.wait() => queue.acknowledge(),
+                Some(event) = deliveries.recv() => releaser.settle(event),
+            }
         } else {
             match queue.finish().context("the queue of releases can't be given up")? {
                 Some(still_ours) => queue = still_ours,
-                None => break,
+                None => return releaser.error.map_or(Ok(ExitStatus::Success), Err),
             }
         }
     }
-    match releaser.error.or(not_delivered.map(anyhow::Error::msg)) {
-        Some(error) => Err(error),
-        None => Ok(ExitStatus::Success),
-    }
-}
-
-/// Starts a thread that passes on the result of each record, which is why it was not delivered, and wakes the wait for the queue.
-fn observe_deliveries(
-    queue: &Deliverer,
-    results: std::sync::mpsc::Sender<Option<String>>,
-) -> Result<Sender<KafkaEvent>> {
-    let wake = queue.waker().context("deliveries can't be awaited")?;
-    let (sender, mut events) = mpsc::channel(4);
-    let observe = move || {
-        while let Some(event) = events.blocking_recv() {
-            let error = if let KafkaEvent::NotDelivered { error, .. } = event {
-                Some(error)
-            } else if let KafkaEvent::Delivered { .. } = event {
-                None
-            } else {
-                // The record is retried, and settled later.
-                continue;
-            };
-            // The process is about to exit if nobody reads it.
-            let _ = results.send(error);
-            wake();
-        }
-    };
-    thread::Builder::new().name("neli-deliveries".to_owned()).spawn(observe).context("no thread to spare")?;
-    Ok(sender)
 }
 
 /// Sends the releases.
@@ -132,18 +107,30 @@ struct Releaser {
     /// The last request with a hello, which is sent when all releases are settled: standbys wait for these.
     hello_due: Option<ReleaseRequest>,
     sent: usize,
-    /// Why one of the records could not be sent.
+    /// How many of them are delivered, or will not be.
+    settled: usize,
+    /// Why one of the records could not be sent, or was not delivered.
     error: Option<anyhow::Error>,
 }
 
 impl Releaser {
     fn new(events: Sender<KafkaEvent>) -> Self {
-        Self { producer: None, events, waiting: VecDeque::new(), hello_due: None, sent: 0, error: None }
+        Self { producer: None, events, waiting: VecDeque::new(), hello_due: None, sent: 0, settled: 0, error: None }
+    }
+
+    /// Notes the result of a record. With any other event it is retried, and settled later.
+    fn settle(&mut self, event: KafkaEvent) {
+        if let KafkaEvent::NotDelivered { error, .. } = event {
+            self.settled += 1;
+            self.error.get_or_insert(anyhow!(error));
+        } else if let KafkaEvent::Delivered { .. } = event {
+            self.settled += 1;
+        }
     }
 
     /// Sends the waiting releases, as far as there is room. One that can't be sent does not end the process: the others would be lost.
-    fn send(&mut self, settled: usize) {
-        while self.sent - settled < MOST_IN_FLIGHT
+    fn send(&mut self) {
+        while self.sent - self.settled < MOST_IN_FLIGHT
             && let Some(request) = self.waiting.pop_front()
         {
             let election = &request.release.election;
@@ -242,7 +229,7 @@ mod tests {
         let (events, _results) = mpsc::channel(4);
         let mut releaser = Releaser::new(events);
         releaser.waiting.extend([request(r#"[["no.such.property","1"]]"#), request("[]")]);
-        releaser.send(0);
+        releaser.send();
         assert_eq!((releaser.sent, releaser.waiting.len()), (1, 0));
         assert!(releaser.error.unwrap().to_string().contains("no.such.property"));
     }

@@ -80,7 +80,7 @@ const HEADER: u64 = 8;
 pub struct ReleaseQueue {
     /// The file: after the header, one JSON object per line, and blank lines. Writes append to its end.
     requests: File,
-    /// An eventfd; a write to it ends a wait.
+    /// An eventfd, which is readable when a request was appended.
     appended: File,
 }
 
@@ -100,7 +100,7 @@ impl ReleaseQueue {
         requests.write_all(&HEADER.to_le_bytes())?;
         fcntl::fcntl(&requests, FcntlArg::F_ADD_SEALS(OF_QUEUE))?;
         fcntl::fcntl(&requests, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
-        let appended = EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?;
+        let appended = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
         Ok(Self { requests, appended: OwnedFd::from(appended).into() })
     }
 
@@ -128,7 +128,7 @@ impl ReleaseQueue {
         let line = [b"\n", serde_json::to_vec(request)?.as_slice(), b"\n"].concat();
         // A single write keeps the line in one piece.
         requests.write_all(&line)?;
-        note_appended(&appended)?;
+        (&appended).write_all(&1_u64.to_ne_bytes())?;
         // The file is opened again, because a lock belongs to an open file description, and all guards share this one.
         let path = format!("/proc/self/fd/{}", requests.as_raw_fd());
         Ok(Deliverer::of(File::options().read(true).write(true).open(path)?, appended))
@@ -187,23 +187,10 @@ impl Deliverer {
         Ok(text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
-    /// Waits until a request is appended, or until a [`waker`](Self::waker) ends the wait.
-    ///
-    /// # Errors
-    ///
-    /// A system call fails; no case is known.
-    pub fn wait(&self) -> io::Result<()> {
-        (&self.appended).read_exact(&mut [0; size_of::<u64>()])
-    }
-
-    /// A function that ends a wait.
-    ///
-    /// # Errors
-    ///
-    /// There is no free descriptor.
-    pub fn waker(&self) -> io::Result<impl Fn() + Send + 'static> {
-        let appended = self.appended.try_clone()?;
-        Ok(move || drop(note_appended(&appended)))
+    /// Notes that the appended requests are about to be read.
+    pub(crate) fn acknowledge(&self) {
+        // It fails if there is none.
+        let _ = (&self.appended).read(&mut [0; size_of::<u64>()]);
     }
 
     /// Gives up the lock. Must be called when all requests that were read are settled. Returns `Some` if more were appended meanwhile and
@@ -232,6 +219,13 @@ impl Deliverer {
     }
 }
 
+impl AsFd for Deliverer {
+    /// Readable when a request was appended, until that is [acknowledged](Self::acknowledge).
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.appended.as_fd()
+    }
+}
+
 /// The bytes from this offset to the end of the last complete line.
 fn complete_lines(requests: &File, offset: u64) -> io::Result<Vec<u8>> {
     let length = requests.metadata()?.len().saturating_sub(offset);
@@ -241,16 +235,13 @@ fn complete_lines(requests: &File, offset: u64) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Ends the wait for this eventfd.
-fn note_appended(mut appended: &File) -> io::Result<()> {
-    appended.write_all(&1_u64.to_ne_bytes())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::ffi::OsString;
     use std::os::fd::IntoRawFd;
+
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
     /// The queue in another process that has inherited it.
     fn inherited(queue: &ReleaseQueue) -> ReleaseQueue {
@@ -305,16 +296,19 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_when_something_is_appended() {
+    fn the_queue_is_readable_when_something_is_appended() {
+        let is_readable = |queue: &Deliverer| {
+            let mut source = [PollFd::new(queue.as_fd(), PollFlags::POLLIN)];
+            poll(&mut source, PollTimeout::ZERO).unwrap() == 1
+        };
         let queue = ReleaseQueue::new().unwrap();
         let deliverer = inherited(&queue).append(&1).unwrap().unwrap();
-        deliverer.wait().unwrap();
-        let waker = deliverer.waker().unwrap();
-        std::thread::spawn(waker);
-        deliverer.wait().unwrap();
-        let other = inherited(&queue);
-        std::thread::spawn(move || other.append(&2).unwrap().is_none());
-        deliverer.wait().unwrap();
+        assert!(is_readable(&deliverer));
+        deliverer.acknowledge();
+        assert!(!is_readable(&deliverer));
+        deliverer.acknowledge();
+        assert!(inherited(&queue).append(&2).unwrap().is_none());
+        assert!(is_readable(&deliverer));
     }
 
     #[test]
