@@ -71,7 +71,10 @@ pub(super) struct GuardLoop {
     pub(super) slot: OwnedFd,
     /// `None` once the supervisor's end is closed.
     channel: Option<Channel>,
-    supervisor: Supervisor,
+    /// The supervisor, until it is known to be dead.
+    supervisor: Option<Pid>,
+    /// Its pidfd, which is readable once it is dead. `None` if the kernel has no pidfds.
+    supervisor_pidfd: Option<OwnedFd>,
     children: SignalFd,
     /// Whether there were living children at the last wait.
     pub(super) has_children: bool,
@@ -145,9 +148,9 @@ impl GuardLoop {
             tree.prioritize_killed();
         }
         let terminal = Terminal::of(Pid::from_raw(guard_config.group));
+        let supervisor = Pid::from_raw(guard_config.supervisor);
         let mut guard_loop = Self {
             guard: Guard::new(guard_config.lease).with_kill_margin(guard_config.kill_margin),
-            supervisor: Supervisor::new(Pid::from_raw(guard_config.supervisor), supervisor_pidfd),
             guard_config,
             image,
             deadline_thread: DeadlineThread::start(&tree).ok(),
@@ -155,6 +158,8 @@ impl GuardLoop {
             attributes_of_job,
             slot,
             channel: Some(channel),
+            supervisor: Some(supervisor),
+            supervisor_pidfd,
             children: SignalFd::with_flags(
                 &SigSet::from(Signal::SIGCHLD),
                 SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
@@ -193,8 +198,9 @@ impl GuardLoop {
             self.alarm.set(self.due())?;
             self.wait();
             self.fence();
-            // The order matters: if the supervisor was dead before all orders were read, no more orders follow.
-            if self.supervisor.take_death() {
+            // The order matters: if the supervisor was dead before all orders were read, no more orders follow. This process has another parent
+            // then: the kernel changes the parent only when the last thread of the old parent has ended.
+            if self.supervisor.take_if(|supervisor| *supervisor != unistd::getppid()).is_some() {
                 self.tell(clock::now(), Event::SupervisorDied, None);
             }
             self.read_orders();
@@ -213,7 +219,7 @@ impl GuardLoop {
     /// The next time at which the loop must act without an event.
     fn due(&self) -> Option<Time> {
         // Its pidfd does not become readable while a tracer keeps one of its threads.
-        let look_for_death = self.channel.is_none() && !self.supervisor.is_known_dead;
+        let look_for_death = self.channel.is_none() && self.supervisor.is_some();
         let look = look_for_death.then(|| clock::now() + LOOK_FOR_DEATH);
         [self.guard.poll_timeout(), look, self.send_again_at].into_iter().flatten().min()
     }
@@ -227,11 +233,8 @@ impl GuardLoop {
             let output = if awaits_room { PollFlags::POLLOUT } else { PollFlags::empty() };
             sources.push(PollFd::new(channel.as_fd(), input | output));
         }
-        if let Some(pidfd) = &self.supervisor.pidfd
-            && !self.supervisor.is_known_dead
-        {
-            sources.push(PollFd::new(pidfd.as_fd(), input));
-        }
+        let pidfd = self.supervisor_pidfd.as_ref().filter(|_| self.supervisor.is_some());
+        sources.extend(pidfd.map(|pidfd| PollFd::new(pidfd.as_fd(), input)));
         let of_job = self.job.iter().flat_map(|job| [job.progress_fd(), job.end_fd()]);
         sources.extend(of_job.flatten().map(|descriptor| PollFd::new(descriptor, input)));
         // No signal interrupts the wait, and an unnecessary turn does no harm.
@@ -332,29 +335,6 @@ impl GuardLoop {
         self.runs += 1;
         self.tree.begin_anew();
         self.run_cgroup = self.tree.cgroup().and_then(|cgroup| cgroup.make_for_run(self.runs).ok());
-    }
-}
-
-/// The supervisor's process.
-#[derive(Debug)]
-struct Supervisor {
-    pid: Pid,
-    /// Its pidfd, which is readable once it is dead. `None` if the kernel has no pidfds.
-    pidfd: Option<OwnedFd>,
-    is_known_dead: bool,
-}
-
-impl Supervisor {
-    const fn new(pid: Pid, pidfd: Option<OwnedFd>) -> Self {
-        Self { pid, pidfd, is_known_dead: false }
-    }
-
-    /// Whether the supervisor has died; returns true once. This process has another parent then: the kernel changes the parent only when the
-    /// last thread of the old parent has ended.
-    fn take_death(&mut self) -> bool {
-        let was_known_dead = self.is_known_dead;
-        self.is_known_dead = unistd::getppid() != self.pid;
-        self.is_known_dead && !was_known_dead
     }
 }
 
