@@ -25,7 +25,7 @@ mod status;
 pub(crate) use answer::site;
 pub(crate) use metrics::{escaped as label, flag, number, seconds};
 pub(crate) use server::{Bound, serve};
-pub(crate) use snapshot::{About, Board, Broker, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally};
+pub(crate) use snapshot::{About, Board, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally};
 
 /// The most descriptors that the server uses.
 pub(crate) const OPEN_FILES: u64 = 80;

@@ -26,10 +26,10 @@ use crate::process::descriptors::Reserve;
 use crate::process::ready::{Ready, Timer};
 use crate::report::election::sentence;
 use crate::report::events;
+use crate::report::kafka::KafkaState;
 use crate::report::log::{Event as LogEvent, Logger};
 use crate::report::notify::Notifier;
 use crate::supervise::facts::KeyFacts;
-use crate::supervise::host::KafkaState;
 use crate::supervise::job::GuardedJob;
 use crate::supervise::reporting::{Publisher, ServiceStatus};
 use crate::supervise::role::Role;
@@ -143,7 +143,7 @@ impl MainLoop {
         let [role] = self.nodes.roles.as_slice() else { return None };
         let at = ReadAt { now: clock::now(), wall_ms: clock::wall_ms() };
         let status = role.node.status(at.now);
-        Some(sentence(status.last_leadership(at, self.kafka.outage.trouble().is_none())).to_string())
+        Some(sentence(status.last_leadership(at, self.kafka.answers())).to_string())
     }
 
     /// Runs until the end.
@@ -200,7 +200,7 @@ impl MainLoop {
     /// Publishes the changes, if HTTP is served.
     fn publish(&mut self) {
         if let Some(publisher) = &mut self.publisher {
-            publisher.publish(clock::now(), &self.nodes.roles, &self.kafka);
+            publisher.publish(clock::now(), &self.nodes.roles, &mut self.kafka);
         }
     }
 

@@ -115,12 +115,12 @@ fn health(snapshot: &Snapshot, now: Time) -> Answer {
 
 /// Whether the main loop runs, and this process could lead: a broker answers, and the journal was read.
 fn readiness(snapshot: &Snapshot, now: Time) -> Answer {
-    match (&snapshot.broker.outage, snapshot.hangs_for(now)) {
+    match (snapshot.kafka.outage.trouble(), snapshot.hangs_for(now)) {
         (_, Some(_)) => health(snapshot, now),
         (Some((since, why)), None) => {
-            unavailable(&format!("no broker reached for {}: {why}", spoken(now.since(*since))))
+            unavailable(&format!("no broker reached for {}: {why}", spoken(now.since(since))))
         }
-        (None, None) if !snapshot.broker.is_up() => unavailable("the journal is not read yet"),
+        (None, None) if !snapshot.kafka.is_up() => unavailable("the journal is not read yet"),
         (None, None) => text(StatusCode::OK, "ok"),
     }
 }

@@ -138,17 +138,17 @@ const OF_ROLES: [OfRole; 18] = [
 /// All metrics.
 pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
     let mut page = Page { text: String::new(), group: escaped(&snapshot.about.group) };
-    let at = At { now, is_answered: snapshot.broker.outage.is_none() };
+    let at = At { now, is_answered: snapshot.kafka.answers() };
     page.info(snapshot);
     page.of_process(
         "neli_broker_up",
         "1 if Kafka answers and the journal was read once, else 0.",
-        flag(snapshot.broker.is_up()),
+        flag(snapshot.kafka.is_up()),
     );
     page.of_process(
         "neli_group_refused",
         "1 if the consumer group does not take this process, which then has no precedence (/status says why), else 0.",
-        flag(snapshot.broker.group.is_some()),
+        flag(snapshot.kafka.group.trouble().is_some()),
     );
     page.of_process("neli_lease_seconds", "The lease (--lease).", snapshot.about.lease.as_secs_f64());
     let roles: Vec<(String, &RoleSnapshot)> =

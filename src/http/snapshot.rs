@@ -14,6 +14,8 @@ use neli_proto::record::JobState;
 use neli_proto::supervisor::JobStatus;
 use neli_proto::time::Time;
 
+use crate::report::kafka::KafkaState;
+
 /// The main loop publishes once a second; after this time without a snapshot it counts as stalled.
 const HANGS_AFTER: Duration = Duration::from_secs(10);
 
@@ -34,29 +36,9 @@ pub(crate) struct Snapshot {
     pub(crate) about: Arc<About>,
     /// When the main loop published it.
     pub(crate) at: Time,
-    pub(crate) broker: Broker,
+    pub(crate) kafka: KafkaState,
     pub(crate) echoes: Histogram,
     pub(crate) roles: Vec<Arc<RoleSnapshot>>,
-}
-
-/// Whether Kafka answers.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Broker {
-    /// Whether the journal was read to its end once.
-    pub(crate) was_reached: bool,
-    /// Since when no broker answers, and why.
-    pub(crate) outage: Option<(Time, String)>,
-    /// Since when the brokers refuse this candidate's records, and why.
-    pub(crate) refusal: Option<(Time, String)>,
-    /// Since when the group does not take this process's member, and why.
-    pub(crate) group: Option<(Time, String)>,
-}
-
-impl Broker {
-    /// Whether a broker answers.
-    pub(super) const fn is_up(&self) -> bool {
-        self.was_reached && self.outage.is_none()
-    }
 }
 
 /// The state in one election.
@@ -99,8 +81,8 @@ impl RoleSnapshot {
     }
 
     /// Who leads, as far as this process knows.
-    pub(super) fn leadership(&self, broker: &Broker, at: ReadAt) -> Leadership<'_> {
-        self.status.leadership(at, broker.outage.is_none())
+    pub(super) fn leadership(&self, kafka: &KafkaState, at: ReadAt) -> Leadership<'_> {
+        self.status.leadership(at, kafka.answers())
     }
 
     /// The runs, if this process leads: others read the facts when they lead.

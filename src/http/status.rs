@@ -24,9 +24,9 @@ fn future(moment: ReadAt, at: Time) -> String {
 
 /// The object, on one line.
 pub(super) fn render(snapshot: &Snapshot, moment: ReadAt) -> String {
-    let Snapshot { about, broker, roles, .. } = snapshot;
-    let trouble = broker.outage.as_ref().or(broker.refusal.as_ref()).or(broker.group.as_ref());
-    let trouble = trouble.map(|(since, why)| (past(moment, *since), why.as_str()));
+    let Snapshot { about, kafka, roles, .. } = snapshot;
+    let trouble = kafka.trouble();
+    let trouble = trouble.as_ref().map(|(since, _, why)| (past(moment, *since), why.as_str()));
     text::json(&json!({
         "ts": timestamp(moment.wall_ms),
         "group": about.group,
@@ -36,14 +36,14 @@ pub(super) fn render(snapshot: &Snapshot, moment: ReadAt) -> String {
         "version": env!("CARGO_PKG_VERSION"),
         "elector": about.elector,
         "lease_ms": millis(about.lease),
-        "broker": json::broker(broker.is_up(), trouble),
+        "broker": json::broker(kafka.is_up(), trouble),
         "roles": roles.iter().map(|role| role_part(snapshot, role, moment)).collect::<Vec<_>>(),
     })) + "\n"
 }
 
 fn role_part(snapshot: &Snapshot, role: &RoleSnapshot, moment: ReadAt) -> Value {
     let RoleSnapshot { label, partition, status, next, .. } = role;
-    let current = role.leadership(&snapshot.broker, moment);
+    let current = role.leadership(&snapshot.kafka, moment);
     json!({
         "role": label,
         "partition": partition,
@@ -110,7 +110,7 @@ fn claims_at(status: &Status, current: Leadership<'_>) -> Option<Time> {
 
 /// Why this process does not lead, on one line.
 pub(super) fn why_not_here(snapshot: &Snapshot, role: &RoleSnapshot, moment: ReadAt) -> String {
-    let current = role.leadership(&snapshot.broker, moment);
+    let current = role.leadership(&snapshot.kafka, moment);
     let led = current.leader().filter(|_| current.is_led());
     let term = led.map_or_else(String::new, |leader| format!(", term {}", leader.term));
     one_line(&format!("{}{term}", sentence(current)))

@@ -17,8 +17,9 @@ use neli_proto::time::{Span, Time};
 use serde_json::Value;
 
 use super::answer::AnswerSource;
-use super::{About, Board, Broker, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally, metrics, status};
+use super::{About, Board, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally, metrics, status};
 use super::{answer_to, follows};
+use crate::report::kafka::KafkaState;
 
 mod dashboard;
 mod fuzz;
@@ -138,9 +139,9 @@ fn snapshot(at: Time, roles: Vec<RoleSnapshot>) -> Snapshot {
     let mut echoes = (Echoes::default(), Histogram::default());
     echoes.0.sent(ago(7), 1);
     echoes.0.read(now(), 1, &mut echoes.1);
-    let broker = Broker { was_reached: true, ..Broker::default() };
+    let kafka = KafkaState { was_reached: true, ..KafkaState::default() };
     let roles = roles.into_iter().map(Arc::new).collect();
-    Snapshot { about: Arc::new(about), at, broker, echoes: echoes.1, roles }
+    Snapshot { about: Arc::new(about), at, kafka, echoes: echoes.1, roles }
 }
 
 /// The value of a metric's only line with this beginning.
@@ -332,7 +333,7 @@ fn while_kafka_does_not_answer_the_leader_is_unknown() {
         (standing_by(None, TermState::Released), "unknown", "0", Some(vacant)),
     ] {
         let mut away = snapshot(now(), vec![role]);
-        away.broker.outage = Some((ago(200), "kafka:9092: refused".to_owned()));
+        away.kafka.outage.begin(ago(200), "kafka:9092: refused".to_owned());
         let object = &json_of(&away)["roles"][0];
         assert_eq!((object["state"].as_str(), object["why"].as_str()), (Some(state), why), "{object}");
         assert!(!object["doing"].as_str().is_some_and(|doing| doing.contains("db1 leads")), "{object}");
@@ -399,10 +400,10 @@ fn each_path_has_its_status() {
     let standby = snapshot(clock::now(), vec![standing_by(None, TermState::Undecided)]);
     assert_eq!(statuses(standby), [200, 200, 200, 503, 503, 404, 200, 200, 404]);
     let mut away = snapshot(clock::now(), lead());
-    away.broker.outage = Some((clock::now(), "kafka:9092: refused".to_owned()));
+    away.kafka.outage.begin(clock::now(), "kafka:9092: refused".to_owned());
     assert_eq!(statuses(away), [200, 200, 503, 200, 200, 404, 200, 200, 404]);
     let mut new = snapshot(clock::now(), vec![standing_by(None, TermState::Undecided)]);
-    new.broker.was_reached = false;
+    new.kafka.was_reached = false;
     assert_eq!(statuses(new)[..3], [200, 200, 503]);
     let hangs = snapshot(clock::now() - Duration::from_secs(10), lead());
     assert_eq!(statuses(hangs)[..4], [200, 503, 503, 200]);

@@ -16,13 +16,13 @@ use neli_proto::time::Time;
 use nix::unistd::Pid;
 
 use crate::config::Config;
-use crate::http::{self, About, Board, Bound, Broker, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
+use crate::http::{self, About, Board, Bound, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
 use crate::report::election::{of_next_window, of_roles, of_status, of_trouble};
 use crate::report::events;
+use crate::report::kafka::{KafkaState, Trouble};
 use crate::report::log::Logger;
 use crate::report::notify::Notifier;
 use crate::supervise::MainLoop;
-use crate::supervise::host::{KafkaState, Trouble};
 use crate::supervise::role::Role;
 use crate::supervise::start::JobMaker;
 
@@ -40,7 +40,7 @@ impl MainLoop {
                 let status = role.node.status(now);
                 let next = of_next_window(role.node.next_window_ms());
                 let at = ReadAt { now, wall_ms: clock::wall_ms() };
-                let current = status.leadership(at, self.kafka.outage.trouble().is_none());
+                let current = status.leadership(at, self.kafka.answers());
                 self.service_status.silent_at = current.changes_in().map(|left| now + left);
                 (format!("{}{next}", of_status(&status, current, at.wall_ms)), status.is_leaving)
             }
@@ -115,8 +115,6 @@ pub(super) struct Publisher {
     changed: BTreeSet<usize>,
     /// The time of the last attempt to publish a snapshot.
     last: Time,
-    /// Whether all journals were read once.
-    was_reached: bool,
 }
 
 /// The counters of one role.
@@ -147,8 +145,8 @@ impl Publisher {
             lease: config.timings.lease,
         });
         let roles: Vec<_> = roles.iter().map(|role| snapshot(role, now, Tally::default())).collect();
-        let (echoes, broker) = (Histogram::default(), Broker::default());
-        let first = Snapshot { about: Arc::clone(&about), at: now, broker, echoes, roles: roles.clone() };
+        let (echoes, kafka) = (Histogram::default(), KafkaState::default());
+        let first = Snapshot { about: Arc::clone(&about), at: now, kafka, echoes, roles: roles.clone() };
         let board = Arc::new(Board::new(first));
         let address = bound.address.to_string();
         // If the job is real-time, this process has a higher priority, but the HTTP thread gets a lower one.
@@ -159,7 +157,7 @@ impl Publisher {
         let counted = roles.iter().map(|_| Counted::default()).collect();
         let changed = (0..roles.len()).collect();
         let member = job_maker.member.clone();
-        Ok(Self { board, about, member, counted, echoes, roles, changed, last: now, was_reached: false })
+        Ok(Self { board, about, member, counted, echoes, roles, changed, last: now })
     }
 
     /// When the next snapshot is due.
@@ -195,7 +193,7 @@ impl Publisher {
     }
 
     /// Publishes the changes, if that is due.
-    pub(super) fn publish(&mut self, now: Time, roles: &[Role], kafka: &KafkaState) {
+    pub(super) fn publish(&mut self, now: Time, roles: &[Role], kafka: &mut KafkaState) {
         let leads = |at: &usize| roles[*at].node.leads() != self.counted[*at].leads;
         if now < self.poll_timeout() && !self.changed.iter().any(leads) {
             return;
@@ -204,11 +202,11 @@ impl Publisher {
             self.counted[at].leads = roles[at].node.leads();
             self.roles[at] = snapshot(&roles[at], now, self.counted[at].tally);
         }
-        self.was_reached = self.was_reached || roles.iter().all(|role| role.node.is_caught_up());
+        kafka.was_reached = kafka.was_reached || roles.iter().all(|role| role.node.is_caught_up());
         let snapshot = Snapshot {
             about: Arc::clone(&self.about),
             at: now,
-            broker: broker(self.was_reached, kafka),
+            kafka: kafka.clone(),
             echoes: self.echoes,
             roles: self.roles.clone(),
         };
@@ -216,16 +214,6 @@ impl Publisher {
         if self.board.publish(&Arc::new(snapshot)) {
             self.changed.clear();
         }
-    }
-}
-
-fn broker(was_reached: bool, kafka: &KafkaState) -> Broker {
-    let owned = |(since, error): (Time, &str)| (since, error.to_owned());
-    Broker {
-        was_reached,
-        outage: kafka.outage.trouble().map(owned),
-        refusal: kafka.refused_appends.trouble().map(owned),
-        group: kafka.group.trouble().map(owned),
     }
 }
 
