@@ -24,115 +24,95 @@ struct At {
     is_answered: bool,
 }
 
+const fn gauge(name: &'static str, help: &'static str, value: fn(&RoleSnapshot, At) -> Option<f64>) -> OfRole {
+    OfRole { name, kind: "gauge", help, value }
+}
+
+const fn counter(name: &'static str, help: &'static str, value: fn(&RoleSnapshot, At) -> Option<f64>) -> OfRole {
+    OfRole { name, kind: "counter", help, value }
+}
+
 const OF_ROLES: [OfRole; 18] = [
-    OfRole {
-        name: "neli_leader",
-        kind: "gauge",
-        help: "Whether this process leads: 1 or 0. 0 from the end of its lease on, also if the main loop hangs.",
-        value: |role, at| Some(flag(role.leads(at.now))),
-    },
-    OfRole {
-        name: "neli_led",
-        kind: "gauge",
-        help: "Whether a candidate leads, as far as this process knows: 1 or 0. 0 if the leader has missed three heartbeats.",
-        value: |role, at| Some(flag(role.status.is_led(at.now, at.is_answered))),
-    },
-    OfRole {
-        name: "neli_term",
-        kind: "gauge",
-        help: "The term (the offset of its claim) of the leader, or of the last release. Missing if none is known.",
-        value: |role, _| u64::try_from(role.status.term()?).ok().map(number),
-    },
-    OfRole {
-        name: "neli_lease_remaining_seconds",
-        kind: "gauge",
-        help: "Time that is left of this process's own lease; 0 if it holds none.",
-        value: |role, at| Some(role.lease_left(at.now).as_secs_f64()),
-    },
-    OfRole {
-        name: "neli_heartbeat_age_seconds",
-        kind: "gauge",
-        help: "Time since this process read the last record of the leader, also if the leader has fallen silent. Missing without a leader.",
-        value: |role, at| role.status.leader().map(|leader| at.now.since(leader.last_record.read).as_secs_f64()),
-    },
-    OfRole {
-        name: "neli_standbys",
-        kind: "gauge",
-        help: "Number of candidates that stand by, this process among them, by their hellos of the last 75 s.",
-        value: |role, at| Some(number(role.standbys(at.now))),
-    },
-    OfRole {
-        name: "neli_job_running",
-        kind: "gauge",
-        help: "1 if the job's main process runs here, else 0.",
-        value: |role, _| Some(flag(role.has_running_job())),
-    },
-    OfRole {
-        name: "neli_transitions_total",
-        kind: "counter",
-        help: "Terms of any leader that have begun since this process began to listen.",
-        value: |role, _| Some(number(role.status.counts.terms)),
-    },
-    OfRole {
-        name: "neli_void_claims_total",
-        kind: "counter",
-        help: "Claims of any candidate that came too late, since this process began to listen.",
-        value: |role, _| Some(number(role.status.counts.void_claims)),
-    },
-    OfRole {
-        name: "neli_fences_total",
-        kind: "counter",
-        help: "Leads of this process that ended with a fence: the right to run was over, and the job was killed for it.",
-        value: |role, _| Some(number(role.tally.fences)),
-    },
-    OfRole {
-        name: "neli_restarts_total",
-        kind: "counter",
-        help: "Runs of the job that followed another run in the same term (--restart).",
-        value: |role, _| Some(number(role.tally.restarts)),
-    },
-    OfRole {
-        name: "neli_recorded_runs_total",
-        kind: "counter",
-        help: "Runs of --once, --window or --schedule that have ended, as recorded by all processes. This and the next ones: of the leader.",
-        value: |role, at| Some(number(role.known_runs(at.now)?.runs.account.runs)),
-    },
-    OfRole {
-        name: "neli_recorded_failures_total",
-        kind: "counter",
-        help: "Those of them that have failed.",
-        value: |role, at| Some(number(role.known_runs(at.now)?.runs.account.failures)),
-    },
-    OfRole {
-        name: "neli_last_run_failed",
-        kind: "gauge",
-        help: "1 if the last recorded run has failed, else 0.",
-        value: |role, at| Some(flag(role.known_runs(at.now)?.runs.last.as_ref()?.outcome == Outcome::Failed)),
-    },
-    OfRole {
-        name: "neli_last_run_exit_status",
-        kind: "gauge",
-        help: "The job's status in the last recorded run; 128 + n if signal n killed it.",
-        value: |role, at| role.known_runs(at.now)?.runs.last.as_ref()?.exit.map(f64::from),
-    },
-    OfRole {
-        name: "neli_last_success_timestamp_seconds",
-        kind: "gauge",
-        help: "When the last success was recorded, by the clock of its machine.",
-        value: |role, at| role.known_runs(at.now)?.runs.account.success.as_ref()?.at_ms.map(seconds),
-    },
-    OfRole {
-        name: "neli_next_window_timestamp_seconds",
-        kind: "gauge",
-        help: "When the next window begins.",
-        value: |role, at| role.known_runs(at.now)?.next_window_ms.map(seconds),
-    },
-    OfRole {
-        name: "neli_success_due_timestamp_seconds",
-        kind: "gauge",
-        help: "When two windows have passed without a success.",
-        value: |role, at| role.known_runs(at.now)?.success_due_ms.map(seconds),
-    },
+    gauge(
+        "neli_leader",
+        "Whether this process leads: 1 or 0. 0 from the end of its lease on, also if the main loop hangs.",
+        |role, at| Some(flag(role.leads(at.now))),
+    ),
+    gauge(
+        "neli_led",
+        "Whether a candidate leads, as far as this process knows: 1 or 0. 0 if the leader has missed three heartbeats.",
+        |role, at| Some(flag(role.status.is_led(at.now, at.is_answered))),
+    ),
+    gauge(
+        "neli_term",
+        "The term (the offset of its claim) of the leader, or of the last release. Missing if none is known.",
+        |role, _| u64::try_from(role.status.term()?).ok().map(number),
+    ),
+    gauge(
+        "neli_lease_remaining_seconds",
+        "Time that is left of this process's own lease; 0 if it holds none.",
+        |role, at| Some(role.lease_left(at.now).as_secs_f64()),
+    ),
+    gauge(
+        "neli_heartbeat_age_seconds",
+        "Time since this process read the last record of the leader, also if the leader has fallen silent. Missing without a leader.",
+        |role, at| role.status.leader().map(|leader| at.now.since(leader.last_record.read).as_secs_f64()),
+    ),
+    gauge(
+        "neli_standbys",
+        "Number of candidates that stand by, this process among them, by their hellos of the last 75 s.",
+        |role, at| Some(number(role.standbys(at.now))),
+    ),
+    gauge("neli_job_running", "1 if the job's main process runs here, else 0.", |role, _| {
+        Some(flag(role.has_running_job()))
+    }),
+    counter(
+        "neli_transitions_total",
+        "Terms of any leader that have begun since this process began to listen.",
+        |role, _| Some(number(role.status.counts.terms)),
+    ),
+    counter(
+        "neli_void_claims_total",
+        "Claims of any candidate that came too late, since this process began to listen.",
+        |role, _| Some(number(role.status.counts.void_claims)),
+    ),
+    counter(
+        "neli_fences_total",
+        "Leads of this process that ended with a fence: the right to run was over, and the job was killed for it.",
+        |role, _| Some(number(role.tally.fences)),
+    ),
+    counter(
+        "neli_restarts_total",
+        "Runs of the job that followed another run in the same term (--restart).",
+        |role, _| Some(number(role.tally.restarts)),
+    ),
+    counter(
+        "neli_recorded_runs_total",
+        "Runs of --once, --window or --schedule that have ended, as recorded by all processes. This and the next ones: of the leader.",
+        |role, at| Some(number(role.known_runs(at.now)?.runs.account.runs)),
+    ),
+    counter("neli_recorded_failures_total", "Those of them that have failed.", |role, at| {
+        Some(number(role.known_runs(at.now)?.runs.account.failures))
+    }),
+    gauge("neli_last_run_failed", "1 if the last recorded run has failed, else 0.", |role, at| {
+        Some(flag(role.known_runs(at.now)?.runs.last.as_ref()?.outcome == Outcome::Failed))
+    }),
+    gauge(
+        "neli_last_run_exit_status",
+        "The job's status in the last recorded run; 128 + n if signal n killed it.",
+        |role, at| role.known_runs(at.now)?.runs.last.as_ref()?.exit.map(f64::from),
+    ),
+    gauge(
+        "neli_last_success_timestamp_seconds",
+        "When the last success was recorded, by the clock of its machine.",
+        |role, at| role.known_runs(at.now)?.runs.account.success.as_ref()?.at_ms.map(seconds),
+    ),
+    gauge("neli_next_window_timestamp_seconds", "When the next window begins.", |role, at| {
+        role.known_runs(at.now)?.next_window_ms.map(seconds)
+    }),
+    gauge("neli_success_due_timestamp_seconds", "When two windows have passed without a success.", |role, at| {
+        role.known_runs(at.now)?.success_due_ms.map(seconds)
+    }),
 ];
 
 /// All metrics.
