@@ -325,7 +325,7 @@ impl MainLoop {
             timer.set(timeouts.into_iter().flatten().min());
             tokio::select! {
                 () = self.nodes.session.wait(), if is_leaving || last_hello_by.is_some() => self.handle_last_session_events(),
-                () = signals_ready.wait() => self.handle_last_signals(signals),
+                () = signals_ready.wait() => self.handle_signals(signals),
                 () = timer.due() => self.handle_last_timeouts(),
             }
         }

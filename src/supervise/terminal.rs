@@ -23,11 +23,14 @@ use crate::supervise::role::Role;
 const SIGNALS_TOGETHER: usize = 64;
 
 impl MainLoop {
-    /// Handles the signals that have come, up to [`SIGNALS_TOGETHER`].
+    /// Handles the signals that have come, up to [`SIGNALS_TOGETHER`]. If there are more during the exit, they are real-time signals of the job's
+    /// or of a stranger's.
     pub(super) fn handle_signals(&mut self, signals: &SignalFd) {
         for _ in 0..SIGNALS_TOGETHER {
             let Ok(Some(received)) = signals.read_signal() else { return };
-            if number_of(&received) == SIGCHLD {
+            if number_of(&received) == SIGCHLD && self.ending.is_some() {
+                self.reap_children();
+            } else if number_of(&received) == SIGCHLD {
                 self.handle_children();
             } else if number_of(&received) == SIGPIPE && received.ssi_pid == std::process::id() {
                 // It is SIGPIPE: a pipe of this process is closed (the log's, for example), and the write itself has failed too.
@@ -37,18 +40,6 @@ impl MainLoop {
             }
         }
         self.is_unfinished = true;
-    }
-
-    /// Handles signals during the exit. If there are more, they are real-time signals of the job's or of a stranger's.
-    pub(super) fn handle_last_signals(&mut self, signals: &SignalFd) {
-        for _ in 0..SIGNALS_TOGETHER {
-            let Ok(Some(received)) = signals.read_signal() else { return };
-            if number_of(&received) == SIGCHLD {
-                self.reap_children();
-            } else {
-                self.handle_signal(&received);
-            }
-        }
     }
 
     /// Handles the hang-up of the terminal. The kernel signals only the foreground group, which is the job's after `neli-run` has handed it
