@@ -238,12 +238,6 @@ impl AsFd for GuardHandle {
     }
 }
 
-impl AsRawFd for GuardHandle {
-    fn as_raw_fd(&self) -> RawFd {
-        self.as_fd().as_raw_fd()
-    }
-}
-
 /// The environment of this process, without the variables of the service manager, and without our options, which may contain a password.
 fn own_environment() -> impl Iterator<Item = (OsString, OsString)> {
     let is_an_option = |name: &OsStr| name.as_bytes().starts_with(VARIABLE_PREFIX.as_bytes());

@@ -27,7 +27,6 @@ use crate::process::attributes::EarlierAttributes;
 use crate::process::memory_files::Deliverer;
 use crate::process::shell;
 use crate::process::spawn::{ChildKind, SpawnSpec, spawn};
-use crate::process::terminal::ForegroundHandover;
 use crate::process::{descriptors, signals, system};
 use crate::text::to_the_second;
 
@@ -175,7 +174,7 @@ impl GuardLoop {
         let environment = self.variables(term, [variable(LEASE_FD, self.slot.as_raw_fd())]);
         let (_, lease) = self.lease.insert((term, lease));
         let terminal = if self.guard_config.foreground { self.terminal.about_to_hand_on() } else { None };
-        let foreground = terminal.as_ref().map(|terminal| ForegroundHandover::of(terminal, &self.terminal));
+        let foreground = terminal.as_ref().map(|terminal| (terminal.as_fd(), self.terminal.own));
         let spec = SpawnSpec {
             image: &self.image,
             environment: &environment,

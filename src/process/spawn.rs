@@ -20,7 +20,6 @@ use nix::unistd::{self, Pid};
 use crate::process::attributes::EarlierAttributes;
 use crate::process::signals::SignalSet;
 use crate::process::system::{self, HIGHEST_SIGNAL, StringArray};
-use crate::process::terminal::ForegroundHandover;
 
 /// A child that may not have executed yet.
 #[derive(Debug)]
@@ -115,9 +114,9 @@ pub(crate) enum ChildKind<'a> {
     /// A command that runs beside the job: like a job, but with `/dev/null` as stdin, this as stdout and stderr (`None` means its parent's
     /// stderr), and no other descriptor.
     Command(Option<BorrowedFd<'a>>),
-    /// A job: creates a process group, takes this foreground of the terminal, if it is handed over, blocks no signal, and dies with its
-    /// parent.
-    Job(Option<ForegroundHandover<'a>>),
+    /// A job: creates a process group, blocks no signal, and dies with its parent. If the foreground is handed over, it takes that of this
+    /// terminal, if this group has it.
+    Job(Option<(BorrowedFd<'a>, Pid)>),
 }
 
 /// A child between fork and exec: its data, prepared before the fork. The parent may have threads, and a lock that one of them held at the fork
@@ -175,7 +174,7 @@ impl<'a> Child<'a> {
     }
 
     /// Makes the child die with its parent. Then creates a process group, and takes the foreground if it is handed over.
-    fn join_group(&self, foreground: Option<ForegroundHandover<'_>>) {
+    fn join_group(&self, foreground: Option<(BorrowedFd<'_>, Pid)>) {
         let _ = prctl::set_pdeathsig(Signal::SIGKILL);
         if unistd::getppid() != self.parent {
             // The parent died before the setting took effect.
@@ -183,7 +182,7 @@ impl<'a> Child<'a> {
         }
         let _ = unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0));
         // This comes before the exec, so that the program never reads in the background. SIGTTOU is still blocked.
-        if let Some(ForegroundHandover { terminal, from }) = foreground
+        if let Some((terminal, from)) = foreground
             && unistd::tcgetpgrp(terminal) == Ok(from)
         {
             let _ = unistd::tcsetpgrp(terminal, unistd::getpid());

@@ -24,7 +24,7 @@ use crate::process::system;
 #[derive(Debug)]
 pub struct Terminal {
     /// The process group of `neli-run`.
-    own: Pid,
+    pub(crate) own: Pid,
     /// The job's process group, if there is a job.
     job: Option<Pid>,
     /// The modes before the foreground was handed over; `None` if it never was.
@@ -175,20 +175,4 @@ pub fn die_of(signal: i32, to_group: bool) -> io::Result<()> {
     signal::kill(if to_group { Pid::from_raw(0) } else { unistd::getpid() }, signal)?;
     SigSet::from(signal).thread_unblock()?;
     Ok(())
-}
-
-/// The foreground, which a child takes before it executes if the group `from` has it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ForegroundHandover<'a> {
-    /// The terminal.
-    pub(crate) terminal: BorrowedFd<'a>,
-    /// The group that must have it.
-    pub(crate) from: Pid,
-}
-
-impl<'a> ForegroundHandover<'a> {
-    /// The handover from the group that has the foreground now.
-    pub(crate) fn of(terminal: &'a File, from: &Terminal) -> Self {
-        Self { terminal: terminal.as_fd(), from: from.own }
-    }
 }

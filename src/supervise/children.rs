@@ -49,7 +49,7 @@ impl MainLoop {
     /// [`handle_children`](Self::handle_children) handles the deaths of guards.
     pub(super) fn reap_children(&mut self) -> bool {
         let reaped = reap::reap_many(REAPS_TOGETHER, |ended| {
-            self.nodes.roles.iter().for_each(|role| role.commands.end_group(ended));
+            self.nodes.roles.iter().for_each(|role| role.commands.hooks.end_group_of(ended));
         });
         self.is_unfinished |= reaped.may_be_more;
         if reaped.is_refused && !mem::replace(&mut self.has_warned_of_refused_waits, true) {
@@ -139,7 +139,7 @@ impl MainLoop {
     /// which kill their own jobs.
     fn children_of_others(&self, role: usize) -> Vec<Pid> {
         let brokers = self.broker.iter().filter_map(|broker| broker.started);
-        let hooks = self.nodes.roles.iter().flat_map(|role| role.commands.hook_pids());
+        let hooks = self.nodes.roles.iter().flat_map(|role| role.commands.hooks.pids());
         let others = self.nodes.roles.iter().enumerate().filter(|(other, _)| *other != role);
         let guards = others.filter_map(|(_, role)| role.job.as_ref()).map(|job| &job.guard);
         let guards = guards.filter(|guard| !guard.is_dead()).map(GuardHandle::pid);

@@ -8,7 +8,6 @@ use neli_proto::job::CommandEnd;
 
 use neli_proto::node::{Event, HookRun};
 use neli_proto::supervisor::{self, JobStatus};
-use nix::unistd::Pid;
 
 use crate::config::{Commands, job_variables};
 use crate::guard::GuardConfig;
@@ -23,7 +22,7 @@ use crate::text::to_the_second;
 pub(super) struct RunningCommands {
     lines: Commands,
     /// The running hooks, with their numbers.
-    hooks: ShellCommands<(Hook, u32)>,
+    pub(super) hooks: ShellCommands<(Hook, u32)>,
     /// The number and the output of the last ordered health command, until its end is reported.
     health_output: Option<(u32, Tail)>,
 }
@@ -86,19 +85,6 @@ impl RunningCommands {
         };
         let started = Image::of_shell(line, &environment).and_then(start);
         started.err().map(|error| Event::HookEnded { hook, id, end: shell::not_started(error) })
-    }
-
-    pub(super) fn kill_hook(&self, id: u32) {
-        self.hooks.kill(|(_, running)| *running == id);
-    }
-
-    pub(super) fn hook_pids(&self) -> impl Iterator<Item = Pid> {
-        self.hooks.pids()
-    }
-
-    /// Handles a child that has ended and was not waited for: if it was a hook, kills the rest of its process group.
-    pub(super) fn end_group(&self, pid: Pid) {
-        self.hooks.end_group_of(pid);
     }
 
     /// The event for a child's change, if the child was a hook.
