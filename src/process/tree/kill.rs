@@ -106,15 +106,7 @@ impl Tree {
     ///
     /// When a parent has died, its children become the root's, and the next call finds them.
     fn kill_learnt(&self) {
-        self.learnt.kill(|pid| self.prioritize_main_thread(pid));
-        if let Some(children) = &self.own_children {
-            children.for_each(|child| {
-                // No other code waits for it meanwhile, so its pid can't be reused.
-                if !self.excluded.contains(&child) && system::signal(child, SIGKILL).is_ok() {
-                    self.prioritize_main_thread(child);
-                }
-            });
-        }
+        kill_known(&self.learnt, self.own_children.as_ref(), &self.excluded, self.killed_scheduling);
     }
 
     /// Sends SIGKILL to all processes in the control group, even if they have another user. Returns false if that is still to be done.
@@ -226,6 +218,20 @@ impl Tree {
     }
 }
 
+/// Sends SIGKILL to the learnt processes and to these children but for the excluded ones. No child may be waited for meanwhile, so no pid can
+/// be reused.
+fn kill_known(learnt: &Pidfds, children: Option<&OwnChildren>, excluded: &[Pid], scheduling: Option<Scheduling>) {
+    let prioritize = |pid| drop(scheduling.map(|scheduling| scheduling.set_for(pid)));
+    learnt.kill(prioritize);
+    if let Some(children) = children {
+        children.for_each(|child| {
+            if !excluded.contains(&child) && system::signal(child, SIGKILL).is_ok() {
+                prioritize(child);
+            }
+        });
+    }
+}
+
 /// The processes of this process's tree that a thread can kill which opens no file and allocates no memory.
 #[derive(Debug)]
 pub(crate) struct KnownProcesses {
@@ -272,13 +278,7 @@ impl KnownProcesses {
         if let Some(living) = living_of(&self.learnt, Some(&self.children), &[]) {
             *self.seen_living.lock().unwrap_or_else(PoisonError::into_inner) = Some(living);
         }
-        let prioritize = |pid| drop(self.scheduling.map(|scheduling| scheduling.set_for(pid)));
-        self.learnt.kill(prioritize);
-        self.children.for_each(|child| {
-            if system::signal(child, SIGKILL).is_ok() {
-                prioritize(child);
-            }
-        });
+        kill_known(&self.learnt, Some(&self.children), &[], self.scheduling);
         self.cgroup.iter().for_each(|cgroup| cgroup.write());
     }
 }
