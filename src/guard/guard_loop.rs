@@ -37,6 +37,9 @@ use crate::process::terminal::Terminal;
 use crate::process::tree::Tree;
 use crate::process::{descriptors, limits, procfs, spin_watch, system};
 
+/// How many children are waited for before the deadline is looked at again, even if thousands have ended.
+const REAPED_AT_ONCE: usize = 64;
+
 /// How many orders are read before other events are handled.
 const ORDERS_AT_ONCE: usize = 16;
 
@@ -280,7 +283,7 @@ impl GuardLoop {
         // The kernel keeps one at a time.
         let _ = self.children.read_signal();
         self.observe_start();
-        let reaped = reap(|ended| self.commands.end_group_of(ended));
+        let reaped = reap(REAPED_AT_ONCE, |ended| self.commands.end_group_of(ended));
         (self.has_children, self.may_have_ended_children) = (reaped.children_left, reaped.may_be_more);
         self.keeps_ended = (self.keeps_ended && reaped.children_left) || reaped.is_refused;
         let now = clock::now();

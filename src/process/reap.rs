@@ -31,14 +31,11 @@ pub struct Reaped {
     /// Whether this thread has children that have not ended. If a subreaper whose other threads start no processes has none, no descendant
     /// is left: every living process has a living parent, and gets the subreaper as its parent when that one ends.
     pub children_left: bool,
-    /// Whether [`MOST_AT_ONCE`] was reached: then more children may have ended, and they count as left.
+    /// Whether the number was reached: then more children may have ended, and they count as left.
     pub may_be_more: bool,
     /// Whether this process may not wait for its children, because a sandbox forbids it: then those that have ended count as left too.
     pub is_refused: bool,
 }
-
-/// The number of children that one call waits for. The caller can check a deadline between two calls, even if thousands have ended.
-pub const MOST_AT_ONCE: usize = 64;
 
 static WAITING: Mutex<()> = Mutex::new(());
 
@@ -53,18 +50,18 @@ fn wait_for(pid: Pid, flags: c_int) -> nix::Result<Option<c_int>> {
     watched_wait(|| system::wait_for(pid, flags))
 }
 
-/// Waits for every child of this thread that has ended or stopped, up to [`MOST_AT_ONCE`], and does not block. In the first thread of a
+/// Waits for every child of this thread that has ended or stopped, up to so many, and does not block. In the first thread of a
 /// process these are the children that the thread has started, and the orphans that the kernel gives to the process (as a subreaper or
 /// process 1). Children of another thread are left to that thread: librdkafka runs `kinit` by system(3), and would take a ticket as
 /// refused if its status were lost.
 ///
 /// `before` is called for each child that has ended, before it is waited for: until then no other process can get its pid.
 #[must_use]
-pub fn reap(mut before: impl FnMut(Pid)) -> Reaped {
+pub fn reap(most: usize, mut before: impl FnMut(Pid)) -> Reaped {
     // __WALL: also children that end without SIGCHLD. __WNOTHREAD: not those of other threads.
     const NOW: c_int = libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
     let mut reaped = Reaped::default();
-    for _ in 0..MOST_AT_ONCE {
+    for _ in 0..most {
         let (pid, code) = match system::find_waitable_child(NOW | libc::WEXITED | libc::WSTOPPED) {
             Ok(Some(found)) => found,
             Ok(None) => return Reaped { children_left: true, ..reaped },
@@ -83,21 +80,6 @@ pub fn reap(mut before: impl FnMut(Pid)) -> Reaped {
         }
     }
     Reaped { children_left: true, may_be_more: true, ..reaped }
-}
-
-/// Waits for up to `MOST_AT_ONCE` times `times` children that have ended; otherwise like [`reap`].
-#[must_use]
-pub fn reap_many(times: usize, mut before: impl FnMut(Pid)) -> Reaped {
-    let mut all = Reaped::default();
-    for _ in 0..times {
-        let mut reaped = reap(&mut before);
-        all.changes.append(&mut reaped.changes);
-        all = Reaped { changes: all.changes, ..reaped };
-        if !all.may_be_more {
-            break;
-        }
-    }
-    all
 }
 
 /// Waits for one child of any thread; returns whether it has ended or is not a child of this process.

@@ -14,8 +14,8 @@ use crate::supervise::MainLoop;
 use crate::supervise::job::{GuardedJob, ORPHANS_DESCRIPTORS, Orphans};
 use crate::supervise::role::Role;
 
-/// How often [`reap::MOST_AT_ONCE`] children are waited for before other events are handled.
-const REAPS_TOGETHER: usize = 16;
+/// How many children are waited for before other events are handled.
+const REAPED_TOGETHER: usize = 1_024;
 
 impl MainLoop {
     /// Handles changes of children (SIGCHLD).
@@ -48,7 +48,7 @@ impl MainLoop {
     /// Waits for children that have ended, and returns whether others are left. Brokers that have ended are removed from the list;
     /// [`handle_children`](Self::handle_children) handles the deaths of guards.
     pub(super) fn reap_children(&mut self) -> bool {
-        let reaped = reap::reap_many(REAPS_TOGETHER, |ended| {
+        let reaped = reap::reap(REAPED_TOGETHER, |ended| {
             self.nodes.roles.iter().for_each(|role| role.commands.hooks.end_group_of(ended));
         });
         self.is_unfinished |= reaped.may_be_more;

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use neli_run::process::procfs;
-use neli_run::process::reap::{MOST_AT_ONCE, reap, reap_many};
+use neli_run::process::reap::reap;
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
@@ -34,7 +34,7 @@ fn role_of_a_reaper() {
     let own = Pid::from_raw(child.id().cast_signed());
     waitid(Id::Pid(own), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();
     assert!(procfs::children_of_other_threads().contains(&others));
-    let reaped = reap(|_| {});
+    let reaped = reap(64, |_| {});
     let pids: Vec<Pid> = reaped.changes.iter().map(|change| change.pid).collect();
     assert_eq!(pids, [own]);
     assert_eq!(reaped.changes[0].status.code(), Some(0));
@@ -61,21 +61,16 @@ fn role_of_a_reaper_of_many() {
     start_zombies(200);
     let mut seen = Vec::new();
     for _ in 0..3 {
-        let reaped = reap(|_| {});
-        assert_eq!((reaped.changes.len(), reaped.children_left, reaped.may_be_more), (MOST_AT_ONCE, true, true));
+        let reaped = reap(64, |_| {});
+        assert_eq!((reaped.changes.len(), reaped.children_left, reaped.may_be_more), (64, true, true));
         seen.extend(reaped.changes.iter().map(|change| change.pid));
     }
-    let reaped = reap(|_| {});
+    let reaped = reap(64, |_| {});
     assert_eq!((reaped.changes.len(), reaped.children_left, reaped.may_be_more), (8, false, false));
     seen.extend(reaped.changes.iter().map(|change| change.pid));
     seen.sort();
     seen.dedup();
     assert_eq!(seen.len(), 200, "each once");
-    start_zombies(200);
-    let reaped = reap_many(3, |_| {});
-    assert_eq!((reaped.changes.len(), reaped.children_left, reaped.may_be_more), (3 * MOST_AT_ONCE, true, true));
-    let reaped = reap_many(3, |_| {});
-    assert_eq!((reaped.changes.len(), reaped.children_left, reaped.may_be_more), (8, false, false));
 }
 
 #[test]
