@@ -152,21 +152,8 @@ impl Cgroup {
     }
 
     /// Its `cgroup.kill`.
-    pub(crate) fn kill_file(&self) -> Arc<KillFile> {
-        Arc::clone(&self.kill)
-    }
-
-    /// Kills the group from another thread, because the kernel blocks the writer while another process changes a control group. Returns
-    /// false if no such thread can be started.
-    #[must_use]
-    pub(crate) fn kill_in_background(&self) -> bool {
-        write_in_background(&self.kill)
-    }
-
-    /// Cancels a write in the background that has not begun: the next process in the group belongs to another run. A write that has begun
-    /// waits for the same lock as the creation of the next run.
-    pub(crate) fn cancel_kill(&self) {
-        self.kill.cancel();
+    pub(crate) const fn kill_file(&self) -> &Arc<KillFile> {
+        &self.kill
     }
 
     /// Whether a process is in it or below it. Processes that have ended but were not waited for don't count. Returns true if it can't be
@@ -338,19 +325,22 @@ impl KillFile {
         let _ = (&self.file).write_all(b"1");
     }
 
-    /// Cancels a write of the thread that has not begun.
-    fn cancel(&self) {
+    /// Asks a thread to write, unless a request is pending already, because the kernel blocks the writer while another process changes a control
+    /// group. Returns false if there is no thread.
+    ///
+    /// One thread is enough for all groups, because all writes wait for the same lock in the kernel.
+    #[must_use]
+    pub(crate) fn write_in_background(self: &Arc<Self>) -> bool {
+        static WRITER: OnceLock<Option<Sender<Arc<KillFile>>>> = OnceLock::new();
+        let Some(writer) = WRITER.get_or_init(|| start().ok()) else { return false };
+        self.is_requested.swap(true, Ordering::Relaxed) || writer.send(Arc::clone(self)).is_ok()
+    }
+
+    /// Cancels a write of the thread that has not begun: the next process in the group belongs to another run. A write that has begun waits for
+    /// the same lock as the creation of the next run.
+    pub(crate) fn cancel(&self) {
         self.is_requested.store(false, Ordering::Relaxed);
     }
-}
-
-/// Asks the thread to write, unless a request is pending already. Returns false if there is no thread.
-///
-/// One thread is enough for all groups, because all writes wait for the same lock in the kernel.
-fn write_in_background(file: &Arc<KillFile>) -> bool {
-    static WRITER: OnceLock<Option<Sender<Arc<KillFile>>>> = OnceLock::new();
-    let Some(writer) = WRITER.get_or_init(|| start().ok()) else { return false };
-    file.is_requested.swap(true, Ordering::Relaxed) || writer.send(Arc::clone(file)).is_ok()
 }
 
 fn start() -> io::Result<Sender<Arc<KillFile>>> {
@@ -497,8 +487,8 @@ pub(crate) mod tests {
         let stalled: [_; 3] = std::array::from_fn(|_| StalledGroup::new());
         let [first, cancelled, last] = &stalled;
         let groups = stalled.each_ref().map(StalledGroup::open);
-        assert!(groups.iter().all(Cgroup::kill_in_background));
-        groups[1].cancel_kill();
+        assert!(groups.iter().all(|group| group.kill_file().write_in_background()));
+        groups[1].kill_file().cancel();
         assert!(first.is_killed_now() && last.is_killed_now());
         assert!(!cancelled.was_killed());
     }

@@ -117,7 +117,7 @@ impl Tree {
             children: OwnChildren::open()?,
             learnt: Arc::clone(&self.learnt),
             seen_living: Arc::clone(&self.seen_living),
-            cgroup: self.cgroup.as_ref().map(|cgroup| cgroup.kill_file()),
+            cgroup: self.cgroup.as_ref().map(|cgroup| Arc::clone(cgroup.kill_file())),
             scheduling: self.killed_scheduling,
         })
     }

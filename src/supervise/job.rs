@@ -133,7 +133,7 @@ impl GuardedJob {
         start: impl FnOnce(&Path, &GuardConfig) -> io::Result<GuardHandle>,
     ) -> io::Result<()> {
         // No process of the previous run is left.
-        self.cgroup.iter().for_each(|cgroup| cgroup.cancel_kill());
+        self.cgroup.iter().for_each(|cgroup| cgroup.kill_file().cancel());
         self.watch = None;
         let guard = start(Path::new(PROGRAM), &self.config)?;
         (self.ready, self.guard) = (Ready::of_socket(&guard)?, guard);

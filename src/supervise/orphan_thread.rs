@@ -74,7 +74,8 @@ impl OrphanThread {
         let pidfd = system::open_pidfd(guard.pid()).ok()?;
         self.0.deaths.add(&pidfd, EpollEvent::new(EpollFlags::EPOLLIN, 0)).ok()?;
         let pid = guard.pid().as_raw();
-        let watched = WatchedGuard { pid, pidfd, mark, cgroup: cgroup.map(Cgroup::kill_file), rounds: 0 };
+        let watched =
+            WatchedGuard { pid, pidfd, mark, cgroup: cgroup.map(|cgroup| Arc::clone(cgroup.kill_file())), rounds: 0 };
         self.0.watched().push(watched);
         Some(Watch { thread: self.clone(), guard: pid })
     }

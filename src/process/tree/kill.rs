@@ -115,7 +115,7 @@ impl Tree {
     fn kill_cgroup(&self) -> bool {
         let Some(cgroup) = &self.cgroup else { return true };
         if self.kills_cgroup_in_background {
-            return cgroup.kill_in_background();
+            return cgroup.kill_file().write_in_background();
         }
         cgroup.kill();
         true
