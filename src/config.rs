@@ -22,6 +22,10 @@ use crate::text::shown_duration;
 /// The variables that a job has: those that describe its run, and those by which subcommands in it find its election. Their names differ from those of options' variables, so that they have no
 /// effect on a candidate that the job starts.
 pub mod job_variables {
+    use neli_proto::time::Span;
+
+    use crate::text::to_the_second;
+
     /// The group.
     pub const GROUP: &str = "NELI_GROUP";
     /// The topic.
@@ -56,6 +60,13 @@ pub mod job_variables {
     pub const SIGNAL: &str = "NELI_SIGNAL";
     /// For how long it ran, in whole seconds.
     pub const RUN_SECONDS: &str = "NELI_RUN_SECONDS";
+
+    /// The variables of a run with this window.
+    #[must_use]
+    pub fn of_window(window: Span) -> [(&'static str, String); 3] {
+        let (start, end) = (to_the_second(window.from_ms), to_the_second(window.until_ms));
+        [(ONCE, start.clone()), (WINDOW_START, start), (WINDOW_END, end)]
+    }
 
     /// Variables that are set for each run: those of an outer `neli-run` are not passed on.
     pub const OF_RUN: [&str; 10] =
@@ -201,14 +212,8 @@ impl Once {
     #[must_use]
     pub fn topic_settings(&self) -> FactsSettings {
         const LEAST: Duration = Duration::from_secs(60 * 60);
-        let longest = self.calendar().and_then(|calendar| calendar.longest_window(clock::wall_ms(), LEAST));
+        let longest = self.occasion.calendar().and_then(|calendar| calendar.longest_window(clock::wall_ms(), LEAST));
         FactsSettings { retention: self.retention, compaction_lag: longest.unwrap_or(LEAST) }
-    }
-
-    /// The calendar of the windows.
-    #[must_use]
-    pub const fn calendar(&self) -> Option<&Calendar> {
-        self.occasion.calendar()
     }
 }
 

@@ -1,7 +1,6 @@
 //! The exit statuses with their meanings. The tables in the manual and docs/options.md are generated from [`TABLE`].
 
 use std::fmt;
-use std::process::ExitCode;
 
 use neli_proto::supervisor::{Ending, Lost};
 
@@ -50,12 +49,6 @@ impl ExitStatus {
     #[must_use]
     pub const fn is_jobs_own(self) -> bool {
         matches!(self, Self::Ending(Ending::Job(_)))
-    }
-}
-
-impl From<ExitStatus> for ExitCode {
-    fn from(status: ExitStatus) -> Self {
-        Self::from(status.code())
     }
 }
 

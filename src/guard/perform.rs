@@ -18,7 +18,7 @@ use neli_proto::time::{Time, millis_rounded_up};
 use nix::libc::{self, SIGCONT};
 use nix::unistd::{self, Pid};
 
-use crate::config::job_variables::{ATTEMPT, EPOCH, EVENT, LEASE_FD, ONCE, WHY, WINDOW_END, WINDOW_START};
+use crate::config::job_variables::{self, ATTEMPT, EPOCH, EVENT, LEASE_FD, WHY};
 use crate::guard::guard_loop::{Ending, GuardLoop};
 use crate::guard::job::Job;
 use crate::guard::lease::Lease;
@@ -28,7 +28,6 @@ use crate::process::memory_files::Deliverer;
 use crate::process::shell;
 use crate::process::spawn::{ChildKind, SpawnSpec, spawn};
 use crate::process::{descriptors, signals, system};
-use crate::text::to_the_second;
 
 /// How many pids fit into an answer.
 const MOST_STUCK: usize = 200;
@@ -219,11 +218,9 @@ impl GuardLoop {
     /// The variables of one run, and of the commands that run beside it.
     fn variables<const N: usize>(&self, term: i64, own: [CString; N]) -> Vec<CString> {
         let of_run = [variable(EPOCH, term), variable(ATTEMPT, self.attempt)];
-        let of_window = self.window.map(|window| {
-            let (start, end) = (to_the_second(window.from_ms), to_the_second(window.until_ms));
-            [variable(ONCE, &start), variable(WINDOW_START, &start), variable(WINDOW_END, end)]
-        });
-        of_run.into_iter().chain(of_window.into_iter().flatten()).chain(own).collect()
+        let of_window = self.window.map(job_variables::of_window).into_iter().flatten();
+        let of_window = of_window.map(|(name, value)| variable(name, value));
+        of_run.into_iter().chain(of_window).chain(own).collect()
     }
 
     /// Releases the term after the supervisor's death: appends the release to the queue. If no other guard of that supervisor delivers the

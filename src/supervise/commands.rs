@@ -16,7 +16,6 @@ use crate::process::reap::Change;
 use crate::process::shell::{self, ShellCommands, Tail};
 use crate::process::spawn::{ChildKind, Image, SpawnSpec};
 use crate::report::log::Logger;
-use crate::text::to_the_second;
 
 /// The command lines, and the running commands.
 pub(super) struct RunningCommands {
@@ -100,10 +99,7 @@ fn about(run: EndedRun) -> impl Iterator<Item = (&'static str, String)> {
         JobStatus::Exited(status) => (job_variables::EXIT, status.to_string()),
         JobStatus::Signaled(signal) => (job_variables::SIGNAL, signal.to_string()),
     };
-    let of_window = run.window.map(|window| {
-        let (start, end) = (to_the_second(window.from_ms), to_the_second(window.until_ms));
-        [(job_variables::ONCE, start.clone()), (job_variables::WINDOW_START, start), (job_variables::WINDOW_END, end)]
-    });
+    let of_window = run.window.map(job_variables::of_window);
     let seconds = (job_variables::RUN_SECONDS, run.ran.as_secs().to_string());
     [status, seconds].into_iter().chain(of_window.into_iter().flatten())
 }

@@ -182,7 +182,7 @@ impl KeyFacts {
 
 /// What the facts say of the schedule, before any run.
 fn account_of(once: &Once) -> Account {
-    let zone = once.calendar().filter(|_| once.schedule.is_some()).and_then(Calendar::zone_name);
+    let zone = once.occasion.calendar().filter(|_| once.schedule.is_some()).and_then(Calendar::zone_name);
     Account { schedule: once.schedule.clone(), timezone: zone.map(Box::from), ..Account::default() }
 }
 
@@ -207,7 +207,7 @@ impl WallClock {
     /// The wall clock with the calendar of these windows; `None` without windows.
     pub(super) fn of(once: &Once) -> Option<Self> {
         let is_followed = matches!(once.occasion, Occasion::Schedule(..));
-        once.calendar().map(|calendar| Self::new(calendar.clone(), is_followed))
+        once.occasion.calendar().map(|calendar| Self::new(calendar.clone(), is_followed))
     }
 
     const fn new(calendar: Calendar, is_followed: bool) -> Self {
