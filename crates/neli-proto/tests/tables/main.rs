@@ -53,16 +53,35 @@ trait Subject {
     fn actions(&mut self) -> Vec<String>;
 }
 
-/// The table in Markdown: a row for each event, a column for each state.
+/// The table in Markdown: a column for each state, a row for events that do the same in each of them. Below it stand the events that do nothing.
 fn drawn<S: Subject>(states: &[State<S>], events: &[Happening<S>]) -> String {
+    let mut rows: Vec<(String, Vec<String>)> = Vec::new();
+    for (event, happens) in events {
+        let cells: Vec<String> = states.iter().map(|(name, begin)| cell(name, begin(), *happens)).collect();
+        match rows.iter_mut().find(|(_, others)| *others == cells) {
+            Some((names, _)) => *names = format!("{names}; {event}"),
+            None => rows.push(((*event).to_owned(), cells)),
+        }
+    }
     let line = |first: &str, cells: &[String]| format!("| {first} | {} |\n", cells.join(" | "));
     let mut table = line("Event", &states.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>());
     table += &line("---", &vec!["---".to_owned(); states.len()]);
-    for (event, happens) in events {
-        let cells: Vec<String> = states.iter().map(|(name, begin)| cell(name, begin(), *happens)).collect();
-        table += &line(event, &cells);
+    let (without_effect, with_effect): (Vec<_>, Vec<_>) =
+        rows.into_iter().partition(|(_, cells)| cells.iter().all(String::is_empty));
+    for (names, cells) in with_effect {
+        table += &line(&names, &with_repeats(&cells));
+    }
+    for (names, _) in without_effect {
+        table += &["\nNothing follows in any state from: ", &names, ".\n"].concat();
     }
     table
+}
+
+/// The cells, with an arrow in each that is the same as the one to its left.
+fn with_repeats(cells: &[String]) -> Vec<String> {
+    let before = std::iter::once(None).chain(cells.iter().map(Some));
+    let is_repeat = |(before, cell): (Option<&String>, &String)| before == Some(cell) && !cell.is_empty();
+    before.zip(cells).map(|pair| if is_repeat(pair) { "←".to_owned() } else { pair.1.clone() }).collect()
 }
 
 /// A cell: the next state, if it differs, and the actions.

@@ -275,7 +275,7 @@ fn shown_job(before: Option<&JobIs>, job: Option<&JobIs>) -> Option<String> {
             JobState::Starting => "starting".to_owned(),
             JobState::Stopping => "stopping".to_owned(),
         }),
-        JobIs::Gone(end) if !matches!(before, Some(JobIs::Gone(_))) => Some(format!("nothing is left ({})", end.why)),
+        JobIs::Gone(end) if !matches!(before, Some(JobIs::Gone(_))) => Some(format!("gone ({})", end.why)),
         JobIs::Alive { .. } | JobIs::Gone(_) => None,
     }
 }
