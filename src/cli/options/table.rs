@@ -101,8 +101,7 @@ const ELECTION: &[Opt] = &in_section(Section::Election, [
     Opt::new("priority", "Claim before candidates of a lower priority")
         .value("N")
         .default("0")
-        .more("0 to 1000. For each higher priority that stands by, a candidate claims 500ms later, with --elect \
-               group also --patience later. Not with --patience never."),
+        .more("0 to 1000. Not with --patience never. See WHO GOES FIRST in neli-run(1)."),
     Opt::new("preempt", "Ask a leader of a lower priority to stand down")
         .takes(Takes::Optional("DURATION", "1m"))
         .more("It asks once it has stood by for DURATION: 1m if none is given, at least 1s; ten times as long if its last \
