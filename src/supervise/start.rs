@@ -1,5 +1,5 @@
-//! The start up to the main loop. These steps must come before any thread exists, because threads inherit priority, signal mask and
-//! descriptors. And the end of the start, after which resources that only the start needed are released.
+//! The start up to the main loop. These steps must come before Kafka's clients, because their threads inherit priority, signal mask
+//! and descriptors. And the end of the start, after which resources that only the start needed are released.
 
 use std::fs::File;
 use std::os::fd::RawFd;
@@ -34,7 +34,7 @@ use crate::report::log::Logger;
 use crate::supervise::job::{self, GuardedJob, PROGRAM};
 use crate::supervise::orphan_thread::OrphanThread;
 
-/// The objects that are created before any thread exists.
+/// The objects that are created before Kafka's clients.
 pub(super) struct Prepared {
     pub(super) config: Config,
     pub(super) access: Access,
