@@ -220,7 +220,7 @@ impl Deliverer {
 }
 
 impl AsFd for Deliverer {
-    /// Readable when a request was appended, until that is [acknowledged](Self::acknowledge).
+    /// Readable when a request was appended, until that is acknowledged.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.appended.as_fd()
     }

@@ -315,8 +315,9 @@ fn a_stop_at_any_moment_ends_the_candidate_in_order() {
     // This creates the topic, and its first reader has finished.
     let mut first = election.candidate().job(["true"]).start();
     assert_eq!(first.status(), 0);
-    let mut led = 0;
-    for step in 0..STEPS {
+    let (mut led, mut step) = (0, 0);
+    // On a busy machine none may lead by the last of these steps.
+    while step < STEPS || led == 0 {
         let candidate = election.candidate().option("--restart", "always").option("--restart-delay", "10ms");
         // The later stops come while the job runs, ends, or is about to be restarted.
         let job = election.witness().set("--end-ms", 20).set("--status", 0);
@@ -331,13 +332,13 @@ fn a_stop_at_any_moment_ends_the_candidate_in_order() {
             assert_eq!(released.fields["delivered"].as_bool(), Some(true), "step {step}");
         }
         led += terms;
+        step += 1;
     }
     let verdicts = election.verdicts();
     let effective = |kind: &str| {
         verdicts.iter().filter(|line| line["record"]["kind"] == kind && line["verdict"] == "effective").count()
     };
     assert_eq!(effective("claim"), effective("release"), "each term has one release");
-    assert!(led > 0, "some runs were stopped while they led");
     election.close([first]);
 }
 

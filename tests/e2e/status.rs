@@ -223,8 +223,9 @@ fn the_begin_of_a_long_lead_is_read_from_its_claim() {
     }
     let beat = r#"{"v":1,"kind":"beat","member":"m","name":"web","seq":2,"term":0,"seen":12000,"lease_ms":60000,"state":"running","pid":7,"attempt":1,"since_ms":0}"#;
     pen.write(&election.key(), &[beat.as_bytes()]);
-    let (object, status) = json(&election);
-    assert_eq!((object["leader"]["term"].as_i64(), status), (Some(0), 0), "{object}");
+    // If that takes long, the leader has fallen silent.
+    let (object, _) = json(&election);
+    assert_eq!(object["leader"]["term"], 0, "{object}");
     assert!(object["leader"]["since"].is_string(), "{object}");
 }
 
