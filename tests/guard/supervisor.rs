@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -92,6 +93,8 @@ impl Supervisor {
             .env(ROLE, count.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            // The kernel sends SIGHUP to a group that has a stopped process and loses its last connection to the session: to all of the tests.
+            .process_group(0)
             .spawn()
             .unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
