@@ -7,9 +7,7 @@ mod setup;
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
-use std::thread;
 use std::time::Duration;
 
 use harness::cluster::Cluster;
@@ -83,9 +81,7 @@ fn stop_leaders(kind: Kind) {
     // No leader dies, so no lease should end, however busy the machine is.
     let setup = Setup::new(kind, 2, Duration::from_secs(60));
     let mut relays: Vec<Relay> = (0..2).map(|machine| setup.relay(machine)).collect();
-    let stop = AtomicBool::new(false);
-    let written = thread::scope(|scope| {
-        let writer = setup.write(scope, &stop);
+    let written = setup.write_while(|| {
         for _ in 0..6 {
             let leader = setup.leader(&relays);
             setup.await_progress();
@@ -94,8 +90,6 @@ fn stop_leaders(kind: Kind) {
             relays.push(setup.relay(stopped.machine));
             assert_eq!(stopped.running.status(), 0, "{:?}", stopped.running.strange_lines());
         }
-        stop.store(true, Ordering::Relaxed);
-        writer.join().expect("rows are written")
     });
     let records = setup.assert_all_relayed(written);
     assert_eq!(i64::try_from(records.len()), Ok(written), "no row was sent twice");
@@ -143,17 +137,13 @@ fn strike_leaders(kind: Kind, strikes: &[Strike]) {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         strikes.swap(at, usize::try_from(random >> 33).expect("31 bits") % (at + 1));
     }
-    let stop = AtomicBool::new(false);
-    let written = thread::scope(|scope| {
-        let writer = setup.write(scope, &stop);
+    let written = setup.write_while(|| {
         for strike in &strikes {
             let leader = setup.leader(&relays);
             setup.await_progress();
             strike.falls_on(&setup, &mut relays[leader]);
         }
         setup.await_progress();
-        stop.store(true, Ordering::Relaxed);
-        writer.join().expect("rows are written")
     });
     let records = setup.assert_all_relayed(written);
     println!("{kind:?}: {strikes:?}: {written} rows, {} records", records.len());

@@ -25,7 +25,9 @@ pub fn read(kafka: &Kafka, topic: &str) -> Vec<(String, i64)> {
     }
     reader.assign(&from).expect("assigned");
     let (mut records, mut read_to_end) = (Vec::new(), BTreeSet::new());
-    wait::until_true("the topic's end", || {
+    let end = wait::after(wait::PATIENCE);
+    while read_to_end.len() < usize::try_from(PARTITIONS).expect("a few") {
+        assert!(wait::now() < end, "{topic} was not read to its end ({} records)", records.len());
         match reader.poll(Duration::from_millis(100)) {
             Some(Ok(message)) => {
                 let key = message.key_view::<str>().expect("a key").expect("a text").to_owned();
@@ -39,8 +41,7 @@ pub fn read(kafka: &Kafka, topic: &str) -> Vec<(String, i64)> {
             // The client tries again by itself.
             Some(Err(_)) | None => {}
         }
-        read_to_end.len() == usize::try_from(PARTITIONS).expect("a few")
-    });
+    }
     records
 }
 

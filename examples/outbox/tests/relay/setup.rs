@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Running};
@@ -148,21 +148,30 @@ impl Setup {
         wait::until_true("rows that are relayed", || self.postgres.number(&query) >= 20);
     }
 
-    /// Writes rows until it is stopped; returns their number.
-    pub fn write<'a>(&'a self, scope: &'a thread::Scope<'a, '_>, stop: &'a AtomicBool) -> ScopedJoinHandle<'a, i64> {
-        scope.spawn(move || {
-            self.postgres.run(async |client| {
-                let mut count = 0;
-                while !stop.load(Ordering::Relaxed) {
-                    let (key, payload) = (format!("account-{}", count % KEYS), format!("change {count}"));
-                    let insert = "INSERT INTO outbox (key, payload) VALUES ($1, $2)";
-                    client.execute(insert, &[&key, &payload]).await.expect("a row");
-                    count += 1;
-                    // Some hundred rows a second, so that a leader is always sending when it dies.
-                    wait::pause(Duration::from_millis(2));
-                }
-                count
-            })
+    /// Writes rows while `during` runs; returns their number.
+    pub fn write_while(&self, during: impl FnOnce()) -> i64 {
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| self.write_until(&stop));
+            let stops = SetOnDrop(&stop);
+            during();
+            drop(stops);
+            writer.join().expect("rows are written")
+        })
+    }
+
+    fn write_until(&self, stop: &AtomicBool) -> i64 {
+        self.postgres.run(async |client| {
+            let mut count = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let (key, payload) = (format!("account-{}", count % KEYS), format!("change {count}"));
+                let insert = "INSERT INTO outbox (key, payload) VALUES ($1, $2)";
+                client.execute(insert, &[&key, &payload]).await.expect("a row");
+                count += 1;
+                // Some hundred rows a second, so that a leader is always sending when it dies.
+                wait::pause(Duration::from_millis(2));
+            }
+            count
         })
     }
 
@@ -177,5 +186,14 @@ impl Setup {
         assert_eq!(self.postgres.number(late), 0, "marks of a term that was over");
         assert_eq!(self.postgres.number("SELECT count(*) FROM marks"), written, "each row is marked once");
         records
+    }
+}
+
+/// Ends the writer after a panic too: the scope waits for its thread.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
