@@ -27,9 +27,13 @@ pub fn after(while_: Duration) -> u64 {
     now() + u64::try_from(while_.as_nanos()).expect("less than 500 years")
 }
 
-/// Calls `ask` every millisecond until it returns a value; `None` if it did not within `bound`.
+/// The shortest and the longest pause between two questions.
+const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(10)];
+
+/// Calls `ask` until it returns a value; `None` if it did not within `bound`. It pauses for a hundredth of the time that has passed: a question
+/// may cost more processor time than what is waited for.
 pub fn poll_for<T>(bound: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
-    let end = after(bound);
+    let (begun, end) = (now(), after(bound));
     loop {
         if let Some(answer) = ask() {
             return Some(answer);
@@ -37,7 +41,7 @@ pub fn poll_for<T>(bound: Duration, mut ask: impl FnMut() -> Option<T>) -> Optio
         if now() >= end {
             return None;
         }
-        pause(Duration::from_millis(1));
+        pause(Duration::from_nanos((now() - begun) / 100).clamp(PAUSES[0], PAUSES[1]));
     }
 }
 
