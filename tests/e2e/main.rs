@@ -33,7 +33,6 @@ mod netns_links;
 mod never_pause;
 mod noted_runs;
 mod observe;
-#[cfg(feature = "oidc")]
 mod oidc;
 mod once;
 mod overlap;

@@ -146,6 +146,7 @@ fn assert_finding(message: &str, endpoint: &Endpoint, words: &[&str]) {
 
 /// This includes the group: each client has its own token. librdkafka logs at its most verbose level, and the secret does not appear.
 #[test]
+#[cfg_attr(not(feature = "oidc"), ignore = "needs the feature oidc")]
 fn a_candidate_with_a_token_leads_and_hides_its_secret() {
     let guarded = Guarded::new(Elector::Group);
     let endpoint = Endpoint::start(Duration::from_hours(1));
@@ -166,6 +167,7 @@ fn a_candidate_with_a_token_leads_and_hides_its_secret() {
 
 /// At the start a refusal is final, like a wrong password.
 #[test]
+#[cfg_attr(not(feature = "oidc"), ignore = "needs the feature oidc")]
 fn a_token_endpoint_that_refuses_is_final() {
     let guarded = Guarded::new(Elector::Log);
     let endpoint = Endpoint::start(Duration::from_hours(1));
@@ -177,6 +179,7 @@ fn a_token_endpoint_that_refuses_is_final() {
 
 /// The candidate waits for an endpoint that can't be reached, as it does for Kafka.
 #[test]
+#[cfg_attr(not(feature = "oidc"), ignore = "needs the feature oidc")]
 fn a_token_endpoint_that_does_not_answer_is_waited_for() {
     let guarded = Guarded::new(Elector::Log);
     let endpoint = Endpoint::start(Duration::from_hours(1));
@@ -194,6 +197,7 @@ fn a_token_endpoint_that_does_not_answer_is_waited_for() {
 /// A new token is requested before the old one expires. If there is none, the lead does not end while the lease lasts, not even when the
 /// broker rejects the old token.
 #[test]
+#[cfg_attr(not(feature = "oidc"), ignore = "needs the feature oidc")]
 fn a_token_endpoint_that_fails_later_ends_no_lead_before_the_lease() {
     let guarded = Guarded::new(Elector::Log);
     // A new token is requested after four seconds, and ten seconds after a refusal.
