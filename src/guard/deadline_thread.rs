@@ -7,12 +7,14 @@
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use neli_kafka::clock::Alarm;
 use neli_proto::time::Time;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::process::attributes::Scheduling;
+use crate::process::cgroup::KillFile;
 use crate::process::reap::keep_children;
 use crate::process::spin_watch::spawn_above;
 use crate::process::tree::{KnownProcesses, Tree, in_rounds};
@@ -36,12 +38,13 @@ impl DeadlineThread {
     pub(super) fn start(tree: &Tree) -> io::Result<Self> {
         let alarm = Alarm::new()?;
         let (due, known) = (alarm.as_fd().try_clone_to_owned()?, tree.known()?);
+        let cgroup = tree.cgroup().map(|cgroup| Arc::clone(cgroup.kill_file()));
         // What a round needs is in memory after a look, and is locked when all has started.
         let prepare = move || {
-            known.look();
+            known.for_each_child(|_| ());
             known
         };
-        spawn_above(Scheduling::current()?, STACK, prepare, move |known| kill_when(&due, &known))?;
+        spawn_above(Scheduling::current()?, STACK, prepare, move |known| kill_when(&due, &known, cgroup.as_deref()))?;
         Ok(Self { alarm })
     }
 
@@ -54,7 +57,7 @@ impl DeadlineThread {
     }
 }
 
-fn kill_when(due: &OwnedFd, known: &KnownProcesses) -> Infallible {
+fn kill_when(due: &OwnedFd, known: &KnownProcesses, cgroup: Option<&KillFile>) -> Infallible {
     let is_due = |timeout: PollTimeout| {
         poll(&mut [PollFd::new(due.as_fd(), PollFlags::POLLIN)], timeout).is_ok_and(|readable| readable > 0)
     };
@@ -62,7 +65,11 @@ fn kill_when(due: &OwnedFd, known: &KnownProcesses) -> Infallible {
         let _children = keep_children();
         let due = is_due(PollTimeout::ZERO);
         if due {
+            known.note_living();
             known.kill();
+            if let Some(cgroup) = cgroup {
+                cgroup.write();
+            }
         }
         due
     };

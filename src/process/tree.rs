@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use neli_kafka::clock;
 use neli_proto::guard::{Named, SeenChild, has_tree_ended};
@@ -36,59 +36,47 @@ pub(crate) use kill::{KnownProcesses, in_rounds};
 #[derive(Debug)]
 pub struct Tree {
     root: Pid,
-    excluded: Vec<Pid>,
-    /// The scheduling that its processes get after SIGKILL.
-    killed_scheduling: Option<Scheduling>,
     procfs: Procfs,
     cgroup: Option<Rc<Cgroup>>,
     /// What all its processes have inherited, except for the root.
     mark: Option<Mark>,
     /// Whether another thread kills the control group, so that the caller does not wait.
     kills_cgroup_in_background: bool,
-    /// The list of the root's children, if the root is this process.
-    own_children: Option<OwnChildren>,
-    /// The processes that were [learnt](Self::learn).
-    learnt: Arc<Pidfds>,
-    seen_living: Arc<SeenLiving>,
+    known: KnownProcesses,
 }
-
-/// When a thread that kills [known processes](KnownProcesses) has last seen one of them alive, and which one, until the next kill takes it:
-/// there may be none left for that kill to see.
-type SeenLiving = Mutex<Option<(Time, Pid)>>;
 
 impl Tree {
     /// The descendants of `root`, which must be this process or one that does not end meanwhile, with the processes in the control group in
     /// which they are created, and those with the mark that they inherit.
     #[must_use]
     pub fn below(root: Pid, cgroup: Option<Rc<Cgroup>>, mark: Option<Mark>) -> Self {
-        let own_children = if root == Pid::this() { OwnChildren::open().ok() } else { None };
-        Self { cgroup, mark, own_children, ..Self::in_procfs(Procfs::mounted(), root) }
+        let mut tree = Self { cgroup, mark, ..Self::in_procfs(Procfs::mounted(), root) };
+        if root == Pid::this() {
+            tree.known.children = OwnChildren::open().ok().map(Arc::new);
+        }
+        tree
     }
 
     fn in_procfs(procfs: Procfs, root: Pid) -> Self {
         Self {
             root,
-            excluded: Vec::new(),
-            killed_scheduling: None,
             procfs,
             cgroup: None,
             mark: None,
             kills_cgroup_in_background: false,
-            own_children: None,
-            learnt: Arc::default(),
-            seen_living: Arc::default(),
+            known: KnownProcesses::default(),
         }
     }
 
     /// From now on exactly these processes and their descendants are excluded.
     pub fn exclude(&mut self, excluded: Vec<Pid>) {
-        self.excluded = excluded;
+        self.known.excluded = excluded;
     }
 
     /// Gives processes a higher priority after SIGKILL, if that is allowed. A process has to run before it dies, and on a busy machine it
     /// would otherwise wait for longer than a kill margin.
     pub fn prioritize_killed(&mut self) {
-        self.killed_scheduling = Some(Scheduling::for_killed());
+        self.known.scheduling = Some(Scheduling::for_killed());
     }
 
     /// Makes another thread kill the control group.
@@ -98,28 +86,18 @@ impl Tree {
 
     /// Begins a new tree below the same root: forgets what is known of the earlier one.
     pub fn begin_anew(&mut self) {
-        self.learnt.clear();
-        self.take_seen_living();
+        self.known.learnt.clear();
+        self.known.take_seen_living();
     }
 
-    fn take_seen_living(&self) -> Option<(Time, Pid)> {
-        self.seen_living.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// What another thread can kill of it.
+    /// The processes that another thread can kill of it.
     ///
     /// # Errors
     ///
     /// There is no free descriptor.
     pub(crate) fn known(&self) -> io::Result<KnownProcesses> {
-        Ok(KnownProcesses {
-            // One open file has one lock, which a thread that stalls would keep.
-            children: OwnChildren::open()?,
-            learnt: Arc::clone(&self.learnt),
-            seen_living: Arc::clone(&self.seen_living),
-            cgroup: self.cgroup.as_ref().map(|cgroup| Arc::clone(cgroup.kill_file())),
-            scheduling: self.killed_scheduling,
-        })
+        // One open file has one lock, which a thread that stalls would keep.
+        Ok(KnownProcesses { children: Some(Arc::new(OwnChildren::open()?)), ..self.known.clone() })
     }
 
     /// The control group in which it is created.
@@ -151,7 +129,7 @@ impl Tree {
         if let Some(root) = self.procfs.process(self.root) {
             children.extend(self.procfs.hidden_children(&root, &self.procfs.listed_children(&root)));
         }
-        let included = children.into_iter().filter(|child| !self.excluded.contains(&child.pid));
+        let included = children.into_iter().filter(|child| !self.known.excluded.contains(&child.pid));
         let seen = included.map(|child| SeenChild { process: child.pid, lives: child.lives }).collect();
         self.procfs.has_seen_all().then_some(seen)
     }
@@ -190,7 +168,9 @@ impl Tree {
             } else if parent.lives {
                 listed += 1;
                 let children = self.procfs.children(&parent).into_iter();
-                unseen.extend(children.filter(|child| !self.excluded.contains(&child.pid) && seen.insert(child.pid)));
+                unseen.extend(
+                    children.filter(|child| !self.known.excluded.contains(&child.pid) && seen.insert(child.pid)),
+                );
             }
             if parent.lives && parent.pid != self.root {
                 visit(&parent, &seen);
@@ -248,7 +228,7 @@ impl Tree {
         // A process that a tracer keeps may be dead although its descriptor does not tell.
         let is_dead = |pid| self.procfs.process(pid).is_some_and(|process| !process.lives);
         is_cgroup_empty
-            && self.learnt.not_ended().into_iter().all(is_dead)
+            && self.known.learnt.not_ended().into_iter().all(is_dead)
             && self.marked().is_empty()
             && self.procfs.has_seen_all()
     }

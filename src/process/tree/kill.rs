@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -12,9 +12,8 @@ use neli_proto::time::Time;
 use nix::libc::{ESRCH, SIGKILL};
 use nix::unistd::Pid;
 
-use super::{OwnChildren, Pidfds, SeenLiving, Tree};
+use super::{OwnChildren, Pidfds, Tree};
 use crate::process::attributes::Scheduling;
-use crate::process::cgroup::KillFile;
 use crate::process::procfs::Process;
 use crate::process::system;
 
@@ -39,8 +38,8 @@ impl Tree {
         let (mut is_cgroup_left, mut seen) = (false, None);
         for method in methods {
             match method {
-                KillMethod::Look => seen = self.known_living(),
-                KillMethod::Known => self.kill_learnt(),
+                KillMethod::Look => seen = self.known.living(),
+                KillMethod::Known => self.known.kill(),
                 KillMethod::Cgroup => is_cgroup_left = !self.kill_cgroup(),
                 KillMethod::Found => round = self.kill_found(),
             }
@@ -51,7 +50,7 @@ impl Tree {
         }
         // This opens a file, so it comes after the kill. One that is traced may have ended.
         let seen =
-            [seen, self.take_seen_living()].into_iter().flatten().filter(|(_, pid)| !self.procfs.is_traced(*pid));
+            [seen, self.known.take_seen_living()].into_iter().flatten().filter(|(_, pid)| !self.procfs.is_traced(*pid));
         KillRound { lived_at: round.lived_at.max(seen.map(|(at, _)| at).max()), ..round }
     }
 
@@ -69,21 +68,17 @@ impl Tree {
             .collect()
     }
 
-    /// One of the processes that [`kill_learnt`](Self::kill_learnt) kills, if any is alive.
-    fn known_living(&self) -> Option<(Time, Pid)> {
-        living_of(&self.learnt, self.own_children.as_ref(), &self.excluded)
-    }
-
-    /// Opens pidfds of the processes below the root's children that are found before `end`, so that `kill_learnt` can kill them later
-    /// without reading `/proc`.
+    /// Opens pidfds of the processes below the root's children that are found before `end`, so that they can be killed later without
+    /// reading `/proc`.
     pub fn learn(&mut self, end: Time) {
-        self.learnt.remove_ended();
+        let learnt = &self.known.learnt;
+        learnt.remove_ended();
         let members = self.descendants_by(Some(end));
         let parents = self.with_root(&members);
         for member in members {
             // The root's children can be listed at any time, so they need no pidfd.
-            let is_listed = self.own_children.is_some() && member.parent == self.root;
-            if is_listed || self.learnt.contains(member.pid) {
+            let is_listed = self.known.children.is_some() && member.parent == self.root;
+            if is_listed || learnt.contains(member.pid) {
                 continue;
             }
             let pidfd = match system::open_pidfd(member.pid) {
@@ -94,19 +89,10 @@ impl Tree {
                 Err(_) => return,
             };
             // Its pid may have been reused.
-            if self.is_still(&member, &parents, true) && !self.learnt.insert(member.pid, pidfd) {
+            if self.is_still(&member, &parents, true) && !learnt.insert(member.pid, pidfd) {
                 return;
             }
         }
-    }
-
-    /// Sends SIGKILL to processes that can be killed without opening a file or allocating memory: those that were [learnt](Self::learn),
-    /// and the root's children if the root is this process. At a memory limit that guard and job share, opening or allocating may stall
-    /// or fail.
-    ///
-    /// When a parent has died, its children become the root's, and the next call finds them.
-    fn kill_learnt(&self) {
-        kill_known(&self.learnt, self.own_children.as_ref(), &self.excluded, self.killed_scheduling);
     }
 
     /// Sends SIGKILL to all processes in the control group, even if they have another user. Returns false if that is still to be done.
@@ -182,7 +168,7 @@ impl Tree {
 
     /// Lets each thread of a process that was sent SIGKILL run at once. It can't run the program's code any more.
     fn prioritize(&self, member: &Process) {
-        let Some(scheduling) = self.killed_scheduling else { return };
+        let Some(scheduling) = self.known.scheduling else { return };
         for thread in self.procfs.threads(member) {
             // The thread may be gone. Its id could be reused within these microseconds only if the machine had no other id left.
             let _ = scheduling.set_for(thread);
@@ -191,7 +177,7 @@ impl Tree {
 
     /// Lets the first thread, whose id is the process's, run at once.
     fn prioritize_main_thread(&self, pid: Pid) {
-        if let Some(scheduling) = self.killed_scheduling {
+        if let Some(scheduling) = self.known.scheduling {
             let _ = scheduling.set_for(pid);
         }
     }
@@ -218,45 +204,6 @@ impl Tree {
     }
 }
 
-/// Sends SIGKILL to the learnt processes and to these children but for the excluded ones. No child may be waited for meanwhile, so no pid can
-/// be reused.
-fn kill_known(learnt: &Pidfds, children: Option<&OwnChildren>, excluded: &[Pid], scheduling: Option<Scheduling>) {
-    let prioritize = |pid| drop(scheduling.map(|scheduling| scheduling.set_for(pid)));
-    learnt.kill(prioritize);
-    if let Some(children) = children {
-        children.for_each(|child| {
-            if !excluded.contains(&child) && system::signal(child, SIGKILL).is_ok() {
-                prioritize(child);
-            }
-        });
-    }
-}
-
-/// The processes of this process's tree that a thread can kill which opens no file and allocates no memory.
-#[derive(Debug)]
-pub(crate) struct KnownProcesses {
-    pub(super) children: OwnChildren,
-    pub(super) learnt: Arc<Pidfds>,
-    pub(super) seen_living: Arc<SeenLiving>,
-    pub(super) cgroup: Option<Arc<KillFile>>,
-    /// What processes get that are killed.
-    pub(super) scheduling: Option<Scheduling>,
-}
-
-/// One of the learnt processes and `children` that is alive now, if any is. If it is traced, it may have ended.
-fn living_of(learnt: &Pidfds, children: Option<&OwnChildren>, excluded: &[Pid]) -> Option<(Time, Pid)> {
-    let now = clock::now();
-    let mut living = learnt.living();
-    if let Some(children) = children {
-        children.for_each(|child| {
-            if living.is_none() && !excluded.contains(&child) && !system::has_ended(child) {
-                living = Some(child);
-            }
-        });
-    }
-    living.map(|pid| (now, pid))
-}
-
 /// Calls `round` again and again, with pauses, until it returns false.
 #[expect(clippy::disallowed_methods, reason = "it sleeps between two rounds, and nothing waits for it")]
 pub(crate) fn in_rounds(mut round: impl FnMut() -> bool) {
@@ -267,19 +214,68 @@ pub(crate) fn in_rounds(mut round: impl FnMut() -> bool) {
     }
 }
 
+/// The processes of a tree that can be killed without opening a file or allocating memory, which at a memory limit that guard and job share
+/// may stall or fail: those that were [learnt](Tree::learn), and the children of this process if it is the root. No child may be waited for
+/// meanwhile, so that no pid is reused.
+///
+/// When a parent has died, its children become the root's, and the next kill finds them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownProcesses {
+    pub(super) children: Option<Arc<OwnChildren>>,
+    /// These children are none of the tree's.
+    pub(super) excluded: Vec<Pid>,
+    pub(super) learnt: Arc<Pidfds>,
+    /// When a thread that kills them has last seen one alive, and which one, until the next kill of the tree takes it: there may be none
+    /// left for that kill to see.
+    pub(super) seen_living: Arc<Mutex<Option<(Time, Pid)>>>,
+    /// What they get after SIGKILL.
+    pub(super) scheduling: Option<Scheduling>,
+}
+
 impl KnownProcesses {
-    /// Reads the list of children, as a kill does.
-    pub(crate) fn look(&self) {
-        self.children.for_each(|_| ());
+    /// One that is alive now, if any is. If it is traced, it may have ended.
+    fn living(&self) -> Option<(Time, Pid)> {
+        let now = clock::now();
+        let mut living = self.learnt.living();
+        self.for_each_child(|child| {
+            if living.is_none() && !system::has_ended(child) {
+                living = Some(child);
+            }
+        });
+        living.map(|pid| (now, pid))
     }
 
-    /// Sends SIGKILL to the learnt processes, to all children of this process, and to the control group. No child may be waited for meanwhile.
-    pub(crate) fn kill(&self) {
-        if let Some(living) = living_of(&self.learnt, Some(&self.children), &[]) {
+    /// Notes one that is alive now, if any is.
+    pub(crate) fn note_living(&self) {
+        if let Some(living) = self.living() {
             *self.seen_living.lock().unwrap_or_else(PoisonError::into_inner) = Some(living);
         }
-        kill_known(&self.learnt, Some(&self.children), &[], self.scheduling);
-        self.cgroup.iter().for_each(|cgroup| cgroup.write());
+    }
+
+    pub(super) fn take_seen_living(&self) -> Option<(Time, Pid)> {
+        self.seen_living.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Sends SIGKILL to each.
+    pub(crate) fn kill(&self) {
+        let prioritize = |pid| drop(self.scheduling.map(|scheduling| scheduling.set_for(pid)));
+        self.learnt.kill(prioritize);
+        self.for_each_child(|child| {
+            if system::signal(child, SIGKILL).is_ok() {
+                prioritize(child);
+            }
+        });
+    }
+
+    /// Calls `act` with each child of this process that is one of the tree's.
+    pub(crate) fn for_each_child(&self, mut act: impl FnMut(Pid)) {
+        if let Some(children) = &self.children {
+            children.for_each(|child| {
+                if !self.excluded.contains(&child) {
+                    act(child);
+                }
+            });
+        }
     }
 }
 
