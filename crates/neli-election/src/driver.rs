@@ -182,7 +182,7 @@ impl Driver {
     /// Ends the lead if its lease is over by now.
     fn let_lease_end(&mut self, role: usize, now: Time) {
         self.nodes.roles[role].guard.handle_timeout(now);
-        self.perform_effects(role);
+        self.perform_of_guard(role);
     }
 
     fn handle_command(&mut self, role: usize, command: Command) {

@@ -1,14 +1,14 @@
 //! The guard of a lead's tasks: the guard of `neli-proto`, which decides when a job may run and when it ends. Here the job is the tasks
 //! under a [`Lead`](crate::Lead).
 //!
-//! It gets the node's orders and returns the guard's actions, of which it performs those that need no task by itself. Every order is answered in
-//! the same turn, because there is no process in between: the supervisor never takes this guard for dead.
+//! It gets the node's orders and returns the guard's actions, but for those that need no task. Every order is answered in the same turn, because
+//! there is no process in between: the supervisor never takes this guard for dead.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use neli_proto::guard::{Action, Answer, Event, Guard, KillRound, Order, Remains};
 use neli_proto::job::JobStatus;
-use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
 use crate::lease::NoTask;
@@ -20,8 +20,8 @@ pub(crate) const STOP: i32 = 15;
 #[derive(Debug)]
 pub(crate) struct TaskGuard {
     guard: Guard,
-    /// The supervisor waits for a sign of life.
-    owes_answer: bool,
+    /// The actions to be performed, in this order.
+    actions: VecDeque<Action>,
     /// A task that is still there this long after its end is stuck: a lease.
     patience: Duration,
     process: i32,
@@ -30,12 +30,16 @@ pub(crate) struct TaskGuard {
 impl TaskGuard {
     /// `process`: the id of this process, by which the journal names the process that runs the job.
     pub(crate) fn new(patience: Duration, process: i32) -> Self {
-        Self { guard: Guard::new(patience), owes_answer: false, patience, process }
+        Self { guard: Guard::new(patience), actions: VecDeque::new(), patience, process }
     }
 
     /// Forgets the terms of a log that was cut. No task is alive.
     pub(crate) fn renew(&mut self) {
         self.guard = Guard::new(self.patience);
+    }
+
+    pub(crate) fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
@@ -46,47 +50,57 @@ impl TaskGuard {
     /// Handles the timeouts that are over by now, the deadline first.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         self.guard.handle_timeout(now);
+        self.perform(now);
     }
 
     /// Handles an order of the supervisor.
     pub(crate) fn obey(&mut self, now: Time, order: Order) {
-        self.guard.handle(now, Event::Ordered(order));
-        self.owes_answer |= matches!(order, Order::Kill | Order::Lease(_) | Order::Spawn { .. });
+        let answers_before = self.answers();
+        self.tell(now, Event::Ordered(order));
+        let is_watched = matches!(order, Order::Kill | Order::Lease(_) | Order::Spawn { .. });
+        if is_watched && self.answers() == answers_before {
+            // A sign of life, which extends nothing.
+            self.actions.push_back(Action::Answer(Answer::Extended { until: Time::ZERO }));
+        }
     }
 
     /// No task runs under the lead any more, and none will.
     pub(crate) fn ended(&mut self, now: Time, _: &NoTask) {
-        self.guard.handle(now, Event::MainEnded { status: JobStatus::Exited(0) });
-        self.guard.handle(now, Event::Waited(Remains::seen(false, || false)));
+        self.tell(now, Event::MainEnded { status: JobStatus::Exited(0) });
+        self.tell(now, Event::Waited(Remains::seen(false, || false)));
     }
 
-    /// The next action: an answer, or one on the tasks or their lease.
-    pub(crate) fn poll_action(&mut self, now: Time) -> Option<Action> {
-        loop {
-            let action = match self.guard.poll_action() {
-                // A sign of life, which extends nothing.
-                None if self.owes_answer => Action::Answer(Answer::Extended { until: Time::ZERO }),
-                None => return None,
-                Some(Action::AnswerStarted) => Action::Answer(Answer::Started { pid: self.process }),
-                Some(Action::AnswerStuck) => Action::Answer(Answer::Stuck { pids: vec![self.process] }),
-                Some(Action::Kill(_)) => {
-                    // The tasks were not dropped yet.
-                    self.guard.handle(now, Event::Killed(KillRound { lived_at: Some(now), ..KillRound::default() }));
-                    continue;
+    /// The number of answers to be given that the supervisor counts as a sign of life.
+    fn answers(&self) -> usize {
+        let counts = |action: &&Action| {
+            matches!(action, Action::Answer(Answer::Accepted { .. } | Answer::Extended { .. } | Answer::Fenced { .. }))
+        };
+        self.actions.iter().filter(counts).count()
+    }
+
+    fn tell(&mut self, now: Time, event: Event) {
+        self.guard.handle(now, event);
+        self.perform(now);
+    }
+
+    /// Performs what needs no task.
+    fn perform(&mut self, now: Time) {
+        while let Some(action) = self.guard.poll_action() {
+            if let Action::Kill(_) = action {
+                // The tasks were not dropped yet.
+                self.guard.handle(now, Event::Killed(KillRound { lived_at: Some(now), ..KillRound::default() }));
+            } else if let Action::Learn { .. } = action {
+                self.guard.handle(now, Event::Learnt { begun: now });
+            } else if let Action::AnswerStarted = action {
+                self.actions.push_back(Action::Answer(Answer::Started { pid: self.process }));
+            } else if let Action::AnswerStuck = action {
+                self.actions.push_back(Action::Answer(Answer::Stuck { pids: vec![self.process] }));
+            } else {
+                if let Action::Start { .. } = action {
+                    self.guard.handle(now, Event::Executed);
                 }
-                Some(Action::Learn { .. }) => {
-                    self.guard.handle(now, Event::Learnt { begun: now });
-                    continue;
-                }
-                Some(action) => action,
-            };
-            if let Action::Start { .. } = action {
-                self.guard.handle(now, Event::Executed);
+                self.actions.push_back(action);
             }
-            if let Action::Answer(Answer::Accepted { .. } | Answer::Extended { .. } | Answer::Fenced { .. }) = action {
-                self.owes_answer = false;
-            }
-            return Some(action);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use neli_kafka::{Host, Nodes, SessionEvent, clock};
 use neli_proto::candidate;
-use neli_proto::guard::{Answer, Order};
+use neli_proto::guard::{Action as GuardAction, Order};
 use neli_proto::node::{Action, Event as NodeEvent};
 use neli_proto::note::Note;
 use neli_proto::record::Offset;
@@ -17,7 +17,7 @@ use super::{LastCall, Settings};
 use crate::error::Reason;
 use crate::event::Event;
 use crate::lease::{Commands, Lease, Tenure};
-use crate::task_guard::Effect;
+use crate::task_guard::STOP;
 
 impl Host for Driver {
     type Role = Role;
@@ -39,7 +39,7 @@ impl Host for Driver {
                 self.begin_stop(role, kill_at);
             }
             self.nodes.roles[role].guard.obey(clock::now(), order);
-            self.perform_effects(role);
+            self.perform_of_guard(role);
         } else if action == Action::RenewGuard {
             // The node asks for it only when no task is alive.
             self.nodes.roles[role].guard.renew();
@@ -47,7 +47,7 @@ impl Host for Driver {
     }
 
     fn begin_actions(&mut self, role: usize) {
-        self.perform_effects(role);
+        self.perform_of_guard(role);
     }
 
     fn end_actions(&mut self, role: usize) {
@@ -115,27 +115,24 @@ impl Driver {
         }
     }
 
-    /// Performs an action of a role's guard.
-    pub(super) fn perform_effects(&mut self, role: usize) {
-        while let Some(effect) = self.nodes.roles[role].guard.poll_effect() {
-            match effect {
-                Effect::Answer(answer) => self.answer(role, answer),
-                Effect::Begin { term, until } => self.begin(role, term, until),
-                Effect::End => {
-                    self.nodes.roles[role].end_lead(Reason::Expired);
-                    self.nodes.roles[role].abort_last();
-                    self.end_if_idle(role);
-                }
-                Effect::Extend { until } => {
-                    self.nodes.roles[role].held.iter().for_each(|held| held.tenure.extend(until));
-                }
-                Effect::Stop => self.end_if_idle(role),
+    /// Performs the actions of a role's guard. There is no process with an exit status, no terminal and no command; and the supervisor is in
+    /// this thread, and never gone.
+    pub(super) fn perform_of_guard(&mut self, role: usize) {
+        while let Some(action) = self.nodes.roles[role].guard.poll_action() {
+            if let GuardAction::Answer(answer) = action {
+                self.nodes.tell(clock::now(), role, NodeEvent::Guard(answer));
+            } else if let GuardAction::Start { term, until, .. } = action {
+                self.begin(role, term, until);
+            } else if let GuardAction::KillMainGroup | GuardAction::ShowEnd = action {
+                self.nodes.roles[role].end_lead(Reason::Expired);
+                self.nodes.roles[role].abort_last();
+                self.end_if_idle(role);
+            } else if let GuardAction::ShowDeadline { until, .. } = action {
+                self.nodes.roles[role].held.iter().for_each(|held| held.tenure.extend(until));
+            } else if let GuardAction::Signal { signal: STOP, .. } = action {
+                self.end_if_idle(role);
             }
         }
-    }
-
-    fn answer(&mut self, role: usize, answer: Answer) {
-        self.nodes.tell(clock::now(), role, NodeEvent::Guard(answer));
     }
 
     /// Begins a lead, and offers it to the program.
