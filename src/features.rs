@@ -38,7 +38,7 @@ pub fn version() -> &'static str {
         let built = [SSL, SSL_VENDORED, GSSAPI, OIDC, LIBZ_STATIC].into_iter().filter(|feature| feature.is_built);
         let built: Vec<&str> = built.map(|feature| feature.name).collect();
         let features = if built.is_empty() { "none".to_owned() } else { built.join(" ") };
-        let (_, librdkafka) = rdkafka::util::get_rdkafka_version();
+        let librdkafka = neli_kafka::librdkafka_version();
         format!("{} (features: {features}; librdkafka {librdkafka})", env!("CARGO_PKG_VERSION"))
     });
     &VERSION

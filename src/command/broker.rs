@@ -1,5 +1,5 @@
-//! `neli-run broker`: the embedded broker, by hand or started by the first candidate of `--embedded`. It is librdkafka's mock cluster, and a
-//! socket to which candidates connect.
+//! `neli-run broker`: the embedded broker, by hand or started by the first candidate of `--embedded`. It is a broker in a thread of this process,
+//! and a socket to which candidates connect.
 //!
 //! There is one for each [`BrokerDirectory`]: it holds the lock of the broker while it lives, and the kernel releases the lock when it dies.
 //! It begins only when no process of an earlier broker is left ([`BrokerDirectory::hold`]). Until then a job may run under a lease of
@@ -17,12 +17,9 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use neli_kafka::clock;
 use neli_kafka::embedded::directory::BrokerDirectory;
-use neli_kafka::embedded::{BrokerFinder, BrokerInfo, Reply, Request};
+use neli_kafka::embedded::{BrokerFinder, BrokerInfo, Connection, Reply, Request};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::mocking::MockCluster;
-use rdkafka::producer::DefaultProducerContext;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
@@ -77,32 +74,32 @@ fn not_started(error: impl Display) -> anyhow::Error {
 }
 
 async fn run(directory: &BrokerDirectory, idle_timeout: Option<Duration>) -> Result<()> {
-    let cluster = MockCluster::new(1).map_err(not_started)?;
+    let broker = Connection::to_own_broker().map_err(not_started)?;
     let (signals, sender) = BlockingStream::pair().map_err(not_started)?;
     let signals = SignalDelivery::with_pipe(signals, sender, SignalOnly, [SIGINT, SIGTERM]).map_err(not_started)?;
     let signal = Ready::of(signals.get_read()).map_err(not_started)?;
     // The process that held the lock before is dead, so its socket is unused.
     remove(&directory.socket()).map_err(not_started)?;
     let listener = UnixListener::bind(directory.socket()).map_err(not_started)?;
-    output::print(&format!("{}\n", cluster.bootstrap_servers()))?;
+    output::print(&format!("{}\n", broker.bootstrap()))?;
     // stderr may be closed; then the hint is lost.
     let _ = writeln!(io::stderr(), "{USAGE}");
     tokio::select! {
         () = signal.wait() => {}
-        () = serve(listener, cluster, idle_timeout) => {}
+        () = serve(listener, broker, idle_timeout) => {}
     }
     // A candidate that connects from now on is not accepted. It starts another broker, which waits for the lock.
     remove(&directory.socket()).map_err(|error| anyhow!("the embedded broker: {error}"))
 }
 
 /// Serves candidates until none has been connected for the idle timeout.
-async fn serve(listener: UnixListener, cluster: Cluster, idle_timeout: Option<Duration>) {
-    let (cluster, mut clients) = (Rc::new(cluster), JoinSet::new());
+async fn serve(listener: UnixListener, broker: Connection, idle_timeout: Option<Duration>) {
+    let (broker, mut clients) = (Rc::new(broker), JoinSet::new());
     loop {
         let idle_timeout = idle_timeout.filter(|_| clients.is_empty());
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => drop(clients.spawn_local(serve_client(stream, Rc::clone(&cluster)))),
+                Ok((stream, _)) => drop(clients.spawn_local(serve_client(stream, Rc::clone(&broker)))),
                 // For lack of descriptors or memory. The candidate waits; without this pause the loop would not.
                 Err(_) => sleep(SHORTAGE_PAUSE).await,
             },
@@ -111,8 +108,6 @@ async fn serve(listener: UnixListener, cluster: Cluster, idle_timeout: Option<Du
         }
     }
 }
-
-type Cluster = MockCluster<'static, DefaultProducerContext>;
 
 /// Takes the lock after the other broker has exited; fails if that broker still accepts connections.
 fn lock(directory: &BrokerDirectory) -> Result<Flock<File>> {
@@ -141,8 +136,8 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Serves a candidate's connection until it ends: it either stays open for the candidate's life or makes one request.
-async fn serve_client(mut stream: UnixStream, cluster: Rc<Cluster>) -> io::Result<()> {
-    send(&mut stream, &BrokerInfo { bootstrap: cluster.bootstrap_servers() }).await?;
+async fn serve_client(mut stream: UnixStream, broker: Rc<Connection>) -> io::Result<()> {
+    send(&mut stream, &BrokerInfo { bootstrap: broker.bootstrap().to_owned() }).await?;
     let mut stream = BufReader::new(stream);
     loop {
         let mut line = Vec::new();
@@ -150,7 +145,7 @@ async fn serve_client(mut stream: UnixStream, cluster: Rc<Cluster>) -> io::Resul
         if !line.ends_with(b"\n") {
             return Ok(());
         }
-        send(stream.get_mut(), &Reply { error: answer(&line, &cluster).err() }).await?;
+        send(stream.get_mut(), &Reply { error: answer(&line, &broker).err() }).await?;
     }
 }
 
@@ -165,10 +160,7 @@ async fn send(stream: &mut UnixStream, what: &impl serde::Serialize) -> io::Resu
 /// # Errors
 ///
 /// Why it was not created.
-fn answer(line: &[u8], cluster: &Cluster) -> Result<(), String> {
+fn answer(line: &[u8], broker: &Connection) -> Result<(), String> {
     let Request { create_topic, partitions } = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    match cluster.create_topic(&create_topic, partitions, 1) {
-        Ok(()) | Err(KafkaError::MockCluster(RDKafkaErrorCode::TopicAlreadyExists)) => Ok(()),
-        Err(error) => Err(error.to_string()),
-    }
+    broker.create_topic(&create_topic, partitions).map_err(|error| error.to_string())
 }

@@ -273,7 +273,7 @@ fn read_line(stream: &UnixStream) -> io::Result<String> {
     if line.ends_with('\n') { Ok(line) } else { Err(io::ErrorKind::ConnectionReset.into()) }
 }
 
-// ---- a broker in this process, for the tests and examples of programs that use the library -------------------------
+// ---- a broker in this process: in that of `neli-run broker`, or in that of a program that uses the library ---------
 
 /// A topic to be created by the broker's thread, with its number of partitions, and where the answer goes.
 type TopicOfThread = (String, i32, Sender<Result<(), KafkaError>>);

@@ -38,6 +38,12 @@ pub(crate) use main_queue::{MainQueue, Waker};
 mod describe;
 mod main_queue;
 
+/// The version of librdkafka.
+#[must_use]
+pub fn librdkafka_version() -> String {
+    rdkafka::util::get_rdkafka_version().1
+}
+
 /// librdkafka answers each administrative call within its time limit. This is how much longer the answer is waited for.
 const LATE: Duration = Duration::from_secs(1);
 
