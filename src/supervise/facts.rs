@@ -1,4 +1,4 @@
-//! The main loop's part in the topic of facts: reads and judges it, and appends facts. And the window of the wall clock, which the node needs before
+//! The main loop's part in the topic of facts: reads it, and appends facts. And the window of the wall clock, which the node needs before
 //! it judges the recorded facts, and with a schedule while it leads.
 //!
 //! No kernel timer on the wall clock is used. The clock is read once a second, which costs less than the heartbeat that a leader sends as
@@ -6,11 +6,10 @@
 
 use std::time::Duration;
 
-use neli_kafka::{ElectionId, FactsReading, FactsSettings, FactsTopic, WantedFacts, clock};
+use neli_kafka::{ElectionId, FactsReading, FactsTopic, WantedFacts, clock};
 use neli_proto::fact::{Account, Fact, Runs};
 use neli_proto::node::{Event, FactsEvent};
 use neli_proto::time::{Span, Time, Window};
-use neli_proto::topic::{self, TopicFacts};
 
 use crate::calendar::Calendar;
 use crate::config::{Occasion, Once};
@@ -34,7 +33,7 @@ impl MainLoop {
 
     pub(super) fn read_facts(&mut self, role: usize, id: u32) {
         let Some(facts) = &mut self.nodes.roles[role].facts else { return };
-        let wanted = WantedFacts { topic: facts.topic.clone(), settings: facts.settings, judge: !facts.is_judged };
+        let wanted = facts.wanted.clone();
         let earlier = facts.begin_reading();
         match self.nodes.session.read_facts(wanted, id, earlier) {
             Ok(reading) => facts.reading = Some((id, reading)),
@@ -58,9 +57,9 @@ impl MainLoop {
     pub(super) fn append_fact(&mut self, role: usize, id: u32, fact: Fact) {
         let Some(facts) = &mut self.nodes.roles[role].facts else { return };
         let fact = facts.runs.written(Fact { at_ms: Some(clock::wall_ms()), ..fact });
-        let FactsTopic { name, .. } = &facts.topic;
-        let key = facts.topic.key_at(fact.place());
-        if let Err(error) = self.nodes.session.append_fact(id, name, key, &fact.to_bytes()) {
+        let topic = &facts.wanted.topic;
+        let key = topic.key_at(fact.place());
+        if let Err(error) = self.nodes.session.append_fact(id, &topic.name, key, &fact.to_bytes()) {
             let error = error.to_string().into();
             self.facts_event(role, clock::now(), FactsEvent::NotAppended { id, error });
         }
@@ -68,9 +67,11 @@ impl MainLoop {
 
     /// Handles the result of a reading or of a sent fact. One counter numbers both.
     pub(super) fn handle_facts(&mut self, role: usize, now: Time, id: u32, event: FactsEvent) {
+        let reading = self.nodes.roles[role].facts.as_ref().and_then(|facts| facts.reading.as_ref());
         let is_of_reading =
             matches!(event, FactsEvent::Read { .. } | FactsEvent::Reading { .. } | FactsEvent::Unread { .. });
-        if is_of_reading && !self.is_reading_facts(role, id) {
+        // It may be of an earlier one.
+        if is_of_reading && reading.is_none_or(|(number, _)| *number != id) {
             return;
         }
         if let FactsEvent::Read { facts, .. } = &event {
@@ -82,32 +83,6 @@ impl MainLoop {
         }
         self.facts_event(role, now, event);
     }
-
-    /// Whether this is the number of the present reading, or of the last one.
-    fn is_reading_facts(&self, role: usize, id: u32) -> bool {
-        let reading = self.nodes.roles[role].facts.as_ref().and_then(|facts| facts.reading.as_ref());
-        reading.is_some_and(|(number, _)| *number == id)
-    }
-
-    /// Judges the topic once; risks are logged as a warning.
-    pub(super) fn judge_topic_of_facts(&mut self, role: usize, now: Time, id: u32, facts: &TopicFacts) {
-        if !self.is_reading_facts(role, id) {
-            return;
-        }
-        let Some(topic) = &mut self.nodes.roles[role].facts else { return };
-        topic.is_judged = true;
-        let name = &topic.topic.name;
-        let place =
-            topic::JudgedPartition { bootstrap: &self.nodes.session.access().bootstrap, topic: name, partition: 0 };
-        match topic::judge_topic_of_facts(facts, topic.settings.retention, place) {
-            Ok(risks) if risks.is_empty() => {}
-            Ok(risks) => self.logger.warn(format!("topic {name:?}: {}", topic::warning(&risks))),
-            Err(refusal) => {
-                let error = format!("topic {name:?}: {refusal}");
-                self.nodes.tell(now, role, Event::Refused(error.into()));
-            }
-        }
-    }
 }
 
 /// The time after which a reading for which there was no thread is tried again.
@@ -115,8 +90,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// The facts of the election's key.
 pub(super) struct KeyFacts {
-    pub(super) topic: FactsTopic,
-    pub(super) settings: FactsSettings,
+    wanted: WantedFacts,
     /// The runs that were read or recorded here.
     pub(super) runs: Runs,
     /// `--window` and `--schedule`: the window according to the wall clock.
@@ -125,19 +99,16 @@ pub(super) struct KeyFacts {
     pub(super) reading: Option<(u32, FactsReading)>,
     /// The number of a reading for which there was no thread, and when it is tried again.
     unstarted: Option<(u32, Time)>,
-    pub(super) is_judged: bool,
 }
 
 impl KeyFacts {
     pub(super) fn new(election: &ElectionId, once: &Once) -> Self {
         Self {
-            topic: FactsTopic::of(election, once.key()),
-            settings: once.topic_settings(),
+            wanted: WantedFacts { topic: FactsTopic::of(election, once.key()), settings: once.topic_settings() },
             runs: Runs { account: account_of(once), last: None },
             wall_clock: WallClock::of(once),
             reading: None,
             unstarted: None,
-            is_judged: false,
         }
     }
 

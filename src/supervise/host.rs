@@ -128,7 +128,6 @@ impl Host for MainLoop {
             SessionEvent::Group { refusal: None } => drop(self.kafka.group.end(now)),
             SessionEvent::HelloDelivered => self.kafka.refused_appends.end(),
             SessionEvent::Risks { role, risks } => self.warn_of_risks(role as usize, &risks),
-            SessionEvent::TopicOfFacts { id, facts } => self.judge_topic_of_facts(ROLE_WITH_KEY, now, id, &facts),
             SessionEvent::Outage { error: Some(error) } => self.kafka.outage.begin(now, error),
             SessionEvent::Outage { error: None } => {
                 if let Some(down) = self.kafka.outage.end(now) {

@@ -166,13 +166,6 @@ pub enum SessionEvent {
         /// The risks, at least one.
         risks: Vec<Risk>,
     },
-    /// The settings by which the topic of facts is judged, before the first reading of it.
-    TopicOfFacts {
-        /// The number of the reading.
-        id: u32,
-        /// The settings.
-        facts: TopicFacts,
-    },
     /// A warning; the process goes on.
     Warning(String),
 }

@@ -2,13 +2,12 @@
 //! topic at its start, at each lead, and seldom otherwise, so an open connection would cost more than it saves. The facts that were read
 //! are kept, and the next reading continues where the last one stopped.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{mem, thread};
 
 use neli_proto::fact::{Facts, FactsEvent, Place, TOPIC_SUFFIX, record_key};
-use neli_proto::topic::{TopicId, TopicIdentity};
+use neli_proto::topic::{JudgedPartition, TopicId, TopicIdentity, judge_topic_of_facts, warning};
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -84,8 +83,6 @@ pub struct WantedFacts {
     pub topic: FactsTopic,
     /// The settings for creating the topic.
     pub settings: FactsSettings,
-    /// Whether the settings by which the topic is judged must be reported first.
-    pub judge: bool,
 }
 
 /// How long the topic of facts keeps its records, if this process creates it.
@@ -100,18 +97,20 @@ pub struct FactsSettings {
 }
 
 /// A reading of the topic of facts up to the log's end at the start of the reading. The reading is over when it has reported
-/// [`FactsEvent::Read`]. Dropping it never blocks; its events carry its number.
-pub struct FactsReading {
-    stopped: Arc<AtomicBool>,
-    state: Arc<Mutex<ReadingState>>,
-}
+/// [`FactsEvent::Read`]. Its events carry its number.
+pub struct FactsReading(Arc<Mutex<ReadingState>>);
 
 /// The data that a reading's thread and its owner share.
+#[derive(Default)]
 struct ReadingState {
     /// The reading's number. If it changes while the thread reads, the thread must ask for the log's end once more.
     id: u32,
+    /// The owner needs it no more.
+    is_dropped: bool,
     /// The thread has reached the end for this number, and will end.
     is_over: bool,
+    /// The topic's settings were judged.
+    is_judged: bool,
     progress: Progress,
 }
 
@@ -130,27 +129,26 @@ impl FactsReading {
         events: Sender<KafkaEvent>,
         earlier: Option<Self>,
     ) -> Result<Self, std::io::Error> {
-        let mut progress = Progress::default();
+        let mut state = ReadingState { id, ..ReadingState::default() };
         if let Some(earlier) = earlier {
-            let mut state = lock(&earlier.state);
-            if !state.is_over {
-                state.id = id;
-                drop(state);
+            let mut last = lock(&earlier.0);
+            if !last.is_over {
+                last.id = id;
+                drop(last);
                 return Ok(earlier);
             }
-            progress = mem::take(&mut state.progress);
+            (state.is_judged, state.progress) = (last.is_judged, mem::take(&mut last.progress));
         }
-        let (stopped, state) =
-            (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(ReadingState { id, is_over: false, progress })));
-        let reading = Thread { source, wanted, events, stopped: Arc::clone(&stopped), state: Arc::clone(&state) };
+        let state = Arc::new(Mutex::new(state));
+        let reading = Thread { source, wanted, events, state: Arc::clone(&state) };
         thread::Builder::new().name("neli-facts".to_owned()).spawn(move || reading.run())?;
-        Ok(Self { stopped, state })
+        Ok(Self(state))
     }
 }
 
 impl Drop for FactsReading {
     fn drop(&mut self) {
-        self.stopped.store(true, Ordering::Relaxed);
+        lock(&self.0).is_dropped = true;
     }
 }
 
@@ -163,12 +161,11 @@ struct Thread {
     source: Source,
     wanted: WantedFacts,
     events: Sender<KafkaEvent>,
-    stopped: Arc<AtomicBool>,
     state: Arc<Mutex<ReadingState>>,
 }
 
 impl Thread {
-    fn run(mut self) {
+    fn run(self) {
         let context = KafkaContext::new(&self.source.access);
         let config = self.source.access.reader();
         let mut limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
@@ -232,7 +229,7 @@ impl Thread {
     }
 
     fn is_over(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed) || self.events.is_closed()
+        lock(&self.state).is_dropped || self.events.is_closed()
     }
 
     fn send(&self, event: impl Into<KafkaEvent>) {
@@ -250,7 +247,7 @@ impl Thread {
     /// Asks for the first and the next offset of the topic's log, and reads up to there. Begins where an earlier reading of the same topic
     /// has stopped. Returns why no record has arrived for too long, if so.
     fn read(
-        &mut self,
+        &self,
         consumer: &PartitionConsumer<KafkaContext>,
         context: &KafkaContext,
         limit: &mut AnswerLimit,
@@ -272,7 +269,7 @@ impl Thread {
         limit.answered(asked);
         self.source.access.admit(consumer.consumer().client()).map_err(TopicError::Refused)?;
         context.rebootstrap().answered();
-        self.have_judged(consumer, limit)?;
+        self.judge(consumer, limit)?;
         let was_known = lock(&self.state).progress.topic.is_some();
         // The topic's id is asked for before the first record is read, because the facts of these records may be kept.
         let topic = if was_known || end - start > SHORT { self.topic_id(consumer, limit) } else { Ok(None) };
@@ -413,7 +410,7 @@ impl Progress {
     }
 }
 
-// ---- the topic of facts itself: finds it, creates it if it is missing, identifies it, and reads the settings by which it is judged ----
+// ---- the topic of facts itself: finds it, creates it if it is missing, identifies it, and judges its settings ----
 
 /// The time between two checks of a topic that is being created.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -438,20 +435,19 @@ pub fn facts_to_create(name: &str, kept: FactsSettings, replicas: usize) -> NewT
 }
 
 impl Thread {
-    /// Reports the settings by which the topic is judged, once. The embedded broker's topic has no settings.
-    fn have_judged(
-        &mut self,
-        consumer: &PartitionConsumer<KafkaContext>,
-        limit: &mut AnswerLimit,
-    ) -> Result<(), TopicError> {
-        if !self.wanted.judge || self.source.access.embedded.is_some() {
+    /// Judges the topic's settings once, and warns of risks. The embedded broker's topic has no settings.
+    fn judge(&self, consumer: &PartitionConsumer<KafkaContext>, limit: &mut AnswerLimit) -> Result<(), TopicError> {
+        if lock(&self.state).is_judged || self.source.access.embedded.is_some() {
             return Ok(());
         }
         let facts = topic::facts(consumer.consumer().client(), &self.place(), limit)?;
-        self.wanted.judge = false;
-        if !self.is_over() {
-            let id = lock(&self.state).id;
-            self.send(SessionEvent::TopicOfFacts { id, facts });
+        lock(&self.state).is_judged = true;
+        let name = &self.wanted.topic.name;
+        let place = JudgedPartition { bootstrap: &self.source.access.bootstrap, topic: name, partition: 0 };
+        let risks = judge_topic_of_facts(&facts, self.wanted.settings.retention, place)
+            .map_err(|refusal| TopicError::Refused(format!("topic {name:?}: {refusal}")))?;
+        if !risks.is_empty() && !self.is_over() {
+            self.send(SessionEvent::Warning(format!("topic {name:?}: {}", warning(&risks))));
         }
         Ok(())
     }

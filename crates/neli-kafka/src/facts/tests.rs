@@ -25,9 +25,14 @@ fn start(
     let wanted = WantedFacts {
         topic: FactsTopic { name: "facts".into(), keys: Place::ALL.map(|place| (format!("{place:?}"), place)) },
         settings: FactsSettings { retention: Duration::from_secs(1), compaction_lag: Duration::ZERO },
-        judge: false,
     };
     FactsReading::start(journal, wanted, id, events, earlier).unwrap()
+}
+
+/// The next event besides the warning that the mock does not show how the topic is set.
+fn next_of(received: &mut mpsc::Receiver<KafkaEvent>) -> KafkaEvent {
+    let mut events = std::iter::from_fn(|| received.blocking_recv());
+    events.find(|event| !matches!(event, KafkaEvent::Process(SessionEvent::Warning(_)))).unwrap()
 }
 
 /// A topic that was just created is visible a moment before its partition has a leader.
@@ -39,7 +44,7 @@ fn a_leader_that_is_not_ready_for_a_moment_is_not_an_error() {
     cluster.request_errors(RDKafkaApiKey::ListOffsets, &not_ready);
     let (events, mut received) = mpsc::channel(8);
     let _reading = start(&cluster, 7, events, None);
-    let first = received.blocking_recv().unwrap();
+    let first = next_of(&mut received);
     assert!(
         matches!(first, KafkaEvent::Process(SessionEvent::Facts { id: 7, event: FactsEvent::Read { .. } })),
         "{first:?}"
@@ -57,7 +62,7 @@ fn a_reading_that_still_runs_continues_with_a_later_number() {
         reading = Some(start(&cluster, id, events.clone(), reading));
     }
     loop {
-        let event = received.blocking_recv().unwrap();
+        let event = next_of(&mut received);
         let KafkaEvent::Process(SessionEvent::Facts { id, event: FactsEvent::Read { .. } }) = event else {
             panic!("{event:?}")
         };
@@ -76,7 +81,7 @@ fn a_partition_without_a_leader_is_reported() {
     let (events, mut received) = mpsc::channel(8);
     let _reading = start(&cluster, 7, events, None);
     let mut next = || {
-        let event = received.blocking_recv().unwrap();
+        let event = next_of(&mut received);
         let KafkaEvent::Process(SessionEvent::Facts { id: 7, event }) = event else { panic!("{event:?}") };
         event
     };
@@ -95,13 +100,13 @@ fn a_topic_that_its_broker_does_not_know_for_long_is_reported() {
     cluster.request_errors(RDKafkaApiKey::ListOffsets, &vec![unknown; 100_000]);
     let (events, mut received) = mpsc::channel(8);
     let _reading = start(&cluster, 7, events, None);
-    let first = received.blocking_recv().unwrap();
+    let first = next_of(&mut received);
     let KafkaEvent::Process(SessionEvent::Facts { event: FactsEvent::Unread { .. }, .. }) = first else {
         panic!("{first:?}")
     };
     cluster.clear_request_errors(RDKafkaApiKey::ListOffsets);
     loop {
-        let event = received.blocking_recv().unwrap();
+        let event = next_of(&mut received);
         let KafkaEvent::Process(SessionEvent::Facts { event, .. }) = event else { panic!("{event:?}") };
         if matches!(event, FactsEvent::Read { .. }) {
             return;
