@@ -5,7 +5,7 @@ use std::time::Duration;
 use harness::candidate::Elector;
 use harness::cluster::Cluster;
 use harness::election::TestElection;
-use harness::kafka::{Broker, SilentBroker};
+use harness::kafka::{Broker, SilentBroker, Wired};
 use harness::network::LinkConditions;
 use harness::wait;
 use nix::sys::signal::Signal;
@@ -161,10 +161,10 @@ fn too_few_replicas_are_reported_with_the_fix() {
 #[test]
 fn a_broker_that_does_not_answer_how_the_topic_is_set_delays_nothing() {
     const DESCRIBE_CONFIGS: i16 = 32;
-    let cluster = Cluster::start(1, 1);
-    cluster.wire(0, 0).set(LinkConditions { swallows: Some(DESCRIBE_CONFIGS), ..LinkConditions::default() });
-    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
-    cluster.kafka().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let wired = Wired::take();
+    wired.wire().set(LinkConditions { swallows: Some(DESCRIBE_CONFIGS), ..LinkConditions::default() });
+    let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
+    wired.direct().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
     let mut candidate = election.candidate().option("--wait", "30s").start();
     let term = candidate.await_lead();
     election.await_witness(term);

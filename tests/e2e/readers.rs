@@ -3,6 +3,7 @@
 use harness::candidate::Elector;
 use harness::cluster::Cluster;
 use harness::election::TestElection;
+use harness::kafka::Wired;
 use harness::network::LinkConditions;
 use harness::wait;
 use nix::sys::signal::Signal;
@@ -13,8 +14,8 @@ use crate::PROGRAM;
 #[test]
 fn a_standby_whose_reader_hangs() {
     const FETCH: i16 = 1;
-    let cluster = Cluster::start(1, 1);
-    let (kafka, seen) = (cluster.kafka(), cluster.kafka_of(0));
+    let wired = Wired::take();
+    let (kafka, seen) = (wired.direct(), wired.kafka());
     let election = TestElection::new(PROGRAM, &kafka, Elector::Log);
     let mut leader = election.candidate().option("--name", "leader").lease("5s").start();
     let term = leader.await_lead();
@@ -24,7 +25,7 @@ fn a_standby_whose_reader_hangs() {
     let mut standby = standby.property("socket.timeout.ms", "300000").start();
     standby.await_event("standby");
 
-    let wire = cluster.wire(0, 0);
+    let wire = wired.wire();
     wire.set(LinkConditions { swallows: Some(FETCH), ..LinkConditions::default() });
     wire.reset();
     let stuck = || standby.warnings_with("the journal's reader has delivered no record for").len();
@@ -43,10 +44,10 @@ fn a_standby_whose_reader_hangs() {
 /// second later, the log counts as cut.
 #[test]
 fn a_log_whose_reported_end_is_below_the_read_records() {
-    let cluster = Cluster::start(1, 1);
-    let wire = cluster.wire(0, 0);
+    let wired = Wired::take();
+    let wire = wired.wire();
     wire.set(LinkConditions { falsifies: true, ..LinkConditions::default() });
-    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
     let mut run = election.candidate().start();
     let term = run.await_lead();
     election.await_witness(term);

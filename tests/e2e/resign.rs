@@ -4,10 +4,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
-use harness::cluster::Cluster;
 use harness::election::{Answer, TestElection};
 use harness::journal::Pen;
-use harness::kafka::Kafka;
+use harness::kafka::{Kafka, Wired};
 use harness::network::LinkConditions;
 use harness::schema::Schema;
 use harness::terminal::{Shell, Terminal};
@@ -290,11 +289,11 @@ fn a_topic_that_is_made_again_while_a_clock_is_doubted_is_noticed() {
 #[test]
 fn a_request_without_an_answer_may_take_effect() {
     const PRODUCE: i16 = 0;
-    let cluster = Cluster::start(1, 1);
-    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
-    cluster.kafka().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    Pen::new(&cluster.kafka(), &election.topic(), &[]).write(&election.key(), &[CLAIM.as_bytes()]);
-    cluster.wire(0, 0).set(LinkConditions { swallows: Some(PRODUCE), ..LinkConditions::default() });
+    let wired = Wired::take();
+    let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
+    wired.direct().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    Pen::new(&wired.direct(), &election.topic(), &[]).write(&election.key(), &[CLAIM.as_bytes()]);
+    wired.wire().set(LinkConditions { swallows: Some(PRODUCE), ..LinkConditions::default() });
     let why = "no acknowledgement within 2000 ms";
     let line = format!(
         "neli-run: whether web was asked is unknown: {why}; if Kafka has taken the request, web stands down: see neli-run \

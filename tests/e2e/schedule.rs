@@ -6,7 +6,7 @@ use harness::candidate::{Candidate, Elector, Running};
 use harness::cluster::{Cluster, move_leader};
 use harness::election::TestElection;
 use harness::journal::Pen;
-use harness::kafka::Kafka;
+use harness::kafka::{Kafka, Wired};
 use harness::network::{Flow, LinkConditions};
 use harness::process::Process;
 use harness::wait;
@@ -237,16 +237,16 @@ fn only_the_newest_window_is_recorded() {
 /// continues where it stopped.
 #[test]
 fn facts_that_take_longer_than_half_a_lease_are_read_over_several_leads() {
-    let cluster = Cluster::start(1, 1);
-    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    let wired = Wired::take();
+    let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
     let name = format!("{}.once", election.topic());
-    cluster.kafka().create_topic(&name, &[("cleanup.policy", "compact")]);
+    wired.direct().create_topic(&name, &[("cleanup.policy", "compact")]);
     let of_another = "x".repeat(1_000);
-    let pen = Pen::new(&cluster.kafka(), &name, &[("batch.size", "8192")]);
+    let pen = Pen::new(&wired.direct(), &name, &[("batch.size", "8192")]);
     pen.write("another/0/key", &[of_another.as_bytes(); 400]);
     // The records take 8 s. A fetch of the usual size would exceed librdkafka's timeout.
     let slow = LinkConditions { back: Flow::Trickle(50_000), ..LinkConditions::default() };
-    cluster.wire(0, 0).set(slow);
+    wired.wire().set(slow);
     let mut first = daemon(&election, "a", "every 1s", "true").lease("2s").start();
     assert_eq!(first.await_release().text("why"), "facts-unavailable");
     assert!(!first.warnings_with("of 400 offsets were read in time").is_empty(), "{first:?}");

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use harness::candidate::Elector;
-use harness::cluster::Cluster;
 use harness::election::TestElection;
+use harness::kafka::Wired;
 use harness::process::Process;
 use harness::{not_tested, wait};
 use nix::sys::signal::Signal;
@@ -185,8 +185,8 @@ fn with_no_descriptor_left_the_job_is_still_supervised() {
 /// At the limit of open files connections are lost. They are opened again, since the reserve does not use their descriptors.
 #[test]
 fn with_no_descriptor_left_lost_connections_are_opened_again() {
-    let cluster = Cluster::start(1, 1);
-    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    let wired = Wired::take();
+    let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
     let mut run = election.candidate().lease("5s").start();
     let term = run.await_lead();
     election.await_witness(term);
@@ -194,7 +194,7 @@ fn with_no_descriptor_left_lost_connections_are_opened_again() {
     await_connections(&election);
     limit_open_files(run.process(), lowest_free(run.process()));
     for _ in 0..3 {
-        cluster.wire(0, 0).reset();
+        wired.wire().reset();
         run.guard().signal(Signal::SIGKILL);
         run.await_event("guard_lost");
         let next = run.await_job();

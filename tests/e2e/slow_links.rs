@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
-use harness::cluster::Cluster;
 use harness::election::TestElection;
+use harness::kafka::Wired;
 use harness::network::{Flow, LinkConditions};
 use harness::wait;
 use nix::sys::signal::Signal;
@@ -19,11 +19,11 @@ fn round_trip(ms: u64) -> LinkConditions {
 }
 
 /// An election on a broker behind such a link.
-fn on_a_link_with(round_trip_ms: u64) -> (Cluster, TestElection) {
-    let cluster = Cluster::start(1, 1);
-    cluster.wire(0, 0).set(round_trip(round_trip_ms));
-    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
-    (cluster, election)
+fn on_a_link_with(round_trip_ms: u64) -> (Wired, TestElection) {
+    let wired = Wired::take();
+    wired.wire().set(round_trip(round_trip_ms));
+    let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
+    (wired, election)
 }
 
 /// A candidate with a schedule, which was stopped after three runs of its job.
@@ -41,21 +41,21 @@ fn run_of_a_schedule(election: &TestElection, lease: &str) -> Running {
 #[test]
 fn a_leader_whose_answers_take_longer_than_two_seconds_keeps_its_lead() {
     const LEASE: Duration = Duration::from_secs(12);
-    let cluster = Cluster::start(1, 1);
-    let election = TestElection::new(PROGRAM, &cluster.kafka_of(0), Elector::Log);
+    let wired = Wired::take();
+    let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
     // librdkafka closes a connection after this time without an answer.
     let candidate = election.candidate().lease("12s").property("socket.timeout.ms", "10000").flag("-v");
     let mut run = candidate.start();
     let term = run.await_lead();
     election.await_witness(term);
-    cluster.wire(0, 0).set(round_trip(2_500));
+    wired.wire().set(round_trip(2_500));
     let begun = wait::now();
     let wanted = begun + u64::try_from((LEASE * 2).as_nanos()).expect("a few seconds");
     wait::until_true("a lease that was extended on the slow link alone", || {
         election.testimony().of(term).any(|line| line.deadline > wanted) || !run.events("fence_warning").is_empty()
     });
     assert!(run.events("fence_warning").is_empty(), "{run:?}");
-    cluster.wire(0, 0).set(LinkConditions::default());
+    wired.wire().set(LinkConditions::default());
     election.close([run]);
 }
 

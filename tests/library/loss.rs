@@ -5,9 +5,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector};
-use harness::cluster::Cluster;
 use harness::journal;
 use harness::kafka::Kafka;
+use harness::kafka::Wired;
 use harness::network::{Flow, LinkConditions};
 use harness::wait::{self, PATIENCE};
 use neli_election::{Error, Event, Reason};
@@ -24,14 +24,14 @@ const LEASE: Duration = Duration::from_secs(2);
 fn a_cut_network_ends_the_lease_before_another_leads() {
     let test_election = test_election(Elector::Log);
     run(async {
-        let cluster = Cluster::start(1, 1);
-        let far = cluster.kafka_of(0);
+        let wired = Wired::take();
+        let far = wired.kafka();
         let builder = candidate_at(&test_election, far.address()).lease(LEASE).fence_warning(Duration::ZERO);
         let election = builder.join().await.expect("the candidate joins");
         let mut events = election.events();
         let mut lead = election.lead().await.expect("the candidate leads");
         let (lease, term) = (lead.lease(), lead.lease().token());
-        let near = cluster.kafka();
+        let near = wired.direct();
         let program = Candidate::new(Path::new(PROGRAM))
             .option("--group", &test_election.group)
             .option("--brokers", near.address())
@@ -54,7 +54,7 @@ fn a_cut_network_ends_the_lease_before_another_leads() {
                 std::thread::yield_now();
             }
         });
-        cluster.wire(0, 0).set(LinkConditions { there: Flow::Lost, back: Flow::Lost, ..LinkConditions::default() });
+        wired.wire().set(LinkConditions { there: Flow::Lost, back: Flow::Lost, ..LinkConditions::default() });
         let lost = soon("the end of the lease", PATIENCE, lead.run(|_| std::future::pending::<()>())).await;
         assert_eq!(lost.map_err(|lost| (lost.term, lost.reason)), Err((term, Reason::Expired)));
         let fenced =
@@ -173,8 +173,8 @@ fn a_lead_that_another_candidate_takes_ends_with_an_event() {
 fn a_background_task_runs_again_after_a_loss() {
     let test_election = test_election(Elector::Log);
     run(async {
-        let cluster = Cluster::start(1, 1);
-        let far = cluster.kafka_of(0);
+        let wired = Wired::take();
+        let far = wired.kafka();
         let builder = candidate_at(&test_election, far.address()).lease(LEASE).fence_warning(Duration::ZERO);
         let election = builder.join().await.expect("the candidate joins");
         let (sender, mut leases) = tokio::sync::mpsc::unbounded_channel();
@@ -186,10 +186,10 @@ fn a_background_task_runs_again_after_a_loss() {
         let conditions = async {
             let first = soon("the first lead", PATIENCE, leases.recv()).await.expect("the candidate leads");
             let cut = LinkConditions { there: Flow::Lost, back: Flow::Lost, ..LinkConditions::default() };
-            cluster.wire(0, 0).set(cut);
+            wired.wire().set(cut);
             assert_eq!(soon("the end of the lease", PATIENCE, first.ending()).await, Reason::Expired);
             assert!(!first.is_valid());
-            cluster.wire(0, 0).set(LinkConditions::default());
+            wired.wire().set(LinkConditions::default());
             let second = soon("the second lead", PATIENCE, leases.recv()).await.expect("the candidate leads");
             assert!(second.token() > first.token() && second.is_valid());
             election.clone().leave().await;

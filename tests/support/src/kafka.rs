@@ -14,15 +14,16 @@ use rdkafka::groups::GroupList;
 use rdkafka::metadata::Metadata;
 use rdkafka::producer::{BaseProducer, DefaultProducerContext, Producer};
 
-use crate::node::Node;
 use crate::request::Request;
 use crate::wait;
 
 mod broker;
 mod silent;
+mod wired;
 
 pub use broker::Broker;
 pub use silent::SilentBroker;
+pub use wired::Wired;
 
 /// A Kafka that can be reached.
 #[derive(Debug)]
@@ -38,11 +39,7 @@ impl Kafka {
         static SHARED: OnceLock<Kafka> = OnceLock::new();
         SHARED.get_or_init(|| match env::var("KAFKA_BROKERS") {
             Ok(address) if !address.is_empty() => Self::at(&address),
-            _ => {
-                // A static is never dropped, so the broker ends when its pipe closes, at the end of the process.
-                static BROKER: OnceLock<Broker> = OnceLock::new();
-                BROKER.get_or_init(|| Broker::start(Node::alone())).kafka()
-            }
+            _ => wired::Shared::get().broker.kafka(),
         })
     }
 

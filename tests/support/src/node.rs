@@ -136,6 +136,11 @@ impl Node {
         }
     }
 
+    /// The same broker with these doors.
+    pub(crate) fn with_doors(self, doors: Vec<Door>) -> Self {
+        Self { doors, ..self }
+    }
+
     /// The same broker with a policy for new topics (`TopicPolicy.java`).
     pub(crate) fn with_topic_policy(self) -> Self {
         Self { has_topic_policy: true, ..self }
@@ -311,7 +316,7 @@ impl Node {
             )
         };
         // Every listener has this number of threads.
-        let threads = if doors.is_empty() && secure.is_none() { 2 } else { 1 };
+        let threads = if *brokers == 1 && secure.is_none() { 2 } else { 1 };
         format!(
             "{part}\
              listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{accounts}{listeners}\n\
