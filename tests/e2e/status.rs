@@ -250,6 +250,7 @@ fn the_last_run_is_named_with_its_key_or_window() {
         let answer = election.ask("status", &["--once", key, "--json"]);
         let object = answer.json();
         Schema::read(include_str!("../../docs/json.md"), "status --once").assert_holds(&object);
+        assert!(object["run"]["window_start"].is_null() && object["run"]["window_end"].is_null(), "{object}");
         (object["state"].as_str().unwrap_or_default().to_owned(), object["run"]["by"].clone(), answer.status)
     };
     assert_eq!(of_key("v1.42"), ("done".to_owned(), "first".into(), 0));

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// The page with the objects that several documents contain.
+/// The page with the types, and with the objects that several documents contain.
 const OBJECTS: &str = include_str!("../../../docs/json.md");
 
-/// The fields that a section of a page describes, one table row each: name, type, meaning.
+/// The fields that a section of a page describes, and their types.
 #[derive(Debug)]
 pub struct Schema {
     section: String,
@@ -18,9 +18,7 @@ impl Schema {
     /// The schema in the section with this heading.
     #[must_use]
     pub fn read(page: &str, heading: &str) -> Self {
-        let mut types = BTreeMap::new();
-        add_section(&mut types, "", page, heading, OBJECTS);
-        Self { section: heading.to_owned(), types }
+        Self { section: heading.to_owned(), types: types_of(page, heading, OBJECTS) }
     }
 
     /// Asserts that every field of the object is documented with its type, and that every documented field is present, unless its parent
@@ -83,34 +81,70 @@ impl Schema {
     }
 }
 
-/// Adds the fields of a section. A row may have several fields of one type. A link to a section of `objects` in place of a type stands for
-/// the object there, and in place of a field for the fields there.
-fn add_section(types: &mut BTreeMap<String, String>, parent: &str, page: &str, heading: &str, objects: &str) {
+/// The fields of a section with their types. A field with others below it is an object or a list; the page of the objects has the rest.
+fn types_of(page: &str, heading: &str, objects: &str) -> BTreeMap<String, String> {
+    let mut fields = BTreeMap::new();
+    add_section(&mut fields, "", (page, heading), objects);
+    for field in fields.keys().cloned().collect::<Vec<_>>() {
+        for (at, _) in field.match_indices(['.', '[']) {
+            fields.entry(field[..at].to_owned()).or_insert(false);
+        }
+    }
+    let has = |field: &str, below: &str| {
+        fields.keys().any(|other| other.strip_prefix(field).is_some_and(|rest| rest.starts_with(below)))
+    };
+    let type_of = |field: &str| match field {
+        list if has(list, "[]") => "list",
+        object if has(object, ".") => "object",
+        other => type_by_name(other.rsplit('.').next().unwrap_or_default().trim_end_matches("[]"), objects),
+    };
+    let typed = fields.iter().map(|(field, may_be_null)| {
+        (field.clone(), format!("{}{}", type_of(field), if *may_be_null { " or null" } else { "" }))
+    });
+    typed.collect()
+}
+
+/// The type that the page gives to a field of this name, or to names with its end.
+fn type_by_name<'a>(name: &str, objects: &'a str) -> &'a str {
+    let (_, table) =
+        objects.split_once("| type | fields |\n").unwrap_or_else(|| panic!("the page has no table of types"));
+    let rows = table.lines().take_while(|line| line.starts_with('|'));
+    let mut types = rows.filter_map(|row| row.strip_prefix("| ")?.split_once(" | "));
+    let is_named = |names: &str| {
+        names.split('`').skip(1).step_by(2).any(|word| word == name || (word.starts_with('_') && name.ends_with(word)))
+    };
+    types.find(|(_, names)| is_named(names)).map_or("text", |(of_type, _)| of_type)
+}
+
+/// Adds the fields of a section, and whether each may be null. A row may have several fields. A link behind a field stands for the fields
+/// of the object in that section, and in place of a field for the fields there.
+fn add_section(fields: &mut BTreeMap<String, bool>, parent: &str, (page, heading): (&str, &str), objects: &str) {
     let begin = format!("\n## {heading}\n");
     let (_, section) = page.split_once(&begin).unwrap_or_else(|| panic!("the page has no section {heading}"));
     let section = section.split("\n## ").next().unwrap_or_default();
     for row in section.lines().filter(|line| line.starts_with("| `") || line.starts_with("| [")) {
-        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let [_, fields, of_type, ..] = cells[..] else { continue };
-        if let Some((section, _)) = link(fields) {
-            add_section(types, parent, objects, section, objects);
-            continue;
-        }
-        for field in fields.split(", ").map(|field| format!("{parent}{}", field.trim_matches('`'))) {
-            if let Some((section, or_null)) = link(of_type) {
-                add_section(types, &format!("{field}."), objects, section, objects);
-                types.insert(field, format!("object{or_null}"));
+        let cell = row.split('|').nth(1).unwrap_or_default().trim();
+        for item in cell.split(", ") {
+            let (name, rest) = item.strip_prefix('`').and_then(|item| item.split_once('`')).unwrap_or(("", item));
+            let field = format!("{parent}{name}");
+            let (may_be_null, rest) = rest.strip_prefix('?').map_or((false, rest), |rest| (true, rest));
+            if let Some((heading, target)) = link(rest.trim_start_matches(": ")) {
+                let page = if target.starts_with('#') { page } else { objects };
+                let below = if name.is_empty() { parent.to_owned() } else { format!("{field}.") };
+                add_section(fields, &below, (page, heading), objects);
             } else {
-                types.insert(field, of_type.to_owned());
+                assert!(rest.is_empty() && !name.is_empty(), "{heading}: {row}");
+            }
+            if !name.is_empty() {
+                fields.insert(field, may_be_null);
             }
         }
     }
 }
 
-/// The text of a link at the beginning of a cell, and what follows the link.
-fn link(cell: &str) -> Option<(&str, &str)> {
-    let (text, rest) = cell.strip_prefix('[')?.split_once("](")?;
-    Some((text, rest.split_once(')')?.1))
+/// The text and the target of a link that is all of a cell's item.
+fn link(item: &str) -> Option<(&str, &str)> {
+    item.strip_prefix('[')?.strip_suffix(')')?.split_once("](")
 }
 
 fn is_a(value: &Value, word: &str) -> bool {
@@ -134,8 +168,7 @@ mod tests {
 
     use super::*;
 
-    const PAGE: &str = "\n## a\n\n| field | type | meaning |\n|---|---|---|\n| `ts` | time | x |\n| `o` | object or null | x |\n\
-                        | `o.n` | number | x |\n| `l` | list | x |\n| `l[]` | object | x |\n| `l[].t` | text or null | x |\n\n## b\n\n| `z` | text | x |\n";
+    const PAGE: &str = "\n## a\n\n| field | meaning |\n|---|---|\n| `ts`, `o`? | x |\n| `o.n` | x |\n| `l[].t`? | x |\n\n## b\n\n| `z` | x |\n";
 
     fn holds(value: &Value) -> bool {
         let schema = Schema::read(PAGE, "a");
@@ -144,19 +177,34 @@ mod tests {
 
     #[test]
     fn a_link_stands_for_the_fields_of_its_section() {
-        let page = "\n## a\n\n| [all](#all) | | |\n| `x`, `y` | [o](#o) or null | x |\n| `y.n` | null | x |\n";
-        let objects = "\n## all\n\n| `g` | flag | x |\n\n## o\n\n| `n` | number | x |\n";
-        let mut types = BTreeMap::new();
-        add_section(&mut types, "", page, "a", objects);
+        let page = "\n## a\n\n| [all](b.md#all), `x`?, `y_ms` | x |\n| `y`?: [o](b.md#o) | x |\n| `l[]`: [here](#here) | x |\n\n\
+                    ## here\n\n| `i[]` | x |\n";
+        let objects = "\n| type | fields |\n|---|---|\n| number | `i`, `n`, `_ms` |\n| flag | `g` |\n\n## all\n\n| `g` | x |\n\n\
+                       ## o\n\n| `n`? | x |\n";
+        let types = types_of(page, "a", objects);
         let types: Vec<_> = types.iter().map(|(field, of_type)| format!("{field}: {of_type}")).collect();
-        assert_eq!(types, ["g: flag", "x: object or null", "x.n: number", "y: object or null", "y.n: null"]);
+        assert_eq!(
+            types,
+            [
+                "g: flag",
+                "l: list",
+                "l[]: object",
+                "l[].i: list",
+                "l[].i[]: number",
+                "x: text or null",
+                "y: object or null",
+                "y.n: number or null",
+                "y_ms: number"
+            ]
+        );
     }
 
     #[test]
     fn a_schema_accepts_exactly_its_fields() {
         let ts = "2026-01-31T12:00:00.123Z";
-        assert!(holds(&json!({"ts": ts, "o": {"n": 1}, "l": [{"t": null}, {"t": "x"}]})));
+        assert!(holds(&json!({"ts": ts, "o": {"n": "1"}, "l": [{"t": null}, {"t": "x"}]})));
         assert!(holds(&json!({"ts": ts, "o": null, "l": []})));
+        assert!(!holds(&json!({"ts": ts, "o": {"n": 1}, "l": []})), "another type");
         assert!(!holds(&json!({"ts": "now", "o": null, "l": []})), "another type");
         assert!(!holds(&json!({"ts": ts, "o": {}, "l": []})), "one that is missing");
         assert!(!holds(&json!({"ts": ts, "l": []})), "one that is missing");
