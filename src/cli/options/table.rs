@@ -11,8 +11,8 @@ const COMMON: &[Opt] = &in_section(
     Section::Common,
     [
         Opt::new("group", "Name of the election and of its consumer group (required)").short('g').value("NAME").more(
-            "The same for all candidates, and the group.id of no other program: a job that consumes from Kafka \
-               needs another one. 1 to 249 bytes; with --once, --window or --schedule without /.",
+            "The same for all candidates, and the group.id of no other program, nor of the job. 1 to 249 bytes; with \
+               --once, --window or --schedule without /.",
         ),
         Opt::new("brokers", "Kafka's bootstrap servers")
             .short('b')
@@ -83,8 +83,7 @@ const ELECTION: &[Opt] = &in_section(Section::Election, [
     Opt::new("max-roles", "Lead at most N roles in this process")
         .value("N")
         .computed("no limit")
-        .more("If all candidates together may lead fewer than --roles defines, some roles have no leader. A \
-               warning says if the limit of open files allows fewer. Not with --preempt."),
+        .more("If all candidates together may lead fewer than --roles defines, some roles have no leader. Not with --preempt."),
     Opt::new("elect", "Which candidate claims first when nobody leads")
         .takes(Takes::OneOf("group|log", &["group", "log"]))
         .default("group")
@@ -105,8 +104,7 @@ const ELECTION: &[Opt] = &in_section(Section::Election, [
     Opt::new("preempt", "Ask a leader of a lower priority to stand down")
         .takes(Takes::Optional("DURATION", "1m"))
         .more("It asks once it has stood by for DURATION: 1m if none is given, at least 1s; ten times as long if its last \
-               lead was fenced or unhealthy, or its guard died. The leader stops its job, and the candidate of the \
-               highest priority leads next. Needs a --priority above 0."),
+               lead was fenced or unhealthy, or its guard died. Needs a --priority above 0."),
     Opt::new("wait", "Exit with 75 if not leading after this time")
         .value("DURATION")
         .computed("no limit")
