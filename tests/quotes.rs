@@ -10,8 +10,8 @@ use neli_run::cli::{self, validate};
 /// The pages that quote messages.
 const QUOTING: [&str; 2] = ["docs/operating.md", "docs/troubleshooting.md"];
 
-/// Messages that say what to do, so no page has a row for them.
-const SAY_WHAT_TO_DO: [&str; 30] = [
+/// Messages that say what they need, so no page has a row for them.
+const SAY_WHAT_TO_DO: [&str; 52] = [
     "bootstrap servers of two clusters: …",
     "answers of two clusters: …",
     "the topic has more partitions than this group uses, …",
@@ -42,6 +42,28 @@ const SAY_WHAT_TO_DO: [&str; 30] = [
     "…: every user of this machine can read it; …",
     "…: holds a secret, and every user …",
     "the job has ended after …, which process 1 of this container …",
+    "topic …: Kafka does not make it now …",
+    "released term …: …; Kafka has not confirmed it, …",
+    "… open files (ulimit -n, LimitNOFILE=) are enough to lead …",
+    "… The elections there wait until there is one",
+    "… no answer from the leader of …",
+    "…the last token counts until it expires, …",
+    "the topic's settings can't be asked for, for lack of a thread: …",
+    "the broker does not show …: …",
+    "the guard (pid …) can't be killed; …",
+    "whether a process of the job is left is unknown …",
+    "the job exited with status … after …",
+    "the job was ended by … after …",
+    "the hook --on-… …",
+    "the job stopped itself (SIGTSTP), …",
+    "nothing is run for the time from … to …: …",
+    "…; no retries are left; neli-run forget --once …",
+    "…; no retries are left; neli-run forget --newest-window …",
+    "this machine's clock was set back …",
+    "the skip of this window is not recorded yet …",
+    "the run's outcome is not recorded yet …",
+    "--embedded is for a trial …",
+    "… lines of this log were lost here, …",
 ];
 
 /// Calls that log a warning or an error, up to the message.
