@@ -162,7 +162,7 @@ pub(crate) fn build() -> Result<Built, String> {
         "--test",
         "law",
         "--test",
-        "leases",
+        "elections",
         "--test",
         "node",
         "--test",
@@ -184,7 +184,7 @@ pub(crate) fn build() -> Result<Built, String> {
         .collect();
     let executable = |name: &str| executables.get(name).cloned().ok_or_else(|| format!("cargo built no {name}"));
     let (program, model) = (executable(PROGRAM)?, executable("journal_model")?);
-    let (law, library) = (executable("law")?, executable("leases")?);
+    let (law, library) = (executable("law")?, executable("elections")?);
     let (node, scenarios) = (executable("node")?, executable("scenarios")?);
     Ok(Built { program, model, law, library, node, scenarios })
 }

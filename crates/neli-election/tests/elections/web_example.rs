@@ -1,10 +1,6 @@
 //! The example `web`: an instance forwards a write to the leader, whichever instance gets the request, and to the next leader when that
 //! leader has ended.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod limit;
-
 use std::time::Duration;
 
 use neli_election::{Election, Elector, EmbeddedBroker, Follower};
@@ -14,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::limit::soon;
 
-#[path = "../examples/web.rs"]
+#[path = "../../examples/web.rs"]
 #[expect(dead_code, reason = "its main is not called here")]
 mod web;
 

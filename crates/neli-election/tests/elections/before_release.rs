@@ -1,9 +1,5 @@
 //! The callback of [`neli_election::Builder::before_release`]: when and where it is called, and what happens when it fails.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod limit;
-
 use std::future::{pending, ready};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;

@@ -1,9 +1,5 @@
 //! The callback of [`neli_election::Builder::on_warning`].
 
-#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod limit;
-
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -42,7 +38,7 @@ async fn without_a_callback_warnings_go_to_stderr() {
         return;
     }
     let mut program = Command::new(std::env::current_exe().unwrap());
-    program.args(["--exact", "without_a_callback_warnings_go_to_stderr", "--nocapture"]).env(IS_PROGRAM, "1");
+    program.args(["--exact", "warnings::without_a_callback_warnings_go_to_stderr", "--nocapture"]).env(IS_PROGRAM, "1");
     let mut program = program.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(program.stderr.take().unwrap()).lines().map_while(Result::ok);
     let warning = lines.find(|line| line.starts_with("neli-election: "));

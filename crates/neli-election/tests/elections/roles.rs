@@ -1,9 +1,5 @@
 //! Many roles in one process, with the library's embedded broker.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod limit;
-
 use std::collections::BTreeMap;
 use std::future::{self, Future};
 use std::pin::pin;

@@ -1,9 +1,5 @@
 //! Followers with the library's embedded broker.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod limit;
-
 use std::time::Duration;
 
 use neli_election::{Builder, Election, Elector, EmbeddedBroker, Follower, Leader, Leadership};

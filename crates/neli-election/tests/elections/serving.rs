@@ -1,7 +1,5 @@
 //! Ways to work as the leader: a loop that awaits its task, a loop that drops it, concurrent tasks, and a task that resigns by itself.
 
-mod limit;
-
 use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::Arc;

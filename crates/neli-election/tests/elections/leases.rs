@@ -1,9 +1,5 @@
 //! Leases of the library, with its embedded broker. The mutants of the library are noticed here.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod limit;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
