@@ -102,7 +102,8 @@ impl MainLoop {
         let elections = config.elections();
         let mut roles = Vec::new();
         for number in elections.roles.clone() {
-            roles.push(Role::new(&config, elections.election(number, 1), &job_maker.member, &logger, started)?);
+            let election = elections.election(number, 1);
+            roles.push(Role::new(&config, &kafka_session, election, &job_maker.member, &logger, started)?);
         }
         if let Some(role) = roles.first_mut() {
             role.job = job;
@@ -240,7 +241,6 @@ impl MainLoop {
                 self.send_queued_orders(role);
             }
             self.tell_window(role, now, false);
-            self.read_unread_facts(role, now);
             if let Some((message, _)) = self.nodes.roles[role].undecodable.poll(now) {
                 self.nodes.roles[role].logger.event(&LogEvent::error(message));
             }

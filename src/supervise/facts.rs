@@ -4,9 +4,10 @@
 //! No kernel timer on the wall clock is used. The clock is read once a second, which costs less than the heartbeat that a leader sends as
 //! often, and notices every change of the clock.
 
+use std::io;
 use std::time::Duration;
 
-use neli_kafka::{ElectionId, FactsReading, FactsTopic, WantedFacts, clock};
+use neli_kafka::{ElectionId, FactsReader, FactsTopic, Session, WantedFacts, clock};
 use neli_proto::fact::{Account, Fact, Runs};
 use neli_proto::node::{Event, FactsEvent};
 use neli_proto::time::{Span, Time, Window};
@@ -15,7 +16,6 @@ use crate::calendar::Calendar;
 use crate::config::{Occasion, Once};
 use crate::http::RunsSnapshot;
 use crate::supervise::MainLoop;
-use crate::text::reason;
 
 impl MainLoop {
     /// Passes the window of the wall clock to the node, if it has changed or if `anyway`.
@@ -32,34 +32,17 @@ impl MainLoop {
     }
 
     pub(super) fn read_facts(&mut self, role: usize, id: u32) {
-        let Some(facts) = &mut self.nodes.roles[role].facts else { return };
-        let wanted = facts.wanted.clone();
-        let earlier = facts.begin_reading();
-        match self.nodes.session.read_facts(wanted, id, earlier) {
-            Ok(reading) => facts.reading = Some((id, reading)),
-            Err(error) => {
-                let now = clock::now();
-                facts.reading_not_started(now, id);
-                let error = format!("no thread can be started to read them: {}", reason(&error)).into();
-                self.facts_event(role, now, FactsEvent::Unread { error });
-            }
-        }
-    }
-
-    /// Tries to read facts again for which there was no thread.
-    pub(super) fn read_unread_facts(&mut self, role: usize, now: Time) {
-        let due = self.nodes.roles[role].facts.as_ref().and_then(|facts| facts.due_reading(now));
-        if let Some(id) = due {
-            self.read_facts(role, id);
+        if let Some(facts) = &mut self.nodes.roles[role].facts {
+            facts.reading = id;
+            facts.reader.iter().for_each(|reader| reader.read(id));
         }
     }
 
     pub(super) fn append_fact(&mut self, role: usize, id: u32, fact: Fact) {
         let Some(facts) = &mut self.nodes.roles[role].facts else { return };
         let fact = facts.runs.written(Fact { at_ms: Some(clock::wall_ms()), ..fact });
-        let topic = &facts.wanted.topic;
-        let key = topic.key_at(fact.place());
-        if let Err(error) = self.nodes.session.append_fact(id, &topic.name, key, &fact.to_bytes()) {
+        let key = facts.topic.key_at(fact.place());
+        if let Err(error) = self.nodes.session.append_fact(id, &facts.topic.name, key, &fact.to_bytes()) {
             let error = error.to_string().into();
             self.facts_event(role, clock::now(), FactsEvent::NotAppended { id, error });
         }
@@ -67,11 +50,11 @@ impl MainLoop {
 
     /// Handles the result of a reading or of a sent fact. One counter numbers both.
     pub(super) fn handle_facts(&mut self, role: usize, now: Time, id: u32, event: FactsEvent) {
-        let reading = self.nodes.roles[role].facts.as_ref().and_then(|facts| facts.reading.as_ref());
+        let reading = self.nodes.roles[role].facts.as_ref().map(|facts| facts.reading);
         let is_of_reading =
             matches!(event, FactsEvent::Read { .. } | FactsEvent::Reading { .. } | FactsEvent::Unread { .. });
         // It may be of an earlier one.
-        if is_of_reading && reading.is_none_or(|(number, _)| *number != id) {
+        if is_of_reading && reading != Some(id) {
             return;
         }
         if let FactsEvent::Read { facts, .. } = &event {
@@ -85,52 +68,33 @@ impl MainLoop {
     }
 }
 
-/// The time after which a reading for which there was no thread is tried again.
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
-
 /// The facts of the election's key.
 pub(super) struct KeyFacts {
-    wanted: WantedFacts,
+    topic: FactsTopic,
     /// The runs that were read or recorded here.
     pub(super) runs: Runs,
     /// `--window` and `--schedule`: the window according to the wall clock.
     pub(super) wall_clock: Option<WallClock>,
-    /// The present or last reading with its number. Events of earlier readings are dropped.
-    pub(super) reading: Option<(u32, FactsReading)>,
-    /// The number of a reading for which there was no thread, and when it is tried again.
-    unstarted: Option<(u32, Time)>,
+    /// `None` once this process exits.
+    reader: Option<FactsReader>,
+    /// The number of the present or last reading. Events of earlier readings are dropped.
+    reading: u32,
 }
 
 impl KeyFacts {
-    pub(super) fn new(election: &ElectionId, once: &Once) -> Self {
-        Self {
-            wanted: WantedFacts { topic: FactsTopic::of(election, once.key()), settings: once.topic_settings() },
+    /// # Errors
+    ///
+    /// There is no thread for the reader.
+    pub(super) fn new(session: &Session, election: &ElectionId, once: &Once) -> io::Result<Self> {
+        let topic = FactsTopic::of(election, once.key());
+        let wanted = WantedFacts { topic: topic.clone(), settings: once.topic_settings() };
+        Ok(Self {
+            topic,
             runs: Runs { account: account_of(once), last: None },
             wall_clock: WallClock::of(once),
-            reading: None,
-            unstarted: None,
-        }
-    }
-
-    /// Takes the unfinished reading, which has made progress, so that the one that begins now continues it.
-    pub(super) fn begin_reading(&mut self) -> Option<FactsReading> {
-        self.unstarted = None;
-        self.reading.take().map(|(_, reading)| reading)
-    }
-
-    /// Without a thread the reading is tried again later: a standby claims nothing before it has read the facts.
-    pub(super) fn reading_not_started(&mut self, now: Time, id: u32) {
-        self.unstarted = Some((id, now + AGAIN_AFTER));
-    }
-
-    /// When a reading is tried again.
-    pub(super) fn reads_again_at(&self) -> Option<Time> {
-        self.unstarted.map(|(_, at)| at)
-    }
-
-    /// The number of the reading that is due.
-    pub(super) fn due_reading(&self, now: Time) -> Option<u32> {
-        self.unstarted.filter(|(_, at)| now >= *at).map(|(id, _)| id)
+            reader: Some(session.facts_reader(wanted)?),
+            reading: 0,
+        })
     }
 
     /// The runs, for those who watch this process.
@@ -147,7 +111,7 @@ impl KeyFacts {
     }
 
     pub(super) fn stop_reading(&mut self) {
-        (self.reading, self.unstarted) = (None, None);
+        self.reader = None;
     }
 }
 
@@ -214,32 +178,5 @@ impl WallClock {
         let left = Duration::from_millis(window.span.until_ms.saturating_sub(wall_ms));
         self.look_at = now + left.min(LOOK_EVERY);
         (is_new || anyway).then(|| window.clone())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reading_without_a_thread_is_tried_again_until_another_begins() {
-        let election = ElectionId { group: "g".into(), topic: "t".into(), role: 0, role_name: None, partition: 0 };
-        let once = Once {
-            occasion: Occasion::Key("k".into()),
-            schedule: None,
-            retries: 0,
-            done_status: 0,
-            retention: Duration::from_secs(3_600),
-        };
-        let mut topic = KeyFacts::new(&election, &once);
-        let now = Time::ZERO + Duration::from_secs(7);
-        topic.reading_not_started(now, 3);
-        assert_eq!((topic.reads_again_at(), topic.due_reading(now)), (Some(now + AGAIN_AFTER), None));
-        assert_eq!(topic.due_reading(now + AGAIN_AFTER), Some(3));
-        assert!(topic.begin_reading().is_none());
-        assert_eq!((topic.reads_again_at(), topic.due_reading(now + AGAIN_AFTER)), (None, None));
-        topic.reading_not_started(now, 4);
-        topic.stop_reading();
-        assert_eq!(topic.reads_again_at(), None, "a process that exits reads no facts");
     }
 }

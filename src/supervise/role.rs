@@ -1,7 +1,7 @@
 //! The state of this process in one election.
 
-use anyhow::Result;
-use neli_kafka::{ElectionId, HasNode, hello, new_node};
+use anyhow::{Context as _, Result};
+use neli_kafka::{ElectionId, HasNode, Session, hello, new_node};
 use neli_proto::guard::AwaitedGuard;
 use neli_proto::hello::Hello;
 use neli_proto::listener::FIRST_SPAN;
@@ -48,12 +48,14 @@ impl Role {
     /// Must be called within a runtime. `started` is when the process started.
     pub(super) fn new(
         config: &Config,
+        session: &Session,
         election: ElectionId,
         member: &MemberId,
         logger: &Logger,
         started: Time,
     ) -> Result<Self> {
         let is_one_of_many = config.elections().are_many();
+        let facts = config.once.as_ref().map(|once| KeyFacts::new(session, &config.election, once));
         let node = new_node(settings(config, member, started), is_one_of_many)?;
         Ok(Self {
             logger: if config.roles.is_some() { logger.of_role(&election) } else { logger.clone() },
@@ -66,7 +68,7 @@ impl Role {
             awaited_guard: None,
             commands: RunningCommands::none(config.commands.clone()),
             ending: None,
-            facts: config.once.as_ref().map(|once| KeyFacts::new(&config.election, once)),
+            facts: facts.transpose().context("no thread to read the facts of the key")?,
         })
     }
 
@@ -116,8 +118,7 @@ impl HasNode for Role {
     fn poll_timeout(&self) -> Option<Time> {
         let orphans = self.job.as_ref().and_then(|job| job.orphans.as_ref()).map(|orphans| orphans.killing.again_at());
         let (undecodable, orders) = (self.undecodable.poll_timeout(), self.orders_due_at());
-        let facts = self.facts.as_ref().and_then(KeyFacts::reads_again_at);
-        [self.node.poll_timeout(), undecodable, orphans, orders, facts, self.look_at()].into_iter().flatten().min()
+        [self.node.poll_timeout(), undecodable, orphans, orders, self.look_at()].into_iter().flatten().min()
     }
 }
 

@@ -2,9 +2,10 @@
 //! topic at its start, at each lead, and seldom otherwise, so an open connection would cost more than it saves. The facts that were read
 //! are kept, and the next reading continues where the last one stopped.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::cell::Cell;
+use std::sync::mpsc::{self, TryRecvError};
+use std::thread;
 use std::time::Duration;
-use std::{mem, thread};
 
 use neli_proto::fact::{Facts, FactsEvent, Place, TOPIC_SUFFIX, record_key};
 use neli_proto::topic::{JudgedPartition, TopicId, TopicIdentity, judge_topic_of_facts, warning};
@@ -96,28 +97,11 @@ pub struct FactsSettings {
     pub compaction_lag: Duration,
 }
 
-/// A reading of the topic of facts up to the log's end at the start of the reading. The reading is over when it has reported
-/// [`FactsEvent::Read`]. Its events carry its number.
-pub struct FactsReading(Arc<Mutex<ReadingState>>);
+/// Reads the topic of facts in a thread of its own, which ends when this is dropped.
+pub struct FactsReader(mpsc::Sender<u32>);
 
-/// The data that a reading's thread and its owner share.
-#[derive(Default)]
-struct ReadingState {
-    /// The reading's number. If it changes while the thread reads, the thread must ask for the log's end once more.
-    id: u32,
-    /// The owner needs it no more.
-    is_dropped: bool,
-    /// The thread has reached the end for this number, and will end.
-    is_over: bool,
-    /// The topic's settings were judged.
-    is_judged: bool,
-    progress: Progress,
-}
-
-impl FactsReading {
-    /// Starts the reading with this number; its events go to `events`. If `earlier`, a reading of the same facts, still runs, it continues
-    /// with the new number in its own thread, so that an answer in flight is not lost. Otherwise a new thread continues where `earlier`
-    /// stopped.
+impl FactsReader {
+    /// Starts the thread; its events go to `events`.
     ///
     /// # Errors
     ///
@@ -125,35 +109,21 @@ impl FactsReading {
     pub(crate) fn start(
         source: Source,
         wanted: WantedFacts,
-        id: u32,
         events: Sender<KafkaEvent>,
-        earlier: Option<Self>,
     ) -> Result<Self, std::io::Error> {
-        let mut state = ReadingState { id, ..ReadingState::default() };
-        if let Some(earlier) = earlier {
-            let mut last = lock(&earlier.0);
-            if !last.is_over {
-                last.id = id;
-                drop(last);
-                return Ok(earlier);
-            }
-            (state.is_judged, state.progress) = (last.is_judged, mem::take(&mut last.progress));
-        }
-        let state = Arc::new(Mutex::new(state));
-        let reading = Thread { source, wanted, events, state: Arc::clone(&state) };
+        let (sender, orders) = mpsc::channel();
+        let (id, is_judged, progress) = (Cell::new(0), false, Progress::default());
+        let reading = Thread { source, wanted, events, orders, id, is_judged, progress };
         thread::Builder::new().name("neli-facts".to_owned()).spawn(move || reading.run())?;
-        Ok(Self(state))
+        Ok(Self(sender))
     }
-}
 
-impl Drop for FactsReading {
-    fn drop(&mut self) {
-        lock(&self.0).is_dropped = true;
+    /// Reads the topic up to the log's present end: [`FactsEvent::Read`] follows with this number. A reading that is under way continues
+    /// with it, so that an answer in flight is not lost.
+    pub fn read(&self, id: u32) {
+        // An error means that Kafka has refused, and that this was reported.
+        let _ = self.0.send(id);
     }
-}
-
-fn lock(state: &Mutex<ReadingState>) -> MutexGuard<'_, ReadingState> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Thread {
@@ -161,35 +131,55 @@ struct Thread {
     source: Source,
     wanted: WantedFacts,
     events: Sender<KafkaEvent>,
-    state: Arc<Mutex<ReadingState>>,
+    /// The numbers of the readings.
+    orders: mpsc::Receiver<u32>,
+    /// The number of the present reading. If it changes while the thread reads, the thread must ask for the log's end once more.
+    id: Cell<u32>,
+    /// The topic's settings were judged.
+    is_judged: bool,
+    progress: Progress,
 }
 
 impl Thread {
-    fn run(self) {
+    fn run(mut self) {
+        while let Ok(id) = self.orders.recv() {
+            self.id.set(id);
+            if let Err(error) = self.read_to_end() {
+                return self.send(SessionEvent::Refused { role: None, error });
+            }
+        }
+    }
+
+    /// Reads, with a consumer of its own, until the end was reached.
+    ///
+    /// # Errors
+    ///
+    /// Kafka refuses for good: one line.
+    fn read_to_end(&mut self) -> Result<(), String> {
         let context = KafkaContext::new(&self.source.access);
         let config = self.source.access.reader();
         let mut limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
         let begun = clock::now();
         let mut consumer = None;
         while !self.is_over() {
-            let connected = match consumer.take().map_or_else(|| self.connect(&config, &context), Ok) {
-                Ok(connected) => consumer.insert(connected),
-                Err(error) => return self.send(SessionEvent::Refused { role: None, error: explain(&error) }),
-            };
-            let id = lock(&self.state).id;
+            let connected = consumer.take().map_or_else(|| self.connect(&config, &context), Ok);
+            let connected = consumer.insert(connected.map_err(|error| explain(&error))?);
+            let id = self.id.get();
             match self.read(connected, &context, &mut limit) {
+                // With a later number, a later end must be asked for.
+                Ok(None) if self.is_over() || self.id.get() != id => {}
                 Ok(None) => {
-                    if let Some(facts) = self.reached_end(id) {
-                        return self.report(FactsEvent::Read { id, facts: Box::new(facts) });
-                    }
+                    let event = FactsEvent::Read { id, facts: Box::new(self.progress.reached_end()) };
+                    self.send(SessionEvent::Facts { id, event });
+                    return Ok(());
                 }
                 Ok(Some(why)) => {
                     let configured = config.get(ANSWER_BYTES).and_then(|bytes| bytes.parse().ok());
-                    lock(&self.state).progress.nothing_came(configured.unwrap_or(u32::MAX));
+                    self.progress.nothing_came(configured.unwrap_or(u32::MAX));
                     consumer = None;
                     self.report_trouble(&why);
                 }
-                Err(TopicError::Refused(error)) => return self.send(SessionEvent::Refused { role: None, error }),
+                Err(TopicError::Refused(error)) => return Err(error),
                 // The broker that leads the partition of a new topic may learn of it after the others.
                 Err(TopicError::Transient(AdminError { code, .. }))
                     if clock::now().since(begun) < LED_WITHIN && is_unknown_or_moving(code) =>
@@ -202,13 +192,7 @@ impl Thread {
                 }
             }
         }
-    }
-
-    /// The facts that were read. `None` if the reading was given a later number meanwhile: then a later end must be asked for.
-    fn reached_end(&self, id: u32) -> Option<Facts> {
-        let mut state = lock(&self.state);
-        state.is_over = state.id == id;
-        state.is_over.then(|| state.progress.reached_end())
+        Ok(())
     }
 
     fn connect(
@@ -217,7 +201,7 @@ impl Thread {
         context: &KafkaContext,
     ) -> Result<PartitionConsumer<KafkaContext>, KafkaError> {
         let mut config = config.clone();
-        if let Some(bytes) = lock(&self.state).progress.answer_bytes {
+        if let Some(bytes) = self.progress.answer_bytes {
             config.set(ANSWER_BYTES, bytes.to_string());
         }
         PartitionConsumer::new(&config, context.clone(), &self.wanted.topic.name)
@@ -228,8 +212,14 @@ impl Thread {
         self.report(FactsEvent::Unread { error });
     }
 
+    /// Whether nobody needs the reading any more. Takes up a later number.
     fn is_over(&self) -> bool {
-        lock(&self.state).is_dropped || self.events.is_closed()
+        loop {
+            match self.orders.try_recv() {
+                Ok(id) => self.id.set(id),
+                Err(end) => return end == TryRecvError::Disconnected || self.events.is_closed(),
+            }
+        }
     }
 
     fn send(&self, event: impl Into<KafkaEvent>) {
@@ -239,15 +229,14 @@ impl Thread {
 
     fn report(&self, event: FactsEvent) {
         if !self.is_over() {
-            let id = lock(&self.state).id;
-            self.send(SessionEvent::Facts { id, event });
+            self.send(SessionEvent::Facts { id: self.id.get(), event });
         }
     }
 
     /// Asks for the first and the next offset of the topic's log, and reads up to there. Begins where an earlier reading of the same topic
     /// has stopped. Returns why no record has arrived for too long, if so.
     fn read(
-        &self,
+        &mut self,
         consumer: &PartitionConsumer<KafkaContext>,
         context: &KafkaContext,
         limit: &mut AnswerLimit,
@@ -270,14 +259,14 @@ impl Thread {
         self.source.access.admit(consumer.consumer().client()).map_err(TopicError::Refused)?;
         context.rebootstrap().answered();
         self.judge(consumer, limit)?;
-        let was_known = lock(&self.state).progress.topic.is_some();
+        let was_known = self.progress.topic.is_some();
         // The topic's id is asked for before the first record is read, because the facts of these records may be kept.
         let topic = if was_known || end - start > SHORT { self.topic_id(consumer, limit) } else { Ok(None) };
         let topic = match topic {
             Err(code) if was_known => return Err(self.failure(code, context.trouble())),
             topic => topic.unwrap_or_default(),
         };
-        lock(&self.state).progress.continue_in(topic, start, end);
+        self.progress.continue_in(topic, start, end);
         self.read_between(consumer, context, start, end)
     }
 
@@ -292,13 +281,13 @@ impl Thread {
     }
 
     fn read_between(
-        &self,
+        &mut self,
         consumer: &PartitionConsumer<KafkaContext>,
         context: &KafkaContext,
         start: i64,
         end: i64,
     ) -> Result<Option<String>, TopicError> {
-        let mut next = lock(&self.state).progress.next;
+        let mut next = self.progress.next;
         if next < end {
             consumer.read_from(0, next).map_err(|code| self.failure(code, None))?;
         }
@@ -309,9 +298,8 @@ impl Thread {
                 Some(Ok(message)) => {
                     next = message.offset() + 1;
                     handed_over = clock::now();
-                    let progress = &mut lock(&self.state).progress;
-                    progress.next = next;
-                    self.wanted.topic.take(&mut progress.facts, message.key(), message.payload());
+                    self.progress.next = next;
+                    self.wanted.topic.take(&mut self.progress.facts, message.key(), message.payload());
                 }
                 // A transaction's marker may stand after the last record.
                 Some(Err(KafkaError::PartitionEOF(_))) => {
@@ -324,7 +312,7 @@ impl Thread {
                     if !matches!(class, ErrorClass::Connection | ErrorClass::Moving | ErrorClass::NoBroker) {
                         consumer.stop();
                         if class == ErrorClass::Cut {
-                            lock(&self.state).progress = Progress::default();
+                            self.progress = Progress::default();
                         }
                         return Err(self.failure(code, Some(context.error_text(code))));
                     }
@@ -333,7 +321,7 @@ impl Thread {
             }
             if clock::now().since(progress_at) >= PROGRESS {
                 progress_at = clock::now();
-                self.report(FactsEvent::Reading { progress: self.progress(next - start, end - start).into() });
+                self.report(FactsEvent::Reading { progress: self.shown_progress(next - start, end - start).into() });
             }
             if clock::now().since(handed_over) >= NO_RECORD {
                 consumer.stop();
@@ -345,7 +333,7 @@ impl Thread {
     }
 
     /// The line about the reading's progress, and how to shorten the reading.
-    fn progress(&self, read: i64, all: i64) -> String {
+    fn shown_progress(&self, read: i64, all: i64) -> String {
         format!(
             "topic \"{}\": {read} of {all} offsets were read in time; the next lead continues there; a longer --lease gives more \
              time, and segment.ms=3600000 has Kafka compact the topic sooner",
@@ -436,12 +424,12 @@ pub fn facts_to_create(name: &str, kept: FactsSettings, replicas: usize) -> NewT
 
 impl Thread {
     /// Judges the topic's settings once, and warns of risks. The embedded broker's topic has no settings.
-    fn judge(&self, consumer: &PartitionConsumer<KafkaContext>, limit: &mut AnswerLimit) -> Result<(), TopicError> {
-        if lock(&self.state).is_judged || self.source.access.embedded.is_some() {
+    fn judge(&mut self, consumer: &PartitionConsumer<KafkaContext>, limit: &mut AnswerLimit) -> Result<(), TopicError> {
+        if self.is_judged || self.source.access.embedded.is_some() {
             return Ok(());
         }
         let facts = topic::facts(consumer.consumer().client(), &self.place(), limit)?;
-        lock(&self.state).is_judged = true;
+        self.is_judged = true;
         let name = &self.wanted.topic.name;
         let place = JudgedPartition { bootstrap: &self.source.access.bootstrap, topic: name, partition: 0 };
         let risks = judge_topic_of_facts(&facts, self.wanted.settings.retention, place)

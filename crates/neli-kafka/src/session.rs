@@ -18,7 +18,7 @@ use crate::access::Access;
 use crate::clock;
 use crate::election::{ElectionId, Elections};
 use crate::event::{KafkaEvent, SessionEvent};
-use crate::facts::{FactsReading, WantedFacts};
+use crate::facts::{FactsReader, WantedFacts};
 use crate::group::{GroupReport, Member, Refusal};
 use crate::producer::Producer;
 use crate::reading::{IfMissing, Source};
@@ -349,15 +349,13 @@ impl Session {
 // ---- what a session does with the topic of facts -------------------------------------------------------------------
 
 impl Session {
-    /// Reads the topic of facts up to its present end. [`SessionEvent::Facts`] follows with this number; dropping
-    /// the returned value ends the reading. The reading continues where `earlier`, a reading of the same keys, has stopped.
+    /// A reader of the topic of facts: [`SessionEvent::Facts`] follows for each of its readings.
     ///
     /// # Errors
     ///
     /// The machine has no thread to spare.
-    pub fn read_facts(&self, wanted: WantedFacts, id: u32, earlier: Option<FactsReading>) -> io::Result<FactsReading> {
-        let journal = source(&self.access, &self.settings);
-        FactsReading::start(journal, wanted, id, self.event_sender.clone(), earlier)
+    pub fn facts_reader(&self, wanted: WantedFacts) -> io::Result<FactsReader> {
+        FactsReader::start(source(&self.access, &self.settings), wanted, self.event_sender.clone())
     }
 
     /// Hands over a fact under this key, and returns at once: its result is reported with `id`.

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use neli_proto::fact::Place;
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::DefaultProducerContext;
@@ -8,12 +10,7 @@ use super::*;
 use crate::access::Access;
 use crate::election::Properties;
 
-fn start(
-    cluster: &MockCluster<'_, DefaultProducerContext>,
-    id: u32,
-    events: Sender<KafkaEvent>,
-    earlier: Option<FactsReading>,
-) -> FactsReading {
+fn start(cluster: &MockCluster<'_, DefaultProducerContext>, events: Sender<KafkaEvent>) -> FactsReader {
     let journal = Source {
         access: Access::at(&cluster.bootstrap_servers(), &Properties::default()),
         elections: Elections { group: "g".into(), topic: "journal".into(), roles: 0..1, names: Arc::new([]) },
@@ -26,7 +23,7 @@ fn start(
         topic: FactsTopic { name: "facts".into(), keys: Place::ALL.map(|place| (format!("{place:?}"), place)) },
         settings: FactsSettings { retention: Duration::from_secs(1), compaction_lag: Duration::ZERO },
     };
-    FactsReading::start(journal, wanted, id, events, earlier).unwrap()
+    FactsReader::start(journal, wanted, events).unwrap()
 }
 
 /// The next event besides the warning that the mock does not show how the topic is set.
@@ -43,7 +40,8 @@ fn a_leader_that_is_not_ready_for_a_moment_is_not_an_error() {
     let not_ready = [RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION; 5];
     cluster.request_errors(RDKafkaApiKey::ListOffsets, &not_ready);
     let (events, mut received) = mpsc::channel(8);
-    let _reading = start(&cluster, 7, events, None);
+    let reader = start(&cluster, events);
+    reader.read(7);
     let first = next_of(&mut received);
     assert!(
         matches!(first, KafkaEvent::Process(SessionEvent::Facts { id: 7, event: FactsEvent::Read { .. } })),
@@ -57,9 +55,9 @@ fn a_reading_that_still_runs_continues_with_a_later_number() {
     let cluster = MockCluster::new(1).unwrap();
     cluster.create_topic("facts", 1, 1).unwrap();
     let (events, mut received) = mpsc::channel(8);
-    let mut reading = None;
+    let reader = start(&cluster, events);
     for id in 1..=20 {
-        reading = Some(start(&cluster, id, events.clone(), reading));
+        reader.read(id);
     }
     loop {
         let event = next_of(&mut received);
@@ -79,7 +77,8 @@ fn a_partition_without_a_leader_is_reported() {
     cluster.create_topic("facts", 1, 1).unwrap();
     cluster.partition_leader("facts", 0, None).unwrap();
     let (events, mut received) = mpsc::channel(8);
-    let _reading = start(&cluster, 7, events, None);
+    let reader = start(&cluster, events);
+    reader.read(7);
     let mut next = || {
         let event = next_of(&mut received);
         let KafkaEvent::Process(SessionEvent::Facts { id: 7, event }) = event else { panic!("{event:?}") };
@@ -99,7 +98,8 @@ fn a_topic_that_its_broker_does_not_know_for_long_is_reported() {
     let unknown = RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
     cluster.request_errors(RDKafkaApiKey::ListOffsets, &vec![unknown; 100_000]);
     let (events, mut received) = mpsc::channel(8);
-    let _reading = start(&cluster, 7, events, None);
+    let reader = start(&cluster, events);
+    reader.read(7);
     let first = next_of(&mut received);
     let KafkaEvent::Process(SessionEvent::Facts { event: FactsEvent::Unread { .. }, .. }) = first else {
         panic!("{first:?}")
