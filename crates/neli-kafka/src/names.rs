@@ -62,16 +62,19 @@ pub fn validate(name: &str, longest: usize) -> Result<(), String> {
 ///
 /// What would be right.
 pub fn validate_group(name: &str) -> Result<(), String> {
-    validate(name, LONGEST_GROUP)?;
-    let refused =
-        |invisible: char| Err(format!("must have no invisible characters, such as its {}", invisible.escape_unicode()));
-    invisible_in(name).map_or(Ok(()), refused)
+    validate_visible(name, LONGEST_GROUP)
 }
 
-/// The first [invisible](is_invisible) character.
-#[must_use]
-pub fn invisible_in(text: &str) -> Option<char> {
-    text.chars().find(|character| is_invisible(*character))
+/// Checks a name of which two that look the same would be two.
+///
+/// # Errors
+///
+/// What would be right.
+pub fn validate_visible(name: &str, longest: usize) -> Result<(), String> {
+    validate(name, longest)?;
+    let refused =
+        |invisible: char| Err(format!("must have no invisible characters, such as its {}", invisible.escape_unicode()));
+    name.chars().find(|character| is_invisible(*character)).map_or(Ok(()), refused)
 }
 
 /// Whether nobody can see the character: one of Unicode's format characters, or its separators of lines and paragraphs.

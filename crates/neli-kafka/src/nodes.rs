@@ -54,8 +54,6 @@ pub trait Host {
     fn nodes(&mut self) -> &mut Nodes<Self::Role>;
     /// Performs an action that does not concern Kafka.
     fn perform_one(&mut self, role: usize, action: Action);
-    /// The actions of a role's node are about to be performed.
-    fn begin_actions(&mut self, _role: usize) {}
     /// A role's node has no more actions.
     fn end_actions(&mut self, role: usize);
     /// Whether Kafka's events still matter, and requests are done. The embedded broker may have ended.
@@ -80,7 +78,6 @@ pub trait Host {
                 self.show(note);
             }
             let Some(role) = self.nodes().touched.pop_first() else { return };
-            self.begin_actions(role);
             while let Some(action) = self.nodes().roles[role].node_mut().poll_action() {
                 if let Action::Kafka(request) = action {
                     self.request(role, &request);

@@ -98,18 +98,8 @@ pub(super) fn validate_group(args: &ParsedArgs, beside: &str) -> Result<()> {
 
 pub(super) fn validate_key(value: &Value) -> Result<String> {
     let key = value.text()?.to_owned();
-    if key.trim().is_empty() {
-        return Err(value.refuse("must not be blank"));
-    }
-    if key.contains(char::is_control) {
-        return Err(value.refuse("must have no control characters"));
-    }
     // Two keys that look the same would be two, and the job would run for both.
-    if let Some(invisible) = names::invisible_in(&key) {
-        return Err(
-            value.refuse(format!("must have no invisible characters, such as its {}", invisible.escape_unicode()))
-        );
-    }
+    names::validate_visible(&key, usize::MAX).map_err(|error| value.refuse(error))?;
     let length = key.bytes().map(|byte| if matches!(byte, b'"' | b'\\') { 2 } else { 1 }).sum::<usize>();
     if length > LONGEST_KEY {
         let why = format!("must be at most {LONGEST_KEY} bytes, where \" and \\ count twice, and has {length}");

@@ -46,10 +46,6 @@ impl Host for Driver {
         }
     }
 
-    fn begin_actions(&mut self, role: usize) {
-        self.perform_of_guard(role);
-    }
-
     fn end_actions(&mut self, role: usize) {
         self.nodes.roles[role].publish(self.nodes.may_claim());
     }
@@ -151,9 +147,8 @@ impl Driver {
         let held = self.nodes.roles[role].held.as_ref();
         let Some(nothing) = held.and_then(|held| held.tenure.no_task()) else { return };
         self.nodes.touch(role);
-        let commands = Commands::new(role, self.command_sender.clone());
-        let role = &mut self.nodes.roles[role];
-        let Some(held) = &mut role.held else { return };
+        let of_role = &mut self.nodes.roles[role];
+        let Some(held) = &mut of_role.held else { return };
         if !mem::replace(&mut held.is_last_begun, true)
             && let (Some(last), Ok(task)) = (&self.settings.before_release, held.tenure.begin_last())
         {
@@ -162,11 +157,13 @@ impl Driver {
             held.drop_at = Some(clock::now() + last.limit);
             // The callback is called in the runtime as well: it may spawn, block or panic, and this thread sends the heartbeats.
             let call = async move { lease.run_last(async { callback(lease.clone(), reason).await }).await };
+            let commands = Commands::new(role, self.command_sender.clone());
             held.last = Some(LastCall::spawn(&self.settings.runtime, task, commands, call));
             return;
         }
         held.tenure.end(Reason::Resigned);
-        role.held = None;
-        role.guard.ended(clock::now(), &nothing);
+        of_role.held = None;
+        of_role.guard.ended(clock::now(), &nothing);
+        self.perform_of_guard(role);
     }
 }
