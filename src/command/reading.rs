@@ -45,20 +45,6 @@ const TOGETHER: usize = 1_000;
 /// The time between two looks at what no record shows.
 const TICK: Duration = Duration::from_secs(1);
 
-/// An event of the reading.
-#[derive(Debug)]
-pub(super) enum Input {
-    /// The bounds of a partition's log.
-    Bounds { partition: i32, bounds: LogBounds },
-    /// Something that the reading has noted: whether a broker answers ([`Reading::outage`]), or that the end of a log was reached
-    /// ([`Reading::is_at_end`]), before which there may be markers without a record.
-    Noted,
-    /// A record of a partition.
-    Record { partition: i32, record: LogRecord },
-    /// The time limit was reached.
-    Timeout,
-}
-
 /// `--timeout`, as a limit for a reading.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
@@ -281,16 +267,13 @@ impl Reading {
     ///
     /// # Errors
     /// Kafka refuses permanently, the log can't be read, or there is [`NoAnswer`] in time.
-    pub(super) async fn next_before_end(&mut self, limit: Limit) -> Result<Option<Input>> {
+    pub(super) async fn next_before_end(&mut self, limit: Limit) -> Result<Option<KafkaEvent>> {
         if self.is_at_end() { Ok(None) } else { self.next_within(limit).await.map(Some) }
     }
 
-    async fn next_within(&mut self, limit: Limit) -> Result<Input> {
-        let input = self.next(Some(limit.due())).await?;
-        if let Input::Timeout = input {
-            bail!(NoAnswer(no_answer(limit.timeout, self.trouble.as_deref())));
-        }
-        Ok(input)
+    async fn next_within(&mut self, limit: Limit) -> Result<KafkaEvent> {
+        let event = self.next(Some(limit.due())).await?;
+        event.ok_or_else(|| anyhow!(NoAnswer(no_answer(limit.timeout, self.trouble.as_deref()))))
     }
 
     /// Passes on the records of one partition from where `from` chooses up to the end of its log.
@@ -306,32 +289,32 @@ impl Reading {
         let bounds = self.bounds(limit).await?.into_iter().next();
         let (partition, bounds) = bounds.ok_or_else(|| anyhow!("no partition is read"))?;
         self.read_from(partition, from(&bounds));
-        while let Some(input) = self.next_before_end(limit).await? {
-            if let Input::Record { record, .. } = input {
+        while let Some(event) = self.next_before_end(limit).await? {
+            if let KafkaEvent::ReadForDisplay { record, .. } = event {
                 handle_record(read_at(), &bounds, record);
             }
         }
         Ok(bounds)
     }
 
-    /// The next event, or the time limit at `due`, if there is one.
+    /// The next event, which was noted here; `None` if none comes before `due`, if that is limited.
     ///
     /// # Errors
     ///
     /// Kafka refuses permanently, or the log can't be read or was cut.
-    pub(super) async fn next(&mut self, due: Option<Time>) -> Result<Input> {
+    pub(super) async fn next(&mut self, due: Option<Time>) -> Result<Option<KafkaEvent>> {
         loop {
-            if let Some(input) = self.try_next()? {
-                return Ok(input);
+            if let Some(event) = self.try_next()? {
+                return Ok(Some(event));
             }
             self.timer.set(due);
             let event = tokio::select! {
                 biased;
                 event = self.events.recv() => event.ok_or_else(gone)?,
-                () = self.timer.due() => return Ok(Input::Timeout),
+                () = self.timer.due() => return Ok(None),
             };
-            if let Some(input) = self.input(event)? {
-                return Ok(input);
+            if self.note(&event)? {
+                return Ok(Some(event));
             }
         }
     }
@@ -341,12 +324,12 @@ impl Reading {
     /// # Errors
     ///
     /// As for [`next`](Self::next).
-    pub(super) fn try_next(&mut self) -> Result<Option<Input>> {
+    pub(super) fn try_next(&mut self) -> Result<Option<KafkaEvent>> {
         loop {
             match self.events.try_recv() {
                 Ok(event) => {
-                    if let Some(input) = self.input(event)? {
-                        return Ok(Some(input));
+                    if self.note(&event)? {
+                        return Ok(Some(event));
                     }
                 }
                 Err(TryRecvError::Disconnected) => return Err(gone()),
@@ -355,62 +338,63 @@ impl Reading {
         }
     }
 
-    fn input(&mut self, event: KafkaEvent) -> Result<Option<Input>> {
+    /// Notes an event. Returns whether it is one, and not of an earlier reading.
+    fn note(&mut self, event: &KafkaEvent) -> Result<bool> {
         if let KafkaEvent::Partitions(partitions) = event {
-            self.partitions = Some(partitions);
+            self.partitions = Some(*partitions);
         } else if let KafkaEvent::Process(event) = event {
-            return self.input_of_process(event);
+            self.note_process(event)?;
         } else if let KafkaEvent::ReadForDisplay { reading, partition, record } = event {
-            if reading == self.number {
-                self.progress.read_up_to(partition, record.offset + 1);
-                return Ok(Some(Input::Record { partition, record }));
+            if *reading != self.number {
+                return Ok(false);
             }
-        } else if let KafkaEvent::Reading { reading, partition, event } = event
-            && reading == self.number
-        {
-            return self.input_of_partition(partition, event);
+            self.progress.read_up_to(*partition, record.offset + 1);
+        } else if let KafkaEvent::Reading { reading, partition, event } = event {
+            if *reading != self.number {
+                return Ok(false);
+            }
+            self.note_partition(*partition, event)?;
         }
-        Ok(None)
+        Ok(true)
     }
 
-    fn input_of_partition(&mut self, partition: i32, event: Event) -> Result<Option<Input>> {
-        let input = if let Event::Answered { asked, start, end } = event {
+    fn note_partition(&mut self, partition: i32, event: &Event) -> Result<()> {
+        let noted = if let Event::Answered { asked, start, end } = *event {
             self.is_asked = false;
-            let bounds = LogBounds { asked, start, end };
-            self.progress.answered(partition, bounds).map(|()| Some(Input::Bounds { partition, bounds }))
+            self.progress.answered(partition, LogBounds { asked, start, end })
         } else if let Event::TopicIdentified { asked, .. } = event {
-            self.progress.missing(partition, asked).map(|()| None)
+            self.progress.missing(partition, *asked)
         } else if let Event::ReachedEnd { next } = event {
-            self.progress.read_up_to(partition, next);
-            Ok(Some(Input::Noted))
+            self.progress.read_up_to(partition, *next);
+            Ok(())
         } else if let Event::Undecodable { offset, error } = event {
             bail!("the records from offset {offset} on can't be decoded: {error}");
         } else {
             Err(HistoryCut)
         };
         let topic = &self.source.elections.topic;
-        input.map_err(|HistoryCut| {
+        noted.map_err(|HistoryCut| {
             anyhow!("topic {topic}: its history was cut or made anew meanwhile; run the command again")
         })
     }
 
     /// A reader alone reports no other events.
-    fn input_of_process(&mut self, event: SessionEvent) -> Result<Option<Input>> {
+    fn note_process(&mut self, event: &SessionEvent) -> Result<()> {
         if let SessionEvent::Outage { error: Some(error) } = event {
             if self.is_embedded() {
                 bail!("the embedded broker is gone, and its journal with it");
             }
-            (self.tell)(&kafka_is_away(&error));
-            (self.is_down, self.trouble) = (true, Some(error));
+            (self.tell)(&kafka_is_away(error));
+            (self.is_down, self.trouble) = (true, Some(error.clone()));
         } else if let SessionEvent::Refused { error, .. } = event {
-            bail!(error);
+            bail!(error.clone());
         } else if let SessionEvent::Warning(warning) = event {
-            (self.tell)(&warning);
+            (self.tell)(warning);
         } else if matches!(event, SessionEvent::Outage { .. }) && mem::take(&mut self.is_down) {
             // A first answer without an outage before it is not told.
             (self.tell)("Kafka answers again");
         }
-        Ok(Some(Input::Noted))
+        Ok(())
     }
 }
 

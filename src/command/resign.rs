@@ -14,7 +14,7 @@ use neli_proto::record::{Body, MemberId, What};
 use neli_proto::time::{Time, millis};
 use serde_json::{Value, json};
 
-use crate::command::reading::{self, Input, Observation, Place, Seen, read_at};
+use crate::command::reading::{self, Observation, Place, Seen, read_at};
 use crate::command::request::{Answer, Appended, Outcome, Party, answered, append, operator, request};
 use crate::command::wording::{counted, named, nobody_has_room};
 use crate::config::{Ask, Look};
@@ -248,7 +248,7 @@ async fn answers(
         if standbys.any(|standby| standby.candidate.received.read > asked && is_meant(&standby)) {
             return Ok(true);
         }
-        if let (Input::Timeout, _) = observation.next(Some(until)).await? {
+        if observation.next(Some(until)).await?.is_none() {
             return Ok(false);
         }
     }
@@ -303,8 +303,7 @@ async fn next_leader(
             _ => {}
         }
         let is_late = clock::now() >= until;
-        let (input, _) = observation.next(Some(until)).await?;
-        if is_late || matches!(input, Input::Timeout) {
+        if observation.next(Some(until)).await?.is_none() || is_late {
             let within = spoken(timeout);
             let sentence = match released {
                 Some(_) => format!("{} has stood down, and nobody leads yet, {within} after the request", from.name),

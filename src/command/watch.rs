@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 
 use anyhow::{Result, bail};
+use neli_kafka::KafkaEvent;
 use neli_proto::leadership::ReadAt;
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::record::{LogRecord, Offset, is_hello_of};
 use neli_proto::time::millis;
 
 use crate::command::output::{self, checked, unless_closed};
-use crate::command::reading::{self, Input, Limit, News, Observation, Place, read_at};
+use crate::command::reading::{self, Limit, News, Observation, Place, read_at};
 use crate::command::status;
 use crate::command::watch::account::Account;
 use crate::command::wording::no_record;
@@ -70,9 +71,8 @@ async fn show(watch: &Watch) -> Result<()> {
             checked(screen.flush())?;
             return Ok(());
         }
-        let news = if let Some(news) = observation.try_next()? {
-            news
-        } else {
+        let mut news = observation.try_next()?;
+        if news.is_none() {
             let at = read_at();
             show.tell_silences(&mut observation, at);
             for line in show.take_lines() {
@@ -81,9 +81,11 @@ async fn show(watch: &Watch) -> Result<()> {
             // The output is flushed before each wait.
             checked(screen.flush())?;
             let due = observation.all.iter().filter_map(|seen| seen.silence_due(at)).min();
-            observation.next(due).await?
-        };
-        show.handle(&mut observation, news);
+            news = observation.next(due).await?;
+        }
+        if let Some(news) = news {
+            show.handle(&observation, news);
+        }
     }
 }
 
@@ -125,9 +127,9 @@ impl<'a> Show<'a> {
         Ok(Self { watch, accounts, is_live: false })
     }
 
-    fn handle(&mut self, observation: &mut Observation, (input, judged): News) {
+    fn handle(&mut self, observation: &Observation, (event, judged): News) {
         let at = read_at();
-        let Input::Record { partition, record } = input else { return };
+        let KafkaEvent::ReadForDisplay { partition, record, .. } = event else { return };
         if let Some((number, judged)) = judged
             && let (Some(account), Some(seen)) = (self.accounts.get_mut(number), observation.all.get(number))
         {

@@ -7,14 +7,15 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use anyhow::Result;
-use neli_kafka::{Access, ElectionId, Source, bootstrap_servers, clock};
+use neli_kafka::{Access, ElectionId, KafkaEvent, Source, bootstrap_servers, clock};
+use neli_proto::kafka::Event;
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::observer::{Election, Judged, Observer};
 use neli_proto::record::{LogRecord, Offset};
 use neli_proto::time::Time;
 
-use super::{Input, Limit, Place, Reading, read_at};
+use super::{Limit, Place, Reading, read_at};
 use crate::command::{output, wording};
 use crate::report::election::sentence;
 use crate::text::{span, spoken};
@@ -71,7 +72,7 @@ impl Seen {
 }
 
 /// What was read; and for a record of one of the elections its index, and what the law says of the record.
-pub(in crate::command) type News = (Input, Option<(usize, Judged)>);
+pub(in crate::command) type News = (KafkaEvent, Option<(usize, Judged)>);
 
 /// Elections, and the reading of their topic.
 pub(in crate::command) struct Observation {
@@ -149,8 +150,8 @@ impl Observation {
     }
 
     async fn read_to_end(&mut self, limit: Limit) -> Result<()> {
-        while let Some(input) = self.reading.next_before_end(limit).await? {
-            self.handle(input);
+        while let Some(event) = self.reading.next_before_end(limit).await? {
+            self.handle(event);
         }
         Ok(())
     }
@@ -163,13 +164,13 @@ impl Observation {
         self.all.first().ok_or_else(|| anyhow::anyhow!("no election was read"))
     }
 
-    /// What is read next, or the time limit at `due`, if there is one.
+    /// What is read next; `None` if nothing is before `due`, if that is limited.
     ///
     /// # Errors
     /// As for [`Reading::next`].
-    pub(in crate::command) async fn next(&mut self, due: Option<Time>) -> Result<News> {
-        let input = self.reading.next(due).await?;
-        Ok(self.handle(input))
+    pub(in crate::command) async fn next(&mut self, due: Option<Time>) -> Result<Option<News>> {
+        let event = self.reading.next(due).await?;
+        Ok(event.map(|event| self.handle(event)))
     }
 
     /// What is read next, if something is available.
@@ -177,24 +178,24 @@ impl Observation {
     /// # Errors
     /// As for [`Reading::next`].
     pub(in crate::command) fn try_next(&mut self) -> Result<Option<News>> {
-        Ok(self.reading.try_next()?.map(|input| self.handle(input)))
+        Ok(self.reading.try_next()?.map(|event| self.handle(event)))
     }
 
     /// Passes an event to each election.
-    fn handle(&mut self, input: Input) -> News {
+    fn handle(&mut self, event: KafkaEvent) -> News {
         let (at, mut judged) = (read_at(), None);
         for (number, seen) in self.all.iter_mut().enumerate() {
             seen.read.note_contact(self.reading.outage().is_none());
-            if let Input::Record { partition, record } = &input {
+            if let KafkaEvent::ReadForDisplay { partition, record, .. } = &event {
                 judged = seen.handle_record(at, *partition, record).map(|of| (number, of)).or(judged);
-            } else if let Input::Bounds { partition, bounds } = &input {
-                seen.read.answered(at, *partition, *bounds);
+            } else if let KafkaEvent::Reading { partition, event: Event::Answered { asked, start, end }, .. } = event {
+                seen.read.answered(at, partition, LogBounds { asked, start, end });
             }
             if let Some(asked) = self.reading.read_as_of(seen.read.partition()) {
                 seen.read.was_read_to_end(asked);
             }
         }
-        (input, judged)
+        (event, judged)
     }
 
     /// Asks Kafka at once if a leader has been silent for too long since it answered last.
@@ -226,7 +227,7 @@ impl Observation {
         let Some(doubt) = self.doubt(deadline) else { return Ok(()) };
         let until = deadline.min(clock::now() + doubt);
         while self.all.iter().any(|seen| seen.observer().doubts_timestamps(read_at()).is_some()) {
-            if let (Input::Timeout, _) = self.next(Some(until)).await? {
+            if self.next(Some(until)).await?.is_none() {
                 break;
             }
         }
@@ -270,8 +271,8 @@ impl Observation {
         }
         aside.read_from(election.partition, term);
         // If the claim was just deleted, or the broker is slow, the start of the lead stays unknown.
-        while let Ok(Some(input)) = aside.next_before_end(limit).await {
-            if let Input::Record { record, .. } = input {
+        while let Ok(Some(event)) = aside.next_before_end(limit).await {
+            if let KafkaEvent::ReadForDisplay { record, .. } = event {
                 if record.offset == term {
                     read.learn_claim(term, record.written_ms);
                 }
