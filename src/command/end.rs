@@ -42,20 +42,20 @@ async fn ending(end: &Ask) -> Result<Vec<Answer>> {
         // The election is read even with `--force`: if the topic does not exist, there is nothing to end.
         Observation::of_leaders(&access, place, look.timeout).await
     };
-    let Observation { place, all, .. } = match read.await {
+    let observation = match read.await {
         Ok(read) => read,
         Err(error) => return Ok(vec![not_ended(&look.election, NO_ANSWER, error.downcast::<NoAnswer>()?.0)]),
     };
-    let candidates = consequence(place.mapping.is_some() && !all_roles);
+    let candidates = consequence(observation.place.mapping.is_some() && !all_roles);
     let (mut endings, mut wanted) = (Vec::new(), Vec::new());
-    for seen in &all {
+    for seen in observation.seen() {
         match nobody_to_end(seen).filter(|_| !force) {
-            Some(why) => endings.push(not_ended(&seen.election, NOBODY_STANDS, why)),
+            Some(why) => endings.push(not_ended(seen.election, NOBODY_STANDS, why)),
             None => wanted.push(seen),
         }
     }
     if !is_confirmed && io::stdin().is_terminal() && !wanted.is_empty() && !is_wanted(&wanted, candidates) {
-        let not = |seen: &&Seen| not_ended(&seen.election, NOT_CONFIRMED, "it was not confirmed".to_owned());
+        let not = |seen: &Seen<'_>| not_ended(seen.election, NOT_CONFIRMED, "it was not confirmed".to_owned());
         endings.extend(wanted.iter().map(not));
         return Ok(endings);
     }
@@ -91,7 +91,7 @@ fn not_ended(election: &ElectionId, outcome: Outcome, why: String) -> Answer {
 }
 
 /// Why an end would have no effect, if so.
-fn nobody_to_end(seen: &Seen) -> Option<String> {
+fn nobody_to_end(seen: Seen<'_>) -> Option<String> {
     let at = read_at();
     let current = seen.observer().leadership(at);
     if !current.is_vacant() || !seen.observer().standbys(at).is_empty() {
@@ -111,16 +111,16 @@ const fn consequence(is_one_of_many: bool) -> &'static str {
 }
 
 /// Asks the user on the terminal.
-fn is_wanted(wanted: &[&Seen], candidates: &str) -> bool {
+fn is_wanted(wanted: &[Seen<'_>], candidates: &str) -> bool {
     let at = read_at();
-    let state = |seen: &&Seen| {
+    let state = |seen: &Seen<'_>| {
         let standbys = match seen.observer().standbys(at).len() {
             0 => "nobody stands by".to_owned(),
             1 => "1 candidate stands by".to_owned(),
             count => format!("{count} candidates stand by"),
         };
         let current = sentence(seen.observer().leadership(at)).to_string();
-        format!("{}: {}; {standbys}.", one_line(&named(&seen.election)), one_line(&current))
+        format!("{}: {}; {standbys}.", one_line(&named(seen.election)), one_line(&current))
     };
     let states: Vec<String> = wanted.iter().map(state).collect();
     let (it_is, this) = if wanted.len() == 1 { ("it is", "this election") } else { ("they are", "these elections") };

@@ -26,7 +26,7 @@ pub(super) enum Recorded<'a> {
 }
 
 impl<'a> Recorded<'a> {
-    pub(super) fn of(facts: &'a Facts, seen: &Seen) -> Self {
+    pub(super) fn of(facts: &'a Facts, seen: Seen<'_>) -> Self {
         let is_forgotten =
             |fact: &Fact| facts.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
         let counts = |fact: &&Fact| !is_forgotten(fact);

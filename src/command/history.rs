@@ -37,22 +37,23 @@ pub fn main(history: &HistoryOf) -> Result<ExitStatus> {
     let since_ms = |now_ms: u64| since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
     let mut from_ms = since_ms(clock::wall_ms());
     let mut read = reading::run(read(history, from_ms))?;
-    let now_ms =
-        |all: &[Seen]| all.iter().map(|seen| by_broker(seen.observer(), read_at()).wall_ms).min().unwrap_or_default();
-    if since_ms(now_ms(&read.all)) < from_ms {
+    let now_ms = |read: &Observation| {
+        read.seen().map(|seen| by_broker(seen.observer(), read_at()).wall_ms).min().unwrap_or_default()
+    };
+    if since_ms(now_ms(&read)) < from_ms {
         // This machine's clock is ahead of the broker's, so findings of that time were left out.
-        from_ms = since_ms(now_ms(&read.all));
+        from_ms = since_ms(now_ms(&read));
         read = reading::run(self::read(history, from_ms))?;
     }
-    let Observation { all, reading, .. } = read;
-    if let Some(first) = all.first().filter(|_| !all.iter().any(|seen| seen.is_known())) {
-        return Err(with_status(VACANT, no_record(&first.election, first.other_groups())));
+    if let Some(first) = read.seen().next().filter(|_| !read.seen().any(|seen| seen.is_known())) {
+        return Err(with_status(VACANT, no_record(first.election, first.other_groups)));
     }
-    warn_of_clock(all.iter().map(|seen| seen.observer()));
+    warn_of_clock(read.seen().map(|seen| seen.read.observer()));
     let now = read_at();
-    let shown: Vec<Shown<'_>> = all.iter().map(|seen| Shown::of(seen, &reading, (now, from_ms), *check)).collect();
+    let shown: Vec<Shown<'_>> =
+        read.seen().map(|seen| Shown::of(seen, &read.reading, (now, from_ms), *check)).collect();
     if let (Some(path), [Shown { seen, at, rows, .. }]) = (svg, shown.as_slice()) {
-        std::fs::write(path, draw(&named(&seen.election), rows, from_ms..at.wall_ms))
+        std::fs::write(path, draw(&named(seen.election), rows, from_ms..at.wall_ms))
             .with_context(|| format!("--svg {}", path.display()))?;
     }
     let (style, is_one) = (Style::of_stdout(), shown.len() == 1);
@@ -77,7 +78,7 @@ pub(super) fn by_broker(observer: &Observer, at: ReadAt) -> ReadAt {
 
 /// What is shown of an election.
 struct Shown<'a> {
-    seen: &'a Seen,
+    seen: Seen<'a>,
     at: ReadAt,
     rows: Vec<Row<'a>>,
     findings: Vec<Found>,
@@ -86,11 +87,11 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn of(seen: &'a Seen, reading: &Reading, (now, from_ms): (ReadAt, u64), check: bool) -> Self {
+    fn of(seen: Seen<'a>, reading: &Reading, (now, from_ms): (ReadAt, u64), check: bool) -> Self {
         let at = by_broker(seen.observer(), now);
         let findings = if check { seen.history().findings(at) } else { Vec::new() };
         let is_one_clock = seen.is_brokers_time() || reading.is_embedded();
-        Self { seen, at, rows: rows(seen.history(), at, from_ms), findings, is_one_clock }
+        Self { seen, at, rows: rows(seen.read.history(), at, from_ms), findings, is_one_clock }
     }
 
     fn is_violated(&self) -> bool {
@@ -296,7 +297,7 @@ fn sentence(finding: &Finding, is_one_clock: bool) -> String {
 /// `--json`: one line per term and one per finding, as docs/json.md describes them.
 fn lines(shown: &Shown<'_>) -> String {
     let Shown { seen, at, rows, findings, is_one_clock } = shown;
-    let id = &seen.election;
+    let id = seen.election;
     let terms = rows.iter().map(|row| {
         let begun_ms = row.past.from_ms.or(row.past.last_record_ms).unwrap_or(at.wall_ms);
         joined([election(begun_ms, id), json!({ "kind": "term" }), term_part(row, *at)])

@@ -30,7 +30,7 @@ use crate::text::{reason, spoken};
 mod observation;
 mod place;
 
-pub(super) use observation::{News, Observation, Seen, warn_of_clock};
+pub(super) use observation::{News, Observation, Seen, in_topic, warn_of_clock};
 pub(super) use place::Place;
 
 /// The suffix of a journal topic's name.

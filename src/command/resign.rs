@@ -213,17 +213,17 @@ async fn can_not_lead(access: &Access, look: &Look, standby: &Standby<'_>) -> Re
         Observation::of_leaders(access, place, look.timeout).await
     };
     let all = match read.await {
-        Ok(Observation { all, .. }) => all,
+        Ok(all) => all,
         Err(error) => {
             let why = error.downcast::<NoAnswer>()?.0;
             return Ok(Some(format!("how many roles {name} leads is unknown: {why}")));
         }
     };
-    let leads = |seen: &&Seen| {
+    let leads = |seen: &Seen<'_>| {
         let leader = seen.observer().leadership(read_at()).may_lead();
         leader.is_some_and(|leader| leader.member.as_ref() == Some(&standby.candidate.hello.member))
     };
-    let led = all.iter().filter(leads).count();
+    let led = all.seen().filter(leads).count();
     let is_full = u32::try_from(led).is_ok_and(|led| led >= most);
     Ok(is_full.then(|| format!("{name} leads {}, its --max-roles", counted(most, "role"))))
 }
@@ -243,7 +243,8 @@ async fn answers(
     append(access, &of_hellos, timeout, &of_hellos.hello_key(), Some(&question(&operator()))).await?;
     let until = asked + timeout;
     loop {
-        let mut standbys = observation.first()?.observer().standbys(read_at()).into_iter();
+        let seen = observation.first()?;
+        let mut standbys = seen.observer().standbys(read_at()).into_iter();
         let is_meant = |standby: &Standby<'_>| named.is_none_or(|named| standby.candidate.hello.member == *named);
         if standbys.any(|standby| standby.candidate.received.read > asked && is_meant(&standby)) {
             return Ok(true);
@@ -280,7 +281,7 @@ async fn next_leader(
     let election = &observation.first()?.election.clone();
     let mut released = None;
     loop {
-        let observer = observation.first()?.observer();
+        let observer = observation.first()?.read.observer();
         match (observer.journal().view(), observer.leader(), observer.leadership(read_at())) {
             (View::Led(term), Some(leader), _) if term.offset > from.term => {
                 let gap = released.map(|released| gap(released, leader));

@@ -78,11 +78,11 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
         None => None,
     };
     loop {
-        let (at, all) = (read_at(), &observation.all);
+        let at = read_at();
         let mapping = observation.place.mapping.as_ref();
         // What is shown live is as of Kafka's last answer: a silence since then may be Kafka's.
-        let snapshots = all.iter().map(|seen| {
-            let current = if is_live { seen.leadership(at) } else { seen.observer().leadership(at) };
+        let snapshots = observation.seen().map(|seen| {
+            let current = if is_live { seen.read.leadership(at) } else { seen.read.observer().leadership(at) };
             Snapshot::of(seen, current, mapping, run.as_ref(), at)
         });
         let shown: Vec<Snapshot<'_>> = snapshots.collect();
@@ -90,18 +90,18 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
             // It shows the records up to the end, even if Kafka does not answer any more.
             let text =
                 if look.json { shown.iter().map(Snapshot::json).collect() } else { page(&shown, usize::MAX, false) };
-            warn_of_clock(all.iter().map(|seen| seen.observer()));
+            warn_of_clock(observation.seen().map(|seen| seen.read.observer()));
             // The exit status names the state even if stdout is not read.
             output::print(&text)?;
             return Ok(worst(&shown));
         }
-        output::show(&live_page(&shown, observation.reading.outage()))?;
-        let present = all.first().map(present_run);
+        output::show(&live_page(&shown, &observation))?;
+        let present = observation.first().ok().map(present_run);
         let until = clock::now() + INTERVAL;
         while clock::now() < until {
             observation.next(Some(until)).await?;
         }
-        if let Some(election) = recorded.as_ref().filter(|_| observation.all.first().map(present_run) != present) {
+        if let Some(election) = recorded.as_ref().filter(|_| observation.first().ok().map(present_run) != present) {
             run = last_run(&access, election).await;
         }
         observation.note_silences();
@@ -109,7 +109,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
 }
 
 /// The present or last run by the journal: its term, its attempt, and whether it runs. When it changes, facts about it may have been recorded.
-fn present_run(seen: &Seen) -> (Option<Offset>, Option<u32>, bool) {
+fn present_run(seen: Seen<'_>) -> (Option<Offset>, Option<u32>, bool) {
     let job = seen.observer().leader().and_then(|leader| leader.job);
     let is_running = job.is_some_and(|job| job.state == JobState::Running);
     (seen.observer().journal().term(), job.and_then(|job| job.attempt), is_running)
@@ -131,13 +131,15 @@ fn page(all: &[Snapshot<'_>], most: usize, is_live: bool) -> String {
 
 /// The page, and as many of the last changes as fit the terminal. While Kafka does not answer, the records that were read do not show the
 /// present leader.
-fn live_page(all: &[Snapshot<'_>], trouble: Option<&str>) -> String {
+fn live_page(all: &[Snapshot<'_>], observation: &Observation) -> String {
     let style = Style::of_stdout();
-    if let Some(why) = trouble {
+    if let Some(why) = observation.reading.outage() {
         let name = if let [one] = all { named(one.election) } else { group(all).to_owned() };
         return Page::new(Tone::Unknown, &format!("{name}: can't tell who leads: {why}")).render(style);
     }
-    let changes = last_changes(all, style.columns.unwrap_or(usize::MAX));
+    let width = style.columns.unwrap_or(usize::MAX);
+    let line = |(ms, event): &(u64, String)| wrapped(&one_line(&format!("{} {event}", date(*ms))), width);
+    let changes: Vec<String> = observation.changes.iter().flat_map(line).collect();
     let standbys = if let [one] = all { one.standbys.len() } else { 0 };
     with_changes(output::rows().unwrap_or(usize::MAX), &changes, standbys, |most| page(all, most, true))
 }
@@ -164,20 +166,6 @@ fn head(all: &[Snapshot<'_>]) -> Page {
     Page::new(tone, &format!("{}: {led}; --role shows one of them", group(all)))
 }
 
-/// The last changes in all elections, the oldest one first.
-fn last_changes(all: &[Snapshot<'_>], width: usize) -> Vec<String> {
-    let of_election = |snapshot: &Snapshot<'_>| {
-        let role = if all.len() == 1 { String::new() } else { format!("{}: ", snapshot.election.label()) };
-        let line = |(ms, event): &(u64, String)| (*ms, format!("{} {role}{event}", date(*ms)));
-        snapshot.seen.changes.iter().map(line).collect::<Vec<_>>()
-    };
-    let mut events: Vec<(u64, String)> = all.iter().flat_map(of_election).collect();
-    if all.len() > 1 {
-        events.sort_by_key(|(ms, _)| *ms);
-    }
-    events.iter().flat_map(|(_, event)| wrapped(&one_line(event), width)).collect()
-}
-
 /// One line for each role.
 fn table(all: &[Snapshot<'_>], style: Style) -> String {
     let cells: Vec<[String; 4]> = all
@@ -195,7 +183,7 @@ fn table(all: &[Snapshot<'_>], style: Style) -> String {
 /// An election at one moment.
 struct Snapshot<'a> {
     election: &'a ElectionId,
-    seen: &'a Seen,
+    seen: Seen<'a>,
     observer: &'a Observer,
     /// The roles of the group, if there are several or these have names.
     mapping: Option<&'a Mapping>,
@@ -210,13 +198,13 @@ struct Snapshot<'a> {
 
 impl<'a> Snapshot<'a> {
     fn of(
-        seen: &'a Seen,
+        seen: Seen<'a>,
         leadership: Leadership<'a>,
         mapping: Option<&'a Mapping>,
         last_run: Option<&'a LastRun>,
         at: ReadAt,
     ) -> Self {
-        let (election, observer) = (&seen.election, seen.observer());
+        let (election, observer) = (seen.election, seen.read.observer());
         let standbys = observer.standbys(at);
         let roles = mapping.map_or(1, Mapping::count);
         let no_room = NoRoom::of(&standbys, roles).filter(|_| leadership.is_vacant());
@@ -286,8 +274,8 @@ impl<'a> Snapshot<'a> {
                 page.row("term", &self.term(leader));
                 page.row("job", "dead, or killed by its guard when the lease ended");
             }
-            Leadership::NeverLed if !self.observer.has_read_anything() && !self.seen.other_groups().is_empty() => {
-                page.row("groups", &format!("this topic has {}", groups(self.seen.other_groups())));
+            Leadership::NeverLed if !self.observer.has_read_anything() && !self.seen.other_groups.is_empty() => {
+                page.row("groups", &format!("this topic has {}", groups(self.seen.other_groups)));
             }
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown(_) => {
                 claimable(&mut page);

@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use neli_kafka::KafkaEvent;
 use neli_proto::leadership::ReadAt;
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
+use neli_proto::observer::Election;
 use neli_proto::record::{LogRecord, Offset, is_hello_of};
 use neli_proto::time::millis;
 
@@ -80,7 +81,7 @@ async fn show(watch: &Watch) -> Result<()> {
             }
             // The output is flushed before each wait.
             checked(screen.flush())?;
-            let due = observation.all.iter().filter_map(|seen| seen.silence_due(at)).min();
+            let due = observation.seen().filter_map(|seen| seen.silence_due(at)).min();
             news = observation.next(due).await?;
         }
         if let Some(news) = news {
@@ -130,10 +131,11 @@ impl<'a> Show<'a> {
     fn handle(&mut self, observation: &Observation, (event, judged): News) {
         let at = read_at();
         let KafkaEvent::ReadForDisplay { partition, record, .. } = event else { return };
-        if let Some((number, judged)) = judged
-            && let (Some(account), Some(seen)) = (self.accounts.get_mut(number), observation.all.get(number))
+        if let Some((place, judged)) = judged
+            && let Some(account) = self.accounts.iter_mut().find(|account| account.place == place)
+            && let Some(election) = observation.topic.election(&place)
         {
-            account.judged(at, seen.observer(), &record, judged, self.is_live);
+            account.judged(at, election.observer(), &record, judged, self.is_live);
         }
         self.hello(observation, partition, &record);
     }
@@ -141,10 +143,16 @@ impl<'a> Show<'a> {
     /// Tells of the leaders' silences, which no record reports, once Kafka's answer shows them.
     fn tell_silences(&mut self, observation: &mut Observation, at: ReadAt) {
         if self.is_live {
-            for (account, seen) in self.accounts.iter_mut().zip(&mut observation.all) {
-                account.tell_silence(at, &mut seen.read);
-            }
+            self.each(observation, |account, election| account.tell_silence(at, election));
             observation.ask_about_silences(at);
+        }
+    }
+
+    fn each(&mut self, observation: &mut Observation, mut tell: impl FnMut(&mut Account, &mut Election)) {
+        for account in &mut self.accounts {
+            if let Some(election) = observation.topic.election_mut(&account.place) {
+                tell(account, election);
+            }
         }
     }
 
@@ -156,7 +164,7 @@ impl<'a> Show<'a> {
     fn hello(&mut self, observation: &Observation, partition: i32, record: &LogRecord) {
         let Ok(first) = observation.first() else { return };
         // The offset where an election was read from has no meaning in another partition.
-        let is_elsewhere = observation.all.iter().all(|seen| seen.partition() != partition);
+        let is_elsewhere = self.accounts.iter().all(|account| account.place.partition != partition);
         let is_shown = self.watch.has_hellos
             && (!is_elsewhere
                 || self.is_live
@@ -173,24 +181,22 @@ impl<'a> Show<'a> {
     /// Everything was read up to the ends that the logs had at the start.
     fn caught_up(&mut self, observation: &mut Observation) {
         // If there are other elections, the name may be mistyped. Without others, this election may be the first one.
-        if let [first, ..] = observation.all.as_slice() {
-            let is_known = observation.all.iter().any(|seen| seen.is_known());
-            let others = observation.all.iter().flat_map(|seen| seen.other_groups()).cloned().collect::<BTreeSet<_>>();
-            if !is_known && !others.is_empty() {
-                warn(&no_record(&first.election, &others));
-            }
+        if let Ok(first) = observation.first()
+            && !observation.seen().any(|seen| seen.is_known())
+            && !first.other_groups.is_empty()
+        {
+            warn(&no_record(first.election, first.other_groups));
         }
         self.is_live = true;
-        if !self.watch.until_end {
-            observation.caught_up();
-        }
-        for (account, seen) in self.accounts.iter_mut().zip(&mut observation.all) {
-            if !self.watch.until_end {
-                account.caught_up(read_at(), &mut seen.read);
-            } else if self.watch.from.is_some() {
-                account.tell_silence(read_at(), &mut seen.read);
+        observation.topic.caught_up();
+        let (at, is_read_on, is_past_shown) = (read_at(), !self.watch.until_end, self.watch.from.is_some());
+        self.each(observation, |account, election| {
+            if is_read_on {
+                account.caught_up(at, election);
+            } else if is_past_shown {
+                account.tell_silence(at, election);
             }
-        }
+        });
     }
 }
 

@@ -234,8 +234,15 @@ impl Journal {
         if let View::Led(term) = &self.view { Some(term) } else { None }
     }
 
-    /// L4: records that are missing below `offset` move the window, unless only markers can be missing.
     fn move_to(&mut self, now: Time, offset: Offset) {
+        self.come_to(now, offset);
+        self.next = offset + 1;
+    }
+
+    /// Handles that the next record is at `offset`. L4: records that are missing before it move the window, unless only markers can be missing.
+    /// Returns whether some are.
+    pub(crate) fn come_to(&mut self, now: Time, offset: Offset) -> bool {
+        let window = self.window;
         let holds = |answer: &&EndAnswer| now.since(answer.asked) <= ANSWER_HOLDS;
         let markers_from = self.answers.iter().filter(holds);
         let markers_from = markers_from.map(|answer| answer.end).min().unwrap_or(Offset::MAX);
@@ -245,7 +252,8 @@ impl Journal {
             self.has_gap |= is_between && missing_to > self.next;
             self.miss_below(missing_to);
         }
-        self.next = offset + 1;
+        self.next = offset;
+        self.window > window
     }
 
     fn judge(&mut self, offset: Offset, record: Option<&Record>) -> Verdict {

@@ -97,11 +97,6 @@ impl Observer {
         self.last_term.leader.as_ref()
     }
 
-    /// Handles an answer: the log ended at `end` when that was `asked`.
-    pub fn answered(&mut self, now: Time, asked: Time, end: Offset) {
-        self.journal.answered(now, asked, end);
-    }
-
     /// Notes that the reading has reached the end that the log had when the reading began. A record that comes now is as old as its
     /// reading.
     pub const fn caught_up(&mut self) {
@@ -120,14 +115,6 @@ impl Observer {
         let next = self.journal.next();
         if offset > next {
             self.journal.read_others(now, next, offset - 1);
-        }
-    }
-
-    /// Handles the record at `offset`, which is the hello of a candidate of one role; `None` if it can't be parsed.
-    pub fn read_hello(&mut self, at: ReadAt, offset: Offset, hello: Option<Hello>, written_ms: Option<u64>) {
-        self.read_other(at.now, offset);
-        if let Some(hello) = hello.map(Arc::new) {
-            self.hello_received(at, &hello, hello.leaves, written_ms);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The elections of a command, as far as they were read; the reading goes on for as long as the command asks.
 
 use std::cell::LazyCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, IsTerminal};
 use std::ops::Deref;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use neli_kafka::{Access, ElectionId, KafkaEvent, Source, bootstrap_servers, cloc
 use neli_proto::kafka::Event;
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
-use neli_proto::observer::{Election, Judged, Observer};
-use neli_proto::record::{LogRecord, Offset};
+use neli_proto::observer::{self, Election, Judged, Observer, Topic};
+use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
 use super::{Limit, Place, Reading, read_at};
@@ -27,59 +27,48 @@ const LOOK: Duration = Duration::from_millis(500);
 /// If the leader is still unknown, the next reading begins this many times further back.
 const FURTHER: Offset = 8;
 
-/// At most this many of the last changes of an election are kept.
-const MOST_CHANGES: usize = 10;
+/// At most this many of the last changes are kept.
+const MOST_CHANGES: usize = 50;
 
-/// An election that is read.
-pub(in crate::command) struct Seen {
-    pub(in crate::command) election: ElectionId,
-    /// The last changes with their times, in milliseconds since 1970; the oldest one comes first.
-    pub(in crate::command) changes: VecDeque<(u64, String)>,
-    pub(in crate::command) read: Election,
+/// An election of a command, as far as it was read.
+#[derive(Clone, Copy)]
+pub(in crate::command) struct Seen<'a> {
+    pub(in crate::command) election: &'a ElectionId,
+    pub(in crate::command) read: &'a Election,
+    pub(in crate::command) other_groups: &'a BTreeSet<String>,
 }
 
-impl Deref for Seen {
+impl Deref for Seen<'_> {
     type Target = Election;
 
     fn deref(&self) -> &Election {
-        &self.read
+        self.read
     }
 }
 
-impl Seen {
+impl Seen<'_> {
     /// Why no candidate can be asked: no record of the election was read, so its name may be mistyped.
     pub(in crate::command) fn no_record(&self) -> Option<String> {
-        (!self.observer().has_read_anything()).then(|| wording::no_record(&self.election, self.other_groups()))
-    }
-
-    /// Handles a record of the topic. Returns what the law says of it if it is the election's own.
-    fn handle_record(&mut self, at: ReadAt, partition: i32, record: &LogRecord) -> Option<Judged> {
-        let judged = self.read.read(at, partition, record)?;
-        for change in &judged.changes {
-            let sentence = wording::change(self.observer(), change);
-            self.note(record.written_ms.unwrap_or(at.wall_ms), sentence);
-        }
-        Some(judged)
-    }
-
-    /// Keeps a change, with its time by the broker's clock, or else by this machine's.
-    fn note(&mut self, wall_ms: u64, sentence: String) {
-        if self.changes.len() == MOST_CHANGES {
-            self.changes.pop_front();
-        }
-        self.changes.push_back((wall_ms, sentence));
+        (!self.observer().has_read_anything()).then(|| wording::no_record(self.election, self.other_groups))
     }
 }
 
-/// What was read; and for a record of one of the elections its index, and what the law says of the record.
-pub(in crate::command) type News = (KafkaEvent, Option<(usize, Judged)>);
+/// What was read; and for a record of one of the elections its place, and what the law says of the record.
+pub(in crate::command) type News = (KafkaEvent, Option<(observer::Place, Judged)>);
 
 /// Elections, and the reading of their topic.
 pub(in crate::command) struct Observation {
     pub(in crate::command) place: Place,
     pub(in crate::command) reading: Reading,
-    /// In the order of the place.
-    pub(in crate::command) all: Vec<Seen>,
+    pub(in crate::command) topic: Topic,
+    /// The last changes with their times, in milliseconds since 1970; the oldest one comes first.
+    pub(in crate::command) changes: VecDeque<(u64, String)>,
+}
+
+/// The election's place in its topic.
+pub(in crate::command) fn in_topic(election: &ElectionId) -> observer::Place {
+    let (partition, group, role) = (election.partition, (*election.group).into(), election.label().into());
+    observer::Place { partition, group, role }
 }
 
 impl Observation {
@@ -95,7 +84,7 @@ impl Observation {
             let bounds = reading.bounds(limit).await?;
             let mut observation = Self::begin(reading, place, &bounds, |bounds, _| bounds.last(span));
             observation.read_to_end(limit).await?;
-            if !observation.all.iter().any(|seen| seen.wants_earlier_records()) {
+            if !observation.seen().any(|seen| seen.wants_earlier_records()) {
                 observation.listen(limit.due()).await?;
                 return Ok(observation);
             }
@@ -120,8 +109,7 @@ impl Observation {
         let bounds = reading.bounds(limit).await?;
         let from = |bounds: &LogBounds, has_election| if has_election { bounds.start } else { bounds.last(FIRST_SPAN) };
         let mut observation = Self::begin(reading, place, &bounds, from);
-        let since = |seen: Seen| Seen { read: seen.read.since(from_ms), ..seen };
-        observation.all = observation.all.into_iter().map(since).collect();
+        observation.topic.elections_mut().for_each(|(_, election)| *election = election.clone().since(from_ms));
         observation.read_to_end(limit).await?;
         observation.listen(limit.due()).await?;
         Ok(observation)
@@ -135,18 +123,25 @@ impl Observation {
         from: impl Fn(&LogBounds, bool) -> Offset,
     ) -> Self {
         let at = read_at();
-        let begun = |election: &ElectionId| {
-            let bounds = all_bounds.get(&election.partition)?;
-            let name = (election.group.as_str(), &*election.label());
-            let read = Election::new(name, election.partition, at, bounds, from(bounds, true));
-            Some(Seen { election: election.clone(), changes: VecDeque::new(), read })
-        };
-        let all: Vec<Seen> = place.elections.iter().filter_map(begun).collect();
+        let mut topic = Topic::of_group(place.elections.first().map_or("", |election| &election.group));
         for (partition, bounds) in all_bounds {
-            let has_election = all.iter().any(|seen| seen.partition() == *partition);
-            reading.read_from(*partition, from(bounds, has_election));
+            let has_election = place.elections.iter().any(|election| election.partition == *partition);
+            let from = from(bounds, has_election);
+            topic.begin(at, *partition, *bounds, from);
+            reading.read_from(*partition, from);
         }
-        Self { place, reading, all }
+        for election in &place.elections {
+            topic.expect(&in_topic(election));
+        }
+        Self { place, reading, topic, changes: VecDeque::new() }
+    }
+
+    /// The elections, as far as they were read; in the order of the roles' numbers.
+    pub(in crate::command) fn seen(&self) -> impl Iterator<Item = Seen<'_>> {
+        self.place.elections.iter().filter_map(|election| {
+            let (read, other_groups) = (self.topic.election(&in_topic(election))?, self.topic.other_groups());
+            Some(Seen { election, read, other_groups })
+        })
     }
 
     async fn read_to_end(&mut self, limit: Limit) -> Result<()> {
@@ -160,8 +155,8 @@ impl Observation {
     ///
     /// # Errors
     /// There is none.
-    pub(in crate::command) fn first(&self) -> Result<&Seen> {
-        self.all.first().ok_or_else(|| anyhow::anyhow!("no election was read"))
+    pub(in crate::command) fn first(&self) -> Result<Seen<'_>> {
+        self.seen().next().ok_or_else(|| anyhow::anyhow!("no election was read"))
     }
 
     /// What is read next; `None` if nothing is before `due`, if that is limited.
@@ -181,26 +176,52 @@ impl Observation {
         Ok(self.reading.try_next()?.map(|event| self.handle(event)))
     }
 
-    /// Passes an event to each election.
+    /// Notes an event in the topic.
     fn handle(&mut self, event: KafkaEvent) -> News {
         let (at, mut judged) = (read_at(), None);
-        for (number, seen) in self.all.iter_mut().enumerate() {
-            seen.read.note_contact(self.reading.outage().is_none());
-            if let KafkaEvent::ReadForDisplay { partition, record, .. } = &event {
-                judged = seen.handle_record(at, *partition, record).map(|of| (number, of)).or(judged);
-            } else if let KafkaEvent::Reading { partition, event: Event::Answered { asked, start, end }, .. } = event {
-                seen.read.answered(at, partition, LogBounds { asked, start, end });
+        if let KafkaEvent::ReadForDisplay { partition, record, .. } = &event {
+            judged = self.topic.read(at, *partition, record);
+            if let Some((place, of_record)) = &judged
+                && let Some(election) = self.topic.election(place)
+            {
+                let sentences = of_record.changes.iter().map(|change| wording::change(election.observer(), change));
+                let sentences: Vec<String> = sentences.collect();
+                for said in sentences {
+                    self.note(place, record.written_ms.unwrap_or(at.wall_ms), &said);
+                }
             }
-            if let Some(asked) = self.reading.read_as_of(seen.read.partition()) {
-                seen.read.was_read_to_end(asked);
+            self.note_read_to_end(*partition);
+        } else if let KafkaEvent::Reading { partition, event, .. } = &event {
+            if let Event::Answered { asked, start, end } = *event {
+                self.topic.answered(at.now, *partition, LogBounds { asked, start, end });
             }
+            self.note_read_to_end(*partition);
+        } else {
+            let is_answered = self.reading.outage().is_none();
+            self.topic.elections_mut().for_each(|(_, election)| election.note_contact(is_answered));
         }
         (event, judged)
     }
 
+    /// Keeps a change, with its time by the broker's clock, or else by this machine's.
+    fn note(&mut self, place: &observer::Place, wall_ms: u64, sentence: &str) {
+        let role = if self.place.elections.len() == 1 { String::new() } else { format!("{}: ", place.role) };
+        let at = self.changes.partition_point(|(ms, _)| *ms <= wall_ms);
+        self.changes.insert(at, (wall_ms, role + sentence));
+        if self.changes.len() > MOST_CHANGES {
+            self.changes.pop_front();
+        }
+    }
+
+    fn note_read_to_end(&mut self, partition: i32) {
+        if let Some(asked) = self.reading.read_as_of(partition) {
+            self.topic.was_read_to_end(partition, asked);
+        }
+    }
+
     /// Asks Kafka at once if a leader has been silent for too long since it answered last.
     pub(in crate::command) fn ask_about_silences(&mut self, at: ReadAt) {
-        if self.reading.outage().is_none() && self.all.iter().any(|seen| seen.wants_answer(at)) {
+        if self.reading.outage().is_none() && self.seen().any(|seen| seen.wants_answer(at)) {
             self.reading.ask();
         }
     }
@@ -209,27 +230,26 @@ impl Observation {
     pub(in crate::command) fn note_silences(&mut self) {
         let at = read_at();
         self.ask_about_silences(at);
-        for seen in &mut self.all {
-            if let Some(silence) = seen.read.untold_silence(at).map(|current| sentence(current).to_string()) {
-                seen.note(at.wall_ms, silence);
-            }
+        let silence = |(place, election): (&observer::Place, &mut Election)| {
+            Some((place.clone(), sentence(election.untold_silence(at)?).to_string()))
+        };
+        let silences: Vec<_> = self.topic.elections_mut().filter_map(silence).collect();
+        for (place, silence) in silences {
+            self.note(&place, at.wall_ms, &silence);
         }
-    }
-
-    /// The logs were read up to their ends: records that come now are as old as their reading.
-    pub(in crate::command) fn caught_up(&mut self) {
-        self.all.iter_mut().for_each(|seen| seen.read.caught_up());
     }
 
     /// Reads on for a moment, if the timestamps don't tell whether the leaders are silent.
     async fn listen(&mut self, deadline: Time) -> Result<()> {
-        self.caught_up();
+        self.topic.caught_up();
         let Some(doubt) = self.doubt(deadline) else { return Ok(()) };
         let until = deadline.min(clock::now() + doubt);
-        while self.all.iter().any(|seen| seen.observer().doubts_timestamps(read_at()).is_some()) {
+        while self.seen().any(|seen| seen.observer().doubts_timestamps(read_at()).is_some()) {
             if self.next(Some(until)).await?.is_none() {
                 break;
             }
+            // Records of other elections show what time it is, too.
+            self.topic.latest_ms().into_iter().for_each(|latest_ms| self.topic.stamped(latest_ms));
         }
         Ok(())
     }
@@ -241,7 +261,7 @@ impl Observation {
             bootstrap_servers::runs_on_this_machine(access, &elections.topic, deadline.since(clock::now()).min(LOOK))
         });
         // If the timestamps are by this machine's clock, no difference of clocks matters. If candidates write them, those on an embedded broker are.
-        let is_sure = |seen: &Seen| {
+        let is_sure = |seen: &Seen<'_>| {
             (seen.is_brokers_time() || self.reading.is_embedded())
                 && matches!(
                     seen.observer().leadership(read_at()),
@@ -249,9 +269,9 @@ impl Observation {
                 )
                 && *is_one_clock
         };
-        let doubted = self.all.iter().filter_map(|seen| {
+        let doubted = self.seen().filter_map(|seen| {
             let doubt = seen.observer().doubts_timestamps(read_at())?;
-            (!is_sure(seen)).then_some((doubt, seen.observer()))
+            (!is_sure(&seen)).then_some((doubt, seen.read.observer()))
         });
         let (doubt, observer) = doubted.max_by_key(|(doubt, _)| *doubt)?;
         say_doubt(observer, doubt);
@@ -260,8 +280,8 @@ impl Observation {
 
     /// Reads the claim of the only election's current term if it is before the records that were read: its time is the start of the lead.
     pub(in crate::command) async fn learn_claim(&mut self) {
-        let [Seen { election, read, .. }] = self.all.as_mut_slice() else { return };
-        let Some(term) = read.unread_claim() else { return };
+        let [election] = self.place.elections.as_slice() else { return };
+        let Some(term) = self.topic.election(&in_topic(election)).and_then(Election::unread_claim) else { return };
         // The claim is read over a connection of its own, because on the other one the long fetch for the next record would delay it.
         let Source { access, elections, partitions, .. } = &self.reading.source;
         let Ok(mut aside) = Reading::start(access, elections, [election.partition], *partitions) else { return };
@@ -273,8 +293,8 @@ impl Observation {
         // If the claim was just deleted, or the broker is slow, the start of the lead stays unknown.
         while let Ok(Some(event)) = aside.next_before_end(limit).await {
             if let KafkaEvent::ReadForDisplay { record, .. } = event {
-                if record.offset == term {
-                    read.learn_claim(term, record.written_ms);
+                if let Some(election) = self.topic.election_mut(&in_topic(election)).filter(|_| record.offset == term) {
+                    election.learn_claim(term, record.written_ms);
                 }
                 return;
             }

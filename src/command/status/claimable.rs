@@ -102,6 +102,8 @@ pub(super) fn moment(at: ReadAt, left: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use neli_proto::hello::Hello;
     use neli_proto::journal::{Journal, Origin};
     use neli_proto::record::Record;
@@ -116,6 +118,11 @@ mod tests {
         ReadAt { now: AT.now + Duration::from_secs(seconds), wall_ms: AT.wall_ms + seconds * 1_000 }
     }
 
+    fn said(observer: &mut Observer, hello: &str) {
+        let hello = Arc::new(Hello::parse(hello.as_bytes()).expect("a hello"));
+        observer.hello_received(AT, &hello, false, Some(AT.wall_ms));
+    }
+
     /// The rows this many seconds after a release, with this standby or none.
     fn rows(why: &str, standby: Option<&str>, seconds: u64) -> String {
         let mut observer = Observer::new(Journal::read_from(0, Origin::Beginning));
@@ -128,7 +135,7 @@ mod tests {
         }
         if let Some(name) = standby {
             let hello = format!(r#"{{"v":1,"kind":"hello","member":"{name}","name":"{name}","seq":0}}"#);
-            observer.read_hello(AT, 2, Hello::parse(hello.as_bytes()), Some(AT.wall_ms));
+            said(&mut observer, &hello);
         }
         let mut page = Page::new(Tone::Bad, "");
         let at = later(seconds);
@@ -172,7 +179,7 @@ mod tests {
     fn rows_of_an_empty_journal(waits_ms: u64, seconds: u64) -> String {
         let mut observer = Observer::new(Journal::read_from(0, Origin::Beginning));
         let hello = format!(r#"{{"v":1,"kind":"hello","member":"d2","name":"d2","seq":1,"waits_ms":{waits_ms}}}"#);
-        observer.read_hello(AT, 0, Hello::parse(hello.as_bytes()), Some(AT.wall_ms));
+        said(&mut observer, &hello);
         let mut page = Page::new(Tone::Bad, "");
         let at = later(seconds);
         super::rows(&mut page, (&observer, observer.leadership(at)), &observer.standbys(at), false, at);

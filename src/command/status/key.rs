@@ -42,7 +42,7 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
             Err(error) => return Ok((look.election.clone(), Err(error.downcast::<NoAnswer>()?.0))),
         };
         let seen = observation.first()?;
-        let topic = FactsTopic::of(&seen.election, Some(key));
+        let topic = FactsTopic::of(seen.election, Some(key));
         let known = facts::read(&topic, &access, look.timeout).await?.and_then(|facts| {
             if !unreadable(&facts, Some(key)).is_empty() {
                 return Err(UNREADABLE.to_owned());

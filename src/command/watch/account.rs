@@ -7,13 +7,14 @@ use neli_proto::hello::Hello;
 use neli_proto::journal::Verdict;
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::listener::silence;
-use neli_proto::observer::{Change, Election, Judged, Observer, Silence};
+use neli_proto::observer::{Change, Election, Judged, Observer, Place, Silence};
 use neli_proto::record::{LogRecord, MAX_BYTES, Offset};
 use neli_proto::time::millis;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::command::reading::in_topic;
 use crate::command::wording::{self, job};
 use crate::report::election::sentence;
 use crate::text::{json, one_line, timestamp};
@@ -21,12 +22,10 @@ use crate::text::{json, one_line, timestamp};
 /// What is printed of an election: the lines that are not printed yet.
 pub(super) struct Account {
     json: bool,
-    /// The election's role.
-    role: String,
+    /// The election's place in its topic.
+    pub(super) place: Place,
     /// The begin of each line about it, if other roles are shown too.
     prefix: String,
-    /// The election's partition.
-    partition: i32,
     /// The first offset that is shown.
     first: Offset,
     /// Earlier records, by their append time in milliseconds since 1970, are not shown.
@@ -53,9 +52,8 @@ impl Account {
     pub(super) fn new(json: bool, election: &ElectionId, is_one_of_many: bool, first: Offset, since_ms: u64) -> Self {
         Self {
             json,
-            role: election.label(),
+            place: in_topic(election),
             prefix: if is_one_of_many { format!("{}: ", election.label()) } else { String::new() },
-            partition: election.partition,
             first,
             since_ms,
             lines: Vec::new(),
@@ -90,7 +88,7 @@ impl Account {
         }
         let at_ms = written_ms.unwrap_or(at.wall_ms);
         if self.json {
-            self.print(observer, at_ms, self.partition, verdict_name(verdict), record);
+            self.print(observer, at_ms, self.place.partition, verdict_name(verdict), record);
         }
         for change in changes {
             if !self.json {
@@ -109,7 +107,7 @@ impl Account {
     /// Handles a hello.
     pub(super) fn hello(&mut self, at: ReadAt, observer: &Observer, partition: i32, record: &LogRecord) {
         let written_ms = record.written_ms.unwrap_or(at.wall_ms);
-        if written_ms < self.since_ms || (partition == self.partition && record.offset < self.first) {
+        if written_ms < self.since_ms || (partition == self.place.partition && record.offset < self.first) {
             return;
         }
         if self.json {
@@ -124,7 +122,7 @@ impl Account {
         let (event, offset, verdict) = ("record", Some(record.offset), Some(verdict));
         let record = record.value.as_deref().and_then(as_read);
         // A hello may be about several roles.
-        let role = Some(self.role.as_str()).filter(|_| verdict != Some(HELLO));
+        let role = Some(&*self.place.role).filter(|_| verdict != Some(HELLO));
         let line = Line { ts: timestamp(ms), role, event, partition, offset, verdict, term, record, silent: None };
         self.lines.push(json(&line));
     }
@@ -152,9 +150,9 @@ impl Account {
         let Silence { term, name, lease, silent, since_ms } = silence;
         let line = Line {
             ts: timestamp(since_ms),
-            role: Some(&self.role),
+            role: Some(&self.place.role),
             event: if silent < lease { "overdue" } else { "silent" },
-            partition: self.partition,
+            partition: self.place.partition,
             offset: None,
             verdict: None,
             term: None,

@@ -1,18 +1,15 @@
-//! One election among the records of its topic: which of them are its own, which hellos are about its role, and what is new to a user.
+//! One election of a topic: what the law says of its records, which hellos are about its role, and what is new to a user.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem;
 
-use super::{Change, History, Observer};
+use super::{Change, History, Observer, Place};
 use crate::hello::Hello;
 use crate::journal::{Journal, Verdict, View};
 use crate::leadership::{Leadership, ReadAt};
-use crate::listener::LogBounds;
-use crate::record::{ElectionKey, LogRecord, Offset, Record};
+use crate::record::{LogRecord, Offset, Record};
 use crate::time::Time;
 
 /// How much of a leader's silence was reported.
@@ -57,12 +54,10 @@ impl Told {
 /// An election that is read with the other records of its topic.
 #[derive(Clone, Debug)]
 pub struct Election {
-    group: Box<str>,
     /// The role's name or number.
     role: Box<str>,
     partition: i32,
     pub(super) history: History,
-    other_groups: BTreeSet<String>,
     is_known: bool,
     is_brokers_time: bool,
     /// Whether Kafka answers. While it does not, no heartbeat can be read, so nothing is said of a silence.
@@ -86,22 +81,20 @@ pub struct Judged {
 }
 
 impl Election {
-    /// An election in a partition with such a log, whose reading begins at `from`.
+    /// An election whose reading begins at `from`, with this journal of it, in a log that began at `start`.
     #[must_use]
-    pub fn new((group, role): (&str, &str), partition: i32, at: ReadAt, bounds: &LogBounds, from: Offset) -> Self {
+    pub fn new(place: &Place, journal: Journal, start: Offset, from: Offset) -> Self {
         Self {
-            group: group.into(),
-            role: role.into(),
-            partition,
-            history: History::new(bounds.journal_from(at.now, from)),
-            other_groups: BTreeSet::new(),
+            role: place.role.clone(),
+            partition: place.partition,
+            history: History::new(journal),
             is_known: false,
             is_brokers_time: true,
             is_answered: true,
             read_to_end: None,
             told: Told::Nothing,
             from,
-            start: bounds.start,
+            start,
         }
     }
 
@@ -121,18 +114,6 @@ impl Election {
     #[must_use]
     pub const fn history(&self) -> &History {
         &self.history
-    }
-
-    /// Its partition.
-    #[must_use]
-    pub const fn partition(&self) -> i32 {
-        self.partition
-    }
-
-    /// The groups of other elections whose records were read in its partition: for a message about a mistyped group.
-    #[must_use]
-    pub const fn other_groups(&self) -> &BTreeSet<String> {
-        &self.other_groups
     }
 
     /// Whether a record of the election was read, or the hello of a candidate that stands or stood for its role.
@@ -208,59 +189,28 @@ impl Election {
         Some(self.observer().leadership(at.up_to(read_to_end))).filter(|known| Told::by(*known) < current)
     }
 
-    /// Handles an answer about a partition's log.
-    pub fn answered(&mut self, at: ReadAt, partition: i32, bounds: LogBounds) {
-        if partition == self.partition {
-            self.history.observer_mut().answered(at.now, bounds.asked, bounds.end);
-        }
-    }
-
     /// Notes that the reading has reached the end that the log had when the reading began.
     pub const fn caught_up(&mut self) {
         self.history.observer_mut().caught_up();
     }
 
-    /// Handles a record of the topic. Returns what the law says of it if it is the election's own.
-    pub fn read(&mut self, at: ReadAt, partition: i32, record: &LogRecord) -> Option<Judged> {
+    /// Handles a record of the election. Returns what the law says of it, unless it was read before.
+    pub fn read(&mut self, at: ReadAt, record: &LogRecord) -> Option<Judged> {
         let LogRecord { offset, value, written_ms, is_brokers_time, .. } = record;
-        let is_here = partition == self.partition;
-        if is_here && *offset < self.journal().next() {
-            return None;
-        }
-        let key = record.key.as_deref().and_then(|key| ElectionKey::of_group(key, &self.group));
-        let (is_hello, names_role) = key.map_or((false, false), |key| (key.is_hello, *key.role == *self.role));
-        if let Some(stamp_ms) = written_ms.filter(|_| is_here && *is_brokers_time) {
+        if let Some(stamp_ms) = written_ms.filter(|_| *is_brokers_time) {
             self.history.observer_mut().stamped(stamp_ms);
         }
-        if is_here && names_role && !is_hello {
-            self.is_known = true;
-            self.is_brokers_time &= is_brokers_time;
-            let parsed = value.as_deref().and_then(Record::parse);
-            let (verdict, changes) = self.history.read(at, *offset, parsed.as_ref(), *written_ms)?;
-            return Some(Judged { verdict, changes: self.untold(changes) });
-        }
-        if is_here {
-            self.history.observer_mut().read_other(at.now, *offset);
-        }
-        if is_hello {
-            self.read_hello(at, record, is_here && names_role);
-        } else if let Some(other) = record.key.as_deref().and_then(ElectionKey::parse)
-            && *other.group != *self.group
-        {
-            self.other_groups.insert(other.group.into());
-        }
-        None
+        self.is_known = true;
+        self.is_brokers_time &= is_brokers_time;
+        let parsed = value.as_deref().and_then(Record::parse);
+        let (verdict, changes) = self.history.read(at, *offset, parsed.as_ref(), *written_ms)?;
+        Some(Judged { verdict, changes: self.untold(changes) })
     }
 
-    /// Handles a hello whose key may name the role, as that of a candidate of one role does.
-    fn read_hello(&mut self, at: ReadAt, record: &LogRecord, names_role: bool) {
-        let Some(hello) = record.value.as_deref().and_then(Hello::parse).map(Arc::new) else { return };
-        if names_role && hello.roles.is_none() {
-            self.is_known = true;
-            self.history.observer_mut().hello_received(at, &hello, hello.leaves, record.written_ms);
-        } else {
-            self.hello_received(at, &hello, record.written_ms);
-        }
+    /// Handles the hello of a candidate of this role alone.
+    pub fn candidate_said(&mut self, at: ReadAt, hello: &Arc<Hello>, written_ms: Option<u64>) {
+        self.is_known = true;
+        self.history.observer_mut().hello_received(at, hello, hello.leaves, written_ms);
     }
 
     /// Handles a hello, if its writer stands or stood for the role.
@@ -329,32 +279,15 @@ mod tests {
     use core::time::Duration;
 
     use super::*;
+    use crate::journal::Origin;
+    use crate::time::Time;
 
     const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
     const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"m","seq":1,"after":-1,"lease_ms":1000}"#;
 
-    fn election(role: &str) -> Election {
-        let bounds = LogBounds { asked: AT.now, start: 0, end: 0 };
-        Election::new(("g", role), 0, AT, &bounds, 0)
-    }
-
-    fn record(offset: Offset, key: &str, value: &str, ago_ms: u64) -> LogRecord {
-        let (key, value) = (Some(Box::from(key.as_bytes())), Some(Box::from(value.as_bytes())));
-        LogRecord { offset, key, value, written_ms: Some(AT.wall_ms - ago_ms), is_brokers_time: true }
-    }
-
-    /// A leader with a lease of 1 s whose last heartbeat is two minutes old, and after it another election's record that is one minute old.
-    #[test]
-    fn a_record_behind_it_that_a_broker_stamped_proves_that_a_leader_is_silent() {
-        for is_brokers_time in [true, false] {
-            let mut election = election("0");
-            for record in [record(0, "g/0", CLAIM, 120_000), record(1, "other/0", "", 60_000)] {
-                election.read(AT, 0, &LogRecord { is_brokers_time, ..record });
-            }
-            assert!(matches!(election.observer().leadership(AT), Leadership::Silent { .. }));
-            assert_eq!(election.observer().doubts_timestamps(AT).is_none(), is_brokers_time);
-            assert_eq!(election.is_brokers_time(), is_brokers_time);
-        }
+    fn election(role: &str, partition: i32) -> Election {
+        let place = Place { partition, group: "g".into(), role: role.into() };
+        Election::new(&place, Journal::read_from(0, Origin::Beginning), 0, 0)
     }
 
     /// On one partition, lists of the same names in another order agree on each role's partition.
@@ -364,42 +297,35 @@ mod tests {
             let hello = format!(
                 r#"{{"v":1,"kind":"hello","member":"m","roles":"c,b,a","partitions":1,"joined":0,"left":"{left}"}}"#
             );
-            let mut election = election("a");
-            election.read(AT, 0, &record(0, "g/c/hello", &hello, 0));
-            assert_eq!(election.observer().standbys(AT).len(), standbys, "has left {left}");
+            assert_eq!(standbys_by(&hello, "a", 0), standbys, "has left {left}");
         }
     }
 
-    #[test]
-    fn a_record_is_the_election_s_by_its_key_and_its_partition() {
-        for (key, partition, is_own) in [("g/0", 0, true), ("g/0", 1, false), ("g/1", 0, false), ("a/g/0", 0, false)] {
-            let mut election = election("0");
-            let judged = election.read(AT, partition, &record(0, key, CLAIM, 0));
-            assert_eq!((judged.is_some(), election.is_known()), (is_own, is_own), "{key} in {partition}");
-            assert_eq!(election.other_groups().len(), usize::from(key == "a/g/0"), "{key}");
-        }
+    /// The number of standbys of a role in a partition after this hello.
+    fn standbys_by(hello: &str, role: &str, partition: i32) -> usize {
+        let mut election = election(role, partition);
+        let hello = Arc::new(Hello::parse(hello.as_bytes()).expect("a hello"));
+        election.hello_received(AT, &hello, Some(AT.wall_ms));
+        election.observer().standbys(AT).len()
     }
 
-    /// A hello of a candidate with many roles is in partition 0, whatever the partition of the role.
     #[test]
-    fn a_hello_counts_in_any_partition() {
+    fn a_hello_counts_for_a_role_where_its_writer_looks_for_the_role() {
         let hello = r#"{"v":1,"kind":"hello","member":"m","roles":"4","partitions":2,"joined":0}"#;
-        let bounds = LogBounds { asked: AT.now, start: 0, end: 0 };
         for (role, partition, standbys) in [("3", 1, 1), ("3", 0, 0), ("2", 0, 1), ("4", 0, 0)] {
-            let mut election = Election::new(("g", role), partition, AT, &bounds, 0);
-            election.read(AT, 0, &record(0, "g/0/hello", hello, 0));
-            assert_eq!(election.observer().standbys(AT).len(), standbys, "role {role} in {partition}");
+            assert_eq!(standbys_by(hello, role, partition), standbys, "role {role} in {partition}");
         }
     }
 
     #[test]
     fn a_silence_and_its_end_are_told_once() {
-        let mut election = election("0");
+        let mut election = election("0", 0);
         election.caught_up();
         let after = |ms| ReadAt { now: AT.now + Duration::from_millis(ms), wall_ms: AT.wall_ms + ms };
         let changes = |election: &mut Election, at: ReadAt, offset, value: &str| {
-            let record = LogRecord { written_ms: Some(at.wall_ms), ..record(offset, "g/0", value, 0) };
-            election.read(at, 0, &record).map(|judged| judged.changes).unwrap_or_default()
+            let value = Some(Box::from(value.as_bytes()));
+            let record = LogRecord { offset, key: None, value, written_ms: Some(at.wall_ms), is_brokers_time: true };
+            election.read(at, &record).map(|judged| judged.changes).unwrap_or_default()
         };
         let beat = r#"{"v":1,"kind":"beat","member":"m","name":"m","seq":2,"term":0,"seen":0,"lease_ms":1000}"#;
         assert_eq!(changes(&mut election, AT, 0, CLAIM), [Change::Led]);

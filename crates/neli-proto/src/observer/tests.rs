@@ -41,7 +41,14 @@ pub(super) fn hello(observer: &mut Observer, offset: Offset, ms: u64, name: &str
     let line = format!(
         r#"{{"v":1,"kind":"hello","member":"{name}","name":"{name}","seq":0,"host":"h","pid":7,"version":"0.1.0","elector":"log"}}"#
     );
-    observer.read_hello(later(ms), offset, Hello::parse(line.as_bytes()), Some(AT.wall_ms + ms));
+    read_hello(observer, later(ms), offset, &line, Some(AT.wall_ms + ms));
+}
+
+/// Reads the hello of a candidate of one role.
+pub(super) fn read_hello(observer: &mut Observer, at: ReadAt, offset: Offset, line: &str, written_ms: Option<u64>) {
+    let hello = Arc::new(Hello::parse(line.as_bytes()).expect("a hello"));
+    observer.read_other(at.now, offset);
+    observer.hello_received(at, &hello, hello.leaves, written_ms);
 }
 
 pub(super) fn claim(member: &str, after: Offset) -> String {
@@ -340,7 +347,7 @@ fn nonsense_changes_nothing() {
     let mut observer = observer();
     read(&mut observer, 0, 0, &claim("m", -1));
     assert_eq!(observer.read(later(1), 1, None, None), (Verdict::Nonsense, Vec::new()));
-    observer.read_hello(later(2), 2, None, None);
+    observer.read_other(later(2).now, 2);
     observer.read_other(later(2).now, 3);
     observer.read_other(later(2).now, 1);
     assert_eq!(observer.journal().next(), 4);
@@ -360,9 +367,10 @@ fn missing_records_are_reported_once_and_the_leader_is_unknown() {
 
 #[test]
 fn offsets_missing_below_an_answered_end_are_markers() {
-    let mut observer = observer();
-    read(&mut observer, 0, 0, &claim("m", -1));
-    observer.answered(later(5).now, later(4).now, 1);
+    let mut journal = Journal::read_from(0, Origin::Beginning);
+    journal.answered(later(5).now, later(4).now, 1);
+    let mut observer = Observer::new(journal);
+    read(&mut observer, 0, 6, &claim("m", -1));
     assert!(matches!(read(&mut observer, 5, 10, &beat("m", 0, "running")).as_slice(), [Change::Job(_)]));
 }
 

@@ -1,7 +1,7 @@
 //! All elections of a topic, found by the keys of its records.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString as _};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -9,6 +9,7 @@ use core::{fmt, mem};
 
 use super::{Election, GroupHellos, Judged, LastHello, Observer};
 use crate::hello::Hello;
+use crate::journal::Journal;
 use crate::leadership::ReadAt;
 use crate::listener::LogBounds;
 use crate::mapping::Mapping;
@@ -21,25 +22,33 @@ const MOST_TERMS: usize = 200;
 /// The elections of a topic, as far as its partitions were read.
 #[derive(Clone, Debug, Default)]
 pub struct Topic {
-    /// Where the reading of each partition began.
-    partitions: BTreeMap<i32, Begin>,
+    partitions: BTreeMap<i32, Partition>,
     /// Boxed, since a map that is filled in order keeps room for twice as many.
     elections: BTreeMap<Place, Box<Found>>,
     /// The hellos of each group.
     hellos: BTreeMap<Box<str>, GroupHellos>,
     latest_ms: Option<u64>,
-    /// Of a topic that is read on: of a list of roles at most so many are looked at. `None` until the reading has reached the ends of the logs.
-    live: Option<u32>,
+    /// Of a list of roles at most so many are looked at.
+    most_roles: u32,
+    /// The only group that is read, if one is: its elections are [expected](Self::expect), and none is looked for.
+    group: Option<Box<str>>,
+    /// The others whose records were read then: for a message about a mistyped group.
+    other_groups: BTreeSet<String>,
+    /// Whether the reading has reached the ends of the logs, and goes on.
+    is_live: bool,
 }
 
-/// The start of a partition's reading.
-#[derive(Clone, Copy, Debug)]
-struct Begin {
-    at: ReadAt,
+/// A partition that is read.
+#[derive(Clone, Debug)]
+struct Partition {
+    /// Its log when the reading began.
     bounds: LogBounds,
+    /// Where the reading began.
     from: Offset,
     /// When the log last had the end that it was read up to.
     read_to_end: Time,
+    /// What an election without records knows of the law: where records are missing.
+    journal: Journal,
 }
 
 /// What identifies an election in a topic. Elections are shown in this order.
@@ -87,29 +96,66 @@ impl<'a> FoundElection<'a> {
 }
 
 impl Topic {
+    /// All elections are looked for; of a list of roles at most so many.
+    #[must_use]
+    pub fn new(most_roles: u32) -> Self {
+        Self { most_roles, ..Self::default() }
+    }
+
+    /// Only elections of this group are read that are [expected](Self::expect), with all their terms.
+    #[must_use]
+    pub fn of_group(group: &str) -> Self {
+        Self { group: Some(group.into()), ..Self::default() }
+    }
+
     /// Begins to read a partition with such a log from an offset on.
     pub fn begin(&mut self, at: ReadAt, partition: i32, bounds: LogBounds, from: Offset) {
-        self.partitions.insert(partition, Begin { at, bounds, from, read_to_end: bounds.asked });
+        let journal = bounds.journal_from(at.now, from);
+        self.partitions.insert(partition, Partition { bounds, from, read_to_end: bounds.asked, journal });
+    }
+
+    /// Reads an election, whether there is a record of it or not. Returns whether its partition is read.
+    pub fn expect(&mut self, place: &Place) -> bool {
+        let begun = self.begun(place);
+        let found = begun.map(|election| Box::new(Found { election, is_election: true }));
+        found.map(|found| self.elections.insert(place.clone(), found)).is_some()
+    }
+
+    /// An election of which nothing was read.
+    fn begun(&self, place: &Place) -> Option<Election> {
+        let Partition { bounds, from, journal, .. } = self.partitions.get(&place.partition)?;
+        Some(Election::new(place, journal.clone(), bounds.start, *from))
     }
 
     /// The partitions, each with its log when the reading began, and where it began.
     pub(super) fn begins(&self) -> impl Iterator<Item = (i32, LogBounds, Offset)> {
-        self.partitions.iter().map(|(partition, begin)| (*partition, begin.bounds, begin.from))
+        self.partitions.iter().map(|(number, partition)| (*number, partition.bounds, partition.from))
     }
 
     /// Where the reading of a partition began.
     pub(super) fn begin_of(&self, partition: i32) -> Option<Offset> {
-        self.partitions.get(&partition).map(|begin| begin.from)
+        self.partitions.get(&partition).map(|partition| partition.from)
+    }
+
+    /// Handles an answer about a partition's log: what is missing behind its end is no record.
+    pub fn answered(&mut self, now: Time, partition: i32, bounds: LogBounds) {
+        if let Some(partition) = self.partitions.get_mut(&partition) {
+            partition.journal.answered(now, bounds.asked, bounds.end);
+        }
     }
 
     /// Notes that a partition was read up to the end that its log had at this time.
-    pub(super) fn was_read_to_end(&mut self, partition: i32, asked: Time) {
-        if let Some(begin) = self.partitions.get_mut(&partition) {
-            begin.read_to_end = asked;
+    pub fn was_read_to_end(&mut self, partition: i32, asked: Time) {
+        if let Some(partition) = self.partitions.get_mut(&partition) {
+            partition.read_to_end = asked;
         }
+        self.in_partition(partition).for_each(|found| found.election.was_read_to_end(asked));
+    }
+
+    fn in_partition(&mut self, partition: i32) -> impl Iterator<Item = &mut Found> {
         let first = Place { partition, group: Box::default(), role: Box::default() };
-        let here = self.elections.range_mut(first..).take_while(|(place, _)| place.partition == partition);
-        here.for_each(|(_, found)| found.election.was_read_to_end(asked));
+        let here = self.elections.range_mut(first..).take_while(move |(place, _)| place.partition == partition);
+        here.map(|(_, found)| &mut **found)
     }
 
     /// Takes over what another reading has found in a partition. It has read the partition up to the same offset, and began further back.
@@ -139,50 +185,91 @@ impl Topic {
         election.caught_up();
     }
 
-    /// Forgets the elections of a partition, which could not be read to its end.
-    pub fn forget(&mut self, partition: i32) {
-        self.partitions.remove(&partition);
-        self.elections.retain(|place, _| place.partition != partition);
-    }
-
     /// Handles a record of a partition whose reading has begun. Returns what the law says of it, if it is an election's.
     pub fn read(&mut self, at: ReadAt, partition: i32, record: &LogRecord) -> Option<(Place, Judged)> {
-        let LogRecord { offset, key, value, written_ms, is_brokers_time } = record;
+        let LogRecord { offset, key, written_ms, is_brokers_time, .. } = record;
         self.latest_ms = self.latest_ms.max(written_ms.filter(|_| *is_brokers_time));
-        let ElectionKey { group, role, is_hello } = key.as_deref().and_then(ElectionKey::parse)?;
-        if is_hello && let Some(hello) = value.as_deref().and_then(Hello::parse).map(Arc::new) {
+        let journal = &mut self.partitions.get_mut(&partition)?.journal;
+        let next = journal.next();
+        if *offset < next {
+            return None;
+        }
+        let is_behind_missing = journal.come_to(at.now, *offset);
+        let key = key.as_deref().and_then(ElectionKey::parse);
+        // The offsets in between were other elections' records, or no records, if none are missing.
+        let read_up_to = if is_behind_missing { next } else { *offset };
+        let judged = key.and_then(|key| self.read_keyed(at, (partition, read_up_to), key, record));
+        if is_behind_missing {
+            // The next record of another election may come behind many others.
+            for found in self.in_partition(partition) {
+                let observer = found.election.history.observer_mut();
+                observer.read_others_up_to(at.now, next);
+                observer.read_other(at.now, *offset);
+            }
+        }
+        if let Some(partition) = self.partitions.get_mut(&partition) {
+            partition.journal.read_other(at.now, *offset);
+        }
+        judged
+    }
+
+    /// Handles a record of a partition that was read up to the offset `next`.
+    fn read_keyed(
+        &mut self,
+        at: ReadAt,
+        (partition, next): (i32, Offset),
+        ElectionKey { group, role, is_hello }: ElectionKey<'_>,
+        record: &LogRecord,
+    ) -> Option<(Place, Judged)> {
+        if self.group.as_deref().is_some_and(|only| only != group) {
+            self.other_groups.insert(group.to_string());
+            return None;
+        }
+        let LogRecord { offset, value, written_ms, .. } = record;
+        let hello = value.as_deref().filter(|_| is_hello).and_then(Hello::parse).map(Arc::new);
+        if let Some(hello) = &hello {
             let is_of_many = hello.roles.is_some();
-            if is_of_many && let Some(most) = self.live {
-                self.hear(group, &hello, most, |election| election.hello_received(at, &hello, *written_ms));
+            if is_of_many {
+                self.hear(at, group, hello, *written_ms);
             }
             let hellos = self.hellos.entry(group.into()).or_default();
-            hellos.read(at, *offset, hello, *written_ms);
-            if self.live.is_some() {
+            hellos.read(at, *offset, Arc::clone(hello), *written_ms);
+            if self.is_live {
                 hellos.forget_old();
             }
             if is_of_many {
                 return None;
             }
         }
-        let is_live = self.live.is_some();
+        let (is_live, keeps_all) = (self.is_live, self.group.is_some());
         let Found { election, is_election } = self.found(partition, group, role)?;
-        // The records in between belong to other elections.
-        election.history.observer_mut().read_others_up_to(at.now, *offset);
-        let judged = election.read(at, partition, record);
-        // What is read on would grow.
-        election.history.keep_terms(MOST_TERMS);
-        *is_election |= judged.is_some() || (is_live && election.is_known());
-        judged.map(|judged| (Place { partition, group: group.into(), role: role.into() }, judged))
+        election.history.observer_mut().read_others_up_to(at.now, next);
+        if is_hello {
+            if let Some(hello) = &hello {
+                election.candidate_said(at, hello, *written_ms);
+            }
+            *is_election |= is_live && election.is_known();
+            return None;
+        }
+        let judged = election.read(at, record)?;
+        if !keeps_all {
+            // What is read on would grow.
+            election.history.keep_terms(MOST_TERMS);
+        }
+        *is_election = true;
+        Some((Place { partition, group: group.into(), role: role.into() }, judged))
     }
 
-    /// What is known of an election; `None` if its partition is not read.
+    /// What is known of an election; `None` if it is not read.
     fn found(&mut self, partition: i32, group: &str, role: &str) -> Option<&mut Found> {
-        let Begin { at, bounds, from, read_to_end } = self.partitions.get(&partition)?;
         let place = Place { partition, group: group.into(), role: role.into() };
         if !self.elections.contains_key(&place) {
-            let mut election = Election::new((group, role), partition, *at, bounds, *from);
-            if self.live.is_some() {
-                election.was_read_to_end(*read_to_end);
+            if self.group.is_some() {
+                return None;
+            }
+            let mut election = self.begun(&place)?;
+            if self.is_live {
+                self.partitions.get(&partition).into_iter().for_each(|read| election.was_read_to_end(read.read_to_end));
                 self.hear_all(group, &mut election);
             }
             self.elections.insert(place.clone(), Box::new(Found { election, is_election: false }));
@@ -190,21 +277,26 @@ impl Topic {
         self.elections.get_mut(&place).map(|found| &mut **found)
     }
 
-    /// Has each election hear the hello of a process with many roles of its group; those of the process's own roles are elections.
-    fn hear(&mut self, group: &str, hello: &Hello, most: u32, hears: impl Fn(&mut Election)) {
-        for (_, role, partition) in places(&hello.mapping(), most) {
-            let takes_roles = hello.takes_roles();
-            if let Some(found) = self.found(partition, group, &role) {
-                found.is_election |= takes_roles;
-                hears(&mut found.election);
+    /// Has each election hear the hello of a process with many roles of its group. Where all elections are looked for, those of the process's own
+    /// roles are some, once everything was read.
+    fn hear(&mut self, at: ReadAt, group: &str, hello: &Arc<Hello>, written_ms: Option<u64>) {
+        if self.group.is_some() {
+            self.elections.values_mut().for_each(|found| found.election.hello_received(at, hello, written_ms));
+        } else if self.is_live {
+            for (role, partition) in places(&hello.mapping(), self.most_roles) {
+                if let Some(found) = self.found(partition, group, &role) {
+                    found.is_election |= hello.takes_roles();
+                    found.election.hello_received(at, hello, written_ms);
+                }
             }
         }
     }
 
     /// Counts the candidates by their hellos, once all partitions were read. A candidate with many roles stands by for each of them. Of a role
     /// without records a group has an election if the role is one of its candidates' roles; what was read only from a candidate that was
-    /// refused, or has left, is none. Of a list of roles at most the first `most` are looked at.
-    pub fn count_candidates(&mut self, most: u32) {
+    /// refused, or has left, is none. Of a list of roles at most the first are looked at.
+    fn count_candidates(&mut self) {
+        let most = self.most_roles;
         for (group, hellos) in self.hellos.clone() {
             let mapping = hellos.mapping();
             if mapping == Some(Mapping::of_one_role()) {
@@ -213,13 +305,13 @@ impl Topic {
                 of_group.for_each(|(_, found)| found.is_election = true);
                 continue;
             }
-            for (_, role, partition) in mapping.iter().flat_map(|mapping| places(mapping, most)) {
+            for (role, partition) in mapping.iter().flat_map(|mapping| places(mapping, most)) {
                 if let Some(found) = self.found(partition, &group, &role) {
                     found.is_election = true;
                 }
             }
             for LastHello { hello, at, written_ms, .. } in hellos.all().filter(|last| last.hello.roles.is_some()) {
-                for (_, role, partition) in places(&hello.mapping(), most) {
+                for (role, partition) in places(&hello.mapping(), most) {
                     let place = Place { partition, group: group.clone(), role: role.into() };
                     if let Some(found) = self.elections.get_mut(&place) {
                         found.election.hello_received(*at, hello, *written_ms);
@@ -231,13 +323,18 @@ impl Topic {
 
     /// The logs were read up to the ends that they had when the reading began, and are read on: counts the candidates, and a record that comes
     /// now is as old as its reading.
-    pub fn caught_up(&mut self, most: u32) {
-        self.count_candidates(most);
-        self.live = Some(most);
+    pub fn caught_up(&mut self) {
+        if self.group.is_none() {
+            self.count_candidates();
+        }
+        self.is_live = true;
+        if let Some(latest_ms) = self.latest_ms {
+            self.stamped(latest_ms);
+        }
         for (place, found) in &mut self.elections {
             found.election.caught_up();
-            if let Some(begin) = self.partitions.get(&place.partition) {
-                found.election.was_read_to_end(begin.read_to_end);
+            if let Some(partition) = self.partitions.get(&place.partition) {
+                found.election.was_read_to_end(partition.read_to_end);
             }
         }
     }
@@ -259,6 +356,12 @@ impl Topic {
         elections.map(|(place, found)| FoundElection { place, election: &found.election })
     }
 
+    /// The other groups whose records were read, if only one is.
+    #[must_use]
+    pub const fn other_groups(&self) -> &BTreeSet<String> {
+        &self.other_groups
+    }
+
     /// The last hello of each candidate of a group.
     pub fn hellos(&self, group: &str) -> impl Iterator<Item = &LastHello> {
         self.hellos.get(group).into_iter().flat_map(GroupHellos::all)
@@ -270,6 +373,11 @@ impl Topic {
         self.elections.get(place).map(|found| &found.election)
     }
 
+    /// The same, to note what no record says of it.
+    pub fn election_mut(&mut self, place: &Place) -> Option<&mut Election> {
+        self.elections.get_mut(place).map(|found| &mut found.election)
+    }
+
     /// The elections, to note what no record says of them.
     pub fn elections_mut(&mut self) -> impl Iterator<Item = (&Place, &mut Election)> {
         self.elections
@@ -279,14 +387,14 @@ impl Topic {
     }
 }
 
-/// The number, the label and the partition of each role, of at most so many.
-fn places(mapping: &Mapping, most: u32) -> Vec<(u32, String, i32)> {
+/// The label and the partition of each role, of at most so many.
+fn places(mapping: &Mapping, most: u32) -> Vec<(String, i32)> {
     let label = |number: u32| match mapping.names().get(number as usize) {
         Some(name) => name.to_string(),
         None => number.to_string(),
     };
     let partition = |number: u32| i32::try_from(number % mapping.partitions()).unwrap_or_default();
-    (0..mapping.count().min(most)).map(|number| (number, label(number), partition(number))).collect()
+    (0..mapping.count().min(most)).map(|number| (label(number), partition(number))).collect()
 }
 
 #[cfg(test)]
@@ -294,12 +402,13 @@ mod tests {
     use alloc::format;
 
     use super::*;
+    use crate::leadership::Leadership;
 
     const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
     const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"m","seq":1,"after":-1,"lease_ms":5000}"#;
 
     fn topic() -> Topic {
-        let mut topic = Topic::default();
+        let mut topic = Topic::new(1_000);
         for partition in [0, 1] {
             topic.begin(AT, partition, LogBounds { asked: AT.now, start: 0, end: 0 }, 0);
         }
@@ -314,7 +423,7 @@ mod tests {
 
     /// Each election as `partition group/role: standbys`.
     fn elections(mut topic: Topic) -> Vec<String> {
-        topic.count_candidates(1_000);
+        topic.caught_up();
         let shown = |found: FoundElection<'_>| {
             let Place { partition, group, role } = found.place;
             format!("{partition} {group}/{role}: {}", found.observer().standbys(AT).len())
@@ -345,10 +454,77 @@ mod tests {
 
     #[test]
     fn a_role_in_a_partition_that_is_not_read_is_not_found() {
-        let mut topic = Topic::default();
+        let mut topic = Topic::new(1_000);
         topic.begin(AT, 0, LogBounds { asked: AT.now, start: 0, end: 0 }, 0);
         let many = r#"{"v":1,"kind":"hello","member":"p","roles":"2","partitions":2,"joined":0}"#;
         read(&mut topic, 0, 0, "g/0/hello", many);
         assert_eq!(elections(topic), ["0 g/0: 1"]);
+    }
+
+    /// A leader with a lease of 5 s whose last heartbeat is two minutes old, and after it another election's record that is one minute old.
+    #[test]
+    fn a_record_behind_it_that_a_broker_stamped_proves_that_a_leader_is_silent() {
+        for is_brokers_time in [true, false] {
+            let mut topic = topic();
+            for (offset, key, value, ago_ms) in [(0, "g/0", CLAIM, 120_000), (1, "other/0", "", 60_000)] {
+                let (key, value) = (Some(Box::from(key.as_bytes())), Some(Box::from(value.as_bytes())));
+                let written_ms = Some(AT.wall_ms - ago_ms);
+                topic.read(AT, 0, &LogRecord { offset, key, value, written_ms, is_brokers_time });
+            }
+            topic.caught_up();
+            let election = topic.election(&place(0, "g", "0")).expect("it was read");
+            assert!(matches!(election.observer().leadership(AT), Leadership::Silent { .. }));
+            assert_eq!(election.observer().doubts_timestamps(AT).is_none(), is_brokers_time);
+            assert_eq!(election.is_brokers_time(), is_brokers_time);
+        }
+    }
+
+    fn place(partition: i32, group: &str, role: &str) -> Place {
+        Place { partition, group: group.into(), role: role.into() }
+    }
+
+    #[test]
+    fn of_one_group_only_the_expected_elections_are_read() {
+        let mut topic = Topic::of_group("g");
+        for partition in [0, 1] {
+            topic.begin(AT, partition, LogBounds { asked: AT.now, start: 0, end: 0 }, 0);
+        }
+        let expected = [place(0, "g", "0"), place(1, "g", "1")];
+        assert!(expected.iter().all(|place| topic.expect(place)));
+        assert!(!topic.expect(&place(2, "g", "2")), "that partition is not read");
+        for (partition, key) in [(0, "g/0"), (0, "g/1"), (1, "g/0"), (0, "a/g/0"), (0, "other/0/hello")] {
+            let offset = topic.partitions.get(&partition).map(|read| read.journal.next()).unwrap_or_default();
+            read(&mut topic, partition, offset, key, CLAIM);
+        }
+        let known: Vec<bool> = topic.elections().map(|found| found.election.is_known()).collect();
+        assert_eq!(known, [true, false]);
+        assert_eq!(topic.other_groups().iter().collect::<Vec<_>>(), ["a/g", "other"]);
+        let many = r#"{"v":1,"kind":"hello","member":"p","roles":"2","partitions":2,"joined":0}"#;
+        read(&mut topic, 0, 4, "g/0/hello", many);
+        assert_eq!(topic.elections().map(|found| found.observer().standbys(AT).len()).collect::<Vec<_>>(), [1, 1]);
+    }
+
+    /// Each reader must judge by the same law: what is missing before another election's record is missing for all of the partition.
+    #[test]
+    fn missing_records_are_missing_for_each_election_of_the_partition() {
+        let leads =
+            |topic: &Topic| topic.election(&place(0, "g", "0")).map(|election| election.observer().journal().term());
+        for (is_answered, term) in [(false, None), (true, Some(0))] {
+            let mut topic = topic();
+            topic.begin(AT, 0, LogBounds { asked: AT.now, start: 0, end: 9 }, 0);
+            read(&mut topic, 0, 0, "g/0", CLAIM);
+            if is_answered {
+                topic.answered(AT.now, 0, LogBounds { asked: AT.now, start: 0, end: 1 });
+            }
+            read(&mut topic, 0, 1, "other", "");
+            assert_eq!(leads(&topic), Some(Some(0)));
+            read(&mut topic, 0, 5, "other", "");
+            assert_eq!(leads(&topic), Some(term), "a gap of markers: {is_answered}");
+            read(&mut topic, 0, 6, "h/0", &CLAIM.replace("-1", "0"));
+            let other = topic.election(&place(0, "h", "0")).map(|election| election.observer().journal().term());
+            assert_eq!(other, Some(is_answered.then_some(6)), "found later: {is_answered}");
+            read(&mut topic, 0, 8, "g/0", "");
+            assert_eq!(leads(&topic), Some(term), "a gap before its own record: {is_answered}");
+        }
     }
 }

@@ -117,7 +117,7 @@ impl Topics {
                 self.begin(at, asked, name, answer);
             } else if let Some(read) = self.by_name.get_mut(&name) {
                 let is_refused = answer.logs.is_err() && read.unread.is_none();
-                read.note_answer(asked, answer, self.most_roles);
+                read.note_answer(at.now, asked, answer);
                 if is_refused {
                     self.stop(name);
                 }
@@ -185,7 +185,8 @@ impl Topics {
         let LogsAnswer { identity, logs } = answer;
         let reading = self.readings;
         let stood_at = self.by_name.get_mut(&name).map(|read| mem::take(&mut read.stood_at)).unwrap_or_default();
-        let mut read = ReadTopic { identity, reading, stood_at, ..ReadTopic::default() };
+        let topic = Topic::new(self.most_roles);
+        let mut read = ReadTopic { identity, reading, stood_at, topic, ..ReadTopic::default() };
         if self.by_name.contains_key(&name) {
             self.stop(name.clone());
         }
@@ -216,7 +217,7 @@ impl Topics {
                 }
             }
         }
-        read.note_progress(self.most_roles);
+        read.note_progress();
         self.by_name.insert(name, read);
     }
 
@@ -250,7 +251,7 @@ impl Topics {
                 read.first_ms.entry(partition).or_insert(written_ms);
             }
             read.progress.read_up_to(partition, record.offset + 1);
-            read.note_progress(self.most_roles);
+            read.note_progress();
             if read.is_live {
                 self.look_back(at);
             }
@@ -421,7 +422,7 @@ impl ReadTopic {
     }
 
     /// Notes an answer about the topic as it is read.
-    fn note_answer(&mut self, asked: Time, answer: LogsAnswer, most_roles: u32) {
+    fn note_answer(&mut self, now: Time, asked: Time, answer: LogsAnswer) {
         let LogsAnswer { identity, logs } = answer;
         self.identity = identity;
         match logs {
@@ -432,6 +433,11 @@ impl ReadTopic {
                     self.progress.read_up_to(partition, end);
                     self.topic.was_read_to_end(partition, asked);
                     self.ahead.remove(&partition);
+                }
+                for (partition, log) in &logs {
+                    if let Ok(LogRange { start, end, .. }) = *log {
+                        self.topic.answered(now, *partition, LogBounds { asked, start, end });
+                    }
                 }
                 let ends = logs.iter().filter_map(|(partition, log)| Some((*partition, log.as_ref().ok()?.end)));
                 let before = |(partition, end)| Some((partition, (*self.next.get(&partition)?, end)));
@@ -448,7 +454,7 @@ impl ReadTopic {
                 self.unanswered = unanswered.collect();
             }
         }
-        self.note_progress(most_roles);
+        self.note_progress();
     }
 
     /// Notes that a partition was read as far as an answer told of it, if it was.
@@ -461,10 +467,10 @@ impl ReadTopic {
     }
 
     /// Notes that the reading is complete, if it is.
-    fn note_progress(&mut self, most_roles: u32) {
+    fn note_progress(&mut self) {
         if !self.is_live && self.progress.is_complete() {
             self.is_live = true;
-            self.topic.caught_up(most_roles);
+            self.topic.caught_up();
         }
     }
 }

@@ -34,8 +34,10 @@ fn each_time_that_records_are_missing_counts_and_records_of_others_do_not() {
 
 #[test]
 fn markers_are_not_missing() {
-    let mut history = history();
-    history.observer_mut().answered(later(5).now, later(4).now, 1);
+    let mut journal = Journal::read_from(0, Origin::Beginning);
+    journal.answered(later(5).now, later(4).now, 1);
+    let mut history = History::new(journal);
+    read(&mut history, 0, 0, &claim("m", -1));
     read(&mut history, 5, 10, &beat("m", 0, "running"));
     assert_eq!(findings(&history), []);
 }

@@ -20,9 +20,9 @@ fn waits(why: &str, exit: &str, ms: u64) -> Vec<u128> {
 fn the_hello_of_a_candidate_with_a_cut_history_contains_its_wait() {
     let mut observer = observer();
     let line = r#"{"v":1,"kind":"hello","member":"n","name":"n","seq":1,"waits_ms":58000}"#;
-    observer.read_hello(later(0), 0, Hello::parse(line.as_bytes()), None);
+    read_hello(&mut observer, later(0), 0, line, None);
     let endless = line.replace("\"n\"", "\"o\"").replace("58000", "18446744073709551615");
-    observer.read_hello(later(0), 1, Hello::parse(endless.as_bytes()), None);
+    read_hello(&mut observer, later(0), 1, &endless, None);
     let waits = |observer: &Observer, ms: u64| -> Vec<u128> {
         let at = later(ms);
         observer.standbys(at).iter().map(|standby| observer.waits(standby, at).as_millis()).collect()

@@ -26,16 +26,18 @@ fn logs(id: i64, ends: &[Offset]) -> LogsAnswer {
 struct World {
     topics: Topics,
     seconds: u64,
+    /// Where each reading of partition 0 is. What it has not been told of are records without a key.
+    next: BTreeMap<u32, Offset>,
 }
 
 impl World {
     fn new() -> Self {
-        Self { topics: Topics::new(100, 100), seconds: 0 }
+        Self { topics: Topics::new(100, 100), seconds: 0, next: BTreeMap::new() }
     }
 
     /// After the last 100 records it reads the last day.
     fn with_past() -> Self {
-        Self { topics: Topics::new(100, 100).with_past(Duration::from_secs(86_400)), seconds: 0 }
+        Self { topics: Topics::new(100, 100).with_past(Duration::from_secs(86_400)), ..Self::new() }
     }
 
     /// The terms of each election of a topic, with the seconds at which they began.
@@ -58,9 +60,13 @@ impl World {
     }
 
     fn actions(&mut self) -> Vec<String> {
+        let next = &mut self.next;
         let shown = |action| match action {
             TopicsAction::Ask => "ask".to_string(),
             TopicsAction::ReadFrom { topic, partition, offset, reading } => {
+                if partition == 0 {
+                    next.insert(reading, offset);
+                }
                 format!("{reading}: read {topic} [{partition}] from {offset}")
             }
             TopicsAction::ReadSince { topic, since_ms, before, reading } => {
@@ -77,6 +83,7 @@ impl World {
 
     /// Whether the offset of a topic's past is where it begins to be read.
     fn past_begins(&mut self, reading: u32, offset: Offset) -> Vec<String> {
+        self.next.insert(reading, offset);
         self.topics.past_begins(at(self.seconds), reading, &BTreeMap::from([(0, offset)]));
         self.actions()
     }
@@ -84,6 +91,11 @@ impl World {
     fn read(&mut self, reading: u32, topic: &str, offset: Offset, key: &str, value: &str) -> bool {
         let (key, value) = (Some(Box::from(key.as_bytes())), Some(Box::from(value.as_bytes())));
         let written_ms = Some(at(self.seconds).wall_ms);
+        let next = self.next.insert(reading, offset + 1).unwrap_or(offset);
+        for offset in next..offset {
+            let other = LogRecord { offset, key: None, value: None, written_ms, is_brokers_time: true };
+            self.topics.read(at(self.seconds), (reading, topic), 0, &other);
+        }
         let record = LogRecord { offset, key, value, written_ms, is_brokers_time: true };
         self.topics.read(at(self.seconds), (reading, topic), 0, &record).is_some()
     }
