@@ -37,7 +37,24 @@ pub(crate) fn site(board: Arc<Board>, begin: impl FnOnce() + Send + 'static) -> 
 
 impl Site for AnswerSource {
     fn answer(&self, path: &str) -> Answer {
-        self.of_path(path)
+        let now = clock::now();
+        match path {
+            "/" => ok(HTML, Bytes::from_static(PAGE.as_bytes())),
+            "/healthz" => health(&self.look(), now),
+            "/leader" => leader(&self.look(), self.look().roles.iter(), now),
+            "/metrics" => {
+                ok(METRICS, kept(&self.metrics, now, &self.look(), |snapshot| metrics::render(snapshot, now)))
+            }
+            "/readyz" => readiness(&self.look(), now),
+            "/status" => ok(JSON, self.status(&self.look(), now)),
+            _ => match path.strip_prefix("/leader/") {
+                Some(label) => leader(&self.look(), named(&self.look().roles, label), now),
+                None => text(
+                    StatusCode::NOT_FOUND,
+                    "no such path; the paths are / /events /healthz /leader /leader/ROLE /metrics /readyz /status",
+                ),
+            },
+        }
     }
 
     fn events(self: Rc<Self>) -> Events {
@@ -61,29 +78,6 @@ impl AnswerSource {
 
     pub(super) fn look(&self) -> Arc<Snapshot> {
         self.board.look()
-    }
-
-    fn of_path(&self, path: &str) -> Answer {
-        let now = clock::now();
-        match path {
-            "/" => ok(HTML, Bytes::from_static(PAGE.as_bytes())),
-            "/healthz" => health(&self.look(), now),
-            "/leader" => leader(&self.look(), self.look().roles.iter(), now),
-            "/metrics" => ok(METRICS, self.metrics(now)),
-            "/readyz" => readiness(&self.look(), now),
-            "/status" => ok(JSON, self.status(&self.look(), now)),
-            _ => match path.strip_prefix("/leader/") {
-                Some(label) => leader(&self.look(), named(&self.look().roles, label), now),
-                None => text(
-                    StatusCode::NOT_FOUND,
-                    "no such path; the paths are / /events /healthz /leader /leader/ROLE /metrics /readyz /status",
-                ),
-            },
-        }
-    }
-
-    fn metrics(&self, now: Time) -> Bytes {
-        kept(&self.metrics, now, &self.look(), |snapshot| metrics::render(snapshot, now))
     }
 
     /// The status as JSON.
