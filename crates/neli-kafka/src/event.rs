@@ -2,6 +2,7 @@
 //!
 //! An event of an election is the candidate's from the place where it is parsed.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use neli_proto::fact::FactsEvent;
@@ -10,8 +11,7 @@ use neli_proto::record::LogRecord;
 use neli_proto::time::Time;
 use neli_proto::topic::{Risk, TopicFacts, TopicIdentity};
 
-/// An event that one of the threads of a client sends, except those of the consumer group (`GroupEvent`).
-/// The threads wait while the channel is full; the caller's thread never sends one.
+/// An event that one of the threads of a client sends. The threads wait while the channel is full; the caller's thread never sends one.
 #[derive(Debug)]
 pub enum KafkaEvent {
     /// A record that was sent is in the log.
@@ -22,6 +22,13 @@ pub enum KafkaEvent {
         seq: u64,
         /// The record's offset.
         offset: i64,
+    },
+    /// An event of a member of the consumer group. What a former member reports must not be attributed to its successor.
+    Group {
+        /// The member's number.
+        member: u32,
+        /// The event.
+        event: GroupEvent,
     },
     /// The answer to [`Producer::identify`](crate::producer::Producer::identify).
     Identified {
@@ -93,6 +100,45 @@ impl From<SessionEvent> for KafkaEvent {
     fn from(event: SessionEvent) -> Self {
         Self::Process(event)
     }
+}
+
+/// An event of a member of the consumer group.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum GroupEvent {
+    /// The group has settled: these partitions are this member's, and the others in use are not.
+    Assigned {
+        /// The partitions that are in use.
+        partitions: BTreeSet<i32>,
+    },
+    /// After [`Member::leave`](crate::group::Member::leave): the coordinator has removed this member, or 500 ms have passed, or waiting is useless. The caller need not
+    /// wait for the member any more.
+    Left,
+    /// The group's coordinator has given the member this id.
+    Named {
+        /// The id.
+        id: String,
+    },
+    /// The group does not take the member, which tries again. Repeated until the group has settled with it.
+    Refused(Refusal),
+    /// The partitions were revoked, and the revocation has been acknowledged.
+    Revoked {
+        /// The partitions that are in use.
+        partitions: BTreeSet<i32>,
+        /// The partitions were lost, not revoked: the session has expired, or the coordinator can't be reached.
+        lost: bool,
+    },
+    /// The topic has partitions besides those in use, and the group also assigns these to its members. Each member reports this once,
+    /// before it holds any of them.
+    UnusedPartitions,
+}
+
+/// Why the group does not take a member.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refusal {
+    /// Kafka's words, in a few of them.
+    pub words: String,
+    /// One line: the group, the cause, and what to do.
+    pub line: String,
 }
 
 /// An event that a session reports to its process.

@@ -22,6 +22,7 @@ use crate::access::{Access, MemberTimings};
 use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of, plain};
+use crate::event::{GroupEvent, KafkaEvent, Refusal, SessionEvent};
 use crate::questions::AnswerLimit;
 use crate::text::{ClientError, Words};
 use crate::{clock, librdkafka};
@@ -33,51 +34,6 @@ const UNSUBSCRIBED_WITHIN: Duration = Duration::from_millis(100);
 /// The time between two checks on a member that leaves.
 const POLL_WHILE_LEAVING: Duration = Duration::from_millis(1);
 
-/// A report of a member: its number, as it was given to [`Member::join`], and the event. All members of a process report to one channel, and a
-/// report of a former member must not be attributed to its successor.
-pub(crate) type GroupReport = (u32, GroupEvent);
-
-/// An event of the group. The threads that send it wait while the channel is full; the caller's thread never sends one.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum GroupEvent {
-    /// The group has settled: these partitions are this member's, and the others in use are not.
-    Assigned {
-        /// The partitions that are in use.
-        partitions: BTreeSet<i32>,
-    },
-    /// After [`Member::leave`]: the coordinator has removed this member, or 500 ms have passed, or waiting is useless. The caller need not
-    /// wait for the member any more.
-    Left,
-    /// The group's coordinator has given the member this id.
-    Named {
-        /// The id.
-        id: String,
-    },
-    /// The group does not take the member, which tries again. Repeated until the group has settled with it.
-    Refused(Refusal),
-    /// The partitions were revoked, and the revocation has been acknowledged.
-    Revoked {
-        /// The partitions that are in use.
-        partitions: BTreeSet<i32>,
-        /// The partitions were lost, not revoked: the session has expired, or the coordinator can't be reached.
-        lost: bool,
-    },
-    /// The topic has partitions besides those in use, and the group also assigns these to its members. Each member reports this once,
-    /// before it holds any of them.
-    UnusedPartitions,
-    /// A line for the log's debug level.
-    Debug(String),
-}
-
-/// Why the group does not take a member.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Refusal {
-    /// Kafka's words, in a few of them.
-    pub words: String,
-    /// One line: the group, the cause, and what to do.
-    pub line: String,
-}
-
 /// A member of the group. Dropping it leaves the group. If the process ends before [`GroupEvent::Left`], the member may not have left, and
 /// the group assigns the partition to another member only when the session expires.
 pub(crate) struct Member {
@@ -88,7 +44,7 @@ impl Member {
     /// Joins the group on the elections' topic, which must exist: librdkafka looks for a missing topic only every five minutes. `in_use`
     /// are the partitions that have a role.
     ///
-    /// The group's events go to `reports`, with this `number`.
+    /// The group's events go to `events`, with this `number`.
     ///
     /// # Errors
     ///
@@ -99,7 +55,7 @@ impl Member {
         elections: &Elections,
         in_use: BTreeSet<i32>,
         number: u32,
-        reports: Sender<GroupReport>,
+        events: Sender<KafkaEvent>,
     ) -> Result<Self, ClientError> {
         let context = GroupContext {
             context: KafkaContext::new(access),
@@ -107,7 +63,7 @@ impl Member {
             in_use,
             words: access.words,
             number,
-            reports,
+            events,
             held: Mutex::default(),
             leaving: AtomicBool::new(false),
             alone: AtomicBool::new(false),
@@ -156,7 +112,7 @@ impl Drop for Member {
         let leaving = thread::Builder::new().name("neli-leave".to_owned()).spawn(move || leave(&consumer));
         if leaving.is_err() {
             // The report must not block here: the caller's thread may be the one that empties the channel.
-            let _ = context.reports.try_send((context.number, GroupEvent::Left));
+            let _ = context.events.try_send(context.event(GroupEvent::Left));
         }
     }
 }
@@ -225,7 +181,7 @@ struct GroupContext {
     in_use: BTreeSet<i32>,
     words: &'static Words,
     number: u32,
-    reports: Sender<GroupReport>,
+    events: Sender<KafkaEvent>,
     /// The partitions in use that are assigned to this member.
     held: Mutex<BTreeSet<i32>>,
     leaving: AtomicBool,
@@ -246,12 +202,20 @@ struct GroupContext {
 impl GroupContext {
     /// Whether the member leaves, or the receiver of the reports is gone.
     fn is_over(&self) -> bool {
-        self.leaving.load(Ordering::Relaxed) || self.reports.is_closed()
+        self.leaving.load(Ordering::Relaxed) || self.events.is_closed()
+    }
+
+    fn event(&self, event: GroupEvent) -> KafkaEvent {
+        KafkaEvent::Group { member: self.number, event }
+    }
+
+    fn send(&self, event: impl Into<KafkaEvent>) {
+        // An error means that the receiver is gone, because this process is about to end.
+        let _ = self.events.blocking_send(event.into());
     }
 
     fn report(&self, event: GroupEvent) {
-        // An error means that the receiver is gone, because this process is about to end.
-        let _ = self.reports.blocking_send((self.number, event));
+        self.send(self.event(event));
     }
 
     /// Those of the partitions that are in use.
@@ -431,7 +395,7 @@ fn ask(consumer: &BaseConsumer<GroupContext>) {
             Err(error) => {
                 answer_limit.was_too_short();
                 context.context.rebootstrap().unanswered(consumer.client());
-                context.report_unless_leaving(GroupEvent::Debug(format!(
+                context.send(SessionEvent::Debug(format!(
                     "the group's member knows nothing of the topic after {} ms ({}): asking again, for {} ms",
                     limit.as_millis(),
                     explain(&error),

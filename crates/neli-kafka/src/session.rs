@@ -17,9 +17,9 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use crate::access::Access;
 use crate::clock;
 use crate::election::{ElectionId, Elections};
-use crate::event::{KafkaEvent, SessionEvent};
+use crate::event::{KafkaEvent, Refusal, SessionEvent};
 use crate::facts::{FactsReader, WantedFacts};
-use crate::group::{GroupReport, Member, Refusal};
+use crate::group::Member;
 use crate::producer::Producer;
 use crate::reading::{IfMissing, Source};
 use crate::text::{ClientError, reason};
@@ -32,9 +32,7 @@ mod topic;
 
 /// How many events of Kafka may wait for the session. A thread that sends another one waits until there is room.
 const EVENTS_WAITING: usize = 1024;
-/// The same for reports of the group.
-const REPORTS_WAITING: usize = 16;
-/// How many of either one call of [`Session::poll`] takes.
+/// How many of them one call of [`Session::poll`] takes.
 const READ_AT_ONCE: usize = 64;
 
 /// The settings of a session.
@@ -88,8 +86,6 @@ pub struct Session {
     last_hello: LastHello,
     events: Receiver<KafkaEvent>,
     event_sender: Sender<KafkaEvent>,
-    reports: Receiver<GroupReport>,
-    report_sender: Sender<GroupReport>,
     outputs: VecDeque<SessionEvent>,
 }
 
@@ -113,7 +109,6 @@ impl Session {
     /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value.
     pub fn start(access: Access, settings: SessionSettings) -> Result<Self, ClientError> {
         let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
-        let (report_sender, reports) = mpsc::channel(REPORTS_WAITING);
         let producer = Producer::start(&access, &settings.elections, settings.timeout, event_sender.clone())?;
         let readers = KafkaReaders::new(source(&access, &settings), true, event_sender.clone());
         let router = Router::new(settings.elections.roles.clone());
@@ -142,8 +137,6 @@ impl Session {
             last_hello: LastHello::default(),
             events,
             event_sender,
-            reports,
-            report_sender,
             outputs: VecDeque::new(),
             settings,
         })
@@ -166,12 +159,9 @@ impl Session {
         if !self.outputs.is_empty() {
             return;
         }
-        // The session itself has a sender of each channel, so neither is ever closed.
-        tokio::select! {
-            biased;
-            Some(event) = self.events.recv() => self.handle_kafka_event(event),
-            Some(report) = self.reports.recv() => self.handle_group_report(report),
-            else => {}
+        // The session itself has a sender, so the channel is never closed.
+        if let Some(event) = self.events.recv().await {
+            self.handle_kafka_event(event);
         }
     }
 
@@ -181,13 +171,8 @@ impl Session {
             if !self.outputs.is_empty() {
                 break;
             }
-            if let Ok(event) = self.events.try_recv() {
-                self.handle_kafka_event(event);
-            } else if let Ok(report) = self.reports.try_recv() {
-                self.handle_group_report(report);
-            } else {
-                return None;
-            }
+            let event = self.events.try_recv().ok()?;
+            self.handle_kafka_event(event);
         }
         self.outputs.pop_front()
     }
@@ -311,6 +296,7 @@ impl Session {
         self.join_again(clock::now());
         match event {
             KafkaEvent::Delivered { role, seq, .. } => self.tell(role, Event::Delivered { seq }),
+            KafkaEvent::Group { member, event } => self.handle_group_event(member, event),
             KafkaEvent::Identified { asked, identity, count, partitions } => {
                 self.identified(asked, identity, count, &partitions);
             }

@@ -234,8 +234,9 @@ impl Reading {
                 self.router.handle(now, reading, partition, &event);
                 self.follow_router(now).map_err(|error| Error::System(reason(&error)))?;
             }
-            // A follower sends nothing, and does not ask for the topic's id or settings.
+            // A follower sends nothing, joins no group, and does not ask for the topic's id or settings.
             KafkaEvent::Delivered { .. }
+            | KafkaEvent::Group { .. }
             | KafkaEvent::Identified { .. }
             | KafkaEvent::NotDelivered { .. }
             | KafkaEvent::ReadForDisplay { .. }

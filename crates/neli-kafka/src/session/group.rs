@@ -10,7 +10,8 @@ use neli_proto::time::Time;
 use super::{Session, SessionEvent};
 use crate::clock;
 use crate::election::Elections;
-use crate::group::{GroupEvent, GroupReport, Member, Refusal};
+use crate::event::{GroupEvent, Refusal};
+use crate::group::Member;
 
 /// The time between two tries to make a member.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
@@ -61,11 +62,11 @@ impl Session {
 
     /// Joins the group. Without a thread or a client for a member this is tried again later: no election depends on the group.
     pub(super) fn join(&mut self) {
-        let Self { access, settings, report_sender, .. } = self;
+        let Self { access, settings, event_sender, .. } = self;
         let in_use = settings.elections.partitions_in_use(self.router.partitions().unwrap_or(1));
         (self.held, self.group_member, self.has_unused_partitions) = (None, None, false);
         self.members += 1;
-        match Member::join(access, &settings.elections, in_use, self.members, report_sender.clone()) {
+        match Member::join(access, &settings.elections, in_use, self.members, event_sender.clone()) {
             Ok(member) => {
                 (self.member, self.joins_again_at) = (Some(member), None);
                 self.tell_member_whether_it_leads();
@@ -110,12 +111,11 @@ impl Session {
         }
     }
 
-    pub(super) fn handle_group_report(&mut self, (member, event): GroupReport) {
+    pub(super) fn handle_group_event(&mut self, member: u32, event: GroupEvent) {
         // What a former member has reported before it left no longer counts.
         let is_current = self.member.is_some() && member == self.members;
         match event {
             GroupEvent::Left => self.leaving_members = self.leaving_members.saturating_sub(1),
-            GroupEvent::Debug(message) => self.outputs.push_back(SessionEvent::Debug(message)),
             GroupEvent::Assigned { .. }
             | GroupEvent::Named { .. }
             | GroupEvent::Refused(_)

@@ -6,7 +6,7 @@ use rdkafka::mocking::MockCluster;
 
 use super::*;
 use crate::election::Properties;
-use crate::group::GroupEvent;
+use crate::event::GroupEvent;
 
 /// A session with this number of roles.
 fn session(bootstrap: &str, roles: u32) -> Session {
@@ -151,7 +151,7 @@ fn a_refusal_by_the_group_is_reported_once_until_the_group_settles() {
     let mut session = session("127.0.0.1:9", 1);
     session.join_group(0);
     let hear = |session: &mut Session, event| {
-        session.handle_group_report((1, event));
+        session.handle_group_event(1, event);
         session.outputs.drain(..).collect::<Vec<_>>()
     };
     let refused = || GroupEvent::Refused(Refusal { words: "full".into(), line: "group \"g\": it is full".into() });
@@ -198,11 +198,11 @@ fn a_member_that_was_left_no_longer_counts() {
     session.leave_group(0, true);
     session.join_group(0);
     let reported_by = |session: &mut Session, member| {
-        session.handle_group_report((member, GroupEvent::UnusedPartitions));
+        session.handle_group_event(member, GroupEvent::UnusedPartitions);
         session.outputs.drain(..).count()
     };
     assert_eq!((reported_by(&mut session, 1), reported_by(&mut session, 2)), (0, 1));
     assert!(session.is_leaving_group());
-    session.handle_group_report((1, GroupEvent::Left));
+    session.handle_group_event(1, GroupEvent::Left);
     assert!(!session.is_leaving_group() && session.member.is_some());
 }
