@@ -266,6 +266,8 @@ impl History {
     /// Takes over the terms of a reading of the same records, and of those before them.
     pub(super) fn learn_past(&mut self, past: Self) {
         self.terms = past.terms;
+        // They hold a day, and few are added: room for twice as many would be half of the memory of all.
+        self.terms.shrink_to_fit();
         if let Some(last) = self.terms.last() {
             self.observer.learn_claim(last.term, last.from_ms);
         }
