@@ -113,8 +113,8 @@ fn a_topic_that_is_made_again_on_another_broker_is_written_to() {
                 || cluster.leader_of(&topic, 0) == Some(leader)
         });
     }
-    // The cut is noticed long before the lease's end, also where the cluster takes seconds to make the topic.
-    let mut run = election.candidate().lease("20s").start();
+    // The cut is noticed long before the lease's end, also where the cluster takes half a minute to make the topic.
+    let mut run = election.candidate().lease("60s").start();
     let term = run.await_lead();
     election.await_witness(term);
     kafka.delete_topic(&topic);
