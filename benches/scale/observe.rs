@@ -20,6 +20,8 @@ use crate::{Arguments, PROGRAM};
 const TOPICS: usize = 10;
 /// So many records a second are written into each.
 const RECORDS_A_SECOND: u64 = 30;
+/// The longest time in which the day before is read.
+const LONG: Duration = Duration::from_secs(5 * 60);
 
 /// Measures a start, and the cost of staying.
 pub(crate) fn measure(broker: &Broker, arguments: &Arguments) -> Vec<Row> {
@@ -45,8 +47,10 @@ pub(crate) fn measure(broker: &Broker, arguments: &Arguments) -> Vec<Row> {
     assert!(page.contains(&format!(">{} elections: ", of_each * TOPICS)), "the page has all elections");
     let resident = || observe.process.megabytes("status", &["VmRSS:"]).expect("it runs");
     let row = |what: &str, unit: &'static str, value: f64| Row::new(format!("{when}: {what}"), unit, vec![value]);
-    let known =
-        || wait::until_true("the past to be read", || !observe.get("/elections").contains("\"known_since\":\""));
+    let known = || {
+        wait::poll_for(LONG, || (!observe.get("/elections").contains("\"known_since\":\"")).then_some(()))
+            .expect("in time");
+    };
     let mut rows = vec![
         Row::between(format!("{when}: process start to a complete page"), [(began, complete)]),
         row("its page", "kB", number(page.len() as u64) / 1e3),

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use neli_kafka::{TopicsEvent, names};
+use neli_kafka::{TopicsEvent, clock, names};
 use neli_proto::fact::TOPIC_SUFFIX;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::observer::Topics;
@@ -39,6 +39,8 @@ use state::State;
 
 /// The time that a strip shows.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// The time between two returns of freed memory to the kernel: once the day before was read, that is a quarter of all.
+const GIVE_BACK_HEAP: Duration = Duration::from_secs(60);
 
 /// Serves until TERM or INT.
 ///
@@ -70,9 +72,13 @@ async fn serve(observe: &Observe, bound: Bound) -> Result<ExitStatus> {
     let (address, served) = (bound.address, Arc::clone(&state));
     http::serve(bound, move || Rc::new(Pages::new(served))).context("--listen: HTTP can't be served")?;
     say(&format!("listening on http://{address}/"));
-    let mut told = Told::default();
+    let (mut told, mut heap_given_back) = (Told::default(), clock::now());
     loop {
         let events = following.next().await?;
+        if clock::now().since(heap_given_back) >= GIVE_BACK_HEAP {
+            heap_given_back = clock::now();
+            system::give_back_heap();
+        }
         let mut state = lock(&state);
         if events.is_empty() {
             state.tick(read_at());

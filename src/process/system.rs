@@ -63,6 +63,15 @@ pub fn share_heaps() {
     }
 }
 
+/// Returns to the kernel what glibc keeps of freed memory.
+pub(crate) fn give_back_heap() {
+    // SAFETY: it only unmaps pages that hold no memory of anybody.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Releases the pages of the libraries' files that only the start needed, two megabytes. The loader has read all parts with relocations,
 /// mainly in libcrypto, and the kernel counts the pages around them too. Pages that are used again, as for TLS, are loaded at once. The
 /// program's own pages are kept: a handover needs them, and they are shared with its guard.
