@@ -60,15 +60,8 @@ async fn a_callback_that_panics_does_not_end_the_election() {
     let lead = election.lead().await.unwrap();
     let term = lead.lease().token();
     lead.resign().await;
-    let mut warnings = Vec::new();
-    loop {
-        let event = soon("an event", events.next()).await.unwrap();
-        if let Event::Warning { message } = event {
-            warnings.push(message);
-        } else if let Event::Released { term: released, .. } = event {
-            break assert_eq!(released, term);
-        }
-    }
+    let (warnings, released, _) = until_released(&mut events).await;
+    assert_eq!(released, term);
     assert!(
         warnings.iter().any(|warning| warning.contains("before_release") && warning.contains("panicked")),
         "{warnings:?}"
@@ -137,16 +130,22 @@ async fn it_is_dropped_at_the_end_of_its_time() {
     let mut events = election.events();
     let lead = election.lead().await.unwrap();
     lead.resign().await;
+    let (warnings, _, reason) = until_released(&mut events).await;
+    assert_eq!(reason, Reason::Resigned);
+    assert!(warnings.len() == 1 && warnings[0].contains("dropped before its end"), "{warnings:?}");
+}
+
+/// The warnings before the release; its term and its reason.
+async fn until_released(events: &mut Events) -> (Vec<String>, i64, Reason) {
     let mut warnings = Vec::new();
     loop {
         let event = soon("an event", events.next()).await.unwrap();
         if let Event::Warning { message } = event {
             warnings.push(message);
-        } else if let Event::Released { reason, .. } = event {
-            break assert_eq!(reason, Reason::Resigned);
+        } else if let Event::Released { term, reason, .. } = event {
+            return (warnings, term, reason);
         }
     }
-    assert!(warnings.len() == 1 && warnings[0].contains("dropped before its end"), "{warnings:?}");
 }
 
 /// The events until their end.
