@@ -39,7 +39,7 @@ use state::State;
 
 /// The time that a strip shows.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The time between two returns of freed memory to the kernel: once the day before was read, that is a quarter of all.
+/// The time between two returns of freed memory to the kernel. Once the day before was read, that is a quarter of the process's memory.
 const GIVE_BACK_HEAP: Duration = Duration::from_secs(60);
 
 /// Serves until TERM or INT.

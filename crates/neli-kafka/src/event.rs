@@ -110,8 +110,8 @@ pub enum GroupEvent {
         /// The partitions that are in use.
         partitions: BTreeSet<i32>,
     },
-    /// After [`Member::leave`](crate::group::Member::leave): the coordinator has removed this member, or 500 ms have passed, or waiting is useless. The caller need not
-    /// wait for the member any more.
+    /// After [`Member::leave`](crate::group::Member::leave): the coordinator has removed this member, or 500 ms have passed, or waiting is
+    /// useless. The caller need not wait for the member any more.
     Left,
     /// The group's coordinator has given the member this id.
     Named {
