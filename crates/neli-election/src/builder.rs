@@ -17,7 +17,6 @@ use neli_proto::timings::{
 };
 use tokio::runtime::Handle;
 
-use crate::builder::place::RoleNames;
 use crate::driver::{self, BeforeRelease, Callback};
 use crate::error::{Error, Reason};
 use crate::follower::{self, Follower};
@@ -97,8 +96,8 @@ pub struct Builder {
     stop_timeout: Duration,
     before_release: Option<BeforeRelease>,
     pub(crate) on_warning: Option<OnWarning>,
-    /// The roles in place of one election.
-    pub(crate) roles: Option<RoleNames>,
+    /// How many roles there are in place of one election, and their names; no names if they have numbers alone.
+    pub(crate) roles: Option<(u32, Arc<[String]>)>,
     are_spread: bool,
     pub(crate) max_roles: Option<u32>,
 }
@@ -363,10 +362,12 @@ impl Builder {
     }
 
     fn refuse_roles(&self, expected: &str) -> Result<(), Error> {
-        self.roles.as_ref().map_or(Ok(()), |roles| Err(Error::option("roles", roles.to_string(), expected)))
+        let Some((count, names)) = &self.roles else { return Ok(()) };
+        let roles = if names.is_empty() { count.to_string() } else { names.join(",") };
+        Err(Error::option("roles", roles, expected))
     }
 
-    /// The settings with which it joins an election without roles.
+    /// The settings with which it joins.
     pub(crate) fn settings(self) -> Result<driver::Settings, Error> {
         let runtime = Handle::try_current()
             .map_err(|_| Error::System("join must be called within a tokio runtime".to_owned()))?;

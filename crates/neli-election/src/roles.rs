@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::mem;
+use std::sync::Arc;
 use std::task::Poll;
 
 use neli_kafka::names;
 use tokio::task::unconstrained;
 
 use crate::builder::Builder;
-use crate::builder::place::RoleNames;
 use crate::driver;
 use crate::error::Error;
 use crate::event::{Event, Events};
@@ -33,7 +33,7 @@ impl Builder {
     /// # Ok(()) }
     /// ```
     pub fn roles(mut self, count: u32) -> Self {
-        self.roles = Some(RoleNames { count, names: Vec::new() });
+        self.roles = Some((count, Arc::default()));
         self
     }
 
@@ -52,8 +52,8 @@ impl Builder {
     /// # Ok(()) }
     /// ```
     pub fn named_roles<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
-        let names: Vec<String> = names.into_iter().map(Into::into).collect();
-        self.roles = Some(RoleNames { count: u32::try_from(names.len()).unwrap_or(u32::MAX), names });
+        let names: Arc<[String]> = names.into_iter().map(Into::into).collect();
+        self.roles = Some((u32::try_from(names.len()).unwrap_or(u32::MAX), names));
         self
     }
 
@@ -85,8 +85,12 @@ impl Builder {
     /// # Ok(()) }
     /// ```
     pub async fn join_roles(self) -> Result<Roles, Error> {
-        let labels = self.role_names().labels();
-        let joining = driver::start(self.settings_of_roles()?)?.into_iter().map(Election::joining);
+        if let Some(most) = self.max_roles.filter(|most| !(1..=names::MOST_ROLES).contains(most)) {
+            return Err(Error::option("max_roles", most.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
+        }
+        let settings = driver::Settings { has_roles: true, ..self.settings()? };
+        let labels = settings.session.elections.labels();
+        let joining = driver::start(settings)?.into_iter().map(Election::joining);
         let roles = Roles { elections: labels.into_iter().zip(joining).collect() };
         for (_, election) in roles.iter() {
             election.stands().await?;
@@ -127,28 +131,10 @@ impl Builder {
     /// # Ok(()) }
     /// ```
     pub fn follow_roles(self) -> Result<BTreeMap<String, Follower>, Error> {
-        let roles = self.role_names();
-        roles.validate()?;
         let (access, elections) = self.place()?;
-        let followers = follower::start(access, roles.elections(&elections), self.on_warning)?;
-        Ok(roles.labels().into_iter().zip(followers).collect())
-    }
-
-    /// The roles; one if none were given.
-    fn role_names(&self) -> RoleNames {
-        self.roles.clone().unwrap_or(RoleNames { count: 1, names: Vec::new() })
-    }
-
-    fn settings_of_roles(self) -> Result<driver::Settings, Error> {
-        let roles = self.role_names();
-        roles.validate()?;
-        if let Some(most) = self.max_roles.filter(|most| !(1..=names::MOST_ROLES).contains(most)) {
-            return Err(Error::option("max_roles", most.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
-        }
-        let mut settings = self.settings()?;
-        settings.session.elections = roles.elections(&settings.session.elections);
-        settings.has_roles = true;
-        Ok(settings)
+        let labels = elections.labels();
+        let followers = follower::start(access, elections, self.on_warning)?;
+        Ok(labels.into_iter().zip(followers).collect())
     }
 }
 

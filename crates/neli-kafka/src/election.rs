@@ -74,6 +74,12 @@ impl Elections {
         ElectionId { group, topic, partition: Self::partition_of(role, partitions), role, role_name }
     }
 
+    /// The label of each role, in the order of their numbers.
+    #[must_use]
+    pub fn labels(&self) -> Vec<String> {
+        self.roles.clone().map(|role| self.election(role, 1).label()).collect()
+    }
+
     /// The partitions that hold one of the roles, in a topic with this many partitions.
     #[must_use]
     pub fn partitions_in_use(&self, partitions: i32) -> BTreeSet<i32> {

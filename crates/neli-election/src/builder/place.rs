@@ -1,6 +1,5 @@
 //! The election, and the connection to Kafka: the options that candidates and followers have in common.
 
-use std::fmt;
 use std::sync::Arc;
 
 use neli_kafka::embedded::Connection;
@@ -12,8 +11,13 @@ use crate::error::Error;
 use crate::wording;
 
 impl Builder {
-    /// How Kafka is reached, and the election: of one role, called by its number.
+    /// How Kafka is reached, and the elections: of one role, called by its number, if no roles were given.
     pub(crate) fn place(&self) -> Result<(Access, Elections), Error> {
+        let (count, names) = self.roles.clone().unwrap_or((1, Arc::default()));
+        if !(1..=names::MOST_ROLES).contains(&count) {
+            return Err(Error::option("roles", count.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
+        }
+        names::validate_roles(&names).map_err(|error| Error::option("named_roles", names.join(","), error))?;
         let group = &self.group;
         names::validate_group(group).map_err(|error| Error::option("group", group, error))?;
         let topic = self.topic.clone().unwrap_or_else(|| format!("{group}.neli"));
@@ -27,8 +31,7 @@ impl Builder {
                 ),
             });
         }
-        let elections = Elections { group: group.clone(), topic, roles: 0..1, names: Arc::default() };
-        Ok((self.access()?, elections))
+        Ok((self.access()?, Elections { group: group.clone(), topic, roles: 0..count, names }))
     }
 
     fn access(&self) -> Result<Access, Error> {
@@ -67,40 +70,6 @@ impl Builder {
             return Err(Error::option("property", "session.timeout.ms", expected));
         }
         Ok(properties)
-    }
-}
-
-/// The number of roles, and their names.
-#[derive(Clone)]
-pub(crate) struct RoleNames {
-    pub(crate) count: u32,
-    /// Empty if the roles have numbers alone.
-    pub(crate) names: Vec<String>,
-}
-
-impl fmt::Display for RoleNames {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.names.is_empty() { write!(f, "{}", self.count) } else { f.write_str(&self.names.join(",")) }
-    }
-}
-
-impl RoleNames {
-    pub(crate) fn validate(&self) -> Result<(), Error> {
-        let Self { count, names } = self;
-        if !(1..=names::MOST_ROLES).contains(count) {
-            return Err(Error::option("roles", count.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
-        }
-        names::validate_roles(names).map_err(|error| Error::option("named_roles", names.join(","), error))
-    }
-
-    /// The label of each role, in the order of their numbers.
-    pub(crate) fn labels(&self) -> Vec<String> {
-        if self.names.is_empty() { (0..self.count).map(|role| role.to_string()).collect() } else { self.names.clone() }
-    }
-
-    /// Their elections, in the place of that of one role.
-    pub(crate) fn elections(&self, of_one: &Elections) -> Elections {
-        Elections { roles: 0..self.count, names: self.names.clone().into(), ..of_one.clone() }
     }
 }
 
