@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::time::Duration;
 
-use neli_proto::hello::{Hello, LastHello};
+use neli_proto::hello::{Hello, LAST_HELLO_TAKES};
 use neli_proto::kafka::Event;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
@@ -83,7 +83,8 @@ pub struct Session {
     /// When the process tries again to make a member, if it could not.
     joins_again_at: Option<Time>,
     has_unused_partitions: bool,
-    last_hello: LastHello,
+    /// Until when the last hello is awaited, which was handed over and is not known to be in the log.
+    last_hello_until: Option<Time>,
     events: Receiver<KafkaEvent>,
     event_sender: Sender<KafkaEvent>,
     outputs: VecDeque<SessionEvent>,
@@ -134,7 +135,7 @@ impl Session {
             refusal: None,
             joins_again_at: None,
             has_unused_partitions: false,
-            last_hello: LastHello::default(),
+            last_hello_until: None,
             events,
             event_sender,
             outputs: VecDeque::new(),
@@ -233,7 +234,7 @@ impl Session {
         let seq = hello.seq.filter(|_| !hello.leaves);
         let is_handed_over = self.hand_over(role, seq, ElectionId::hello_key, &hello.to_bytes());
         if is_handed_over && hello.leaves {
-            self.last_hello.said(clock::now());
+            self.last_hello_until = Some(clock::now() + LAST_HELLO_TAKES);
         }
         is_handed_over
     }
@@ -304,7 +305,7 @@ impl Session {
             KafkaEvent::Partitions(partitions) => self.found(partitions),
             KafkaEvent::Process(event) => {
                 if let SessionEvent::HelloDelivered = event {
-                    self.last_hello.hello_delivered();
+                    self.last_hello_until = None;
                 }
                 self.outputs.push_back(event);
             }
@@ -364,15 +365,14 @@ impl Session {
         if let Err(error) = self.producer.say_hello(&hello.to_bytes()) {
             self.outputs.push_back(SessionEvent::AppendRefused { error: error.to_string() });
         } else if hello.leaves {
-            self.last_hello.said(clock::now());
+            self.last_hello_until = Some(clock::now() + LAST_HELLO_TAKES);
         }
     }
 
-    /// Until when the process waits with its exit for its last hello, which was handed over and is not known to be in the log; none if it does
-    /// not wait.
+    /// Until when the process waits with its exit for its last hello; none if it does not wait.
     #[must_use]
     pub fn awaits_last_hello_until(&self) -> Option<Time> {
-        self.last_hello.awaited_until(clock::now())
+        self.last_hello_until.filter(|until| clock::now() < *until)
     }
 }
 

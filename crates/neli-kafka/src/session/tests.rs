@@ -206,3 +206,22 @@ fn a_member_that_was_left_no_longer_counts() {
     session.handle_group_event(1, GroupEvent::Left);
     assert!(!session.is_leaving_group() && session.member.is_some());
 }
+
+/// Without the last hello the other candidates count the process as alive for up to 75 s longer.
+#[tokio::test]
+async fn the_exit_waits_for_the_last_hello_until_it_is_in_the_log_but_only_briefly() {
+    let mut session = session("127.0.0.1:9", 2);
+    let delivered = |session: &mut Session| session.handle_kafka_event(SessionEvent::HelloDelivered.into());
+    let hello = Hello::new("m".into(), None);
+    session.say_hello(&hello);
+    assert_eq!(session.awaits_last_hello_until(), None);
+    let last = Hello { leaves: true, ..hello };
+    // That of an earlier one does not count.
+    delivered(&mut session);
+    session.say_hello(&last);
+    assert!(session.last_hello_until.is_some());
+    delivered(&mut session);
+    assert_eq!(session.awaits_last_hello_until(), None);
+    session.last_hello_until = Some(clock::now());
+    assert_eq!(session.awaits_last_hello_until(), None, "the time is over");
+}
