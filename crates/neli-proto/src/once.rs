@@ -71,7 +71,7 @@ enum Phase {
     /// The job has ended, and the fact with its outcome was sent and is not acknowledged yet.
     Recording { id: u32, fact: Fact, again_at: Option<Time>, stop_by: Option<Time> },
     /// The outcome was recorded or given up; the term must be released, for this reason.
-    Recorded { fact: Fact, why: Option<Why> },
+    Recorded { why: Option<Why> },
     /// It does not lead, and may claim.
     StandingBy,
     /// It exits, or lets another candidate lead.
@@ -166,7 +166,7 @@ impl Once {
                 stop_by.get_or_insert(now + self.lease);
                 WantedState::Hold { waits: false }
             }
-            (WantedState::Stop { why, by }, Phase::Recorded { why: instead, .. }) => {
+            (WantedState::Stop { why, by }, Phase::Recorded { why: instead }) => {
                 WantedState::Stop { why: instead.unwrap_or(why), by }
             }
             (state, _) => state,
@@ -335,16 +335,20 @@ impl Once {
 
     /// Handles that the outcome was recorded or given up.
     fn finish(&mut self, now: Time) {
-        let Phase::Recording { fact, .. } = &self.phase else { return };
+        let Phase::Recording { fact: Fact { term, .. }, stop_by, .. } = self.phase else { return };
         self.reported_at = None;
-        if self.scheduled.is_some() {
-            return self.outcome_recorded(now);
+        if self.scheduled.is_some() && stop_by.is_some() {
+            self.phase = Phase::Recorded { why: None };
+        } else if let Some(scheduled) = &mut self.scheduled {
+            self.phase = Phase::Waiting { term };
+            scheduled.schedule.ended();
+            self.follow_schedule(now);
+        } else {
+            let again = self.skip().is_none();
+            let why = if again { Why::Failed } else { Why::Exited };
+            self.phase = Phase::Recorded { why: Some(why) };
+            self.stand_down(why, !again);
         }
-        let fact = fact.clone();
-        let again = self.skip().is_none();
-        let why = if again { Why::Failed } else { Why::Exited };
-        self.phase = Phase::Recorded { fact, why: Some(why) };
-        self.stand_down(why, !again);
     }
 
     fn give_up(&mut self) {

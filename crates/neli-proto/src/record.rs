@@ -415,12 +415,6 @@ impl<'a> ElectionKey<'a> {
         let (group, role) = label.rsplit_once('/')?;
         (!group.is_empty() && !role.is_empty()).then_some(Self { group, role, is_hello })
     }
-
-    /// The same, if the record is of this group.
-    pub(crate) fn of_group(key: &'a [u8], group: &'a str) -> Option<Self> {
-        let (role, is_hello) = label_of_group(key, group)?;
-        Some(Self { group, role: core::str::from_utf8(role).ok()?, is_hello })
-    }
 }
 
 /// The label of the role, and whether it is the key of a hello, if the key is one of this group. Garbage may have any bytes as a label.
@@ -434,7 +428,7 @@ pub fn label_of_group<'a>(key: &'a [u8], group: &str) -> Option<(&'a [u8], bool)
 /// Whether a record is a hello of a candidate of the group, for any role.
 #[must_use]
 pub fn is_hello_of(group: &str, record: &LogRecord) -> bool {
-    record.key.as_deref().and_then(|key| ElectionKey::of_group(key, group)).is_some_and(|key| key.is_hello)
+    record.key.as_deref().and_then(|key| label_of_group(key, group)).is_some_and(|(_, is_hello)| is_hello)
 }
 
 #[cfg(test)]

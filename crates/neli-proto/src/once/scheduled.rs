@@ -72,20 +72,6 @@ impl Once {
         self.follow_schedule(now);
     }
 
-    /// Handles that the run's outcome was recorded or given up.
-    pub(super) fn outcome_recorded(&mut self, now: Time) {
-        let Phase::Recording { fact, stop_by, .. } = &self.phase else { return };
-        let term = fact.term;
-        let Some(scheduled) = &mut self.scheduled else { return };
-        if stop_by.is_some() {
-            self.phase = Phase::Recorded { fact: fact.clone(), why: None };
-            return;
-        }
-        self.phase = Phase::Waiting { term };
-        scheduled.schedule.ended();
-        self.follow_schedule(now);
-    }
-
     pub(super) fn follow_schedule(&mut self, now: Time) {
         let Some(scheduled) = &mut self.scheduled else { return };
         let (notes, run, skipped) = scheduled.schedule.take_decisions();

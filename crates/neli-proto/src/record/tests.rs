@@ -181,8 +181,7 @@ fn a_key_names_its_election() {
     let of_a = [key("a", "0", true), key("a", "hello", false), key("a", "hello", true)];
     let expected = [&[key("a", "0", false), key("a/b", "ingest", false)][..], &of_a, &[None; 5]].concat();
     assert_eq!(elections[..], expected);
-    let of_b = |role, is_hello| Some(ElectionKey { group: "a/b", role, is_hello });
-    assert_eq!(ElectionKey::of_group(b"a/b/hello", "a/b"), of_b("hello", false));
-    assert_eq!(ElectionKey::of_group(b"a/b/c/hello", "a/b"), of_b("c", true));
-    assert_eq!(ElectionKey::of_group(b"a/b/c/d", "a/b"), None);
+    assert_eq!(label_of_group(b"a/b/hello", "a/b"), Some((&b"hello"[..], false)));
+    assert_eq!(label_of_group(b"a/b/c/hello", "a/b"), Some((&b"c"[..], true)));
+    assert_eq!(label_of_group(b"a/b/c/d", "a/b"), None);
 }
