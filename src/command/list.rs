@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, bail};
 use neli_kafka::names;
 use neli_proto::leadership::{Leader, Leadership, ReadAt};
-use neli_proto::observer::{FoundElection, Place, Topics};
+use neli_proto::observer::{Election, Place, Topics};
 use neli_proto::record::Offset;
 use neli_proto::time::millis;
 use serde_json::{Value, json};
@@ -42,17 +42,17 @@ pub fn main(list: &List) -> Result<ExitStatus> {
     let at = read_at();
     let found = || topics.topics().flat_map(|(topic, read)| read.topic().elections().map(move |of| (topic, of)));
     warn_of_clock(found().map(|(_, election)| election.observer()));
-    let is_about = |(_, found): &(_, FoundElection<'_>)| list.is_about(&found.place.group);
+    let is_about = |(_, found): &(_, &Election)| list.is_about(&found.place().group);
     let meant: Vec<_> = found().filter(is_about).collect();
     if let (Some(group), true) = (list.group.as_ref().filter(|_| meant.is_empty()), unread.is_empty()) {
-        let groups = found().map(|(_, election)| election.place.group.to_string()).collect();
+        let groups = found().map(|(_, election)| election.place().group.to_string()).collect();
         return Err(with_status(VACANT, no_election(group, list.topic.as_deref(), &groups)));
     }
     if list.json {
         let lines = meant.into_iter().map(|(topic, found)| line(topic, found, found.observer().leadership(at), at));
         output::print(&lines.map(|line| text::json(&line) + "\n").collect::<String>())?;
     } else {
-        let is_shown = |(_, found): &(_, FoundElection<'_>)| list.has_dead() || !found.observer().is_dead(at);
+        let is_shown = |(_, found): &(_, &Election)| list.has_dead() || !found.observer().is_dead(at);
         let (shown, dead): (Vec<_>, Vec<_>) = meant.into_iter().partition(is_shown);
         output::print(&(table(&shown, at) + &hidden(dead.len())))?;
     }
@@ -96,7 +96,7 @@ pub(super) enum Rank {
 }
 
 impl Rank {
-    pub(super) fn of(found: FoundElection<'_>, current: Leadership<'_>, at: ReadAt) -> Self {
+    pub(super) fn of(found: &Election, current: Leadership<'_>, at: ReadAt) -> Self {
         if found.observer().is_dead(at) {
             Self::Dead
         } else if current.is_led() {
@@ -114,8 +114,8 @@ impl Rank {
 }
 
 /// An election as JSON, of which this is known now; docs/json.md describes it.
-pub(super) fn line(topic: &str, found: FoundElection<'_>, current: Leadership<'_>, at: ReadAt) -> Value {
-    let (Place { partition, group, role }, observer) = (found.place, found.observer());
+pub(super) fn line(topic: &str, found: &Election, current: Leadership<'_>, at: ReadAt) -> Value {
+    let (Place { partition, group, role }, observer) = (found.place(), found.observer());
     let leader = current.leader();
     json!({
         "ts": timestamp(at.wall_ms),
@@ -157,12 +157,12 @@ fn hidden(dead: usize) -> String {
     format!("{} not shown, dead for more than a week; --all shows all\n", counted(dead as u64, "election"))
 }
 
-fn table(shown: &[(&str, FoundElection<'_>)], at: ReadAt) -> String {
+fn table(shown: &[(&str, &Election)], at: ReadAt) -> String {
     if shown.is_empty() {
         return "no elections\n".to_owned();
     }
     let cells = shown.iter().map(|(topic, found)| {
-        let (Place { group, role, .. }, observer) = (found.place, found.observer());
+        let (Place { group, role, .. }, observer) = (found.place(), found.observer());
         let current = observer.leadership(at);
         let term = current.leader().map_or_else(|| "-".to_owned(), |leader| leader.term.to_string());
         let standbys = observer.standbys(at).len().to_string();

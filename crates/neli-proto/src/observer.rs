@@ -24,7 +24,7 @@ pub use history::{Finding, Found, Gap, History, PastLeader, PastTerm, TermEnd};
 pub use known::{Change, KnownCandidate, Silence, Standby, VoidClaims};
 pub use progress::Progress;
 pub use roles::{GroupHellos, LastHello, NoRoom};
-pub use topic::{FoundElection, Place, Topic};
+pub use topic::{Place, Topic};
 pub use topics::{JudgedRecord, ReadTopic, Topics};
 
 mod election;

@@ -11,7 +11,7 @@ use neli_proto::hello::Hello;
 use neli_proto::leadership::Leader;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{KnownCandidate, Observer, ReadTopic, Topics};
+use neli_proto::observer::{Election, KnownCandidate, Observer, ReadTopic, Topics};
 use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
 use neli_proto::record::{LogRecord, MemberId, Offset};
 
@@ -66,9 +66,9 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
 
 impl<'a> Group<'a> {
     fn of(name: &str, read: &'a ReadTopic) -> Self {
-        let elections = read.topic().elections().filter(|found| *found.place.group == *name);
+        let elections = read.topic().elections().filter(|found| *found.place().group == *name);
         let hellos = read.topic().hellos(name).map(|last| (&last.hello.member, &*last.hello));
-        Self { elections: elections.map(|found| found.observer()).collect(), hellos: hellos.collect() }
+        Self { elections: elections.map(Election::observer).collect(), hellos: hellos.collect() }
     }
 
     fn leaders(&self) -> impl Iterator<Item = &'a Leader> {

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anyhow::Result;
 use neli_kafka::{TopicsEvent, clock, names};
 use neli_proto::leadership::{Leadership, ReadAt};
-use neli_proto::observer::{FoundElection, JudgedRecord, Place, Topics};
+use neli_proto::observer::{Election, JudgedRecord, Place, Topics};
 use neli_proto::time::Time;
 
 use super::{Rank, SPAN, UNKNOWN, hidden, is_meant, line, place};
@@ -98,7 +98,8 @@ impl<'a> Watch<'a> {
             return pass_on(&mut self.topics, at, event);
         };
         let judged = self.topics.read(at, (reading, &topic), partition, &record);
-        if let Some(JudgedRecord { place, judged, election, .. }) = judged.filter(|_| self.told.contains(&*topic)) {
+        if let Some(JudgedRecord { judged, election, .. }) = judged.filter(|_| self.told.contains(&*topic)) {
+            let place = election.place().clone();
             // A record that is read before Kafka has answered again: how the election is now is told after the answer.
             if self.list.json && self.unknown.contains(&(Box::from(&*topic), place.clone())) {
                 return Ok(());
@@ -132,10 +133,11 @@ impl<'a> Watch<'a> {
         self.said = unread;
         let mut current = Vec::new();
         for (name, topic) in self.topics.topics_mut().filter(|(name, _)| fresh.iter().any(|fresh| **fresh == **name)) {
-            for (place, election) in topic.elections_mut() {
+            for election in topic.elections_mut() {
+                let place = election.place().clone();
                 let sentence = format!("as of now: {}", sentence(election.told(at)));
                 if self.list.has_dead() || !election.observer().is_dead(at) {
-                    current.push((Box::<str>::from(name), place.clone(), sentence));
+                    current.push((Box::<str>::from(name), place, sentence));
                 }
             }
         }
@@ -150,7 +152,7 @@ impl<'a> Watch<'a> {
         }
         let group = self.list.group.as_ref().filter(|_| self.topics.is_complete())?;
         let mut found = self.topics.topics().flat_map(|(_, read)| read.topic().elections());
-        let is_there = found.any(|found| self.list.is_about(&found.place.group));
+        let is_there = found.any(|found| self.list.is_about(&found.place().group));
         (!is_there).then(|| wording::awaits_group(group, &place(topic)))
     }
 
@@ -160,8 +162,8 @@ impl<'a> Watch<'a> {
         for (name, read) in self.topics.topics().filter(|(name, _)| self.told.contains(*name)) {
             for found in read.topic().elections() {
                 let current = self.topics.leadership(at, read, found);
-                let is_unknown = current.is_unknown() && !found.election.leadership(at).is_unknown();
-                let key = (Box::<str>::from(name), found.place.clone());
+                let is_unknown = current.is_unknown() && !found.leadership(at).is_unknown();
+                let key = (Box::<str>::from(name), found.place().clone());
                 let is_shown = self.list.has_dead() || !found.observer().is_dead(at);
                 if is_shown && is_unknown && self.unknown.insert(key.clone()) {
                     changed.push((key.0, key.1, sentence(current).to_string()));
@@ -181,9 +183,10 @@ impl<'a> Watch<'a> {
         }
         let mut silent = Vec::new();
         for (name, topic) in self.topics.topics_mut().filter(|(name, _)| self.told.contains(*name)) {
-            for (place, election) in topic.elections_mut() {
+            for election in topic.elections_mut() {
+                let place = election.place().clone();
                 if let Some(current) = election.untold_silence(at) {
-                    silent.push((Box::<str>::from(name), place.clone(), sentence(current).to_string()));
+                    silent.push((Box::<str>::from(name), place, sentence(current).to_string()));
                 }
             }
         }
@@ -215,8 +218,7 @@ impl<'a> Watch<'a> {
         }
         let read = self.topics.topic(topic);
         if let Some((read, election)) = read.and_then(|read| Some((read, read.topic().election(place)?))) {
-            let found = FoundElection { place, election };
-            self.lines.push(json(&line(topic, found, self.topics.leadership(at, read, found), at)));
+            self.lines.push(json(&line(topic, election, self.topics.leadership(at, read, election), at)));
         }
     }
 
@@ -248,7 +250,7 @@ impl<'a> Watch<'a> {
                 });
             }
             let elections = read.topic().elections();
-            for found in elections.filter(|found| self.list.is_about(&found.place.group)) {
+            for found in elections.filter(|found| self.list.is_about(&found.place().group)) {
                 if found.observer().is_dead(at) && !self.list.has_dead() {
                     dead += 1;
                 } else {
@@ -267,11 +269,11 @@ impl<'a> Watch<'a> {
 }
 
 impl Row {
-    fn of(topic: &str, found: FoundElection<'_>, current: Leadership<'_>, at: ReadAt) -> Self {
+    fn of(topic: &str, found: &Election, current: Leadership<'_>, at: ReadAt) -> Self {
         let standbys = found.observer().standbys(at).len().to_string();
         Self {
             rank: Rank::of(found, current, at),
-            name: one_line(&name(topic, found.place)),
+            name: one_line(&name(topic, found.place())),
             standbys,
             text: one_line(&leadership_in_table(current)),
         }

@@ -19,10 +19,10 @@ pub(super) fn all(state: &State, at: ReadAt) -> String {
 
 /// Those of a group, on one line.
 pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
-    let details = state.elections(at).filter(|shown| *shown.found.place.group == *group).map(|shown| {
+    let details = state.elections(at).filter(|shown| *shown.found.place().group == *group).map(|shown| {
         let observer = shown.found.observer();
         let moment = by_broker(observer, at);
-        let terms = rows(shown.found.election.history(), moment, 0);
+        let terms = rows(shown.found.history(), moment, 0);
         let changes = shown.notes.iter().flat_map(|notes| &notes.changes).map(change_part);
         let hello = observer.leaders_hello();
         let standbys = observer.standbys(at);

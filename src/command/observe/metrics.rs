@@ -139,7 +139,7 @@ pub(super) fn render(state: &State, at: ReadAt) -> String {
     let labels: Vec<String> = shown
         .iter()
         .map(|shown| {
-            let place = shown.found.place;
+            let place = shown.found.place();
             format!(
                 "topic=\"{}\",group=\"{}\",role=\"{}\"",
                 label(shown.topic),

@@ -61,7 +61,7 @@ impl Overview {
     pub(super) fn of(state: &State, at: ReadAt) -> Self {
         let mut groups: BTreeMap<(&str, &str), Vec<Shown<'_>>> = BTreeMap::new();
         for shown in state.elections(at) {
-            groups.entry((shown.topic, &shown.found.place.group)).or_default().push(shown);
+            groups.entry((shown.topic, &shown.found.place().group)).or_default().push(shown);
         }
         let all: Vec<&Shown<'_>> = groups.values().flatten().collect();
         let head = head(state, &all, at);
@@ -185,7 +185,7 @@ fn link(group: &str) -> String {
 
 /// A row of the table. It has no age that grows each second, so that it is sent again only when something has changed.
 fn row(shown: &Shown<'_>, is_alone: bool) -> String {
-    let (place, observer, at) = (shown.found.place, shown.found.observer(), shown.at);
+    let (place, observer, at) = (shown.found.place(), shown.found.observer(), shown.at);
     let name = if is_alone {
         let role = if *place.role == *"0" { String::new() } else { format!("/{}", html(&place.role)) };
         format!("{}{role} <span class=\"dim\">{}</span>", link(&place.group), html(shown.topic))
@@ -230,7 +230,7 @@ fn day(shown: &Shown<'_>) -> String {
     let step = ReadAt { wall_ms: at.wall_ms / STRIP_STEP_MS * STRIP_STEP_MS, ..at };
     let from_ms = step.wall_ms.saturating_sub(millis(DAY));
     let known = shown.known_since_ms.map(|ms| format!("<span class=\"dim\">read from {} on</span>", date(ms)));
-    strip(&rows(shown.found.election.history(), step, from_ms), from_ms..step.wall_ms) + &known.unwrap_or_default()
+    strip(&rows(shown.found.history(), step, from_ms), from_ms..step.wall_ms) + &known.unwrap_or_default()
 }
 
 /// The page of a group: each of its elections with its candidates, its terms and its last changes.
@@ -241,7 +241,7 @@ pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
         let away = spoken(at.now.since(since));
         let _ = writeln!(page, "<p class=\"bad\">Kafka has not answered for {away}: {}</p>", html(why));
     }
-    for shown in state.elections(at).filter(|shown| *shown.found.place.group == *group) {
+    for shown in state.elections(at).filter(|shown| *shown.found.place().group == *group) {
         section(&mut page, &shown);
     }
     let _ = write!(
@@ -261,10 +261,10 @@ fn section(page: &mut String, shown: &Shown<'_>) {
         page,
         "<section class=\"{}\"><h2>{}: {}</h2>\n<p class=\"dim\">topic {}, partition {}{}</p>\n",
         class(shown.rank()),
-        html(&shown.found.place.to_string()),
+        html(&shown.found.place().to_string()),
         html(&sentence),
         html(shown.topic),
-        found.place.partition,
+        found.place().partition,
         shown.trouble.map_or_else(String::new, |why| format!("; {}", html(why)))
     );
     if let Some(leader) = current.leader() {
@@ -289,11 +289,11 @@ fn section(page: &mut String, shown: &Shown<'_>) {
         });
         table(page, &head, cells);
     }
-    let terms = rows(found.election.history(), at, 0);
+    let terms = rows(found.history(), at, 0);
     let _ = writeln!(
         page,
         "<h3>Terms</h3>\n<div class=\"drawing\">{}</div>",
-        draw(&shown.found.place.to_string(), &terms, 0..at.wall_ms)
+        draw(&shown.found.place().to_string(), &terms, 0..at.wall_ms)
     );
     let plain = |cells: [String; 6]| cells.iter().map(|cell| (html(cell), false)).collect();
     table(page, &HEAD, terms.iter().rev().map(|term| plain(cells(term, at.wall_ms))));

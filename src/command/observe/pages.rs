@@ -79,7 +79,7 @@ impl Site for Pages {
                     return text(StatusCode::NOT_FOUND, PATHS);
                 };
                 let (state, at) = (lock(&self.state), read_at());
-                if !state.elections(at).any(|shown| *shown.found.place.group == group) {
+                if !state.elections(at).any(|shown| *shown.found.place().group == group) {
                     return text(StatusCode::NOT_FOUND, "no election of such a group was found");
                 }
                 if of_json.is_some() {

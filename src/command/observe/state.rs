@@ -7,7 +7,7 @@ use anyhow::Result;
 use neli_kafka::TopicsEvent;
 use neli_proto::fact::{Fact, TOPIC_SUFFIX};
 use neli_proto::leadership::{Leadership, ReadAt};
-use neli_proto::observer::{Change, Election, FoundElection, JudgedRecord, Place, ReadTopic, TermEnd, Topics};
+use neli_proto::observer::{Change, Election, JudgedRecord, Place, ReadTopic, TermEnd, Topics};
 use neli_proto::record::{LogRecord, Why};
 
 use crate::command::facts::{LastRun, election_of};
@@ -47,7 +47,7 @@ pub(super) struct Notes {
 pub(super) struct Shown<'a> {
     pub(super) at: ReadAt,
     pub(super) topic: &'a str,
-    pub(super) found: FoundElection<'a>,
+    pub(super) found: &'a Election,
     pub(super) current: Leadership<'a>,
     /// Why its partition can't be read.
     pub(super) trouble: Option<&'a str>,
@@ -86,12 +86,12 @@ impl State {
             }
             return;
         }
-        let Some(JudgedRecord { place, judged, election, is_live }) =
+        let Some(JudgedRecord { judged, election, is_live }) =
             judged.filter(|of_record| !of_record.judged.changes.is_empty())
         else {
             return;
         };
-        let notes = self.notes.entry((topic.into(), place)).or_default();
+        let notes = self.notes.entry((topic.into(), election.place().clone())).or_default();
         for change in &judged.changes {
             notes.note(record.written_ms.unwrap_or(at.wall_ms), wording::change(election.observer(), change));
             if is_live && *change == Change::Led {
@@ -107,9 +107,10 @@ impl State {
         }
         let since = self.counted.replace(at).map_or(Duration::ZERO, |counted| at.now.since(counted.now));
         for (name, topic) in self.topics.topics_mut() {
-            for (place, election) in topic.elections_mut() {
+            for election in topic.elections_mut() {
+                let place = election.place().clone();
                 if let Some(current) = election.untold_silence(at) {
-                    let notes = self.notes.entry((name.into(), place.clone())).or_default();
+                    let notes = self.notes.entry((name.into(), place)).or_default();
                     notes.note(at.wall_ms, sentence(current).to_string());
                 }
             }
@@ -118,8 +119,8 @@ impl State {
         let topics = &self.topics;
         for (name, read) in topics.topics() {
             let elections = read.topic().elections();
-            for found in elections.filter(|found| topics.leadership(at, read, *found).is_vacant()) {
-                self.notes.entry((name.into(), found.place.clone())).or_default().unled += since;
+            for found in elections.filter(|found| topics.leadership(at, read, found).is_vacant()) {
+                self.notes.entry((name.into(), found.place().clone())).or_default().unled += since;
             }
         }
         // Until a topic's past was read, its elections of the past are not known.
@@ -136,14 +137,14 @@ impl State {
         let all = journals.flat_map(move |(topic, read)| {
             read.topic().elections().map(move |found| self.shown(at, topic, read, found))
         });
-        all.filter(|shown| self.group.as_deref().is_none_or(|group| *group == *shown.found.place.group))
+        all.filter(|shown| self.group.as_deref().is_none_or(|group| *group == *shown.found.place().group))
     }
 
-    fn shown<'a>(&'a self, at: ReadAt, topic: &'a str, read: &'a ReadTopic, found: FoundElection<'a>) -> Shown<'a> {
-        let (trouble, current) = (read.trouble(Some(found.place.partition)), self.topics.leadership(at, read, found));
-        let (place, Place { group, role, .. }) = ((topic.into(), found.place.clone()), found.place);
+    fn shown<'a>(&'a self, at: ReadAt, topic: &'a str, read: &'a ReadTopic, found: &'a Election) -> Shown<'a> {
+        let (trouble, current) = (read.trouble(Some(found.place().partition)), self.topics.leadership(at, read, found));
+        let (place, Place { group, role, .. }) = ((topic.into(), found.place().clone()), found.place());
         let run = self.runs.get(&(topic.into(), format!("{group}/{role}").into()));
-        let known_since_ms = read.known_since_ms(found.place.partition);
+        let known_since_ms = read.known_since_ms(found.place().partition);
         Shown { at, topic, found, current, trouble, known_since_ms, notes: self.notes.get(&place), run }
     }
 

@@ -109,7 +109,7 @@ impl Observation {
         let bounds = reading.bounds(limit).await?;
         let from = |bounds: &LogBounds, has_election| if has_election { bounds.start } else { bounds.last(FIRST_SPAN) };
         let mut observation = Self::begin(reading, place, &bounds, from);
-        observation.topic.elections_mut().for_each(|(_, election)| *election = election.clone().since(from_ms));
+        observation.topic.elections_mut().for_each(|election| *election = election.clone().since(from_ms));
         observation.read_to_end(limit).await?;
         observation.listen(limit.due()).await?;
         Ok(observation)
@@ -198,7 +198,7 @@ impl Observation {
             self.note_read_to_end(*partition);
         } else {
             let is_answered = self.reading.outage().is_none();
-            self.topic.elections_mut().for_each(|(_, election)| election.note_contact(is_answered));
+            self.topic.elections_mut().for_each(|election| election.note_contact(is_answered));
         }
         (event, judged)
     }
@@ -230,8 +230,9 @@ impl Observation {
     pub(in crate::command) fn note_silences(&mut self) {
         let at = read_at();
         self.ask_about_silences(at);
-        let silence = |(place, election): (&observer::Place, &mut Election)| {
-            Some((place.clone(), sentence(election.untold_silence(at)?).to_string()))
+        let silence = |election: &mut Election| {
+            let place = election.place().clone();
+            Some((place, sentence(election.untold_silence(at)?).to_string()))
         };
         let silences: Vec<_> = self.topic.elections_mut().filter_map(silence).collect();
         for (place, silence) in silences {

@@ -1,6 +1,5 @@
 //! One election of a topic: what the law says of its records, which hellos are about its role, and what is new to a user.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem;
@@ -53,12 +52,13 @@ impl Told {
 
 /// An election that is read with the other records of its topic.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
 pub struct Election {
-    /// The role's name or number.
-    role: Box<str>,
-    partition: i32,
+    place: Place,
     pub(super) history: History,
     is_known: bool,
+    /// Whether a record of it was read, or the role is one of the group's.
+    pub(super) is_found: bool,
     is_brokers_time: bool,
     /// Whether Kafka answers. While it does not, no heartbeat can be read, so nothing is said of a silence.
     is_answered: bool,
@@ -85,10 +85,10 @@ impl Election {
     #[must_use]
     pub fn new(place: &Place, journal: Journal, start: Offset, from: Offset) -> Self {
         Self {
-            role: place.role.clone(),
-            partition: place.partition,
+            place: place.clone(),
             history: History::new(journal),
             is_known: false,
+            is_found: false,
             is_brokers_time: true,
             is_answered: true,
             read_to_end: None,
@@ -102,6 +102,12 @@ impl Election {
     #[must_use]
     pub fn since(self, from_ms: u64) -> Self {
         Self { history: self.history.since(from_ms), ..self }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub const fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Its leader and its candidates.
@@ -224,8 +230,8 @@ impl Election {
     /// The role's number in the list of this hello's writer. A writer that looks for the role in another partition does not stand for it here.
     fn number_by(&self, hello: &Hello) -> Option<u32> {
         let mapping = hello.mapping();
-        let is_here = |number: &u32| i64::from(number % mapping.partitions()) == i64::from(self.partition);
-        mapping.number(&self.role).filter(is_here)
+        let is_here = |number: &u32| i64::from(number % mapping.partitions()) == i64::from(self.place.partition);
+        mapping.number(&self.place.role).filter(is_here)
     }
 
     /// The changes without a silence, or its end, of which users were told already, or were never told.
@@ -275,6 +281,7 @@ impl Election {
 
 #[cfg(test)]
 mod tests {
+    use alloc::boxed::Box;
     use alloc::format;
     use core::time::Duration;
 

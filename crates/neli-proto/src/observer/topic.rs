@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::{fmt, mem};
 
-use super::{Election, GroupHellos, Judged, LastHello, Observer};
+use super::{Election, GroupHellos, Judged, LastHello};
 use crate::hello::Hello;
 use crate::journal::Journal;
 use crate::leadership::ReadAt;
@@ -24,7 +24,7 @@ const MOST_TERMS: usize = 200;
 pub struct Topic {
     partitions: BTreeMap<i32, Partition>,
     /// Boxed, since a map that is filled in order keeps room for twice as many.
-    elections: BTreeMap<Place, Box<Found>>,
+    elections: BTreeMap<Place, Box<Election>>,
     /// The hellos of each group.
     hellos: BTreeMap<Box<str>, GroupHellos>,
     latest_ms: Option<u64>,
@@ -70,31 +70,6 @@ impl fmt::Display for Place {
     }
 }
 
-/// What was read under an election's keys.
-#[derive(Clone, Debug)]
-struct Found {
-    election: Election,
-    /// Whether a record of the election was read, or the role is one of the group's.
-    is_election: bool,
-}
-
-/// An election that was found.
-#[derive(Clone, Copy, Debug)]
-pub struct FoundElection<'a> {
-    /// Where it is.
-    pub place: &'a Place,
-    /// What was read of it.
-    pub election: &'a Election,
-}
-
-impl<'a> FoundElection<'a> {
-    /// Its leader and its candidates.
-    #[must_use]
-    pub const fn observer(&self) -> &'a Observer {
-        self.election.observer()
-    }
-}
-
 impl Topic {
     /// All elections are looked for; of a list of roles at most so many.
     #[must_use]
@@ -116,9 +91,10 @@ impl Topic {
 
     /// Reads an election, whether there is a record of it or not. Returns whether its partition is read.
     pub fn expect(&mut self, place: &Place) -> bool {
-        let begun = self.begun(place);
-        let found = begun.map(|election| Box::new(Found { election, is_election: true }));
-        found.map(|found| self.elections.insert(place.clone(), found)).is_some()
+        let Some(mut election) = self.begun(place) else { return false };
+        election.is_found = true;
+        self.elections.insert(place.clone(), Box::new(election));
+        true
     }
 
     /// An election of which nothing was read.
@@ -149,13 +125,13 @@ impl Topic {
         if let Some(partition) = self.partitions.get_mut(&partition) {
             partition.read_to_end = asked;
         }
-        self.in_partition(partition).for_each(|found| found.election.was_read_to_end(asked));
+        self.in_partition(partition).for_each(|election| election.was_read_to_end(asked));
     }
 
-    fn in_partition(&mut self, partition: i32) -> impl Iterator<Item = &mut Found> {
+    fn in_partition(&mut self, partition: i32) -> impl Iterator<Item = &mut Election> {
         let first = Place { partition, group: Box::default(), role: Box::default() };
         let here = self.elections.range_mut(first..).take_while(move |(place, _)| place.partition == partition);
-        here.map(|(_, found)| &mut **found)
+        here.map(|(_, election)| &mut **election)
     }
 
     /// Takes over what another reading has found in a partition. It has read the partition up to the same offset, and began further back.
@@ -163,15 +139,14 @@ impl Topic {
         let (of_partition, rest) =
             mem::take(&mut past.elections).into_iter().partition(|(place, _)| place.partition == partition);
         past.elections = rest;
-        let of_partition: BTreeMap<Place, Box<Found>> = of_partition;
-        for (place, found) in of_partition.into_iter().filter(|(_, found)| found.is_election) {
-            let mut election = found.election;
-            if let Some(known) = self.elections.get_mut(&place).filter(|known| known.election.is_decided()) {
-                known.election.learn_past(election);
+        let of_partition: BTreeMap<Place, Box<Election>> = of_partition;
+        for (place, mut election) in of_partition.into_iter().filter(|(_, election)| election.is_found) {
+            if let Some(known) = self.elections.get_mut(&place).filter(|known| known.is_decided()) {
+                known.learn_past(*election);
                 continue;
             }
             self.hear_all(&place.group, &mut election);
-            self.elections.insert(place, Box::new(Found { election, is_election: true }));
+            self.elections.insert(place, election);
         }
     }
 
@@ -201,8 +176,8 @@ impl Topic {
         let judged = key.and_then(|key| self.read_keyed(at, (partition, read_up_to), key, record));
         if is_behind_missing {
             // The next record of another election may come behind many others.
-            for found in self.in_partition(partition) {
-                let observer = found.election.history.observer_mut();
+            for election in self.in_partition(partition) {
+                let observer = election.history.observer_mut();
                 observer.read_others_up_to(at.now, next);
                 observer.read_other(at.now, *offset);
             }
@@ -242,13 +217,13 @@ impl Topic {
             }
         }
         let (is_live, keeps_all) = (self.is_live, self.group.is_some());
-        let Found { election, is_election } = self.found(partition, group, role)?;
+        let election = self.found(partition, group, role)?;
         election.history.observer_mut().read_others_up_to(at.now, next);
         if is_hello {
             if let Some(hello) = &hello {
                 election.candidate_said(at, hello, *written_ms);
             }
-            *is_election |= is_live && election.is_known();
+            election.is_found |= is_live && election.is_known();
             return None;
         }
         let judged = election.read(at, record)?;
@@ -256,12 +231,12 @@ impl Topic {
             // What is read on would grow.
             election.history.keep_terms(MOST_TERMS);
         }
-        *is_election = true;
-        Some((Place { partition, group: group.into(), role: role.into() }, judged))
+        election.is_found = true;
+        Some((election.place().clone(), judged))
     }
 
     /// What is known of an election; `None` if it is not read.
-    fn found(&mut self, partition: i32, group: &str, role: &str) -> Option<&mut Found> {
+    fn found(&mut self, partition: i32, group: &str, role: &str) -> Option<&mut Election> {
         let place = Place { partition, group: group.into(), role: role.into() };
         if !self.elections.contains_key(&place) {
             if self.group.is_some() {
@@ -272,7 +247,7 @@ impl Topic {
                 self.partitions.get(&partition).into_iter().for_each(|read| election.was_read_to_end(read.read_to_end));
                 self.hear_all(group, &mut election);
             }
-            self.elections.insert(place.clone(), Box::new(Found { election, is_election: false }));
+            self.elections.insert(place.clone(), Box::new(election));
         }
         self.elections.get_mut(&place).map(|found| &mut **found)
     }
@@ -281,12 +256,12 @@ impl Topic {
     /// roles are some, once everything was read.
     fn hear(&mut self, at: ReadAt, group: &str, hello: &Arc<Hello>, written_ms: Option<u64>) {
         if self.group.is_some() {
-            self.elections.values_mut().for_each(|found| found.election.hello_received(at, hello, written_ms));
+            self.elections.values_mut().for_each(|found| found.hello_received(at, hello, written_ms));
         } else if self.is_live {
             for (role, partition) in places(&hello.mapping(), self.most_roles) {
                 if let Some(found) = self.found(partition, group, &role) {
-                    found.is_election |= hello.takes_roles();
-                    found.election.hello_received(at, hello, written_ms);
+                    found.is_found |= hello.takes_roles();
+                    found.hello_received(at, hello, written_ms);
                 }
             }
         }
@@ -302,19 +277,19 @@ impl Topic {
             if mapping == Some(Mapping::of_one_role()) {
                 // The keys of its candidates' hellos name the role.
                 let of_group = self.elections.iter_mut().filter(|(place, _)| place.group == group);
-                of_group.for_each(|(_, found)| found.is_election = true);
+                of_group.for_each(|(_, found)| found.is_found = true);
                 continue;
             }
             for (role, partition) in mapping.iter().flat_map(|mapping| places(mapping, most)) {
                 if let Some(found) = self.found(partition, &group, &role) {
-                    found.is_election = true;
+                    found.is_found = true;
                 }
             }
             for LastHello { hello, at, written_ms, .. } in hellos.all().filter(|last| last.hello.roles.is_some()) {
                 for (role, partition) in places(&hello.mapping(), most) {
                     let place = Place { partition, group: group.clone(), role: role.into() };
                     if let Some(found) = self.elections.get_mut(&place) {
-                        found.election.hello_received(*at, hello, *written_ms);
+                        found.hello_received(*at, hello, *written_ms);
                     }
                 }
             }
@@ -331,10 +306,10 @@ impl Topic {
         if let Some(latest_ms) = self.latest_ms {
             self.stamped(latest_ms);
         }
-        for (place, found) in &mut self.elections {
-            found.election.caught_up();
+        for (place, election) in &mut self.elections {
+            election.caught_up();
             if let Some(partition) = self.partitions.get(&place.partition) {
-                found.election.was_read_to_end(partition.read_to_end);
+                election.was_read_to_end(partition.read_to_end);
             }
         }
     }
@@ -347,13 +322,12 @@ impl Topic {
 
     /// Tells each election the latest time that a broker's clock is known to have shown.
     pub fn stamped(&mut self, latest_ms: u64) {
-        self.elections.values_mut().for_each(|found| found.election.history.observer_mut().stamped(latest_ms));
+        self.elections.values_mut().for_each(|found| found.history.observer_mut().stamped(latest_ms));
     }
 
     /// The elections.
-    pub fn elections(&self) -> impl Iterator<Item = FoundElection<'_>> {
-        let elections = self.elections.iter().filter(|(_, found)| found.is_election);
-        elections.map(|(place, found)| FoundElection { place, election: &found.election })
+    pub fn elections(&self) -> impl Iterator<Item = &Election> {
+        self.elections.values().map(|election| &**election).filter(|election| election.is_found)
     }
 
     /// The other groups whose records were read, if only one is.
@@ -370,20 +344,17 @@ impl Topic {
     /// An election.
     #[must_use]
     pub fn election(&self, place: &Place) -> Option<&Election> {
-        self.elections.get(place).map(|found| &found.election)
+        self.elections.get(place).map(|election| &**election)
     }
 
     /// The same, to note what no record says of it.
     pub fn election_mut(&mut self, place: &Place) -> Option<&mut Election> {
-        self.elections.get_mut(place).map(|found| &mut found.election)
+        self.elections.get_mut(place).map(|election| &mut **election)
     }
 
     /// The elections, to note what no record says of them.
-    pub fn elections_mut(&mut self) -> impl Iterator<Item = (&Place, &mut Election)> {
-        self.elections
-            .iter_mut()
-            .filter(|(_, found)| found.is_election)
-            .map(|(place, found)| (place, &mut found.election))
+    pub fn elections_mut(&mut self) -> impl Iterator<Item = &mut Election> {
+        self.elections.values_mut().map(|election| &mut **election).filter(|election| election.is_found)
     }
 }
 
@@ -424,8 +395,8 @@ mod tests {
     /// Each election as `partition group/role: standbys`.
     fn elections(mut topic: Topic) -> Vec<String> {
         topic.caught_up();
-        let shown = |found: FoundElection<'_>| {
-            let Place { partition, group, role } = found.place;
+        let shown = |found: &Election| {
+            let Place { partition, group, role } = found.place();
             format!("{partition} {group}/{role}: {}", found.observer().standbys(AT).len())
         };
         topic.elections().map(shown).collect()
@@ -496,7 +467,7 @@ mod tests {
             let offset = topic.partitions.get(&partition).map(|read| read.journal.next()).unwrap_or_default();
             read(&mut topic, partition, offset, key, CLAIM);
         }
-        let known: Vec<bool> = topic.elections().map(|found| found.election.is_known()).collect();
+        let known: Vec<bool> = topic.elections().map(Election::is_known).collect();
         assert_eq!(known, [true, false]);
         assert_eq!(topic.other_groups().iter().collect::<Vec<_>>(), ["a/g", "other"]);
         let many = r#"{"v":1,"kind":"hello","member":"p","roles":"2","partitions":2,"joined":0}"#;

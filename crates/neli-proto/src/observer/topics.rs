@@ -11,7 +11,7 @@ use core::mem;
 use core::time::Duration;
 
 use super::past::Past;
-use super::{Election, FoundElection, Judged, Place, Progress, Topic};
+use super::{Election, Judged, Place, Progress, Topic};
 use crate::kafka::{LogRange, LogsAnswer, TopicsAction};
 use crate::leadership::{Leadership, ReadAt, Unknown};
 use crate::listener::LogBounds;
@@ -44,8 +44,6 @@ pub struct Topics {
 /// A record of an election.
 #[derive(Debug)]
 pub struct JudgedRecord<'a> {
-    /// The election's place.
-    pub place: Place,
     /// What the law says of the record.
     pub judged: Judged,
     /// The election, as of the record.
@@ -128,7 +126,7 @@ impl Topics {
             if let Some(latest_ms) = latest_ms {
                 topic.stamped(latest_ms);
             }
-            topic.elections_mut().for_each(|(_, election)| election.note_contact(true));
+            topic.elections_mut().for_each(|election| election.note_contact(true));
         }
         if self.past.as_mut().is_some_and(Past::stands_still) {
             self.past = None;
@@ -226,7 +224,7 @@ impl Topics {
         let since = self.outage.as_ref().map_or(now, |(since, _)| *since);
         self.outage = Some((since, why.into()));
         for read in self.by_name.values_mut() {
-            read.topic.elections_mut().for_each(|(_, election)| election.note_contact(false));
+            read.topic.elections_mut().for_each(|election| election.note_contact(false));
         }
     }
 
@@ -258,7 +256,7 @@ impl Topics {
         }
         let (place, judged) = judged?;
         let election = self.by_name.get(topic)?.topic.election(&place)?;
-        Some(JudgedRecord { place, judged, election, is_live })
+        Some(JudgedRecord { judged, election, is_live })
     }
 
     /// Handles a record of a topic's past. Returns what the law says of it, unless the first reading has read it.
@@ -273,7 +271,7 @@ impl Topics {
         }
         let (place, judged) = judged?;
         let election = self.past.as_ref()?.topic().election(&place)?;
-        Some(JudgedRecord { place, judged, election, is_live: false })
+        Some(JudgedRecord { judged, election, is_live: false })
     }
 
     /// The next action.
@@ -294,11 +292,11 @@ impl Topics {
 
     /// Who leads an election of this topic; unknown until the topic was read, and while Kafka does not answer or it can't be read.
     #[must_use]
-    pub fn leadership<'a>(&self, at: ReadAt, read: &ReadTopic, found: FoundElection<'a>) -> Leadership<'a> {
-        let is_answered = self.is_answered(read, found.place);
+    pub fn leadership<'a>(&self, at: ReadAt, read: &ReadTopic, found: &'a Election) -> Leadership<'a> {
+        let is_answered = self.is_answered(read, found.place());
         let current = match (read.is_live(), is_answered) {
             (false, _) => Leadership::Unknown(Unknown::Reading),
-            (true, true) => found.election.leadership(at),
+            (true, true) => found.leadership(at),
             (true, false) => found.observer().leadership(at),
         };
         if is_answered { current } else { current.unanswered() }
@@ -312,7 +310,7 @@ impl Topics {
     pub fn ask_about_silences(&mut self, at: ReadAt) {
         let wants_answer = |read: &ReadTopic| {
             let mut elections = read.topic.elections();
-            elections.any(|found| found.election.wants_answer(at) && self.is_answered(read, found.place))
+            elections.any(|found| found.wants_answer(at) && self.is_answered(read, found.place()))
         };
         if self.by_name.values().any(wants_answer) {
             self.actions.push_back(TopicsAction::Ask);

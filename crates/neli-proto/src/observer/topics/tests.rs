@@ -43,10 +43,10 @@ impl World {
     /// The terms of each election of a topic, with the seconds at which they began.
     fn terms(&self, topic: &str) -> Vec<String> {
         let seconds = |ms: u64| (ms.cast_signed() - WALL_MS.cast_signed()) / 1_000;
-        let terms = |found: FoundElection<'_>| {
-            let terms = found.election.history().terms().iter();
+        let terms = |found: &Election| {
+            let terms = found.history().terms().iter();
             let terms = terms.map(|term| format!(" {} at {:?}", term.term, term.from_ms.map(seconds)));
-            format!("{}:{}", found.place.group, terms.collect::<String>())
+            format!("{}:{}", found.place().group, terms.collect::<String>())
         };
         self.topics.topic(topic).into_iter().flat_map(|read| read.topic().elections()).map(terms).collect()
     }
@@ -102,10 +102,10 @@ impl World {
 
     /// Each topic, whether it is read to its end, and its elections with their leaders.
     fn shown(&self) -> Vec<String> {
-        let leader = |found: FoundElection<'_>| {
+        let leader = |found: &Election| {
             let leadership = found.observer().leadership(at(self.seconds));
             let leader = leadership.leader().filter(|_| leadership.is_led()).map_or("-", |leader| leader.shown());
-            format!(" {}/{}={leader}", found.place.group, found.place.role)
+            format!(" {}/{}={leader}", found.place().group, found.place().role)
         };
         let elections = |read: &ReadTopic| read.topic().elections().map(leader).collect::<String>();
         let topic = |(name, read): (&str, &ReadTopic)| {
@@ -218,7 +218,7 @@ fn kafka_away_for_an_hour_loses_nothing() {
     world.topics.no_answer(at(3_600).now, "still refused");
     assert_eq!(world.topics.outage(), Some((at(6).now, "still refused")));
     let mut told = world.topics.topics_mut().flat_map(|(_, topic)| topic.elections_mut());
-    assert!(told.all(|(_, election)| election.silence_due(at(7)).is_none()), "nothing is known of a silence meanwhile");
+    assert!(told.all(|election| election.silence_due(at(7)).is_none()), "nothing is known of a silence meanwhile");
     drop(told);
     world.seconds = 3_600;
     assert_eq!(world.answer(&[("a.neli", logs(1, &[1]))]), [""; 0]);
@@ -254,7 +254,7 @@ fn a_silence_is_known_only_up_to_the_moment_at_which_kafka_answered_last() {
     assert_eq!((state(&world, 10), state(&world, 11)), ("overdue", "overdue"));
     let told = |world: &mut World, seconds| {
         let mut elections = world.topics.topics_mut().flat_map(|(_, topic)| topic.elections_mut());
-        elections.find_map(|(_, election)| election.untold_silence(at(seconds)).map(Leadership::is_vacant))
+        elections.find_map(|election| election.untold_silence(at(seconds)).map(Leadership::is_vacant))
     };
     assert_eq!((told(&mut world, 11), told(&mut world, 12)), (Some(false), None), "that its lease is over is unknown");
     let mut without = logs(1, &[0, 0]);
