@@ -20,15 +20,17 @@ use neli_proto::topic::TopicIdentity;
 
 use crate::flaws::{WorldFlaw, is_flawed};
 use crate::guard::{Guard, Life};
-use crate::records::Written;
+use crate::kafka::Sealed;
 use crate::setup::{Occasion, Setup, Who};
 use crate::world::Breach;
 
+pub(crate) use input::{Bounds, Input};
 use late_guard::GuardStart;
 pub(crate) use reader::{Reader, Reading};
 
 mod deaths;
 mod guarded;
+mod input;
 mod late_guard;
 mod reader;
 
@@ -43,7 +45,7 @@ pub(crate) struct Machine {
     pub(crate) guard_start: GuardStart,
     pub(crate) reader: Reader,
     /// The periodic query for the log's bounds: the time of the query, and the bounds in the answer under way.
-    pub(crate) late_answer: Option<(Time, (Offset, Offset))>,
+    pub(crate) late_answer: Option<(Time, Bounds)>,
     /// The time since which it has been asking for the topic's id.
     pub(crate) identity_asked: Option<Time>,
     /// Whether R0 has been judged since the last cut of the history.
@@ -74,9 +76,9 @@ pub(crate) struct Machine {
 }
 
 /// A machine's effects on the world.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Actions {
-    pub(crate) sent: Vec<Written>,
+    pub(crate) sent: Vec<Sealed>,
     /// Facts with their numbers.
     pub(crate) facts: Vec<(u32, Fact)>,
     /// The term that the guard releases after the supervisor's death.
@@ -197,7 +199,7 @@ impl Machine {
     }
 
     /// Reports the result of the judgement to the node.
-    pub(crate) fn learn_judgement(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
+    pub(crate) fn learn_judgement(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         self.judge(now, setup);
         self.perform(now, setup, actions);
     }
@@ -219,14 +221,14 @@ impl Machine {
     }
 
     /// Ends the health command.
-    pub(crate) fn health_ends(&mut self, now: Time, end: CommandEnd, (setup, actions): (&Setup, &mut Actions)) {
+    pub(crate) fn health_ends(&mut self, now: Time, end: CommandEnd, setup: &Setup, actions: &mut Actions) {
         let Some(id) = self.check.take() else { return };
         self.hear_of_job(now, Event::HealthEnded { id, end, last_line: "".into() });
         self.perform(now, setup, actions);
     }
 
     /// Ends the oldest running hook.
-    pub(crate) fn hook_ends(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
+    pub(crate) fn hook_ends(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         if self.hooks.is_empty() {
             return;
         }
@@ -359,7 +361,7 @@ impl Machine {
             // Hellos do not affect the law, and only use offsets.
             Action::Kafka(Request::SayHello(hello)) => {
                 if setup.overlaps() {
-                    actions.sent.push((*hello).into());
+                    actions.sent.push(Sealed::new(*hello));
                 }
             }
             Action::Kafka(Request::Send { record }) => self.send(record, actions),
@@ -397,7 +399,7 @@ impl Machine {
             }
         }
         let is_claim = matches!(record.body, Body::Claim { .. });
-        actions.sent.push(record.into());
+        actions.sent.push(Sealed::new(record));
         if is_claim {
             self.need_guard();
         }

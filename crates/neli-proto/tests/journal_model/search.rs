@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
+use crate::fingerprint;
 use crate::flaws::{WorldFlaw, break_only};
 use crate::setup::Setup;
 use crate::step::Step;
@@ -34,21 +34,6 @@ struct Node {
     step: Step,
 }
 
-/// A fingerprint is its own hash.
-#[derive(Default)]
-struct Identity(u64);
-
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        let half = bytes.first_chunk().copied().unwrap_or_default();
-        self.0 = u64::from_ne_bytes(half);
-    }
-}
-
 /// Visits every state of the world, with `rule` broken, until a breach is found. With a broken rule only these breaches count: two jobs
 /// at the same time, a job in a topic that was not judged, a release by a guard with unread orders, a forgotten key that counts as done,
 /// and the breaches about a guard that starts late. With the right rules every breach counts. The variable `A_RULE_IS_BROKEN` states that a
@@ -71,8 +56,8 @@ pub(crate) fn search(setup: Setup, rule: Option<WorldFlaw>) -> Found {
                     | Breach::UnstartedKilled
             )
     };
-    let first = World::new(&setup, false);
-    let mut seen: HashSet<u128, BuildHasherDefault<Identity>> = HashSet::default();
+    let first = World::new(&setup, false).remembering_transitions();
+    let mut seen: HashSet<u128, fingerprint::ItsOwnHash> = HashSet::default();
     seen.insert(first.fingerprint());
     let mut nodes = vec![Node { parent: 0, step: Step::Tick }];
     let mut level = vec![(0, first)];

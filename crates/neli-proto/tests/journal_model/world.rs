@@ -3,6 +3,8 @@
 //! All events that are not delayed happen before the time advances, in any order. The time advances to the next due event. Only stopped
 //! processes, lagging readers and delayed appends (each a [fault](Faults)) let it pass without acting.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,10 +14,9 @@ use neli_proto::record::{Offset, What};
 use neli_proto::time::Time;
 
 use crate::fingerprint;
-use crate::guard::Life;
 use crate::kafka::{Log, Sealed, Slot};
-use crate::machine::{Actions, Machine};
-use crate::setup::{Faults, NAMES, Occasion, Setup, Who};
+use crate::machine::{Actions, Input, Machine};
+use crate::setup::{Faults, NAMES, Setup, Who};
 use crate::step::Step;
 pub(crate) use breach::Breach;
 use facts::FactsTopic;
@@ -52,6 +53,8 @@ pub(crate) struct World {
     /// How many candidates have begun.
     births: usize,
     breach: Option<Breach>,
+    /// Shared by all worlds of a search; a walk has none, since it seldom comes to the same state again.
+    transitions: Option<Rc<RefCell<Transitions>>>,
     /// One line per step, if a trace is wanted.
     pub(crate) trace: Option<Vec<String>>,
 }
@@ -66,9 +69,40 @@ enum Broker {
 
 /// A part of the state whose fingerprint is cached.
 #[derive(Clone)]
-struct Known<T> {
-    part: T,
+pub(crate) struct Known<T> {
+    pub(crate) part: T,
     print: u128,
+}
+
+/// What a machine does with an input.
+struct Transition {
+    machine: Rc<Known<Machine>>,
+    actions: Actions,
+}
+
+/// What the machines of all worlds of a search did, by fingerprints. Most steps of a search are steps of another world too.
+#[derive(Default)]
+struct Transitions {
+    /// By the fingerprint of the machine, the time and the input.
+    known: HashMap<u128, Rc<Transition>, fingerprint::ItsOwnHash>,
+    /// One of each, since many transitions end in the same machine.
+    machines: HashMap<u128, Rc<Known<Machine>>, fingerprint::ItsOwnHash>,
+}
+
+impl Transitions {
+    fn keep(&mut self, key: u128, machine: Machine, actions: Actions) -> Rc<Transition> {
+        let machine = Known::new(machine);
+        let machine = Rc::clone(self.machines.entry(machine.print).or_insert(machine));
+        let transition = Rc::new(Transition { machine, actions });
+        self.known.insert(key, Rc::clone(&transition));
+        transition
+    }
+}
+
+impl<T> Hash for Known<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u128(self.print);
+    }
 }
 
 impl<T: Hash> Known<T> {
@@ -104,6 +138,7 @@ impl World {
             highest_started: -1,
             births: 0,
             breach: None,
+            transitions: None,
             trace: with_trace.then(Vec::new),
             setup: Rc::clone(setup),
         };
@@ -112,6 +147,11 @@ impl World {
         world.faults = setup.faults;
         world.end = world.now + setup.limit;
         world
+    }
+
+    /// From now on this world and its clones share what their machines do.
+    pub(crate) fn remembering_transitions(self) -> Self {
+        Self { transitions: Some(Rc::default()), ..self }
     }
 
     /// The time until something is due.
@@ -133,8 +173,9 @@ impl World {
         self.breach
     }
 
-    /// A hash of 128 bits that identifies this state.
+    /// A hash of 128 bits that identifies this state. A world without transitions does not keep its machines' fingerprints.
     pub(crate) fn fingerprint(&self) -> u128 {
+        assert!(self.transitions.is_some(), "the fingerprints of the machines are not known");
         fingerprint::of(self)
     }
 
@@ -197,64 +238,53 @@ impl World {
         }
         self.look_after_success(step);
         match step {
-            Step::Answer(who) | Step::AnswerLate(who) => self.answer(who),
+            Step::Answer(who) | Step::AnswerLate(who) => self.tell(who, Input::Answer(self.bounds())),
             Step::Append(flight) | Step::AppendLate(flight) => self.arrive(flight),
             Step::AppendFact(flight) | Step::AppendFactLate(flight) => self.append_fact(flight),
-            Step::Ask(who) => self.ask_late(who),
+            Step::Ask(who) => self.tell(who, Input::Ask(self.bounds())),
             Step::Begin(who) => self.begin_machine(who),
             Step::BrokerBegins => self.broker = Broker::Second,
             Step::BrokerEnds => self.end_broker(),
-            Step::Capture(who) => self.capture(who),
-            Step::ChildEnds(who) => self.at(who, |machine, now, (setup, actions)| {
-                machine.guard.child_ends();
-                machine.job_changed(now, (setup, actions));
-            }),
+            Step::Capture(who) => self.tell(who, Input::Capture(self.bounds())),
+            Step::ChildEnds(who) => self.tell(who, Input::ChildEnds),
             Step::Compact(offset) => self.change_log(|log| log.delete(offset)),
-            Step::Crash(who) => self.crash(who),
+            Step::Crash(who) => self.tell(who, Input::Crash(Rc::clone(&self.log))),
             Step::Cut => self.cut(),
             Step::DelayFact(flight) => self.facts.flying[flight].delayed = true,
             Step::Delay(flight) => self.flying[flight].delayed = true,
-            Step::Die(who) => self.at(who, |machine, _, _| machine.die()),
+            Step::Die(who) => self.tell(who, Input::Die),
             Step::Double(flight) => self.append(&self.flying[flight].clone()),
             Step::End => self.request(What::End, None),
-            Step::Fire(who) => self.at(who, |machine, now, (setup, actions)| machine.fire(now, setup, actions)),
-            Step::GuardActs(who) => self.at(who, Machine::guard_acts),
-            Step::GuardReads(who) => self.at(who, Machine::guard_reads),
-            Step::GuardWaited(who) => {
-                self.at(who, |machine, now, (setup, actions)| machine.guard_died(now, setup, actions));
-            }
+            Step::Fire(who) => self.tell(who, Input::Fire),
+            Step::GuardActs(who) => self.tell(who, Input::GuardActs),
+            Step::GuardReads(who) => self.tell(who, Input::GuardReads),
+            Step::GuardWaited(who) => self.tell(who, Input::GuardWaited),
             Step::Forget => self.forget(),
-            Step::HealthEnds(who) => self.health_ends(who, 0),
-            Step::HealthFails(who) => self.health_ends(who, 1),
-            Step::HookEnds(who) => self.at(who, Machine::hook_ends),
-            Step::Receive(who) => self.at(who, |machine, now, (setup, actions)| machine.receive(now, setup, actions)),
+            Step::HealthEnds(who) => self.tell(who, Input::HealthEnds(CommandEnd::Exited(0))),
+            Step::HealthFails(who) => self.tell(who, Input::HealthEnds(CommandEnd::Exited(1))),
+            Step::HookEnds(who) => self.tell(who, Input::HookEnds),
+            Step::Receive(who) => self.tell(who, Input::Receive),
             Step::Identify(who) => self.identify(who),
-            Step::Judge(who) => self.at(who, Machine::learn_judgement),
-            Step::KillGuard(who) => self.at(who, |machine, now, (setup, actions)| {
-                machine.kill_guard(now);
-                machine.perform_if_awake(now, setup, actions);
-            }),
-            Step::Lag(who) => self.at(who, |machine, _, _| machine.reader.lags = true),
+            Step::Judge(who) => self.tell(who, Input::Judge),
+            Step::KillGuard(who) => self.tell(who, Input::KillGuard),
+            Step::Lag(who) => self.tell(who, Input::Lag),
             Step::Lose(flight) => self.lose(flight),
-            Step::MainEnds(who) => self.at(who, |machine, now, (setup, actions)| {
-                machine.guard.main_ends(setup.once.map_or(0, Occasion::status));
-                machine.job_changed(now, (setup, actions));
-            }),
+            Step::MainEnds(who) => self.tell(who, Input::MainEnds),
             Step::Marker => self.append_slot(Slot::Absent),
-            Step::Mute(who) => self.at(who, |machine, _, _| machine.is_muted = true),
+            Step::Mute(who) => self.tell(who, Input::Mute),
             Step::Nonsense => self.append_slot(Slot::Nonsense),
             Step::Other => self.append_slot(Slot::Other),
-            Step::Pause(who) => self.at(who, |machine, _, _| machine.pause()),
-            Step::PauseGuard(who) => self.at(who, |machine, _, _| machine.pause_guard()),
-            Step::Read(who) | Step::ReadLate(who) => self.read(who),
-            Step::ReadFacts(who) => self.read_facts(who),
+            Step::Pause(who) => self.tell(who, Input::Pause),
+            Step::PauseGuard(who) => self.tell(who, Input::PauseGuard),
+            Step::Read(who) | Step::ReadLate(who) => self.tell(who, Input::Read(Rc::clone(&self.log))),
+            Step::ReadFacts(who) => self.tell(who, Input::FactsRead(Box::new(self.facts_of_key()))),
             Step::RemakeUnnoticed => self.remake_unnoticed(),
             Step::Resign(who) => self.ask_to_resign(who),
-            Step::Resume(who) => self.at(who, |machine, now, (setup, actions)| machine.resume(now, setup, actions)),
-            Step::ResumeGuard(who) => self.at(who, |machine, _, _| machine.guard.life = Life::Awake),
-            Step::StartGuard(who) => self.at(who, Machine::start_guard),
-            Step::Stop(who) => self.at(who, |machine, now, (setup, actions)| machine.stop(now, setup, actions)),
-            Step::Suspend(who) => self.at(who, |machine, now, (setup, actions)| machine.suspend(now, setup, actions)),
+            Step::Resume(who) => self.tell(who, Input::Resume),
+            Step::ResumeGuard(who) => self.tell(who, Input::ResumeGuard),
+            Step::StartGuard(who) => self.tell(who, Input::StartGuard),
+            Step::Stop(who) => self.tell(who, Input::Stop),
+            Step::Suspend(who) => self.tell(who, Input::Suspend),
             Step::Tick => self.now = self.next_time().unwrap_or(self.now),
         }
     }
@@ -265,11 +295,7 @@ impl World {
         let mut machine = Machine::begin(self.now, (who, self.births), &self.setup, &mut actions);
         machine.forgets_at_begin = self.facts.forgets();
         self.machines[who] = Some(Known::new(machine));
-        self.done(who, actions);
-    }
-
-    fn health_ends(&mut self, who: Who, status: u8) {
-        self.at(who, |machine, now, parts| machine.health_ends(now, CommandEnd::Exited(status), parts));
+        self.done(who, &actions);
     }
 
     // ---- helpers ----------------------------------------------------------------------------------------------------
@@ -278,34 +304,48 @@ impl World {
         self.machines[who].as_ref().map(|known| &known.part)
     }
 
-    /// Performs an action on a machine, and its effects on the world.
-    fn at(&mut self, who: Who, act: impl FnOnce(&mut Machine, Time, (&Setup, &mut Actions))) {
-        let Some(known) = &mut self.machines[who] else { return };
-        let known = Rc::make_mut(known);
-        let mut actions = Actions::default();
-        act(&mut known.part, self.now, (&self.setup, &mut actions));
-        known.part.note_topic(self.remakes);
-        known.print = fingerprint::of(&known.part);
-        self.done(who, actions);
+    /// Passes an input to a machine, and performs the effects on the world.
+    fn tell(&mut self, who: Who, input: Input) {
+        let Some(mut machine) = self.machines[who].take() else { return };
+        let Some(transitions) = &self.transitions else {
+            let actions = self.handle(&mut Rc::make_mut(&mut machine).part, input);
+            self.machines[who] = Some(machine);
+            return self.done(who, &actions);
+        };
+        let key = fingerprint::of(&(machine.print, self.now, self.remakes, &input));
+        let known = transitions.borrow().known.get(&key).cloned();
+        let transition = known.unwrap_or_else(|| {
+            let mut machine = machine.part.clone();
+            let actions = self.handle(&mut machine, input);
+            transitions.borrow_mut().keep(key, machine, actions)
+        });
+        self.machines[who] = Some(Rc::clone(&transition.machine));
+        self.done(who, &transition.actions);
     }
 
-    fn done(&mut self, who: Who, actions: Actions) {
+    fn handle(&self, machine: &mut Machine, input: Input) -> Actions {
+        let mut actions = Actions::default();
+        machine.handle(self.now, input, &self.setup, &mut actions);
+        machine.note_topic(self.remakes);
+        actions
+    }
+
+    fn done(&mut self, who: Who, actions: &Actions) {
         if self.trace.is_some() {
             for line in &actions.logged {
                 self.say(&format!("           {}: {line}", NAMES[who]));
             }
         }
         let reaches_broker = self.machine(who).is_some_and(|machine| !machine.cut_off);
-        self.send_facts(who, actions.facts);
-        for record in actions.sent.into_iter().filter(|_| reaches_broker) {
-            let record = Sealed::new(record);
-            if let Some(record) = record.record() {
-                self.excuse_the_fenced(who, record);
+        self.send_facts(who, &actions.facts);
+        for record in actions.sent.iter().filter(|_| reaches_broker) {
+            if let Some(sent) = record.record() {
+                self.excuse_the_fenced(who, sent);
             }
             if self.trace.is_some() {
                 self.say(&format!("           {}: sends {record}", NAMES[who]));
             }
-            self.flying.push(Flight { from: Some(who), record, delayed: false });
+            self.flying.push(Flight { from: Some(who), record: record.clone(), delayed: false });
         }
         if let Some((grant, late)) = actions.released.filter(|_| reaches_broker) {
             self.release_for_the_dead(who, grant, late);

@@ -48,7 +48,7 @@ impl Machine {
     }
 
     /// Lets the guard read an order.
-    pub(crate) fn guard_reads(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
+    pub(crate) fn guard_reads(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         let Some(order) = self.guard.orders.pop_front() else { return };
         actions.logged.push(format!("its guard reads {order:?}"));
         let output = self.guard.obey(now, order);
@@ -57,7 +57,7 @@ impl Machine {
     }
 
     /// Lets the guard handle what is due, or notice that its supervisor or a child has ended.
-    pub(crate) fn guard_acts(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
+    pub(crate) fn guard_acts(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         let output = if self.life == Life::Dead { self.guard.outlive_supervisor(now) } else { self.guard.act(now) };
         if self.life != Life::Dead && self.guard.due(Duration::ZERO).is_some_and(|due| due <= now) {
             actions.breach = Some(Breach::BusyLoop);
@@ -67,7 +67,7 @@ impl Machine {
     }
 
     /// Handles that a process of the job has ended.
-    pub(crate) fn job_changed(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
+    pub(crate) fn job_changed(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         if self.guard.life == Life::Awake {
             let output = self.guard.notice(now);
             self.take_output(output, actions);

@@ -69,7 +69,7 @@ impl Machine {
     }
 
     /// Starts the guard, unless it is too late.
-    pub(crate) fn start_guard(&mut self, now: Time, (setup, actions): (&Setup, &mut Actions)) {
+    pub(crate) fn start_guard(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         if let GuardStart::Waits(guard) = &self.guard_start {
             let wait = guard.awaited.turn(now);
             self.follow_wait(now, wait, actions);

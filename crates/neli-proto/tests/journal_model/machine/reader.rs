@@ -5,7 +5,7 @@ use neli_proto::node;
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
-use super::{Actions, Machine};
+use super::{Actions, Bounds, Machine};
 use crate::kafka::{Log, Slot};
 use crate::setup::Setup;
 
@@ -15,7 +15,7 @@ pub(crate) struct Reader {
     /// The time of R1's query, if its answer is outstanding.
     pub(crate) asked: Option<Time>,
     /// The broker's answer to that query, if it is delayed.
-    pub(crate) answer: Option<(Offset, Offset)>,
+    pub(crate) answer: Option<Bounds>,
     /// The next offset to read.
     pub(crate) next: Option<Offset>,
     /// Whether records are delivered late.
@@ -48,6 +48,18 @@ impl Machine {
             Some((offset, slot)) => Some(Reading::Record(offset, slot)),
             None => (next < log.end()).then_some(Reading::End(log.end())),
         }
+    }
+
+    /// Handles an answer to a query for the log's bounds: of the delayed one, or with these bounds.
+    pub(super) fn answer(&mut self, now: Time, bounds: Bounds, setup: &Setup, actions: &mut Actions) {
+        let (asked, (start, end)) = match self.reader.asked.take() {
+            Some(asked) => (asked, self.reader.answer.take().unwrap_or(bounds)),
+            None => match self.late_answer.take() {
+                Some(answer) => answer,
+                None => return,
+            },
+        };
+        self.tell(now, candidate::Event::Answered { asked, start, end }, setup, actions);
     }
 
     /// Reads the next entry.

@@ -13,30 +13,13 @@ use super::{Flight, Known, World};
 use crate::fingerprint;
 use crate::guard::Life;
 use crate::kafka::{Log, Sealed, Slot};
+use crate::machine::{Bounds, Input};
 use crate::setup::{NAMES, Who};
 
 impl World {
-    pub(super) fn answer(&mut self, who: Who) {
-        let now_bounds = self.bounds();
-        self.at(who, |machine, now, (setup, actions)| {
-            let (asked, (start, end)) = match machine.reader.asked.take() {
-                Some(asked) => (asked, machine.reader.answer.take().unwrap_or(now_bounds)),
-                None => match machine.late_answer.take() {
-                    Some(answer) => answer,
-                    None => return,
-                },
-            };
-            machine.tell(now, candidate::Event::Answered { asked, start, end }, setup, actions);
-        });
-    }
-
     pub(super) fn identify(&mut self, who: Who) {
         let identity = TopicIdentity::Id(TopicId { high: 1, low: self.remakes.into() });
-        self.at(who, |machine, now, (setup, actions)| {
-            if let Some(asked) = machine.identity_asked.take() {
-                machine.tell(now, candidate::Event::TopicIdentified { asked, identity }, setup, actions);
-            }
-        });
+        self.tell(who, Input::Identify(identity));
     }
 
     /// Creates the topic again. Appends under way reach the new topic, because producers retry.
@@ -44,7 +27,7 @@ impl World {
         (self.remakes, self.remade_at, self.highest_started) = (self.remakes + 1, self.now, -1);
         self.log = Known::new(Log::with_others(0, self.now));
         for who in 0..self.machines.len() {
-            self.at(who, |machine, _, _| machine.reader.waits = machine.reader.next.is_some());
+            self.tell(who, Input::Remade);
         }
     }
 
@@ -81,7 +64,7 @@ impl World {
         }
         let event = if delivered { candidate::Event::Delivered { seq } } else { candidate::Event::Undelivered { seq } };
         if self.machine(who).is_some_and(|machine| machine.life != Life::Dead) {
-            self.at(who, |machine, _, _| machine.receipts.push_back(event));
+            self.tell(who, Input::Reported(event));
         }
     }
 
@@ -93,7 +76,7 @@ impl World {
         self.flying.push(Flight { from: None, record: Sealed::new(record), delayed: false });
     }
 
-    pub(super) fn bounds(&self) -> (Offset, Offset) {
+    pub(super) fn bounds(&self) -> Bounds {
         (self.log.part.start(), self.log.part.end())
     }
 

@@ -9,6 +9,7 @@ use neli_proto::record::{Body, Offset, Record, Why};
 use neli_proto::schedule::CatchUp;
 
 use super::{Breach, World};
+use crate::machine::Input;
 use crate::setup::{Occasion, Who};
 use crate::step::Step;
 
@@ -74,16 +75,16 @@ impl FactsTopic {
 
 impl World {
     /// Passes a machine's facts to its producer.
-    pub(super) fn send_facts(&mut self, who: Who, facts: Vec<(u32, Fact)>) {
+    pub(super) fn send_facts(&mut self, who: Who, facts: &[(u32, Fact)]) {
         for (id, fact) in facts {
-            if fact.outcome == Outcome::Done && self.facts.counts(&fact) {
-                let Fact { term, forgets, .. } = fact;
+            if fact.outcome == Outcome::Done && self.facts.counts(fact) {
+                let Fact { term, forgets, .. } = *fact;
                 let success = Success { by: who, term, forgets, recorded: false, excused: false };
                 self.facts.success.get_or_insert(success);
             } else if fact.outcome == Outcome::Failed {
                 self.facts.failed.insert(fact.term);
             }
-            self.facts.flying.push(FactFlight { from: Some(who), id, fact, delayed: false });
+            self.facts.flying.push(FactFlight { from: Some(who), id: *id, fact: fact.clone(), delayed: false });
         }
     }
 
@@ -97,7 +98,7 @@ impl World {
             self.facts.forget(fact);
         }
         if let Some(from) = from {
-            self.at(from, |machine, _, _| machine.facts_events.push_back(FactsEvent::Appended { id }));
+            self.tell(from, Input::FactAppended(id));
         }
     }
 
@@ -118,7 +119,7 @@ impl World {
     }
 
     /// The facts of the key in the topic.
-    fn facts_of_key(&self) -> Facts {
+    pub(super) fn facts_of_key(&self) -> Facts {
         let mut facts = Facts::default();
         let before = self.setup.once.and_then(Occasion::recorded);
         for fact in before.iter().chain(&self.facts.log) {
@@ -149,15 +150,6 @@ impl World {
     pub(super) fn skips_wrongly(&self, who: Who, skips: bool) -> Option<Breach> {
         let began_after = self.machine(who)?.forgets_at_begin > 0;
         (skips && began_after && self.facts.success.is_none()).then_some(Breach::KeptForgotten)
-    }
-
-    pub(super) fn read_facts(&mut self, who: Who) {
-        let facts = self.facts_of_key();
-        self.at(who, |machine, _, _| {
-            if let Some(id) = machine.facts_asked.take() {
-                machine.facts_events.push_back(FactsEvent::Read { id, facts: Box::new(facts) });
-            }
-        });
     }
 
     /// The effect of the next step on a successful run.

@@ -1,13 +1,11 @@
 //! Effects in Kafka, and between Kafka and the machines.
 
-use std::rc::Rc;
-
 use neli_proto::record::What;
 
 use crate::flaws::{WorldFlaw, is_flawed};
 use crate::guard::Life;
 use crate::kafka::Log;
-use crate::machine::Machine;
+use crate::machine::{Input, Machine};
 use crate::setup::Who;
 use crate::world::{Broker, Known, World};
 
@@ -24,32 +22,10 @@ impl World {
         self.receipt(&flight, false);
     }
 
-    /// Sends a query for the log's end, whose answer is delayed.
-    pub(super) fn ask_late(&mut self, who: Who) {
-        let (now, bounds) = (self.now, self.bounds());
-        self.at(who, |machine, _, _| machine.late_answer = Some((now, bounds)));
-    }
-
-    /// Answers with the log's present bounds.
-    pub(super) fn capture(&mut self, who: Who) {
-        let bounds = self.bounds();
-        self.at(who, |machine, _, _| machine.reader.answer = Some(bounds));
-    }
-
-    pub(super) fn crash(&mut self, who: Who) {
-        let log = Rc::clone(&self.log);
-        self.at(who, |machine, now, _| machine.crash(now, &log.part));
-    }
-
     /// Deletes the beginning of the log.
     pub(super) fn cut(&mut self) {
         let start = self.log.part.start_after_cut(self.now, self.cuts_young());
         self.change_log(|log| log.cut_to(start));
-    }
-
-    pub(super) fn read(&mut self, who: Who) {
-        let log = Rc::clone(&self.log);
-        self.at(who, |machine, now, (setup, actions)| machine.read(now, &log.part, setup, actions));
     }
 
     /// Ends the embedded broker, and its log with it.
@@ -58,7 +34,7 @@ impl World {
         self.flying.clear();
         self.log = Known::new(Log::with_others(0, self.now));
         for who in 0..self.machines.len() {
-            self.at(who, |machine, _, _| machine.lose_broker());
+            self.tell(who, Input::LoseBroker);
         }
     }
 
