@@ -21,7 +21,7 @@ _neli__run() {
             continue
         fi
         case "${i}" in
-            -g | --group | -b | --brokers | --properties | --lease | --stop-timeout | --restart | --schedule | --window | --once | --listen | --name | --roles | --spread | --max-roles | --elect | --patience | --claim-delay | --priority | --wait | -t | --topic | -X | --property | --heartbeat-interval | --fence-warning | --settle | --overlap | --stop-signal | --restart-delay | --restart-limit | --timezone | --catch-up | --retries | --done-status | --once-retention | --on-loss | --health-cmd | --health-interval | --health-timeout | --health-failures | --health-start | --on-lead | --on-exit | --on-standby | --on-fence | --log-format | --log-file | --preempt-after | -[vq]*[gbtX])
+            -g | --group | -b | --brokers | --properties | --lease | --stop-timeout | --restart | --schedule | --window | --once | --listen | --name | --roles | --spread | --max-roles | --elect | --patience | --priority | --wait | -t | --topic | -X | --property | --heartbeat-interval | --fence-warning | --settle | --overlap | --stop-signal | --restart-delay | --restart-limit | --timezone | --catch-up | --retries | --done-status | --once-retention | --on-loss | --health-cmd | --health-interval | --health-timeout | --health-failures | --health-start | --on-lead | --on-exit | --on-standby | --on-fence | --log-format | --log-file | --preempt-after | -[vq]*[gbtX])
                 is_value=yes
                 continue
                 ;;
@@ -76,7 +76,7 @@ _neli__run() {
 
     case "${cmd}" in
         neli__run)
-            opts="-g -b -t -X -v -q -h -V --group --brokers --properties --lease --stop-timeout --restart --schedule --window --once --listen --name --roles --spread --max-roles --elect --patience --claim-delay --priority --preempt --wait --embedded --topic --no-create-topic --property --heartbeat-interval --fence-warning --settle --overlap --stop-signal --restart-delay --restart-limit --timezone --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-exit --on-standby --on-fence --log-format --log-file --verbose --quiet --help --version status list watch history observe resign end forget assert doctor broker completions man"
+            opts="-g -b -t -X -v -q -h -V --group --brokers --properties --lease --stop-timeout --restart --schedule --window --once --listen --name --roles --spread --max-roles --elect --patience --priority --preempt --wait --embedded --topic --no-create-topic --property --heartbeat-interval --fence-warning --settle --overlap --stop-signal --restart-delay --restart-limit --timezone --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-exit --on-standby --on-fence --log-format --log-file --verbose --quiet --help --version status list watch history observe resign end forget assert doctor broker completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -162,10 +162,6 @@ _neli__run() {
                     return 0
                     ;;
                 --patience)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --claim-delay)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -425,7 +421,7 @@ _neli__run() {
             return 0
             ;;
         neli__run__subcmd__doctor)
-            opts="-b -t -X -v -q -g -h --brokers --properties --lease --stop-timeout --restart --schedule --window --once --listen --name --roles --spread --max-roles --elect --patience --claim-delay --priority --preempt --wait --embedded --topic --no-create-topic --property --heartbeat-interval --fence-warning --settle --overlap --stop-signal --restart-delay --restart-limit --timezone --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-exit --on-standby --on-fence --log-format --log-file --verbose --quiet --group --print-topic --json --timeout --help"
+            opts="-b -t -X -v -q -g -h --brokers --properties --lease --stop-timeout --restart --schedule --window --once --listen --name --roles --spread --max-roles --elect --patience --priority --preempt --wait --embedded --topic --no-create-topic --property --heartbeat-interval --fence-warning --settle --overlap --stop-signal --restart-delay --restart-limit --timezone --catch-up --retries --done-status --once-retention --on-loss --health-cmd --health-interval --health-timeout --health-failures --health-start --on-lead --on-exit --on-standby --on-fence --log-format --log-file --verbose --quiet --group --print-topic --json --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -503,10 +499,6 @@ _neli__run() {
                     return 0
                     ;;
                 --patience)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --claim-delay)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_neli_run_global_optspecs
-    string join \n g/group= b/brokers= properties= lease= stop-timeout= restart= schedule= window= once= listen= name= roles= spread= max-roles= elect= patience= claim-delay= priority= preempt= wait= embedded t/topic= no-create-topic X/property= heartbeat-interval= fence-warning= settle= overlap= stop-signal= restart-delay= restart-limit= timezone= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-exit= on-standby= on-fence= log-format= log-file= v/verbose q/quiet preempt-after= h/help V/version
+    string join \n g/group= b/brokers= properties= lease= stop-timeout= restart= schedule= window= once= listen= name= roles= spread= max-roles= elect= patience= priority= preempt= wait= embedded t/topic= no-create-topic X/property= heartbeat-interval= fence-warning= settle= overlap= stop-signal= restart-delay= restart-limit= timezone= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-exit= on-standby= on-fence= log-format= log-file= v/verbose q/quiet preempt-after= h/help V/version
 end
 
 function __fish_neli_run_needs_command
@@ -44,7 +44,6 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -l max-roles -d 'Lead at
 complete -c neli-run -n "__fish_neli_run_needs_command" -l elect -d 'Which candidate claims first when nobody leads [default: group]' -r -f -a "group\t''
 log\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l patience -d 'Time for which the group\'s choice alone may claim [default: 500ms]' -r
-complete -c neli-run -n "__fish_neli_run_needs_command" -l claim-delay -d 'Time to wait before each claim; for a last-resort machine [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l priority -d 'Claim before candidates of a lower priority [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l preempt -d 'Ask a leader of a lower priority to stand down' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l wait -d 'Exit with 75 if not leading after this time [default: no limit]' -r
@@ -235,7 +234,6 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l max-roles -
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l elect -d 'Which candidate claims first when nobody leads [default: group]' -r -f -a "group\t''
 log\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l patience -d 'Time for which the group\'s choice alone may claim [default: 500ms]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l claim-delay -d 'Time to wait before each claim; for a last-resort machine [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l priority -d 'Claim before candidates of a lower priority [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l preempt -d 'Ask a leader of a lower priority to stand down' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l wait -d 'Exit with 75 if not leading after this time [default: no limit]' -r

@@ -123,7 +123,7 @@ fn resign() -> Command {
 const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) and stands by. It claims nothing for two leases, or until another \
     candidate has led. It is not asked before a standby has answered; --timeout limits that wait, and then the one for the next \
     leader. Prints the next leader, and for how long nobody led. With several roles --role or --all-roles is required. With --to \
-    the standby of that name (neli-run status shows them) claims at once, whatever group, --priority or --claim-delay say, and the \
+    the standby of that name (neli-run status shows them) claims at once, whatever group or --priority say, and the \
     others wait for it for 500ms. It is refused if it can't lead: it is not heard, its runs fail, or it leads --max-roles. It may \
     lose the lead again as any leader may: by --preempt, or with --roles because another leads less than its share. Needs READ and \
     WRITE on the topic.";

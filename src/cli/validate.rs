@@ -71,7 +71,7 @@ fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config> {
         create_topic: args.flag("no-create-topic")?.is_none(),
         name: name(args)?,
         priority: election::priority(args, timings.elector())?,
-        wait: election::wait(args, timings.claim_delay)?,
+        wait: args.value("wait").map(|wait| duration(&wait)).transpose()?,
         once,
         timings,
         lease_shown: args.setting("lease").shown(),

@@ -45,7 +45,6 @@ fn a_duration_has_a_unit_and_bounds() {
         "heartbeat-interval",
         "fence-warning",
         "patience",
-        "claim-delay",
         "preempt",
         "wait",
         "settle",
@@ -65,16 +64,7 @@ fn a_duration_has_a_unit_and_bounds() {
         refused_value("lease", wrong, "must be 300ms to 60s");
     }
     refused_value("lease", "300001us", "must be whole milliseconds");
-    for option in [
-        "patience",
-        "claim-delay",
-        "wait",
-        "settle",
-        "stop-timeout",
-        "restart-delay",
-        "health-interval",
-        "health-start",
-    ] {
+    for option in ["patience", "wait", "settle", "stop-timeout", "restart-delay", "health-interval", "health-start"] {
         refused_value(option, "366days", "must be 0 to 365d");
     }
 }
@@ -243,14 +233,8 @@ fn durations_fit_together() {
         "-g g -b a:1 --lease 300ms --heartbeat-interval 101ms -- true",
         "--heartbeat-interval 101ms: must be 10ms to 100ms, a third of --lease 300ms",
     );
-    refused("-g g -b a:1 --wait 1s --claim-delay 1s -- true", "--wait 1s: must be more than --claim-delay 1s");
-    refused("-g g -b a:1 --wait 0 --claim-delay 1s -- true", "--wait 0: must be more than --claim-delay 1s");
     refused("-g g -b a:1 --elect log --patience 1s -- true", "--patience 1s: has no meaning with --elect log");
     refused("-g g -b a:1 --elect log --patience never -- true", "--patience never: has no meaning with --elect log");
-    refused(
-        "-g g -b a:1 --patience never --claim-delay 1s -- true",
-        "--patience never: can't be combined with --claim-delay 1s: none but the group's choice claims",
-    );
 }
 
 #[test]
@@ -345,7 +329,6 @@ fn roles_are_a_number_or_names() {
     for (rival, why) in [
         ("--once k", "the key would be done for each role"),
         ("--wait 5s", "a role may be led by another for as long as it likes"),
-        ("--claim-delay 5s", "each candidate is to take its share; --spread no goes with it"),
         ("--priority 5", "each candidate is to have a share; --spread no goes with it"),
     ] {
         let line = format!("-g g -b a:1 --roles 3 {rival} -- true");

@@ -72,12 +72,12 @@ with_both_electors! {
 }
 
 with_both_electors! {
-    /// The named standby claims at once, although another has a higher priority and the named one is the last resort.
+    /// The named standby claims at once, although another has a higher priority.
     fn the_named_standby_leads_next(elector) {
         let election = election(elector);
         let (mut first, mut second) = pair(&election);
         let higher = election.candidate().option("--name", "higher").option("--priority", "10").start();
-        let last = election.candidate().option("--name", "last").option("--claim-delay", "1m").start();
+        let last = election.candidate().option("--name", "last").start();
         await_standbys(&election, 3);
         let (object, status) = resign(&election, &["--to", "last"]);
         assert_eq!((object["outcome"].as_str(), &object["to"]["name"], status), (Some("resigned"), &"last".into(), 0));

@@ -480,15 +480,8 @@ impl Builder {
             return wrong("fence_warning", fence_warning, expected);
         }
         let timings = |kill_margin| {
-            let durations = Durations {
-                lease,
-                heartbeat_interval,
-                kill_margin,
-                fence_warning,
-                claim_delay: Duration::ZERO,
-                preempt_after: None,
-                overlap: None,
-            };
+            let durations =
+                Durations { lease, heartbeat_interval, kill_margin, fence_warning, preempt_after: None, overlap: None };
             Timings::new(durations, elector)
         };
         match self.margin {

@@ -113,7 +113,6 @@ mod tests {
             heartbeat_interval: default_heartbeat_interval(lease),
             kill_margin: kill_margin(lease),
             fence_warning: default_fence_warning(lease),
-            claim_delay: Duration::ZERO,
             preempt_after: None,
             overlap: None,
         };

@@ -68,8 +68,7 @@ pub(crate) enum NamedSuccessor {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Precedence {
     elector: Elector,
-    /// The part that is added to every claim delay: the configured `--claim-delay`, and the back-off of a candidate whose last runs failed.
-    claim_delay: Duration,
+    /// What a candidate whose last runs failed adds to every claim delay.
     pub(crate) back_off: Duration,
     /// The part that the spread of many roles adds from now on; `None` if this candidate must not claim.
     pub(crate) spread_delay: Option<Duration>,
@@ -114,10 +113,9 @@ impl ReceivedHello {
 impl Precedence {
     /// The precedence of a candidate that has read nothing yet.
     #[must_use]
-    pub const fn new(elector: Elector, claim_delay: Duration) -> Self {
+    pub const fn new(elector: Elector) -> Self {
         Self {
             elector,
-            claim_delay,
             back_off: Duration::ZERO,
             spread_delay: Some(Duration::ZERO),
             successor: None,
@@ -296,12 +294,6 @@ impl Precedence {
             }
     }
 
-    /// Whether a standby of a lower priority would claim before this candidate, because it waits for it no longer than one step.
-    pub(crate) fn is_forestalled(&self, now: Time) -> bool {
-        self.claim_delay >= self.priority_step()
-            && self.other_standbys(now).any(|received| received.priority < self.priority)
-    }
-
     /// The fixed delay before a claim and the range of the random part; `None` if this member never claims.
     ///
     /// If the last release was written for a dead supervisor, the member that holds the partition is probably dead.
@@ -312,7 +304,7 @@ impl Precedence {
             // The last leader chose it, so it waits for nobody. If its own job fails it is late all the same.
             return Some(Delay { fixed: self.back_off, random: Duration::ZERO });
         }
-        let added = self.claim_delay + self.back_off + self.wait_for_higher(now) + spread;
+        let added = self.back_off + self.wait_for_higher(now) + spread;
         let foreseen = self.foreseen || (predecessor == Predecessor::Silent && self.is_next_to_leader(now));
         if foreseen && self.elector != Elector::Group(Patience::Never) {
             // Only one candidate predicts this, so it needs no random delay.

@@ -47,8 +47,6 @@ pub struct Durations {
     pub kill_margin: Duration,
     /// How long before the deadline the stop signal is sent if beats are not read back; at most half the lease. With zero none is sent.
     pub fence_warning: Duration,
-    /// `--claim-delay`: added to every claim delay.
-    pub claim_delay: Duration,
     /// `--preempt`: how long a candidate stands by under a leader of lower priority before it asks that leader to resign; `None`
     /// without `--preempt`.
     pub preempt_after: Option<Duration>,
@@ -243,7 +241,6 @@ mod tests {
         heartbeat_interval: ms(200),
         kill_margin: ms(20),
         fence_warning: ms(250),
-        claim_delay: Duration::ZERO,
         preempt_after: None,
         overlap: None,
     };

@@ -52,17 +52,12 @@ impl World {
     }
 
     fn join(&mut self, priority: u16, preempts: bool) {
-        self.join_with_delay(priority, preempts, Duration::ZERO);
-    }
-
-    fn join_with_delay(&mut self, priority: u16, preempts: bool, claim_delay: Duration) {
         self.begun += 1;
         let durations = Durations {
             lease: LEASE,
             heartbeat_interval: LEASE / 4,
             kill_margin: LEASE / 50,
             fence_warning: LEASE / 4,
-            claim_delay,
             preempt_after: preempts.then_some(PREEMPT_AFTER),
             overlap: None,
         };
@@ -227,36 +222,5 @@ fn without_preempt_a_higher_priority_waits_for_a_vacancy() {
         world.leave(0);
         world.pass(LEASE);
         assert_eq!(world.leads, [0, 9]);
-    }
-}
-
-/// A candidate with a claim delay would ask one leader after the other to resign if another candidate of a lower priority claimed before it.
-#[test]
-fn a_candidate_that_others_would_forestall_asks_no_leader_to_resign() {
-    for (elector, delays) in ELECTORS.into_iter().zip([[0, 499, 500], [0, 999, 1_000]]) {
-        for (delay, lower, leads) in [
-            (delays[0], 2, &[0, 9][..]),
-            (delays[1], 2, &[0, 9]),
-            (delays[2], 2, &[0]),
-            (delays[2], 1, &[0, 9]),
-            (39_000, 1, &[0, 9]),
-            (40_000, 1, &[0]),
-        ] {
-            let mut world = World::new(elector);
-            for _ in 0..lower {
-                world.join(0, false);
-                world.pass(LEASE);
-            }
-            world.join_with_delay(9, true, Duration::from_millis(delay));
-            world.pass(Duration::from_secs(7_200));
-            assert_eq!(world.leads, leads, "{elector:?}: {delay} ms beside {lower}");
-        }
-        // The others are of the same priority.
-        let mut world = World::new(elector);
-        world.join(0, false);
-        world.join(9, false);
-        world.join_with_delay(9, true, Duration::from_secs(5));
-        world.pass(Duration::from_secs(7_200));
-        assert_eq!(world.leads, [0, 9], "{elector:?}");
     }
 }

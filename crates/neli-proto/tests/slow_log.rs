@@ -79,7 +79,6 @@ impl World {
                 heartbeat_interval: lease / 5,
                 kill_margin: (lease / 50).max(Duration::from_millis(20)),
                 fence_warning: lease / 4,
-                claim_delay: Duration::ZERO,
                 preempt_after: None,
                 overlap: None,
             },
@@ -298,7 +297,7 @@ fn of_many_candidates_about_fifteen_claim_and_the_first_claims_at_once() {
     let now = Time::ZERO;
     let mut random = Random::from_seed(1);
     for crowd in [100, 300, 1_000_u32] {
-        let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
+        let mut precedence = Precedence::new(Elector::Log);
         (0..crowd).for_each(|index| precedence.received(now, Hello::new(MemberId::from_random(index.into()), None)));
         let span = precedence.delay(now, Predecessor::Gone).expect("everybody may claim").random;
         let (mut claims, mut waited) = (0, Duration::ZERO);

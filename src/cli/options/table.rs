@@ -79,7 +79,7 @@ const ELECTION: &[Opt] = &in_section(Section::Election, [
     Opt::new("spread", "Move roles until each candidate leads a fair share")
         .takes(Takes::OneOf("yes|no", &["yes", "no"]))
         .default("yes")
-        .more("With no, roles stay where they are. yes can't be combined with --claim-delay or --priority."),
+        .more("With no, roles stay where they are. yes can't be combined with --priority."),
     Opt::new("max-roles", "Lead at most N roles in this process")
         .value("N")
         .computed("no limit")
@@ -92,11 +92,8 @@ const ELECTION: &[Opt] = &in_section(Section::Election, [
     Opt::new("patience", "Time for which the group's choice alone may claim")
         .value("DURATION|never")
         .default("500ms")
-        .more("never: the others never claim (not with --claim-delay or --priority; with --roles they do, after 500ms). Not \
+        .more("never: the others never claim (not with --priority; with --roles they do, after 500ms). Not \
                with --elect log."),
-    Opt::new("claim-delay", "Time to wait before each claim; for a last-resort machine")
-        .value("DURATION")
-        .default("0"),
     Opt::new("priority", "Claim before candidates of a lower priority")
         .value("N")
         .default("0")
@@ -109,8 +106,7 @@ const ELECTION: &[Opt] = &in_section(Section::Election, [
         .value("DURATION")
         .computed("no limit")
         .more("Counted from the start, until the first lead; if the leader has died, neli-run first waits for \
-               the end of its lease. With 0, neli-run leads at once or exits, after 5s if Kafka does not answer. \
-               Must be more than --claim-delay."),
+               the end of its lease. With 0, neli-run leads at once or exits, after 5s if Kafka does not answer."),
 ]);
 
 const KAFKA: &[Opt] = &in_section(

@@ -22,17 +22,15 @@ pub(super) fn timings(args: &ParsedArgs) -> Result<Timings> {
     if lease.subsec_nanos() % 1_000_000 != 0 {
         return Err(value.refuse("must be whole milliseconds"));
     }
-    let claim_delay = duration(&args.setting("claim-delay"))?;
     let durations = Durations {
         lease,
         heartbeat_interval: heartbeat_interval(args, lease)?,
         kill_margin: kill_margin(lease),
         fence_warning: fence_warning(args, lease)?,
-        claim_delay,
         preempt_after: preemption(args)?.map(|(_, after)| after),
         overlap: overlap(args, lease)?,
     };
-    Ok(Timings::new(durations, elector(args, claim_delay)?)?)
+    Ok(Timings::new(durations, elector(args)?)?)
 }
 
 fn heartbeat_interval(args: &ParsedArgs, lease: Duration) -> Result<Duration> {
@@ -58,29 +56,16 @@ fn part_of_lease(args: &ParsedArgs, allowed: &RangeInclusive<Duration>, part: &s
     format!("must be {shortest} to {longest}, {part} of {}", args.setting("lease").shown())
 }
 
-fn elector(args: &ParsedArgs, claim_delay: Duration) -> Result<Elector> {
+fn elector(args: &ParsedArgs) -> Result<Elector> {
     let elector = args.setting("elect");
     let patience = args.setting("patience");
     match elector.text()? {
         "group" if patience.text()? != "never" => Ok(Elector::Group(Patience::For(duration(&patience)?))),
-        "group" if claim_delay.is_zero() => Ok(Elector::Group(Patience::Never)),
-        "group" => Err(patience.refuse(format!(
-            "can't be combined with {}: none but the group's choice claims",
-            args.setting("claim-delay").shown()
-        ))),
+        "group" => Ok(Elector::Group(Patience::Never)),
         "log" if patience.is_given() => Err(patience.refuse(format!("has no meaning with {}", elector.shown()))),
         "log" => Ok(Elector::Log),
         _ => Err(elector.refuse("must be group or log")),
     }
-}
-
-pub(super) fn wait(args: &ParsedArgs, claim_delay: Duration) -> Result<Option<Duration>> {
-    let Some(value) = args.value("wait") else { return Ok(None) };
-    let wait = duration(&value)?;
-    if !claim_delay.is_zero() && wait <= claim_delay {
-        return Err(value.refuse(format!("must be more than {}", args.setting("claim-delay").shown())));
-    }
-    Ok(Some(wait))
 }
 
 /// How long a job may run beside its successor's; `None` without `--overlap`.
@@ -144,11 +129,8 @@ const RIVALS: [(&str, &str); 5] = [
     ("window", "the window would be done for each role"),
     ("wait", "a role may be led by another for as long as it likes"),
 ];
-/// Options that exclude it while roles are spread, with the reason.
-const RIVALS_OF_SPREAD: [(&str, &str); 2] = [
-    ("claim-delay", "each candidate is to take its share; --spread no goes with it"),
-    ("priority", "each candidate is to have a share; --spread no goes with it"),
-];
+/// The option that excludes it while roles are spread, with the reason.
+const RIVAL_OF_SPREAD: (&str, &str) = ("priority", "each candidate is to have a share; --spread no goes with it");
 
 /// The roles, if given.
 ///
@@ -164,8 +146,7 @@ pub(super) fn roles(args: &ParsedArgs) -> Result<Option<Roles>> {
             None => Ok(None),
         };
     };
-    let of_spread = RIVALS_OF_SPREAD.iter().filter(|_| are_spread);
-    for (rival, why) in RIVALS.iter().chain(of_spread) {
+    for (rival, why) in RIVALS.into_iter().chain(are_spread.then_some(RIVAL_OF_SPREAD)) {
         if let Some(rival) = args.value(rival).filter(Value::is_given) {
             return Err(value.refuse(format!("can't be combined with {}: {why}", rival.shown())));
         }

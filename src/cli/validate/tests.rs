@@ -39,7 +39,6 @@ fn defaults_are_as_the_manual_says() {
             heartbeat_interval: Duration::from_secs(1),
             kill_margin: Duration::from_millis(400),
             fence_warning: Duration::from_millis(2_500),
-            claim_delay: Duration::ZERO,
             preempt_after: None,
             overlap: None,
         },
@@ -74,8 +73,6 @@ fn given_values_are_used() {
         "100ms",
         "--fence-warning",
         "0",
-        "--claim-delay",
-        "1s",
         "--wait",
         "2s",
         "--priority",
@@ -321,7 +318,7 @@ fn roles_restart_their_jobs_by_default() {
     assert_eq!((three.restart.restart, three.elections().roles), (Restart::Always, 0..3));
     assert_eq!(three.roles.map(|roles| (roles.are_spread, roles.most)), Some((true, None)));
     assert_eq!(config("--roles 3 --restart no").restart.restart, Restart::No);
-    let named = config("--roles ingest,bill --spread no --max-roles 1 --claim-delay 1s");
+    let named = config("--roles ingest,bill --spread no --max-roles 1 --priority 1");
     assert_eq!(named.elections().names.to_vec(), ["ingest", "bill"]);
     assert_eq!(named.roles.map(|roles| (roles.are_spread, roles.most)), Some((false, Some(1))));
 }

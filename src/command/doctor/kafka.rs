@@ -291,7 +291,6 @@ mod tests {
             heartbeat_interval: Duration::from_millis(500),
             kill_margin: Duration::from_millis(100),
             fence_warning: Duration::ZERO,
-            claim_delay: Duration::ZERO,
             preempt_after: None,
             overlap: None,
         };

@@ -19,7 +19,6 @@ fn timings() -> Timings {
         heartbeat_interval: ms(1_000),
         kill_margin: ms(100),
         fence_warning: ms(1_500),
-        claim_delay: Duration::ZERO,
         preempt_after: None,
         overlap: None,
     };

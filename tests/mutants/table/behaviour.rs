@@ -7,10 +7,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "BackOffIgnored",
         breaks: "Back-off: a candidate whose runs failed claims as soon as any other candidate",
-        edits: &[edit(
-            "let added = self.claim_delay + ‹self.back_off› + self.wait_for_higher(now) + spread;",
-            "Duration::ZERO",
-        )],
+        edits: &[edit("let added = ‹self.back_off› + self.wait_for_higher(now) + spread;", "Duration::ZERO")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -43,13 +40,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "PreemptionWhileBackingOff",
         breaks: "--preempt: a candidate that backs off asks a leader to resign, but does not claim then",
-        edits: &[edit("‹!self.precedence.is_backing_off()› && !self.precedence.is_forestalled(now)", "true")],
+        edits: &[edit("&& ‹!self.precedence.is_backing_off()›;", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "PriorityIgnored",
         breaks: "--priority: a candidate claims although one with a higher priority stands by",
-        edits: &[edit("self.claim_delay + self.back_off + ‹self.wait_for_higher(now)›", "Duration::ZERO")],
+        edits: &[edit("let added = self.back_off + ‹self.wait_for_higher(now)›", "Duration::ZERO")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -44,7 +44,6 @@ fn settings() -> Settings {
         heartbeat_interval: Duration::from_secs(1),
         kill_margin: Duration::from_millis(500),
         fence_warning: Duration::ZERO,
-        claim_delay: Duration::ZERO,
         preempt_after: None,
         overlap: None,
     };

@@ -284,8 +284,8 @@ impl Election {
         Some(if self.has_lost_lead { after * AFTER_LOSS } else { after })
     }
 
-    /// The term and the priority of the leader, if its priority is known and lower, and if this candidate could claim before that leader has cooled off (R7), and before
-    /// another of a lower priority. Otherwise the leader's job would be stopped in vain, and nobody might lead for that long.
+    /// The term and the priority of the leader, if its priority is known and lower, and if this candidate could claim before that leader has cooled off (R7).
+    /// Otherwise the leader's job would be stopped in vain, and nobody might lead for that long.
     fn lower_leader(&self, now: Time) -> Option<(Offset, u16)> {
         let claim_delay = self.precedence.delay(now, Predecessor::Gone)?.fixed;
         let is_ready = self.listener.claim_window().is_some()
@@ -293,8 +293,7 @@ impl Election {
             && self.judgement == Judgement::Fit
             && self.leaving.is_none()
             && self.cooling_off.is_none()
-            && !self.precedence.is_backing_off()
-            && !self.precedence.is_forestalled(now);
+            && !self.precedence.is_backing_off();
         let term = self.current_term().filter(|term| is_ready && claim_delay < term.lease * 2)?;
         let member = term.member.as_ref().filter(|member| **member != self.hello.member)?;
         let priority = self.precedence.priority_of(now, member)?;

@@ -78,7 +78,7 @@ impl Election {
         let Setup { hello, timings, started, wait, first_span } = setup;
         let overlaps = timings.overlap.is_some();
         Self {
-            precedence: Precedence::new(timings.elector(), timings.claim_delay).with_priority(hello.priority),
+            precedence: Precedence::new(timings.elector()).with_priority(hello.priority),
             hello,
             timings,
             random,

@@ -5,7 +5,7 @@ use super::*;
 const NOW: Time = Time::from_nanos(0);
 
 fn delay(elector: Elector, assignment: Assignment, predecessor: Predecessor) -> Option<(u64, u64)> {
-    let mut precedence = Precedence::new(elector, Duration::from_millis(7));
+    let mut precedence = Precedence::new(elector);
     precedence.set_assignment(assignment);
     precedence.received(NOW, hello(1));
     let delay = precedence.delay(NOW, predecessor)?;
@@ -19,17 +19,17 @@ fn hello(index: u128) -> Hello {
 #[test]
 fn the_groups_choice_claims_first() {
     let group = Elector::Group(Patience::For(Duration::from_millis(500)));
-    assert_eq!(delay(group, Assignment::Own, Predecessor::Gone), Some((7, 0)));
-    assert_eq!(delay(group, Assignment::Unknown, Predecessor::Gone), Some((7, 50)));
-    assert_eq!(delay(group, Assignment::Elsewhere, Predecessor::Gone), Some((507, 0)));
-    assert_eq!(delay(group, Assignment::Elsewhere, Predecessor::Died), Some((7, 50)));
+    assert_eq!(delay(group, Assignment::Own, Predecessor::Gone), Some((0, 0)));
+    assert_eq!(delay(group, Assignment::Unknown, Predecessor::Gone), Some((0, 50)));
+    assert_eq!(delay(group, Assignment::Elsewhere, Predecessor::Gone), Some((500, 0)));
+    assert_eq!(delay(group, Assignment::Elsewhere, Predecessor::Died), Some((0, 50)));
 }
 
 /// With many roles the group may have assigned this one to a member with a limit.
 #[test]
 fn the_successor_that_a_release_names_waits_for_no_assignment() {
     for patience in [Patience::For(Duration::from_millis(500)), Patience::Never] {
-        let mut precedence = Precedence::new(Elector::Group(patience), Duration::ZERO);
+        let mut precedence = Precedence::new(Elector::Group(patience));
         precedence.received(NOW, hello(1));
         precedence.set_assignment(Assignment::Elsewhere);
         precedence.set_successor(Some(NamedSuccessor::Own));
@@ -40,7 +40,7 @@ fn the_successor_that_a_release_names_waits_for_no_assignment() {
 
 #[test]
 fn a_candidate_alone_has_no_delay() {
-    let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
+    let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))));
     let at_once = Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO });
     let spread = Some(Delay { fixed: Duration::ZERO, random: RANDOM_DELAY + JITTER_PER_STANDBY });
     assert_eq!(precedence.delay(NOW, Predecessor::Gone), at_once);
@@ -61,14 +61,14 @@ fn a_candidate_alone_has_no_delay() {
 
 #[test]
 fn the_spread_adds_to_every_delay_or_forbids_the_claim() {
-    let mut precedence = Precedence::new(Elector::Log, Duration::from_millis(7));
+    let mut precedence = Precedence::new(Elector::Log);
     precedence.spread_delay = Some(Duration::from_millis(500));
-    assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::from_millis(507));
+    assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::from_millis(500));
     precedence.set_successor(Some(NamedSuccessor::Own));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::ZERO, "it was named");
     precedence.spread_delay = Some(Duration::ZERO);
     precedence.set_successor(Some(NamedSuccessor::Other));
-    assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, PATIENCE + Duration::from_millis(7));
+    assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, PATIENCE);
     precedence.spread_delay = None;
     assert_eq!(precedence.delay(NOW, Predecessor::Died), None);
 }
@@ -76,10 +76,10 @@ fn the_spread_adds_to_every_delay_or_forbids_the_claim() {
 #[test]
 fn without_patience_only_the_groups_choice_claims() {
     let never = Elector::Group(Patience::Never);
-    assert_eq!(delay(never, Assignment::Own, Predecessor::Gone), Some((7, 0)));
+    assert_eq!(delay(never, Assignment::Own, Predecessor::Gone), Some((0, 0)));
     assert_eq!(delay(never, Assignment::Unknown, Predecessor::Died), None);
     assert_eq!(delay(never, Assignment::Elsewhere, Predecessor::Died), None);
-    let mut precedence = Precedence::new(never, Duration::ZERO);
+    let mut precedence = Precedence::new(never);
     precedence.is_one_of_many = true;
     assert_eq!(precedence.delay(NOW, Predecessor::Gone), None, "it is not known whether the partition is its own");
     precedence.set_assignment(Assignment::Elsewhere);
@@ -94,7 +94,7 @@ fn without_patience_only_the_groups_choice_claims() {
 #[test]
 fn with_the_log_elector_no_candidate_has_precedence() {
     for assignment in [Assignment::Own, Assignment::Elsewhere, Assignment::Unknown] {
-        assert_eq!(delay(Elector::Log, assignment, Predecessor::Gone), Some((7, 0)));
+        assert_eq!(delay(Elector::Log, assignment, Predecessor::Gone), Some((0, 0)));
     }
 }
 
@@ -102,7 +102,7 @@ fn with_the_log_elector_no_candidate_has_precedence() {
 fn a_back_off_is_added_in_every_standing() {
     for elector in [Elector::Log, Elector::Group(Patience::For(Duration::from_millis(500)))] {
         for assignment in [Assignment::Own, Assignment::Elsewhere, Assignment::Unknown] {
-            let mut precedence = Precedence::new(elector, Duration::ZERO);
+            let mut precedence = Precedence::new(elector);
             precedence.set_assignment(assignment);
             let before = precedence.delay(NOW, Predecessor::Gone).unwrap();
             precedence.back_off = Duration::from_secs(4);
@@ -115,7 +115,7 @@ fn a_back_off_is_added_in_every_standing() {
 #[test]
 fn each_known_higher_priority_adds_a_step() {
     let waits = |elector, others: &[u16]| {
-        let mut precedence = Precedence::new(elector, Duration::ZERO).with_priority(5);
+        let mut precedence = Precedence::new(elector).with_priority(5);
         for (index, priority) in (0..).zip(others) {
             precedence.received(NOW, Hello { priority: *priority, ..hello(index) });
         }
@@ -130,7 +130,7 @@ fn each_known_higher_priority_adds_a_step() {
     let many: Vec<u16> = (6..100).collect();
     assert_eq!(waits(Elector::Log, &many), 5_000);
     // A silent leader does not stand by.
-    let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
+    let mut precedence = Precedence::new(Elector::Log);
     precedence.received(NOW, Hello { priority: 10, ..hello(1) });
     precedence.set_leader(Some(&MemberId::from_random(1)));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::ZERO);
@@ -138,7 +138,7 @@ fn each_known_higher_priority_adds_a_step() {
 
 #[test]
 fn the_jitter_grows_with_the_standbys_and_is_bounded() {
-    let mut precedence = Precedence::new(Elector::Log, Duration::ZERO);
+    let mut precedence = Precedence::new(Elector::Log);
     for index in 0..1_200_u128 {
         precedence.received(NOW, hello(index));
         precedence.received(NOW, hello(0));
@@ -154,7 +154,7 @@ fn the_jitter_grows_with_the_standbys_and_is_bounded() {
 #[test]
 fn the_member_with_the_least_id_is_predicted() {
     let claims_at_once = |own: Option<&str>, others: &[&str], patience| {
-        let mut precedence = Precedence::new(Elector::Group(patience), Duration::ZERO);
+        let mut precedence = Precedence::new(Elector::Group(patience));
         precedence.set_assignment(Assignment::Elsewhere);
         precedence.group_member = own.map(Into::into);
         precedence.received(NOW, hello(100));
@@ -175,7 +175,7 @@ fn the_member_with_the_least_id_is_predicted() {
 
 #[test]
 fn a_member_that_has_said_nothing_for_long_is_not_foreseen() {
-    let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
+    let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))));
     precedence.set_assignment(Assignment::Elsewhere);
     precedence.group_member = Some("b".into());
     precedence.received(NOW, Hello { group_member: Some("a".into()), ..hello(1) });
@@ -189,7 +189,7 @@ fn a_member_that_has_said_nothing_for_long_is_not_foreseen() {
 
 #[test]
 fn after_a_silence_the_least_id_but_the_leaders_is_foreseen() {
-    let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
+    let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))));
     let claims_at_once = |precedence: &Precedence, predecessor| {
         precedence.delay(NOW, predecessor) == Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO })
     };
@@ -209,7 +209,7 @@ fn after_a_silence_the_least_id_but_the_leaders_is_foreseen() {
 
 #[test]
 fn an_assignment_replaces_the_prediction() {
-    let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))), Duration::ZERO);
+    let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))));
     precedence.group_member = Some("b".into());
     precedence.foresee(NOW, "left");
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().random, Duration::ZERO);

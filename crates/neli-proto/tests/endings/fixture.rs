@@ -75,7 +75,6 @@ impl Fixture {
                 heartbeat_interval: LEASE / 5,
                 kill_margin: LEASE / 50,
                 fence_warning: LEASE / 4,
-                claim_delay: Duration::ZERO,
                 preempt_after: None,
                 overlap,
             },

@@ -143,6 +143,9 @@ impl Machine {
             forgets_at_begin: 0,
             facts_events: VecDeque::new(),
         };
+        if !candidate.claim_delay.is_zero() {
+            machine.node.handle(now, node::Event::SpreadBy(Some(candidate.claim_delay)));
+        }
         if !setup.topic_ids {
             let (asked, identity) = (now, TopicIdentity::Unnamed);
             machine.hear_of_election(now, candidate::Event::TopicIdentified { asked, identity });

@@ -331,7 +331,6 @@ impl CandidateSetup {
             heartbeat_interval: self.lease / 3,
             kill_margin: kill_margin(self.lease),
             fence_warning: Duration::ZERO,
-            claim_delay: self.claim_delay,
             preempt_after: None,
             overlap: self.overlap,
         };

@@ -30,7 +30,6 @@ pub(crate) const DURATIONS: Durations = Durations {
     heartbeat_interval: HEARTBEAT_INTERVAL,
     kill_margin: Duration::from_millis(100),
     fence_warning: Duration::ZERO,
-    claim_delay: Duration::ZERO,
     preempt_after: None,
     overlap: None,
 };

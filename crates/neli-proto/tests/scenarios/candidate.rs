@@ -62,7 +62,6 @@ impl Scenario {
                 heartbeat_interval: words.span_of("heartbeat").unwrap_or(lease * 3 / 10),
                 kill_margin: words.span_of("margin").unwrap_or(Duration::from_millis(20)),
                 fence_warning: words.span_of("warning").unwrap_or(Duration::ZERO),
-                claim_delay: words.span_of("delay").unwrap_or(Duration::ZERO),
                 preempt_after: words
                     .says("preempt")
                     .then(|| words.span_of("preempt-after").unwrap_or(Duration::from_secs(60))),
@@ -76,6 +75,9 @@ impl Scenario {
         let setup = Setup { hello, timings, started: now, wait: words.span_of("wait"), first_span: FIRST_SPAN };
         let candidate = Candidate::new(now, setup, Random::from_seed(1));
         let mut candidate = if words.says("one-of-many") { candidate.one_of_many() } else { candidate };
+        if let Some(delay) = words.span_of("delay") {
+            candidate.spread_by(now, Some(delay));
+        }
         // Most scenarios have a broker without topic ids. Then the candidate does not ask for ids.
         if !words.says("ids") {
             candidate.handle(now, Event::TopicIdentified { asked: now, identity: TopicIdentity::Unnamed });
