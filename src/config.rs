@@ -1,8 +1,7 @@
-//! The configuration of a candidate and of the subcommands. These are only types: `cli::validate` creates them from the command line, and
-//! their users don't depend on it. A candidate whose guard has no real-time scheduling also widens its kill margin here.
+//! The configuration of a candidate, and of `doctor`, which checks one. These are only types: `cli::validate` creates them from the command
+//! line, and their users don't depend on it. (The other subcommands read their options themselves.) A candidate whose guard has no real-time scheduling also widens its kill margin here.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -276,93 +275,6 @@ pub enum LogFormat {
     Text,
 }
 
-/// The configuration of a subcommand about one election.
-#[derive(Clone, Debug)]
-pub struct Look {
-    /// The election.
-    pub election: ElectionId,
-    /// The connection to Kafka.
-    pub client: Client,
-    /// `--json`.
-    pub json: bool,
-    /// `--timeout`: the limit for Kafka's answers.
-    pub timeout: Duration,
-}
-
-/// The configuration of `list`.
-#[derive(Clone, Debug)]
-pub struct List {
-    /// The connection to Kafka.
-    pub client: Client,
-    /// `--topic`: the only topic to read.
-    pub topic: Option<String>,
-    /// `--group`: the only group whose elections are listed.
-    pub group: Option<String>,
-    /// `--watch`: they are listed again and again.
-    pub is_live: bool,
-    /// `--all`: elections that are dead are listed too.
-    pub has_dead: bool,
-    /// `--json`.
-    pub json: bool,
-    /// `--timeout`: the limit for Kafka's answers.
-    pub timeout: Duration,
-}
-
-impl List {
-    /// Whether the elections of this group are meant.
-    #[must_use]
-    pub fn is_about(&self, group: &str) -> bool {
-        self.group.as_deref().is_none_or(|only| only == group)
-    }
-
-    /// Whether elections that are dead are listed too. Who names a group asks for it.
-    #[must_use]
-    pub const fn has_dead(&self) -> bool {
-        self.has_dead || self.group.is_some()
-    }
-}
-
-/// The configuration of `observe`.
-#[derive(Clone, Debug)]
-pub struct Observe {
-    /// The connection to Kafka.
-    pub client: Client,
-    /// `--listen`.
-    pub listen: Listen,
-    /// `--topics`: the topics to read.
-    pub topics: TopicPatterns,
-    /// `--group`: the only group whose elections are shown.
-    pub group: Option<String>,
-}
-
-/// The names of topics, each with `*` for any characters.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct TopicPatterns(pub Vec<String>);
-
-impl TopicPatterns {
-    /// Whether a topic of this name is meant.
-    #[must_use]
-    pub fn matches(&self, name: &str) -> bool {
-        self.0.iter().any(|pattern| {
-            let mut parts = pattern.split('*');
-            let first = parts.next().unwrap_or_default();
-            let Some(mut rest) = name.strip_prefix(first) else { return false };
-            let Some(last) = parts.next_back() else { return rest.is_empty() };
-            for part in parts {
-                let Some(at) = rest.find(part) else { return false };
-                rest = &rest[at + part.len()..];
-            }
-            rest.ends_with(last)
-        })
-    }
-}
-
-impl fmt::Display for TopicPatterns {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join(","))
-    }
-}
-
 /// The configuration of `doctor`.
 #[derive(Clone, Debug)]
 pub struct Doctor {
@@ -379,79 +291,6 @@ pub struct Doctor {
     pub json: bool,
     /// `--timeout`: the limit for each of Kafka's answers.
     pub timeout: Duration,
-}
-
-/// The configuration of `history`.
-#[derive(Clone, Debug)]
-pub struct HistoryOf {
-    /// The election.
-    pub look: Look,
-    /// `--since`: terms that ended before are left out.
-    pub since: Option<Duration>,
-    /// `--check`: report anomalies.
-    pub check: bool,
-    /// `--svg`: the file for a drawing.
-    pub svg: Option<PathBuf>,
-}
-
-/// The configuration of a subcommand that asks candidates for something: `resign`, `end` or `forget`.
-#[derive(Clone, Debug)]
-pub struct Ask {
-    /// The election.
-    pub look: Look,
-    /// `--all-roles`: the elections of all roles of the group.
-    pub all_roles: bool,
-    /// `--yes`: do not ask for confirmation.
-    pub is_confirmed: bool,
-    /// `--force`: even if it would have no effect, or may do harm.
-    pub force: bool,
-    /// `--reason`.
-    pub reason: Option<Box<str>>,
-    /// `resign --to`: the name of the standby that is to lead next.
-    pub to: Option<Box<str>>,
-    /// `forget --once`: the key; otherwise the newest window.
-    pub key: Option<String>,
-}
-
-/// The configuration of `assert`.
-#[derive(Clone, Debug)]
-pub struct Assert {
-    /// The term to check: `--epoch`, or the job's own.
-    pub term: i64,
-    /// The number of the job's lease descriptor; `None` if the journal has to be read.
-    pub descriptor: Option<i32>,
-    /// The job's time namespace, if it is known.
-    pub time_namespace: Option<OsString>,
-    /// `--min-left`: the required rest of the lease.
-    pub min_left: Duration,
-    /// `--json`.
-    pub json: bool,
-}
-
-/// The configuration of `watch`.
-#[derive(Clone, Debug)]
-pub struct Watch {
-    /// The election; with `--json` every record is shown, with the law's verdict.
-    pub look: Look,
-    /// `--from`; the default is the end.
-    pub from: Option<WatchFrom>,
-    /// `--until-end`: whether to exit at the log's end at the start.
-    pub until_end: bool,
-    /// `--all`: whether to show hellos too.
-    pub has_hellos: bool,
-}
-
-/// `--from`: where `watch` begins.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum WatchFrom {
-    /// From the end.
-    End,
-    /// From this offset.
-    Offset(i64),
-    /// From the records that were appended this long ago.
-    Since(Duration),
-    /// From the first record that is kept.
-    Start,
 }
 
 /// The shortest kill margin of a guard without real-time scheduling, which has to wait for a processor (measured by `benches/lateness.rs`).

@@ -40,6 +40,7 @@ pub mod command {
     pub mod forget;
     pub mod history;
     pub mod list;
+    mod look;
     pub mod man;
     pub mod observe;
     pub mod output;

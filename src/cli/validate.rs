@@ -14,12 +14,14 @@ use crate::exit::line_of;
 
 mod election;
 mod job;
-pub mod look;
 mod once;
 mod properties;
 
+pub(crate) use election::role;
+pub(crate) use once::{validate_group, validate_key};
+
 /// The longest value of durations that the protocol does not limit: a year, so that no sum of them overflows.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The configuration of a candidate.
 ///
@@ -34,11 +36,11 @@ pub fn config(args: &ParsedArgs) -> Result<Config> {
     Ok(config)
 }
 
-/// The configuration of `doctor`: that of a candidate whose group and COMMAND may be missing.
+/// The configuration of `doctor`, with this limit for each of Kafka's answers: that of a candidate whose group and COMMAND may be missing.
 ///
 /// # Errors
 /// Another value is missing, out of its bounds or contradicts another.
-pub fn doctor(args: &ParsedArgs) -> Result<Doctor> {
+pub(crate) fn doctor(args: &ParsedArgs, timeout: Duration) -> Result<Doctor> {
     let has_group = args.value("group").is_some();
     let nowhere = || ElectionId { group: String::new(), topic: String::new(), partition: 0, role: 0, role_name: None };
     let candidate = candidate(args, if has_group { election(args)? } else { nowhere() })?;
@@ -53,7 +55,7 @@ pub fn doctor(args: &ParsedArgs) -> Result<Doctor> {
         command: (!candidate.command.is_empty()).then(found),
         print_topic,
         json: args.flag("json")?.is_some(),
-        timeout: look::timeout(args, look::TIMEOUT)?,
+        timeout,
         candidate,
     })
 }
@@ -96,7 +98,7 @@ fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config> {
     Ok(config)
 }
 
-fn election(args: &ParsedArgs) -> Result<ElectionId> {
+pub(crate) fn election(args: &ParsedArgs) -> Result<ElectionId> {
     let Some(name) = group(args)? else { bail!("--group is required: the election's name, the same on every machine") };
     let topic = if let Some(topic) = topic(args)? {
         topic
@@ -111,14 +113,14 @@ fn election(args: &ParsedArgs) -> Result<ElectionId> {
     Ok(ElectionId { group: name, topic, partition: 0, role: 0, role_name: None })
 }
 
-fn group(args: &ParsedArgs) -> Result<Option<String>> {
+pub(crate) fn group(args: &ParsedArgs) -> Result<Option<String>> {
     let Some(group) = args.value("group") else { return Ok(None) };
     let name = group.text()?.to_owned();
     names::validate_group(&name).map_err(|error| group.refuse(error))?;
     Ok(Some(name))
 }
 
-fn topic(args: &ParsedArgs) -> Result<Option<String>> {
+pub(crate) fn topic(args: &ParsedArgs) -> Result<Option<String>> {
     let Some(topic) = args.value("topic") else { return Ok(None) };
     let name = topic.text()?.to_owned();
     if !names::is_topic(&name) {
@@ -127,7 +129,7 @@ fn topic(args: &ParsedArgs) -> Result<Option<String>> {
     Ok(Some(name))
 }
 
-fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client> {
+pub(crate) fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client> {
     let properties = properties::read(args, warnings)?;
     let brokers = match (args.value("brokers"), args.flag("embedded")?) {
         (None, None) => {
@@ -152,7 +154,7 @@ fn name(args: &ParsedArgs) -> Result<String> {
     args.value("name").map_or_else(|| Ok(names::of_process()), |value| candidate_name(&value))
 }
 
-fn candidate_name(value: &Value) -> Result<String> {
+pub(crate) fn candidate_name(value: &Value) -> Result<String> {
     let name = value.text()?.to_owned();
     names::validate(&name, names::LONGEST_NAME).map_err(|error| value.refuse(error))?;
     Ok(name)
@@ -174,12 +176,12 @@ fn log(args: &ParsedArgs) -> Result<Log> {
 }
 
 /// A duration from 0 to a year.
-fn duration(value: &Value) -> Result<Duration> {
+pub(crate) fn duration(value: &Value) -> Result<Duration> {
     value.duration_in(..=LONGEST, || "must be 0 to 365d".to_owned())
 }
 
 /// The address for HTTP, if one is given. Binding shows later whether it is available.
-pub(super) fn listen(args: &ParsedArgs) -> Result<Option<Listen>> {
+pub(crate) fn listen(args: &ParsedArgs) -> Result<Option<Listen>> {
     let Some(value) = args.value("listen") else { return Ok(None) };
     let (host, port) = host_and_port(value.text()?).ok_or_else(|| value.refuse(LISTEN))?;
     Ok(Some(Listen { host, port, shown: value.shown() }))

@@ -2,23 +2,39 @@
 //! Inside a job the lease descriptor answers, without Kafka. If the descriptor is missing or belongs to another term
 //! (some languages close it in their children), in another time namespace, and outside a job, the journal answers.
 
+use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use neli_kafka::clock;
 use neli_proto::leadership::Leadership;
+use neli_proto::record::Offset;
 use neli_proto::time::millis;
 use serde_json::json;
 
+use crate::cli::parsed_args::ParsedArgs;
+use crate::cli::validate::duration;
+use crate::command::look::{Look, TIMEOUT};
 use crate::command::output;
 use crate::command::reading::{self, read_at};
 use crate::command::request::see_only;
-use crate::config::{Assert, Look};
+use crate::config::job_variables;
 use crate::exit::{ExitStatus, NoAnswer, line_of, status_of, with_status};
 use crate::guard::lease;
 use crate::process::procfs;
 use crate::report::election::sentence;
-use crate::text::{json, span, spoken, timestamp};
+use crate::text::{json, quoted, span, spoken, timestamp};
+
+/// What is asked: by `--epoch` from outside, or by the variables that a job has.
+struct Assert {
+    term: Offset,
+    /// The number of the job's lease descriptor; `None` if the journal has to be read.
+    descriptor: Option<i32>,
+    /// The job's time namespace, if it is known.
+    time_namespace: Option<OsString>,
+    /// The required rest of the lease.
+    min_left: Duration,
+}
 
 /// Whether the caller leads.
 struct Answer {
@@ -32,23 +48,24 @@ struct Answer {
     why: Option<String>,
 }
 
-/// Reports whether the term of `assert` is led with at least the requested rest of its lease. `look` returns the
-/// settings for reading the journal, if that is needed.
+/// Reports whether the term is led with at least the requested rest of its lease.
 ///
 /// # Errors
 /// The term is not led (83), or that is unknown (4), with the reason; or a setting for reading the journal is missing
 /// or invalid.
-pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look>) -> Result<ExitStatus> {
+pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
+    let (assert, is_json) = (&Assert::of(args)?, args.flag("json")?.is_some());
+    let look = || Look::of(args, TIMEOUT).map_err(|missing| without_descriptor(assert, missing));
     let Answer { by, left, leads, why } = match by_descriptor(assert) {
         Some(answer) => answer,
-        None => by_journal(assert, &look().map_err(|missing| without_descriptor(assert, missing))?)?,
+        None => by_journal(assert, &look()?)?,
     };
     let status = match leads {
         Some(true) => ExitStatus::Success,
         Some(false) => ExitStatus::NotLeader,
         None => ExitStatus::Answer(4),
     };
-    if assert.json {
+    if is_json {
         let ts = timestamp(clock::wall_ms());
         let line = json!({
             "ts": ts, "term": assert.term, "leads": leads, "by": by, "left_ms": left.map(millis), "why": why,
@@ -63,6 +80,30 @@ pub fn main(assert: &Assert, look: impl FnOnce() -> Result<Look>) -> Result<Exit
         }
         (_, Some(why)) => Err(with_status(status, format!("not the leader: {why}"))),
         (_, None) => Ok(status),
+    }
+}
+
+impl Assert {
+    fn of(args: &ParsedArgs) -> Result<Self> {
+        let of_job = |name: &str| args.raw_variable(name);
+        let parsed = |text: &str| text.parse().ok().filter(|term| *term >= 0);
+        let (term, descriptor) = if let Some(value) = args.value("epoch") {
+            let Some(term) = parsed(value.text()?) else {
+                return Err(value.refuse("must be a term (0 or more), as in NELI_EPOCH"));
+            };
+            (term, None)
+        } else if let Some(text) = of_job(job_variables::EPOCH) {
+            let Some(term) = text.to_str().and_then(parsed) else {
+                let (text, why) = (quoted(text), "must be a term (0 or more); outside a job use --epoch");
+                bail!("NELI_EPOCH={text}: {why}");
+            };
+            (term, of_job(job_variables::LEASE_FD).and_then(|number| number.to_str()?.parse().ok()))
+        } else {
+            bail!("--epoch is required outside a job: NELI_EPOCH is not set");
+        };
+        let min_left = args.value("min-left").map_or(Ok(Duration::ZERO), |value| duration(&value))?;
+        let time_namespace = of_job(job_variables::TIME_NAMESPACE).map(OsStr::to_owned);
+        Ok(Self { term, descriptor, time_namespace, min_left })
     }
 }
 
@@ -138,4 +179,19 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer> {
         }
     };
     Ok(Answer { by, left: None, leads, why: Some(why) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_term_in_the_environment_that_is_none_is_named() {
+        for (text, shown) in [("x", "x"), ("-1", "-1"), ("", "''")] {
+            let line = ["neli-run".into(), "assert".into()];
+            let args = crate::cli::parse(&line, vec![("NELI_EPOCH".into(), text.into())]).unwrap();
+            let refusal = Assert::of(&args).err().unwrap().to_string();
+            assert_eq!(refusal, format!("NELI_EPOCH={shown}: must be a term (0 or more); outside a job use --epoch"));
+        }
+    }
 }

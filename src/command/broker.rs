@@ -28,6 +28,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::sleep;
 
+use crate::cli::parsed_args::ParsedArgs;
+use crate::command::look::limit;
 use crate::command::output;
 use crate::exit::ExitStatus;
 use crate::process::descriptors;
@@ -47,13 +49,14 @@ const MAX_REQUEST: u64 = 4096;
 const USAGE: &str = "neli-run: this user's candidates find this broker with --embedded (neli-run --embedded --group NAME -- \
                      COMMAND). Don't give its address to --brokers: this broker makes no topics for Kafka's clients";
 
-/// Runs the broker until TERM or INT, or until no candidate has been connected for `idle_timeout`. Prints its address on stdout, and explains
+/// Runs the broker until TERM or INT, or until no candidate has been connected for `--idle-timeout`. Prints its address on stdout, and explains
 /// on stderr how to use it.
 ///
 /// # Errors
 ///
 /// Another broker runs already, or a process of an earlier one; the broker can't be started, or stdout can't be written.
-pub fn main(idle_timeout: Option<Duration>) -> Result<ExitStatus> {
+pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
+    let idle_timeout = limit(args, "idle-timeout")?;
     // It may outlive the process that started it, and must keep no pipe or lock of that one open.
     descriptors::close_all_but(&[0, 1, 2]).map_err(not_started)?;
     let directory = BrokerFinder::of_user()?.directory;

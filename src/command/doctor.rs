@@ -4,6 +4,9 @@
 use anyhow::Result;
 use neli_kafka::{Elections, Examination, FactsSettings, NewTopic, clock, facts_to_create, journal_to_create};
 
+use crate::cli::parsed_args::ParsedArgs;
+use crate::cli::validate;
+use crate::command::look::{TIMEOUT, timeout};
 use crate::command::output::{self, Style};
 use crate::command::reading::{access, read_at};
 use crate::config::{Config, Doctor};
@@ -26,7 +29,8 @@ const USUAL_BROKERS: usize = 3;
 ///
 /// # Errors
 /// `--print-topic`: Kafka's address is not given; or stdout can't be written.
-pub fn main(doctor: &Doctor) -> Result<ExitStatus> {
+pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
+    let doctor = &validate::doctor(args, timeout(args, TIMEOUT)?)?;
     if doctor.print_topic {
         return print_topic(doctor);
     }

@@ -6,10 +6,11 @@ use anyhow::Result;
 use neli_kafka::ElectionId;
 use neli_proto::record::{Body, What};
 
+use crate::cli::parsed_args::ParsedArgs;
+use crate::command::look::TIMEOUT;
 use crate::command::reading::{self, Observation, Place, Seen, read_at};
-use crate::command::request::{Answer, Appended, Outcome, answered, is_answered_yes, operator, request};
+use crate::command::request::{Answer, Appended, Ask, Outcome, answered, is_answered_yes, operator, request};
 use crate::command::wording::named;
-use crate::config::Ask;
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::election::sentence;
 use crate::text::one_line;
@@ -26,13 +27,14 @@ const NOBODY_STANDS: Outcome = Outcome::not_done("nobody-stands", 3);
 ///
 /// Kafka refuses permanently or does not answer in time (1); the user has not confirmed (1); there is neither a leader nor a standby (3); the
 /// group has several roles and none is named (125); or stdout can't be written.
-pub fn main(end: &Ask) -> Result<ExitStatus> {
+pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
+    let end = &Ask::of(args, TIMEOUT)?;
     answered(&reading::run(ending(end))?, end.look.json)
 }
 
 /// Ends the elections.
 async fn ending(end: &Ask) -> Result<Vec<Answer>> {
-    let Ask { look, all_roles, is_confirmed, force, reason, .. } = end;
+    let Ask { look, all_roles, is_confirmed, force, reason } = end;
     let access = reading::access(&look.client)?;
     let read = async {
         let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;

@@ -2,17 +2,19 @@
 
 use std::io::{self, IsTerminal};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use neli_kafka::{ElectionId, FactsTopic, clock};
 use neli_proto::fact::{Fact, Facts, Outcome as RunOutcome, Place, Runs, UNREADABLE};
 use neli_proto::record::Offset;
 use serde_json::json;
 
+use crate::cli::parsed_args::ParsedArgs;
+use crate::cli::validate::{validate_group, validate_key};
 use crate::command::facts::{self, Recorded};
+use crate::command::look::TIMEOUT;
 use crate::command::reading::{self, Seen};
-use crate::command::request::{Answer, Appended, Outcome, answered, append, is_answered_yes, operator, see_only};
+use crate::command::request::{Answer, Appended, Ask, Outcome, answered, append, is_answered_yes, operator, see_only};
 use crate::command::wording::named;
-use crate::config::Ask;
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::text::one_line;
 
@@ -31,15 +33,31 @@ const UNKNOWN: Outcome = Outcome::not_done("unknown", 4);
 /// # Errors
 ///
 /// Kafka refuses permanently, or stdout can't be written; and every unsuccessful result, with its own status.
-pub fn main(forget: &Ask) -> Result<ExitStatus> {
-    let mut answer = reading::run(answer(forget))?;
+pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
+    let (key, forget) = (key(args)?, &Ask::of(args, TIMEOUT)?);
+    let mut answer = reading::run(answer(forget, key.as_deref()))?;
     answer.why = (answer.outcome != FORGOTTEN).then(|| answer.sentence.clone());
     answered(&[answer], forget.look.json)
 }
 
+/// The key; `None` for the newest window.
+fn key(args: &ParsedArgs) -> Result<Option<String>> {
+    let key = match (args.value("once"), args.flag("newest-window")?.is_some()) {
+        // If a variable and an option are given, the option counts.
+        (Some(once), true) if once.is_option() => {
+            return Err(once.refuse("can't be combined with --newest-window"));
+        }
+        (_, true) => None,
+        (Some(once), false) => Some(validate_key(&once)?),
+        (None, false) => bail!("--once KEY or --newest-window is required"),
+    };
+    validate_group(args, "")?;
+    Ok(key)
+}
+
 /// What was done, without the reason.
-async fn answer(forget: &Ask) -> Result<Answer> {
-    let Ask { look, key, force, is_confirmed, .. } = forget;
+async fn answer(forget: &Ask, key: Option<&str>) -> Result<Answer> {
+    let Ask { look, force, is_confirmed, .. } = forget;
     let access = reading::access(&look.client)?;
     let mut answer = Answer { key: json!({ "key": key }), ..Answer::new(&look.election, UNKNOWN, None, String::new()) };
     let observation = match see_only(&access, look, "--role says which is meant").await {
@@ -51,7 +69,7 @@ async fn answer(forget: &Ask) -> Result<Answer> {
     };
     let seen = observation.first()?;
     answer.election = seen.election.clone();
-    let topic = FactsTopic::of(&answer.election, key.as_deref());
+    let topic = FactsTopic::of(&answer.election, key);
     let read = match facts::read(&topic, &access, look.timeout).await? {
         Ok(facts) => facts,
         Err(why) => {
@@ -59,7 +77,7 @@ async fn answer(forget: &Ask) -> Result<Answer> {
             return Ok(answer);
         }
     };
-    let unreadable = facts::unreadable(&read, key.as_deref());
+    let unreadable = facts::unreadable(&read, key);
     if !unreadable.is_empty() && !force {
         answer.sentence = format!("topic {:?}: {UNREADABLE}", topic.name);
         return Ok(answer);
@@ -71,7 +89,7 @@ async fn answer(forget: &Ask) -> Result<Answer> {
     let recorded = match Recorded::of(&facts, seen) {
         Recorded::Nothing if unreadable.is_empty() && (key.is_none() || !force) => {
             answer.outcome = NOTHING_RECORDED;
-            answer.sentence = nothing_recorded(&topic, key.as_deref());
+            answer.sentence = nothing_recorded(&topic, key);
             return Ok(answer);
         }
         recorded @ (Recorded::Nothing | Recorded::Over(_) | Recorded::Running(_)) => recorded,
@@ -86,7 +104,7 @@ async fn answer(forget: &Ask) -> Result<Answer> {
         );
         return Ok(answer);
     }
-    let fact = fact_of(key.as_deref(), recorded.fact(), &read, seen);
+    let fact = fact_of(key, recorded.fact(), &read, seen);
     // If no window could be read, the message can't contain one.
     let is_named = !fact.key.is_empty();
     answer.key = json!({ "key": is_named.then_some(&fact.key) });

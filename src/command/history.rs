@@ -9,10 +9,12 @@ use neli_proto::observer::{Finding, Found, Gap, History, Observer, PastTerm, Ter
 use neli_proto::time::millis;
 use serde_json::{Value, json};
 
+use crate::cli::parsed_args::ParsedArgs;
+use crate::cli::validate::duration;
+use crate::command::look::{Look, TIMEOUT};
 use crate::command::output::{self, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, Observation, Place, Reading, Seen, read_at, warn_of_clock};
 use crate::command::wording::{counted, date, named, no_record};
-use crate::config::HistoryOf;
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::how_released;
 use crate::report::json::{self, election, joined, member};
@@ -32,29 +34,30 @@ const VACANT: ExitStatus = ExitStatus::Answer(3);
 /// # Errors
 ///
 /// Kafka refuses permanently or does not answer, the log can't be read, or stdout or the file can't be written.
-pub fn main(history: &HistoryOf) -> Result<ExitStatus> {
-    let HistoryOf { look, since, check, svg } = history;
+pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
+    let since = args.value("since").map(|value| duration(&value)).transpose()?;
+    let (check, svg) = (args.flag("check")?.is_some(), args.value("svg"));
+    let look = &Look::of(args, TIMEOUT)?;
     let since_ms = |now_ms: u64| since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
     let mut from_ms = since_ms(clock::wall_ms());
-    let mut read = reading::run(read(history, from_ms))?;
+    let mut read = reading::run(read(look, svg.is_some(), from_ms))?;
     let now_ms = |read: &Observation| {
         read.seen().map(|seen| by_broker(seen.observer(), read_at()).wall_ms).min().unwrap_or_default()
     };
     if since_ms(now_ms(&read)) < from_ms {
         // This machine's clock is ahead of the broker's, so findings of that time were left out.
         from_ms = since_ms(now_ms(&read));
-        read = reading::run(self::read(history, from_ms))?;
+        read = reading::run(self::read(look, svg.is_some(), from_ms))?;
     }
     if let Some(first) = read.seen().next().filter(|_| !read.seen().any(|seen| seen.is_known())) {
         return Err(with_status(VACANT, no_record(first.election, first.other_groups)));
     }
     warn_of_clock(read.seen().map(|seen| seen.read.observer()));
     let now = read_at();
-    let shown: Vec<Shown<'_>> =
-        read.seen().map(|seen| Shown::of(seen, &read.reading, (now, from_ms), *check)).collect();
-    if let (Some(path), [Shown { seen, at, rows, .. }]) = (svg, shown.as_slice()) {
-        std::fs::write(path, draw(&named(seen.election), rows, from_ms..at.wall_ms))
-            .with_context(|| format!("--svg {}", path.display()))?;
+    let shown: Vec<Shown<'_>> = read.seen().map(|seen| Shown::of(seen, &read.reading, (now, from_ms), check)).collect();
+    if let (Some(path), [Shown { seen, at, rows, .. }]) = (&svg, shown.as_slice()) {
+        std::fs::write(&path.text, draw(&named(seen.election), rows, from_ms..at.wall_ms))
+            .with_context(|| format!("--svg {}", path.text.display()))?;
     }
     let (style, is_one) = (Style::of_stdout(), shown.len() == 1);
     let report_of = |one: &Shown<'_>| {
@@ -100,11 +103,10 @@ impl<'a> Shown<'a> {
 }
 
 /// Reads the whole journals, up to their ends when the reading begins.
-async fn read(history: &HistoryOf, from_ms: u64) -> Result<Observation> {
-    let look = &history.look;
+async fn read(look: &Look, is_drawn: bool, from_ms: u64) -> Result<Observation> {
     let access = reading::access(&look.client)?;
     let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
-    if history.svg.is_some() {
+    if is_drawn {
         place.one("--svg draws one, and --role says which")?;
     }
     Observation::of_history(&access, place, look.timeout, from_ms).await

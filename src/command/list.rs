@@ -1,19 +1,22 @@
 //! `list`: the elections that are found in a topic, or in all topics whose names end in `.neli`.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
-use neli_kafka::names;
+use neli_kafka::{Client, names};
 use neli_proto::leadership::{Leader, Leadership, ReadAt};
 use neli_proto::observer::{Election, Place, Topics};
 use neli_proto::record::Offset;
 use neli_proto::time::millis;
 use serde_json::{Value, json};
 
+use crate::cli::parsed_args::ParsedArgs;
+use crate::cli::validate;
+use crate::command::look::{TIMEOUT, client, timeout};
 use crate::command::output::{self, Style, columns};
 use crate::command::reading::{self, Following, Limit, SUFFIX, read_at, warn_of_clock};
 use crate::command::wording::{self, counted, leadership_in_table};
-use crate::config::List;
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::{sentence, state};
 use crate::text::{self, one_line, timestamp};
@@ -34,8 +37,9 @@ pub(super) const SPAN: Offset = 100_000;
 /// # Errors
 ///
 /// Kafka refuses permanently or does not answer, a log can't be read, or stdout can't be written.
-pub fn main(list: &List) -> Result<ExitStatus> {
-    if list.is_live {
+pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
+    let list = &List::of(args)?;
+    if args.flag("watch")?.is_some() {
         return live::main(list);
     }
     let (topics, unread) = reading::run(find(list))?;
@@ -52,7 +56,7 @@ pub fn main(list: &List) -> Result<ExitStatus> {
         let lines = meant.into_iter().map(|(topic, found)| line(topic, found, found.observer().leadership(at), at));
         output::print(&lines.map(|line| text::json(&line) + "\n").collect::<String>())?;
     } else {
-        let is_shown = |(_, found): &(_, &Election)| list.has_dead() || !found.observer().is_dead(at);
+        let is_shown = |(_, found): &(_, &Election)| list.has_dead || !found.observer().is_dead(at);
         let (shown, dead): (Vec<_>, Vec<_>) = meant.into_iter().partition(is_shown);
         output::print(&(table(&shown, at) + &hidden(dead.len())))?;
     }
@@ -60,6 +64,33 @@ pub fn main(list: &List) -> Result<ExitStatus> {
         return Ok(ExitStatus::Success);
     }
     Err(with_status(UNKNOWN, format!("not all could be read: {}", unread.join("; "))))
+}
+
+/// What is listed.
+struct List {
+    client: Client,
+    /// `--topic`: the only topic to read.
+    topic: Option<String>,
+    /// `--group`: the only group whose elections are listed.
+    group: Option<String>,
+    /// Whether elections that are dead are listed too: `--all`, or who names a group.
+    has_dead: bool,
+    json: bool,
+    timeout: Duration,
+}
+
+impl List {
+    fn of(args: &ParsedArgs) -> Result<Self> {
+        let (topic, group, json) = (validate::topic(args)?, validate::group(args)?, args.flag("json")?.is_some());
+        let has_dead = args.flag("all")?.is_some() || group.is_some();
+        let timeout = timeout(args, TIMEOUT)?;
+        Ok(Self { topic, group, has_dead, json, timeout, client: client(args)? })
+    }
+
+    /// Whether the elections of this group are meant.
+    fn is_about(&self, group: &str) -> bool {
+        self.group.as_deref().is_none_or(|only| only == group)
+    }
 }
 
 /// The topics with their elections, and what could not be read.

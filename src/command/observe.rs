@@ -9,18 +9,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
-use neli_kafka::{TopicsEvent, clock, names};
+use anyhow::{Context as _, Result, bail};
+use neli_kafka::{Client, TopicsEvent, clock, names};
 use neli_proto::fact::TOPIC_SUFFIX;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::observer::Topics;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::cli::parsed_args::ParsedArgs;
+use crate::cli::validate;
+use crate::command::look::client;
 use crate::command::output::say;
 use crate::command::reading::{self, Following, read_at, to_be_told};
 use crate::command::wording;
-use crate::config::Observe;
 use crate::exit::ExitStatus;
 use crate::http::{self, Bound};
 use crate::process::{limits, system};
@@ -47,12 +49,17 @@ const GIVE_BACK_HEAP: Duration = Duration::from_secs(60);
 /// # Errors
 ///
 /// Too few files may be open, the address is not available, or Kafka refuses permanently.
-pub fn main(observe: &Observe) -> Result<ExitStatus> {
+pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
+    let Some(listen) = validate::listen(args)? else {
+        bail!("--listen is required: HOST:PORT, or :PORT for all addresses")
+    };
+    let (topics, group) = (topics(args)?, validate::group(args)?);
+    let client = client(args)?;
     system::share_heaps();
     // Clients of HTTP must not take the descriptors that the connections with Kafka need.
     let _ = limits::raise_open_files();
     limits::open_files(http::OPEN_FILES)?;
-    let bound = Bound::bind(&observe.listen).context(observe.listen.shown.clone())?;
+    let bound = Bound::bind(&listen).context(listen.shown)?;
     let mut signals = Signals::new([SIGTERM, SIGINT]).context("signals can't be handled")?;
     let waits = move || {
         if signals.forever().next().is_some() {
@@ -60,19 +67,48 @@ pub fn main(observe: &Observe) -> Result<ExitStatus> {
         }
     };
     thread::Builder::new().name("signals".to_owned()).spawn(waits).context("no thread for signals")?;
-    reading::run(serve(observe, bound))
+    reading::run(serve(&client, bound, topics, group))
 }
 
-async fn serve(observe: &Observe, bound: Bound) -> Result<ExitStatus> {
-    let is_meant = observe.topics.clone();
-    let is_read = move |name: &str| is_meant.matches(name.strip_suffix(TOPIC_SUFFIX).unwrap_or(name));
-    let mut following = Following::start(&reading::access(&observe.client)?, is_read)?;
+/// `--topics`: the names of the topics to read, each with `*` for any characters.
+fn topics(args: &ParsedArgs) -> Result<Vec<String>> {
+    let Some(value) = args.value("topics") else { return Ok(vec!["*.neli".to_owned()]) };
+    let is_pattern = |part: &String| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-*".contains(&byte))
+    };
+    let parts: Vec<String> = value.text()?.split(',').map(|part| part.trim().to_owned()).collect();
+    if !parts.iter().all(is_pattern) {
+        return Err(value.refuse("must be names of topics, with * for any characters, as in a.neli,*.neli"));
+    }
+    Ok(parts)
+}
+
+/// Whether the pattern means a topic of this name.
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+async fn serve(client: &Client, bound: Bound, topics: Vec<String>, group: Option<String>) -> Result<ExitStatus> {
+    let mut told = Told { topics: topics.join(","), ..Told::default() };
+    let is_read = move |name: &str| {
+        let journal = name.strip_suffix(TOPIC_SUFFIX).unwrap_or(name);
+        topics.iter().any(|pattern| matches(pattern, journal))
+    };
+    let mut following = Following::start(&reading::access(client)?, is_read)?;
     let topics = Topics::new(FIRST_SPAN, names::MOST_ROLES).with_past(DAY);
-    let state = Arc::new(Mutex::new(State::new(topics, observe.group.clone())));
+    let state = Arc::new(Mutex::new(State::new(topics, group)));
     let (address, served) = (bound.address, Arc::clone(&state));
     http::serve(bound, move || Rc::new(Pages::new(served))).context("--listen: HTTP can't be served")?;
     say(&format!("listening on http://{address}/"));
-    let (mut told, mut heap_given_back) = (Told::default(), clock::now());
+    let mut heap_given_back = clock::now();
     loop {
         let events = following.next().await?;
         if clock::now().since(heap_given_back) >= GIVE_BACK_HEAP {
@@ -84,11 +120,11 @@ async fn serve(observe: &Observe, bound: Bound) -> Result<ExitStatus> {
             state.tick(read_at());
         } else {
             for event in events {
-                told.tell(observe, &state.topics, &event);
+                told.tell(&state.topics, &event);
                 state.handle(read_at(), event)?;
             }
             told.tell_unread(&state.topics);
-            told.tell_group(observe, &state);
+            told.tell_group(&state);
         }
         following.perform(&mut state.topics);
     }
@@ -101,6 +137,8 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 /// What was said on stderr, so that nothing is said again while it lasts.
 #[derive(Default)]
 struct Told {
+    /// `--topics`.
+    topics: String,
     nothing_matches: bool,
     /// That there is no election of the group, or that there was one.
     group: bool,
@@ -108,7 +146,7 @@ struct Told {
 }
 
 impl Told {
-    fn tell(&mut self, observe: &Observe, known: &Topics, event: &TopicsEvent) {
+    fn tell(&mut self, known: &Topics, event: &TopicsEvent) {
         if let Some(line) = to_be_told(known, event) {
             say(&line);
         }
@@ -116,7 +154,7 @@ impl Told {
         if topics.is_empty() && !self.nothing_matches {
             say(&format!(
                 "warning: --topics {}: of {all} topics that this user may see none has such a name; waiting for one",
-                observe.topics
+                self.topics
             ));
         }
         self.nothing_matches = topics.is_empty();
@@ -131,12 +169,12 @@ impl Told {
         self.unread = unread;
     }
 
-    fn tell_group(&mut self, observe: &Observe, state: &State) {
+    fn tell_group(&mut self, state: &State) {
         let is_known = !self.nothing_matches && state.topics.is_complete();
-        let Some(group) = observe.group.as_ref().filter(|_| is_known && !self.group) else { return };
+        let Some(group) = state.group.as_ref().filter(|_| is_known && !self.group) else { return };
         self.group = true;
         if state.elections(read_at()).next().is_none() {
-            let place = format!("any topic {} that this user may see", observe.topics);
+            let place = format!("any topic {} that this user may see", self.topics);
             say(&format!("warning: {}", wording::awaits_group(group, &place)));
         }
     }

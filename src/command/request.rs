@@ -11,9 +11,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
 
+use crate::cli::parsed_args::ParsedArgs;
+use crate::command::look::Look;
 use crate::command::output;
 use crate::command::reading::{self, Observation, Place};
-use crate::config::Look;
 use crate::exit::{ExitStatus, with_status};
 use crate::report::json::{election, joined};
 use crate::text::{self, one_line};
@@ -26,6 +27,48 @@ const REFUSAL_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// librdkafka takes no longer time limit for a record.
 const LONGEST_DELIVERY: Duration = Duration::from_millis(i32::MAX as u64);
+
+/// A record has at most 1 KiB.
+const LONGEST_REASON: usize = 400;
+
+/// The settings of a subcommand that asks for something. One that lacks an option leaves it unset.
+pub(super) struct Ask {
+    pub(super) look: Look,
+    /// `--all-roles`: the elections of all roles of the group.
+    pub(super) all_roles: bool,
+    /// `--yes`: do not ask for confirmation.
+    pub(super) is_confirmed: bool,
+    /// `--force`: even if it would have no effect, or may do harm.
+    pub(super) force: bool,
+    /// `--reason`.
+    pub(super) reason: Option<Box<str>>,
+}
+
+impl Ask {
+    /// Reads them; the last thing that is read, as of [`Look`].
+    pub(super) fn of(args: &ParsedArgs, default_timeout: Duration) -> Result<Self> {
+        let all = args.flag("all-roles")?;
+        if let (Some(all), Some(role)) = (&all, args.value("role")) {
+            return Err(role.refuse(format!("can't be combined with {}", all.name())));
+        }
+        let (is_confirmed, force) = (args.flag("yes")?.is_some(), args.flag("force")?.is_some());
+        let (reason, mut look) = (reason(args)?, Look::of(args, default_timeout)?);
+        if all.is_some() {
+            // Also in a job of one of them.
+            look.election.role_name = None;
+        }
+        Ok(Self { look, all_roles: all.is_some(), is_confirmed, force, reason })
+    }
+}
+
+fn reason(args: &ParsedArgs) -> Result<Option<Box<str>>> {
+    let Some(value) = args.value("reason") else { return Ok(None) };
+    let text = value.text()?;
+    if text.len() > LONGEST_REASON || text.chars().any(char::is_control) {
+        return Err(value.refuse(format!("must be at most {LONGEST_REASON} bytes, without control characters")));
+    }
+    Ok(Some(text.into()))
+}
 
 /// How a request ended: its word in JSON, and the exit status.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

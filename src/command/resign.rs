@@ -14,10 +14,12 @@ use neli_proto::record::{Body, MemberId, What};
 use neli_proto::time::{Time, millis};
 use serde_json::{Value, json};
 
+use crate::cli::parsed_args::ParsedArgs;
+use crate::cli::validate::candidate_name;
+use crate::command::look::{LONG_TIMEOUT, Look};
 use crate::command::reading::{self, Observation, Place, Seen, read_at};
-use crate::command::request::{Answer, Appended, Outcome, Party, answered, append, operator, request};
+use crate::command::request::{Answer, Appended, Ask, Outcome, Party, answered, append, operator, request};
 use crate::command::wording::{counted, named, nobody_has_room};
-use crate::config::{Ask, Look};
 use crate::exit::{ExitStatus, NoAnswer, line_of};
 use crate::report::election::sentence;
 use crate::text::{span, spoken};
@@ -44,8 +46,14 @@ const UNKNOWN: Outcome = Outcome::not_done("unknown", 4);
 /// # Errors
 ///
 /// Kafka refuses permanently, the log can't be read, or stdout can't be written; and every unsuccessful result, with its own status.
-pub fn main(resign: &Ask) -> Result<ExitStatus> {
-    let mut handovers = reading::run(hand_over(resign))?;
+pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
+    let to = args.value("to");
+    if let (Some(to), Some(_)) = (&to, args.flag("all-roles")?) {
+        return Err(to.refuse("can't be combined with --all-roles: it names who is to lead one role, so give --role"));
+    }
+    let to = to.map(|to| candidate_name(&to)).transpose()?;
+    let resign = &Ask::of(args, LONG_TIMEOUT)?;
+    let mut handovers = reading::run(hand_over(resign, to.as_deref()))?;
     if handovers.len() > 1 {
         for one in &mut handovers {
             one.sentence = format!("{}: {}", named(&one.election), one.sentence);
@@ -73,7 +81,7 @@ fn unknown(election: &ElectionId, why: &str) -> Answer {
 }
 
 /// Hands over the role, or with `--all-roles` one role after the other.
-async fn hand_over(resign: &Ask) -> Result<Vec<Answer>> {
+async fn hand_over(resign: &Ask, to: Option<&str>) -> Result<Vec<Answer>> {
     let Ask { look, all_roles, .. } = resign;
     let access = reading::access(&look.client)?;
     let place = match Place::find(&access, &look.election, look.timeout, |_| {}).await {
@@ -88,7 +96,7 @@ async fn hand_over(resign: &Ask) -> Result<Vec<Answer>> {
     let mut handovers = Vec::new();
     for one in place.each() {
         let election = one.elections.first().cloned();
-        match (hand_over_one(resign, &access, one).await, election) {
+        match (hand_over_one(resign, to, &access, one).await, election) {
             (Ok(handover), _) => handovers.push(handover),
             // What was done before is to be printed.
             (Err(refusal), Some(election)) if !handovers.is_empty() => {
@@ -101,8 +109,8 @@ async fn hand_over(resign: &Ask) -> Result<Vec<Answer>> {
     Ok(handovers)
 }
 
-async fn hand_over_one(resign: &Ask, access: &Access, place: Place) -> Result<Answer> {
-    let Ask { look, to, force, reason, .. } = resign;
+async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, place: Place) -> Result<Answer> {
+    let Ask { look, force, reason, .. } = resign;
     let election = &place.one("")?.clone();
     let mut observation = match Observation::of_leaders(access, place, look.timeout).await {
         Ok(observation) => observation,
@@ -124,7 +132,7 @@ async fn hand_over_one(resign: &Ask, access: &Access, place: Place) -> Result<An
     if let Some(to) = to {
         match only_one_named(&standbys, to) {
             Ok(standby) => standbys = vec![standby],
-            Err(_) if *from.name == **to => {
+            Err(_) if from.name == to => {
                 let sentence = format!("{to} leads already, term {}", from.term);
                 let handover = handover(None, Some(&from), None);
                 return Ok(Answer { handover, ..Answer::new(election, LEADS_ALREADY, None, sentence) });
@@ -136,7 +144,7 @@ async fn hand_over_one(resign: &Ask, access: &Access, place: Place) -> Result<An
             }
         }
     }
-    let successor = to.as_ref().and_then(|_| Some(standbys.first()?.candidate.hello.member.clone()));
+    let successor = to.and_then(|_| Some(standbys.first()?.candidate.hello.member.clone()));
     if !force {
         let roles = observation.place.mapping.as_ref().map_or(1, Mapping::count);
         let no_room = of_leader.and_then(|leader| NoRoom::for_successor(&standbys, leader, roles));
@@ -165,7 +173,7 @@ async fn hand_over_one(resign: &Ask, access: &Access, place: Place) -> Result<An
     let body = Body::Request { what: What::Resign, term, by, reason, successor: successor.clone() };
     let sentence = match request(access, election, look.timeout, body).await? {
         Appended::Yes => {
-            let named = to.as_deref().zip(successor);
+            let named = to.zip(successor);
             return next_leader(&mut observation, from, named, look.timeout, until).await;
         }
         Appended::No { why } => format!("{} was not asked: {why}", from.name),

@@ -12,11 +12,13 @@ use neli_proto::record::{JobState, Offset};
 use neli_proto::time::millis;
 use serde_json::{Value, json};
 
+use crate::cli::parsed_args::{self, ParsedArgs};
+use crate::cli::validate::validate_key;
 use crate::command::facts::{LastRun, last_run};
+use crate::command::look::{Look, TIMEOUT};
 use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, Observation, Place, Seen, read_at, warn_of_clock};
 use crate::command::wording::{counted, date, groups, leadership_in_table, named, nobody_has_room};
-use crate::config::Look;
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::election::{asked_by, sentence, state};
 use crate::report::json::{candidate, election, ended, joined, member, release, run, runs};
@@ -39,11 +41,11 @@ const INTERVAL: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Kafka refuses permanently, the log can't be read, or stdout can't be written.
-pub fn main(look: &Look, key: Option<&str>) -> Result<ExitStatus> {
-    match key {
-        Some(key) => key::main(look, key),
-        None => shown(look, false),
-    }
+pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
+    // A variable is about the candidates that have it.
+    let key = args.value("once").filter(parsed_args::Value::is_option).map(|once| validate_key(&once)).transpose()?;
+    let look = &Look::of(args, TIMEOUT)?;
+    key.map_or_else(|| shown(look, false), |key| key::main(look, &key))
 }
 
 /// Shows the election each second, with the last changes.

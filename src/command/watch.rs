@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use neli_kafka::KafkaEvent;
@@ -12,12 +13,14 @@ use neli_proto::observer::Election;
 use neli_proto::record::{LogRecord, Offset, is_hello_of};
 use neli_proto::time::millis;
 
+use crate::cli::parsed_args::ParsedArgs;
+use crate::cli::validate::duration;
+use crate::command::look::{LONG_TIMEOUT, Look};
 use crate::command::output::{self, checked, unless_closed};
 use crate::command::reading::{self, Limit, News, Observation, Place, read_at};
 use crate::command::status;
 use crate::command::watch::account::Account;
 use crate::command::wording::no_record;
-use crate::config::{Watch, WatchFrom};
 use crate::exit::{ExitStatus, NoAnswer};
 
 mod account;
@@ -31,101 +34,127 @@ const RUN_UP: Offset = 10_000;
 /// # Errors
 /// Kafka refuses permanently, `--from` is behind the end, the history was cut or can't be decoded, or stdout can't be
 /// written.
-pub fn main(watch: &Watch) -> Result<ExitStatus> {
-    let wants_lines = watch.look.json || watch.has_hellos || watch.until_end || watch.from.is_some();
+pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
+    let (until_end, has_hellos) = (args.flag("until-end")?.is_some(), args.flag("all")?.is_some());
+    let (from, look) = (from(args)?, &Look::of(args, LONG_TIMEOUT)?);
+    let wants_lines = look.json || has_hellos || until_end || from.is_some();
     if !wants_lines && output::is_drawable() {
-        return status::live(&watch.look);
+        return status::live(look);
     }
-    match reading::run(show(watch)) {
+    let show = Show { json: look.json, from, until_end, has_hellos, accounts: Vec::new(), is_live: false };
+    match reading::run(show.run(look)) {
         Ok(()) => Ok(ExitStatus::Success),
         Err(error) if error.is::<NoAnswer>() => Err(error.context("can't tell who leads")),
         Err(refusal) => unless_closed(refusal),
     }
 }
 
-async fn show(watch: &Watch) -> Result<()> {
-    let access = reading::access(&watch.look.client)?;
-    let limit = Limit::of_all(watch.look.timeout);
-    let place = Place::find(&access, &watch.look.election, watch.look.timeout, warn).await?;
-    let partitions: BTreeSet<i32> = place.elections.iter().map(|election| election.partition).collect();
-    if let (Some(WatchFrom::Offset(offset)), 2..) = (watch.from, partitions.len()) {
-        place.one(&format!("--from {offset} is in one partition, and --role says in which"))?;
-    }
-    let mut reading = place.read(&access)?.telling(warn);
-    let bounds = reading.bounds(limit).await?;
-    let mut show = Show::begin(watch, &place, &bounds)?;
-    let from = |bounds: &LogBounds, has_election| {
-        let first = first_shown(watch.from, bounds);
-        if has_election { bounds.start.max(first - RUN_UP) } else { bounds.last(FIRST_SPAN) }
+/// `--from`: where the output begins.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Beginning {
+    End,
+    Offset(Offset),
+    /// At the records that were appended this long ago.
+    Since(Duration),
+    Start,
+}
+
+fn from(args: &ParsedArgs) -> Result<Option<Beginning>> {
+    const EXPECTED: &str =
+        "must be start, end, an offset (0 or more), or how long ago (at most 365d), such as 30m or 1h";
+    let Some(value) = args.value("from") else { return Ok(None) };
+    let from = match value.text()? {
+        "end" => Beginning::End,
+        "start" => Beginning::Start,
+        text => match text.parse() {
+            Ok(offset) if offset >= 0 => Beginning::Offset(offset),
+            _ => Beginning::Since(duration(&value).map_err(|_| value.refuse(EXPECTED))?),
+        },
     };
-    let mut observation = Observation::begin(reading, place, &bounds, from);
-    // If a refusal ends the display, the buffer is written when it is dropped.
-    let mut screen = BufWriter::new(io::stdout());
-    loop {
-        if observation.reading.is_at_end() && !show.is_live {
-            show.caught_up(&mut observation);
-        }
-        for line in show.take_lines() {
-            checked(writeln!(screen, "{line}"))?;
-        }
-        if show.is_live && watch.until_end {
-            checked(screen.flush())?;
-            return Ok(());
-        }
-        let mut news = observation.try_next()?;
-        if news.is_none() {
-            let at = read_at();
-            show.tell_silences(&mut observation, at);
-            for line in show.take_lines() {
-                checked(writeln!(screen, "{line}"))?;
-            }
-            // The output is flushed before each wait.
-            checked(screen.flush())?;
-            let due = observation.seen().filter_map(|seen| seen.silence_due(at)).min();
-            news = observation.next(due).await?;
-        }
-        if let Some(news) = news {
-            show.handle(&observation, news);
-        }
-    }
+    Ok(Some(from))
 }
 
 /// The offset of the first record that is shown, in a log with these bounds.
-fn first_shown(from: Option<WatchFrom>, bounds: &LogBounds) -> Offset {
-    match from.unwrap_or(WatchFrom::End) {
-        WatchFrom::End => bounds.end,
-        WatchFrom::Offset(offset) => offset.max(bounds.start),
-        WatchFrom::Since(_) | WatchFrom::Start => bounds.start,
+fn first_shown(from: Option<Beginning>, bounds: &LogBounds) -> Offset {
+    match from.unwrap_or(Beginning::End) {
+        Beginning::End => bounds.end,
+        Beginning::Offset(offset) => offset.max(bounds.start),
+        Beginning::Since(_) | Beginning::Start => bounds.start,
     }
 }
 
-struct Show<'a> {
-    watch: &'a Watch,
+struct Show {
+    json: bool,
+    from: Option<Beginning>,
+    until_end: bool,
+    /// `--all`: whether hellos are shown too.
+    has_hellos: bool,
     /// The output of each election, in the order of the place.
     accounts: Vec<Account>,
     /// Whether the logs were read up to the ends that they had at the start.
     is_live: bool,
 }
 
-impl<'a> Show<'a> {
+impl Show {
+    async fn run(mut self, look: &Look) -> Result<()> {
+        let access = reading::access(&look.client)?;
+        let limit = Limit::of_all(look.timeout);
+        let place = Place::find(&access, &look.election, look.timeout, warn).await?;
+        let partitions: BTreeSet<i32> = place.elections.iter().map(|election| election.partition).collect();
+        if let (Some(Beginning::Offset(offset)), 2..) = (self.from, partitions.len()) {
+            place.one(&format!("--from {offset} is in one partition, and --role says in which"))?;
+        }
+        let mut reading = place.read(&access)?.telling(warn);
+        let bounds = reading.bounds(limit).await?;
+        self.begin(&place, &bounds)?;
+        let from = |bounds: &LogBounds, has_election| {
+            let first = first_shown(self.from, bounds);
+            if has_election { bounds.start.max(first - RUN_UP) } else { bounds.last(FIRST_SPAN) }
+        };
+        let mut observation = Observation::begin(reading, place, &bounds, from);
+        // If a refusal ends the display, the buffer is written when it is dropped.
+        let mut screen = BufWriter::new(io::stdout());
+        loop {
+            if observation.reading.is_at_end() && !self.is_live {
+                self.caught_up(&mut observation);
+            }
+            self.print(&mut screen)?;
+            if self.is_live && self.until_end {
+                return checked(screen.flush());
+            }
+            let mut news = observation.try_next()?;
+            if news.is_none() {
+                let at = read_at();
+                self.tell_silences(&mut observation, at);
+                self.print(&mut screen)?;
+                // The output is flushed before each wait.
+                checked(screen.flush())?;
+                let due = observation.seen().filter_map(|seen| seen.silence_due(at)).min();
+                news = observation.next(due).await?;
+            }
+            if let Some(news) = news {
+                self.handle(&observation, news);
+            }
+        }
+    }
+
     /// Begins the output, since the bounds of all logs are known.
-    fn begin(watch: &'a Watch, place: &Place, all_bounds: &BTreeMap<i32, LogBounds>) -> Result<Self> {
-        let mut accounts = Vec::new();
+    fn begin(&mut self, place: &Place, all_bounds: &BTreeMap<i32, LogBounds>) -> Result<()> {
         for election in &place.elections {
             let Some(bounds) = all_bounds.get(&election.partition) else { continue };
-            if let Some(WatchFrom::Offset(offset)) = watch.from
+            if let Some(Beginning::Offset(offset)) = self.from
                 && offset > bounds.end
             {
                 bail!("--from {offset}: must be at most {}, the log's end", bounds.end);
             }
-            let since_ms = match watch.from {
-                Some(WatchFrom::Since(span)) => read_at().wall_ms.saturating_sub(millis(span)),
-                Some(WatchFrom::End | WatchFrom::Offset(_) | WatchFrom::Start) | None => 0,
+            let since_ms = match self.from {
+                Some(Beginning::Since(span)) => read_at().wall_ms.saturating_sub(millis(span)),
+                Some(Beginning::End | Beginning::Offset(_) | Beginning::Start) | None => 0,
             };
-            let (is_one_of_many, first) = (place.elections.len() > 1, first_shown(watch.from, bounds));
-            accounts.push(Account::new(watch.look.json, election, is_one_of_many, first, since_ms));
+            let (is_one_of_many, first) = (place.elections.len() > 1, first_shown(self.from, bounds));
+            self.accounts.push(Account::new(self.json, election, is_one_of_many, first, since_ms));
         }
-        Ok(Self { watch, accounts, is_live: false })
+        Ok(())
     }
 
     fn handle(&mut self, observation: &Observation, (event, judged): News) {
@@ -156,8 +185,9 @@ impl<'a> Show<'a> {
         }
     }
 
-    fn take_lines(&mut self) -> Vec<String> {
-        self.accounts.iter_mut().flat_map(Account::take_lines).collect()
+    fn print(&mut self, screen: &mut impl Write) -> Result<()> {
+        let mut lines = self.accounts.iter_mut().flat_map(Account::take_lines);
+        lines.try_for_each(|line| checked(writeln!(screen, "{line}")))
     }
 
     /// `--hellos`: shows the record if it is a hello.
@@ -165,10 +195,8 @@ impl<'a> Show<'a> {
         let Ok(first) = observation.first() else { return };
         // The offset where an election was read from has no meaning in another partition.
         let is_elsewhere = self.accounts.iter().all(|account| account.place.partition != partition);
-        let is_shown = self.watch.has_hellos
-            && (!is_elsewhere
-                || self.is_live
-                || matches!(self.watch.from, Some(WatchFrom::Since(_) | WatchFrom::Start)));
+        let is_shown = self.has_hellos
+            && (!is_elsewhere || self.is_live || matches!(self.from, Some(Beginning::Since(_) | Beginning::Start)));
         if let Some(account) = self.accounts.first_mut()
             && is_shown
             && record.value.is_some()
@@ -189,7 +217,7 @@ impl<'a> Show<'a> {
         }
         self.is_live = true;
         observation.topic.caught_up();
-        let (at, is_read_on, is_past_shown) = (read_at(), !self.watch.until_end, self.watch.from.is_some());
+        let (at, is_read_on, is_past_shown) = (read_at(), !self.until_end, self.from.is_some());
         self.each(observation, |account, election| {
             if is_read_on {
                 account.caught_up(at, election);
@@ -202,4 +230,20 @@ impl<'a> Show<'a> {
 
 fn warn(line: &str) {
     output::say(&format!("warning: {line}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_output_begins_where_it_is_asked_to() {
+        let hour_ago = Beginning::Since(Duration::from_secs(3_600));
+        for (text, begins) in
+            [("57", Beginning::Offset(57)), ("start", Beginning::Start), ("end", Beginning::End), ("1h", hour_ago)]
+        {
+            let line = ["neli-run", "watch", "--from", text].map(Into::into);
+            assert_eq!(from(&crate::cli::parse(&line, Vec::new()).unwrap()).unwrap(), Some(begins));
+        }
+    }
 }

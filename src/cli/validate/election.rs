@@ -160,7 +160,7 @@ pub(super) fn roles(args: &ParsedArgs) -> Result<Option<Roles>> {
 }
 
 /// `--role`: the role that a subcommand is about, by its name or number.
-pub(super) fn role(args: &ParsedArgs) -> Result<Option<String>> {
+pub(crate) fn role(args: &ParsedArgs) -> Result<Option<String>> {
     let Some(value) = args.value("role") else { return Ok(None) };
     let text = value.text()?;
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());

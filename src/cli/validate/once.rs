@@ -87,7 +87,7 @@ fn validate_topic(value: &Value, election: &ElectionId) -> Result<()> {
 }
 
 /// The group can stand in the keys of the topic of facts. `beside` ends the line that refuses it.
-pub(super) fn validate_group(args: &ParsedArgs, beside: &str) -> Result<()> {
+pub(crate) fn validate_group(args: &ParsedArgs, beside: &str) -> Result<()> {
     let group = args.setting("group");
     if !may_have_facts(group.text()?) {
         let why = "must not contain /, which separates group, role and KEY in the topic of facts";
@@ -96,7 +96,7 @@ pub(super) fn validate_group(args: &ParsedArgs, beside: &str) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn validate_key(value: &Value) -> Result<String> {
+pub(crate) fn validate_key(value: &Value) -> Result<String> {
     let key = value.text()?.to_owned();
     // Two keys that look the same would be two, and the job would run for both.
     names::validate_visible(&key, usize::MAX).map_err(|error| value.refuse(error))?;

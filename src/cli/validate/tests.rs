@@ -8,7 +8,7 @@ use neli_proto::restart::{Limit, Restart, RestartPolicy};
 
 use super::*;
 use crate::cli;
-use crate::config::{Commands, Watch, WatchFrom};
+use crate::config::Commands;
 
 const PATH: (&str, &str) = ("PATH", "/bin:/usr/bin");
 
@@ -20,10 +20,6 @@ fn parse(variables: &[(&str, &str)], arguments: &[&str]) -> Result<ParsedArgs> {
     let variables = [PATH].iter().chain(variables).map(|(name, value)| (name.into(), value.into()));
     let arguments: Vec<OsString> = ["neli-run"].iter().chain(arguments).map(OsString::from).collect();
     cli::parse(&arguments, variables.collect()).map_err(|error| cli::refusal(&error, &arguments))
-}
-
-fn watch(arguments: &[&str]) -> Watch {
-    look::watch(&parse(&[], arguments).unwrap(), &mut Vec::new()).unwrap()
 }
 
 #[test]
@@ -297,17 +293,6 @@ fn a_secret_is_not_in_what_a_developer_prints() {
 }
 
 #[test]
-fn watch_begins_where_it_is_asked_to() {
-    let parsed = watch(&["watch", "-g", "b", "-b", "k:1", "--json", "--from", "57", "--until-end"]);
-    assert_eq!((parsed.look.json, parsed.from, parsed.until_end), (true, Some(WatchFrom::Offset(57)), true));
-    let parsed = watch(&["watch", "-g", "b", "-b", "k:1"]);
-    assert_eq!((parsed.look.json, parsed.from, parsed.until_end), (false, None, false));
-    assert_eq!(watch(&["watch", "-g", "b", "-b", "k:1", "--from", "start"]).from, Some(WatchFrom::Start));
-    let hour_ago = WatchFrom::Since(Duration::from_secs(3_600));
-    assert_eq!(watch(&["watch", "-g", "b", "-b", "k:1", "--from", "1h"]).from, Some(hour_ago));
-}
-
-#[test]
 fn roles_restart_their_jobs_by_default() {
     let config = |line: &str| {
         let arguments: Vec<&str> =
@@ -345,15 +330,6 @@ fn without_real_time_scheduling_the_guard_kills_earlier() {
     for (line, period) in [(&["--lease", "600ms"] as &[&str], 100), (&["--lease", "5s"], 1_000), (&hurried, 100)] {
         let refused = widened(line, Some(period)).unwrap_err();
         assert!(refused.contains(&line[..2].join(" ")) && refused.contains("/sys/fs/cgroup/cpu.max"), "{refused}");
-    }
-}
-
-#[test]
-fn a_term_in_the_environment_that_is_none_is_named() {
-    for (text, shown) in [("x", "x"), ("-1", "-1"), ("", "''")] {
-        let args = parse(&[("NELI_EPOCH", text)], &["assert"]).unwrap();
-        let refusal = look::assert(&args).unwrap_err().to_string();
-        assert_eq!(refusal, format!("NELI_EPOCH={shown}: must be a term (0 or more); outside a job use --epoch"));
     }
 }
 

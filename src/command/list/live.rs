@@ -9,11 +9,10 @@ use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::observer::{Election, JudgedRecord, Place, Topics};
 use neli_proto::time::Time;
 
-use super::{Rank, SPAN, UNKNOWN, hidden, is_meant, line, place};
+use super::{List, Rank, SPAN, UNKNOWN, hidden, is_meant, line, place};
 use crate::command::output::{self, Style, Tone, checked, unless_closed};
 use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, to_be_told};
 use crate::command::wording::{self, counted, leadership_in_table};
-use crate::config::List;
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::sentence;
 use crate::text::{json, one_line, timestamp};
@@ -136,7 +135,7 @@ impl<'a> Watch<'a> {
             for election in topic.elections_mut() {
                 let place = election.place().clone();
                 let sentence = format!("as of now: {}", sentence(election.told(at)));
-                if self.list.has_dead() || !election.observer().is_dead(at) {
+                if self.list.has_dead || !election.observer().is_dead(at) {
                     current.push((Box::<str>::from(name), place, sentence));
                 }
             }
@@ -164,7 +163,7 @@ impl<'a> Watch<'a> {
                 let current = self.topics.leadership(at, read, found);
                 let is_unknown = current.is_unknown() && !found.leadership(at).is_unknown();
                 let key = (Box::<str>::from(name), found.place().clone());
-                let is_shown = self.list.has_dead() || !found.observer().is_dead(at);
+                let is_shown = self.list.has_dead || !found.observer().is_dead(at);
                 if is_shown && is_unknown && self.unknown.insert(key.clone()) {
                     changed.push((key.0, key.1, sentence(current).to_string()));
                 } else if !is_unknown && self.unknown.remove(&key) {
@@ -251,7 +250,7 @@ impl<'a> Watch<'a> {
             }
             let elections = read.topic().elections();
             for found in elections.filter(|found| self.list.is_about(&found.place().group)) {
-                if found.observer().is_dead(at) && !self.list.has_dead() {
+                if found.observer().is_dead(at) && !self.list.has_dead {
                     dead += 1;
                 } else {
                     table.push(Row::of(topic, found, self.topics.leadership(at, read, found), at));

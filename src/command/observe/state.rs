@@ -23,7 +23,7 @@ const MOST_CHANGES: usize = 100;
 pub(super) struct State {
     pub(super) topics: Topics,
     /// `--group`.
-    group: Option<String>,
+    pub(super) group: Option<String>,
     notes: BTreeMap<(Box<str>, Place), Notes>,
     /// The last recorded run of each election, by the journal's topic and the key of its records.
     runs: BTreeMap<(Box<str>, Box<str>), LastRun>,

@@ -15,7 +15,6 @@ use serde_json::Value;
 use super::page::{Overview, of_group};
 use super::state::State;
 use super::{json, metrics};
-use crate::config::TopicPatterns;
 
 const WALL_MS: u64 = 1_769_860_800_000;
 const MARKUP: &str = "<script>alert(1)</script>\"'&\u{202e}\u{1b}[31m";
@@ -307,7 +306,6 @@ fn an_event_has_what_has_changed() {
 
 #[test]
 fn topics_are_meant_by_patterns() {
-    let patterns = |text: &str| TopicPatterns(text.split(',').map(str::to_owned).collect());
     for (pattern, name, is_meant) in [
         ("*.neli", "a.neli", true),
         ("*.neli", "a.neli.once", false),
@@ -320,6 +318,6 @@ fn topics_are_meant_by_patterns() {
         ("x,team-*.neli", "team-7.neli", true),
         ("*", "anything", true),
     ] {
-        assert_eq!(patterns(pattern).matches(name), is_meant, "{pattern} {name}");
+        assert_eq!(pattern.split(',').any(|pattern| super::matches(pattern, name)), is_meant, "{pattern} {name}");
     }
 }

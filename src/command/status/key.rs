@@ -8,11 +8,11 @@ use neli_proto::fact::{Fact, Outcome, UNREADABLE};
 use serde_json::json;
 
 use crate::command::facts::{self, Recorded, unreadable};
+use crate::command::look::Look;
 use crate::command::output;
 use crate::command::reading;
 use crate::command::request::see_only;
 use crate::command::wording::named;
-use crate::config::Look;
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::json::{election as head, joined, run};
 use crate::text::{json, one_line};
