@@ -1,6 +1,7 @@
 //! The configuration of a candidate, and of `doctor`, which checks one. These are only types: `cli::validate` creates them from the command
 //! line, and their users don't depend on it. (The other subcommands read their options themselves.) A candidate whose guard has no real-time scheduling also widens its kill margin here.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use anyhow::{Result, bail};
 use neli_kafka::{Client, ElectionId, Elections, FactsSettings, Words, clock};
 use neli_proto::candidate::Timings;
 use neli_proto::health::HealthPolicy;
+use neli_proto::hooks::Hook;
 use neli_proto::restart::RestartPolicy;
 use neli_proto::schedule::CatchUp;
 use neli_proto::supervisor::OnLoss;
@@ -127,8 +129,10 @@ pub struct Config {
     pub restart: RestartPolicy,
     /// What happens after the loss of the lead.
     pub on_loss: OnLoss,
-    /// The health command and the hooks.
-    pub commands: Commands,
+    /// `--health-cmd`, and its policy.
+    pub health: Option<(OsString, HealthPolicy)>,
+    /// The command lines of the hooks.
+    pub hooks: BTreeMap<Hook, OsString>,
     /// The settings of the log.
     pub log: Log,
     /// `--listen`: the address for HTTP.
@@ -225,21 +229,6 @@ impl Occasion {
             Self::Schedule(calendar, _) | Self::Window(calendar, _) => Some(calendar),
         }
     }
-}
-
-/// The command lines of the commands that run beside the job.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Commands {
-    /// `--health-cmd`, and its policy.
-    pub health: Option<(OsString, HealthPolicy)>,
-    /// `--on-exit`.
-    pub on_exit: Option<OsString>,
-    /// `--on-fence`.
-    pub on_fence: Option<OsString>,
-    /// `--on-lead`.
-    pub on_lead: Option<OsString>,
-    /// `--on-standby`.
-    pub on_standby: Option<OsString>,
 }
 
 /// The settings of the log.

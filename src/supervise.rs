@@ -91,7 +91,7 @@ fn log_panics(logger: Logger) {
 impl MainLoop {
     fn new(prepared: Prepared, logger: Logger, started: Time, has_terminal: bool) -> Result<(Self, SignalFd)> {
         let Prepared { config, access, broker, job_maker, job, signals, bound } = prepared;
-        let writes_to_file_alone = config.log.file.is_some() && config.commands.health.is_some();
+        let writes_to_file_alone = config.log.file.is_some() && config.health.is_some();
         let stderr = if writes_to_file_alone { logger.on_stderr()? } else { logger.clone() };
         logger.event(&events::started(&config, &job_maker.member));
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());
@@ -144,7 +144,7 @@ impl MainLoop {
         let [role] = self.nodes.roles.as_slice() else { return None };
         let at = ReadAt { now: clock::now(), wall_ms: clock::wall_ms() };
         let status = role.node.status(at.now);
-        Some(sentence(status.last_leadership(at, self.kafka.answers())).to_string())
+        Some(sentence(status.last_leadership(at, self.kafka.answers())))
     }
 
     /// Runs until the end.

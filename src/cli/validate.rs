@@ -40,7 +40,7 @@ pub fn config(args: &ParsedArgs) -> Result<Config> {
 ///
 /// # Errors
 /// Another value is missing, out of its bounds or contradicts another.
-pub(crate) fn doctor(args: &ParsedArgs, timeout: Duration) -> Result<Doctor> {
+pub fn doctor(args: &ParsedArgs, timeout: Duration) -> Result<Doctor> {
     let has_group = args.value("group").is_some();
     let nowhere = || ElectionId { group: String::new(), topic: String::new(), partition: 0, role: 0, role_name: None };
     let candidate = candidate(args, if has_group { election(args)? } else { nowhere() })?;
@@ -82,7 +82,8 @@ fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config> {
         stop_timeout: duration(&args.setting("stop-timeout"))?,
         restart: job::restart(args)?,
         on_loss: args.setting("on-loss").one_of(&[("standby", OnLoss::Standby), ("exit", OnLoss::Exit)])?,
-        commands: job::commands(args)?,
+        health: job::health(args)?,
+        hooks: job::hooks(args)?,
         log: log(args)?,
         listen: listen(args)?,
         listening_at: None,

@@ -1,5 +1,6 @@
 //! The commands that run beside the job of one election: the health command, which the guard runs, and the hooks.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::task::{Context, Poll};
 
@@ -9,7 +10,7 @@ use neli_proto::job::CommandEnd;
 use neli_proto::node::{Event, HookRun};
 use neli_proto::supervisor::{self, JobStatus};
 
-use crate::config::{Commands, job_variables};
+use crate::config::job_variables;
 use crate::guard::GuardConfig;
 use crate::process::attributes::EarlierAttributes;
 use crate::process::reap::Change;
@@ -17,9 +18,9 @@ use crate::process::shell::{self, ShellCommands, Tail};
 use crate::process::spawn::{ChildKind, Image, SpawnSpec};
 use crate::report::log::Logger;
 
-/// The command lines, and the running commands.
+/// The hooks' command lines, and the running commands.
 pub(super) struct RunningCommands {
-    lines: Commands,
+    lines: BTreeMap<Hook, OsString>,
     /// The running hooks, with their numbers.
     pub(super) hooks: ShellCommands<(Hook, u32)>,
     /// The number and the output of the last ordered health command, until its end is reported.
@@ -28,7 +29,7 @@ pub(super) struct RunningCommands {
 
 impl RunningCommands {
     /// The state in which no command runs.
-    pub(super) const fn none(lines: Commands) -> Self {
+    pub(super) const fn none(lines: BTreeMap<Hook, OsString>) -> Self {
         Self { lines, hooks: ShellCommands::none(), health_output: None }
     }
 
@@ -59,7 +60,7 @@ impl RunningCommands {
     /// Starts a hook as a child of this process; returns its end if it can't be started.
     pub(super) fn start(&mut self, run: HookRun, guard_config: &GuardConfig) -> Option<Event> {
         let HookRun { hook, id, why, term, attempt, ended, kill_at: _ } = run;
-        let line = line_of(hook, &self.lines)?;
+        let line = self.lines.get(&hook)?;
         let event = [(job_variables::EVENT, hook.event().to_owned()), (job_variables::WHY, why.to_owned())];
         let lead =
             term.map(|term| [(job_variables::EPOCH, term.to_string()), (job_variables::ATTEMPT, attempt.to_string())]);
@@ -104,23 +105,6 @@ fn about(run: EndedRun) -> impl Iterator<Item = (&'static str, String)> {
     [status, seconds].into_iter().chain(of_window.into_iter().flatten())
 }
 
-/// The hooks that have a command line.
-pub(super) fn hooks_in(commands: &Commands) -> Vec<Hook> {
-    [Hook::Exit, Hook::Fence, Hook::Lead, Hook::Standby]
-        .into_iter()
-        .filter(|hook| line_of(*hook, commands).is_some())
-        .collect()
-}
-
-const fn line_of(hook: Hook, commands: &Commands) -> Option<&OsString> {
-    match hook {
-        Hook::Exit => commands.on_exit.as_ref(),
-        Hook::Fence => commands.on_fence.as_ref(),
-        Hook::Lead => commands.on_lead.as_ref(),
-        Hook::Standby => commands.on_standby.as_ref(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::File;
@@ -133,7 +117,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let _entered = runtime.enter();
         let (tail, input) = Tail::new().unwrap();
-        let mut commands = RunningCommands::none(Commands::default());
+        let mut commands = RunningCommands::none(BTreeMap::new());
         commands.health_output = Some((2, tail));
         let mut ended = |id| {
             let event = commands.health_ended(id, CommandEnd::Exited(1), |_| {});

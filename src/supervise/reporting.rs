@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use neli_kafka::clock;
 use neli_proto::candidate::Event;
-use neli_proto::hooks;
+use neli_proto::hooks::{self, Hook};
 use neli_proto::leadership::ReadAt;
 use neli_proto::note::Note;
 use neli_proto::record::{Body, MemberId, Offset, Record};
@@ -70,7 +70,7 @@ impl MainLoop {
 /// claim in flight; a lease for processes that SIGKILL does not end at once; a lease for the release's delivery; the time limit of the hook
 /// at exit; and the time for leaving the group and writing the last line of the log.
 fn longest_stop(config: &Config) -> Duration {
-    let has_hook = config.commands.on_exit.is_some() || config.commands.on_standby.is_some();
+    let has_hook = [Hook::Exit, Hook::Standby].iter().any(|hook| config.hooks.contains_key(hook));
     let hook = if has_hook { hooks::LIMIT } else { Duration::ZERO };
     let lease = config.timings.lease;
     let yields = config.timings.overlap.map_or(Duration::ZERO, |_| lease);

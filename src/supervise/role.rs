@@ -18,7 +18,7 @@ use crate::config::{Config, Occasion, Once};
 use crate::exit::ExitStatus;
 use crate::report::log::Logger;
 use crate::supervise::MainLoop;
-use crate::supervise::commands::{self, RunningCommands};
+use crate::supervise::commands::RunningCommands;
 use crate::supervise::facts::KeyFacts;
 use crate::supervise::job::GuardedJob;
 
@@ -66,7 +66,7 @@ impl Role {
             undecodable: Reminder::default(),
             job: None,
             awaited_guard: None,
-            commands: RunningCommands::none(config.commands.clone()),
+            commands: RunningCommands::none(config.hooks.clone()),
             ending: None,
             facts: facts.transpose().context("no thread to read the facts of the key")?,
         })
@@ -143,13 +143,13 @@ fn settings(config: &Config, member: &MemberId, started: Time) -> Settings {
         stop: StopPolicy { signal: config.stop_signal, timeout: config.stop_timeout },
         restart: config.restart,
         on_loss: config.on_loss,
-        health: config.commands.health.as_ref().map(|(_, health)| health.clone()),
+        health: config.health.as_ref().map(|(_, health)| health.clone()),
     };
     Settings {
         hello: own_hello(config, member),
         timings: config.timings.clone(),
         job,
-        hooks: commands::hooks_in(&config.commands),
+        hooks: config.hooks.keys().copied().collect(),
         accepts_remade_topic: config.create_topic,
         once: config.once.as_ref().map(policy_of),
         started,

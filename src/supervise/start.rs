@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result};
 use neli_kafka::embedded::{BrokerFinder, FoundBroker};
 use neli_kafka::{Access, Brokers, Client, ElectionId, Session, SessionSettings, clock, random_bytes};
 use neli_proto::hello::Hello;
+use neli_proto::hooks::Hook;
 use neli_proto::record::MemberId;
 use neli_proto::time::{Time, millis};
 use nix::sys::prctl;
@@ -78,7 +79,7 @@ impl JobMaker {
             broker: self.broker.clone(),
             command: config.command.clone(),
             environment: job::environment(config, election, &self.member, std::env::vars_os()),
-            health: config.commands.health.as_ref().map(|(command, _)| command.clone()),
+            health: config.health.as_ref().map(|(command, _)| command.clone()),
             ignored: signals::ignored_at_start(),
             inherited: self.inherited.clone(),
             group: unistd::getpgrp().as_raw(),
@@ -88,7 +89,7 @@ impl JobMaker {
             lease: config.timings.lease,
             mark: Mark::new(),
             member: self.member.clone(),
-            on_lead: config.commands.on_lead.clone(),
+            on_lead: config.hooks.get(&Hook::Lead).cloned(),
             open_files: self.open_files,
             releaser: PROGRAM.into(),
             release,

@@ -87,7 +87,7 @@ impl CommandEnd {
 }
 
 /// The hooks.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Hook {
     /// `--on-exit`.
     Exit,

@@ -1,6 +1,7 @@
 //! The job: COMMAND, which is found as `execvp` would find it before anything is joined, so that no machine wins an election for a job that it can't
 //! run; the commands beside it, whether it is run again, and the signal that asks it to stop.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use neli_proto::health::HealthPolicy;
+use neli_proto::hooks::Hook;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 use nix::libc;
 use nix::sys::signal::Signal;
@@ -17,23 +19,17 @@ use nix::unistd::{AccessFlags, eaccess};
 
 use super::{LONGEST, duration};
 use crate::cli::parsed_args::{ParsedArgs, Value};
-use crate::config::Commands;
 use crate::exit::{ExitStatus, status_of, with_status};
 use crate::process::spawn;
 use crate::text::{quoted, reason};
 
-/// The health command and the hooks.
-pub(super) fn commands(args: &ParsedArgs) -> Result<Commands> {
-    Ok(Commands {
-        health: health(args)?,
-        on_exit: command(args, "on-exit")?,
-        on_fence: command(args, "on-fence")?,
-        on_lead: command(args, "on-lead")?,
-        on_standby: command(args, "on-standby")?,
-    })
+pub(super) fn hooks(args: &ParsedArgs) -> Result<BTreeMap<Hook, OsString>> {
+    let options = ["on-exit", "on-fence", "on-lead", "on-standby"];
+    let hooks = [Hook::Exit, Hook::Fence, Hook::Lead, Hook::Standby].into_iter().zip(options);
+    hooks.filter_map(|(hook, long)| Some(command(args, long).transpose()?.map(|line| (hook, line)))).collect()
 }
 
-fn health(args: &ParsedArgs) -> Result<Option<(OsString, HealthPolicy)>> {
+pub(super) fn health(args: &ParsedArgs) -> Result<Option<(OsString, HealthPolicy)>> {
     let command = command(args, "health-cmd")?;
     let settings = ["health-interval", "health-timeout", "health-failures", "health-start"];
     let settings = settings.map(|long| args.setting(long));

@@ -4,11 +4,11 @@ use std::os::unix::fs::PermissionsExt;
 use anyhow::Result;
 use neli_proto::candidate::{Durations, Elector, Patience, Timings};
 use neli_proto::health::HealthPolicy;
+use neli_proto::hooks::Hook;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 
 use super::*;
 use crate::cli;
-use crate::config::Commands;
 
 const PATH: (&str, &str) = ("PATH", "/bin:/usr/bin");
 
@@ -47,7 +47,7 @@ fn defaults_are_as_the_manual_says() {
     let limit = Limit { restarts: 10, within: Duration::from_secs(300) };
     let restart = RestartPolicy { restart: Restart::No, delay: Duration::from_secs(1), limit: Some(limit) };
     assert_eq!((config.restart, config.on_loss), (restart, OnLoss::Standby));
-    assert_eq!(config.commands, Commands::default());
+    assert_eq!((config.health, config.hooks.len()), (None, 0));
     assert_eq!((config.log.format, config.log.verbosity, config.log.file), (LogFormat::Text, 0, None));
     assert_eq!(config.command, ["true", "--lease"]);
     assert_eq!(config.warnings, [""; 0]);
@@ -146,28 +146,23 @@ fn bounds_belong_to_what_they_bound() {
 
 #[test]
 fn a_command_beside_the_job_runs_in_the_shell() {
-    let plain = validate(&[], &["-g", "b", "--embedded", "--health-cmd", "curl -f x", "--", "true"]).unwrap().commands;
+    let plain = validate(&[], &["-g", "b", "--embedded", "--health-cmd", "curl -f x", "--", "true"]).unwrap();
     let policy = HealthPolicy {
         interval: Duration::from_secs(10),
         timeout: Duration::from_secs(5),
         failures: 3,
         start: Duration::ZERO,
     };
-    assert_eq!(plain, Commands { health: Some(("curl -f x".into(), policy)), ..Commands::default() });
+    assert_eq!((plain.health, plain.hooks.len()), (Some(("curl -f x".into(), policy)), 0));
 
     let variables = [("NELI_RUN_HEALTH_INTERVAL", "1s"), ("NELI_RUN_ON_FENCE", "fence"), ("NELI_RUN_ON_LEAD", "lead")];
     let line = "-g b --embedded --health-cmd well --health-timeout 2s --health-failures 1 --health-start 3s --on-standby by \
                 --on-exit ended -- true";
-    let all = validate(&variables, &line.split(' ').collect::<Vec<_>>()).unwrap().commands;
+    let all = validate(&variables, &line.split(' ').collect::<Vec<_>>()).unwrap();
     let [interval, timeout, start] = [1, 2, 3].map(Duration::from_secs);
-    let expected = Commands {
-        health: Some(("well".into(), HealthPolicy { interval, timeout, failures: 1, start })),
-        on_exit: Some("ended".into()),
-        on_fence: Some("fence".into()),
-        on_lead: Some("lead".into()),
-        on_standby: Some("by".into()),
-    };
-    assert_eq!(all, expected);
+    assert_eq!(all.health, Some(("well".into(), HealthPolicy { interval, timeout, failures: 1, start })));
+    let hooks = [(Hook::Exit, "ended"), (Hook::Fence, "fence"), (Hook::Lead, "lead"), (Hook::Standby, "by")];
+    assert_eq!(all.hooks, hooks.map(|(hook, line)| (hook, line.into())).into());
 }
 
 #[test]
