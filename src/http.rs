@@ -23,7 +23,7 @@ mod snapshot;
 mod status;
 
 pub(crate) use answer::site;
-pub(crate) use metrics::{escaped as label, flag, number, seconds};
+pub(crate) use metrics::{Metric, Page, counter, flag, gauge, label, number, seconds};
 pub(crate) use server::{Bound, serve};
 pub(crate) use snapshot::{About, Board, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally};
 

@@ -7,12 +7,15 @@ use std::time::Duration;
 use harness::figures::Row;
 use harness::process::Process;
 use neli_kafka::TopicsEvent;
+use neli_kafka::names::MOST_ROLES;
 use neli_proto::kafka::{LogRange, LogsAnswer};
 use neli_proto::leadership::ReadAt;
+use neli_proto::listener::FIRST_SPAN;
+use neli_proto::observer::Topics;
 use neli_proto::record::LogRecord;
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
-use neli_run::command::observe::Simulated;
+use neli_run::command::observe::State;
 use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::Arguments;
@@ -31,7 +34,7 @@ const NOW_MS: u64 = 1_769_860_800_000;
 
 /// All elections of a process.
 struct World {
-    observed: Simulated,
+    observed: State,
     topics: Vec<String>,
     authors: Vec<Author>,
     /// The next offset, of each topic.
@@ -45,7 +48,7 @@ pub(crate) fn measure(arguments: &Arguments) -> Vec<Row> {
     let of_each = arguments.elections / topics;
     let history = History::of_terms(of_each, arguments.terms);
     let mut world = World {
-        observed: Simulated::new(),
+        observed: State::new(Topics::new(FIRST_SPAN, MOST_ROLES), None),
         topics: (0..topics).map(|number| format!("observed-{number}.neli")).collect(),
         authors: (0..of_each).map(Author::new).collect(),
         next: 0,
@@ -62,7 +65,7 @@ pub(crate) fn measure(arguments: &Arguments) -> Vec<Row> {
         world.write(0, written_ms, &key(number), &record);
     }
     world.hellos();
-    assert!(world.observed.is_complete(), "all topics were read");
+    assert!(world.observed.topics.is_complete(), "all topics were read");
     let mut rows = vec![row("resident memory of their history", "MB", resident() - empty)];
     let (mut ticks, mut answers, before) = (Duration::ZERO, Duration::ZERO, world.used);
     for second in 1..=SECONDS {
@@ -70,7 +73,11 @@ pub(crate) fn measure(arguments: &Arguments) -> Vec<Row> {
             let beat = history.beat(&world.authors, number);
             world.write(second, NOW_MS + second * 1_000, &key(number), &beat);
         }
-        ticks += timed(|| world.observed.tick(at(second))).1;
+        ticks += timed(|| {
+            world.observed.tick(at(second));
+            while world.observed.topics.poll_action().is_some() {}
+        })
+        .1;
         let end = world.next;
         answers += world.answer(second, end);
     }
@@ -87,7 +94,7 @@ pub(crate) fn measure(arguments: &Arguments) -> Vec<Row> {
     let rendered: [(&str, &dyn Fn() -> String); 3] = [
         ("the page", &|| world.observed.page(at)),
         ("/metrics", &|| world.observed.metrics(at)),
-        ("/elections", &|| world.observed.elections(at)),
+        ("/elections", &|| world.observed.json(at)),
     ];
     for (what, render) in rendered {
         let (text, spent) = timed(render);
@@ -106,6 +113,12 @@ fn written_ms(turn: u64, arguments: &Arguments) -> u64 {
     from_ms + turn % in_a_term * 1_000
 }
 
+/// What the reader is to do is left undone.
+fn handle(observed: &mut State, second: u64, event: TopicsEvent) {
+    observed.handle(at(second), event).expect("nobody refuses");
+    while observed.topics.poll_action().is_some() {}
+}
+
 impl World {
     /// Kafka's answer that each log has this end.
     fn answer(&mut self, second: u64, end: i64) -> Duration {
@@ -117,7 +130,7 @@ impl World {
             .collect();
         let all = topics.len();
         let event = TopicsEvent::Answered { asked: at(second).now, topics, all };
-        timed(|| self.observed.handle(at(second), event)).1
+        timed(|| handle(&mut self.observed, second, event)).1
     }
 
     /// A record in each topic.
@@ -142,7 +155,7 @@ impl World {
         names.sort();
         let events: Vec<TopicsEvent> = (1..).zip(names).map(read).collect();
         let observed = &mut self.observed;
-        self.used += timed(|| events.into_iter().for_each(|event| observed.handle(at(second), event))).1;
+        self.used += timed(|| events.into_iter().for_each(|event| handle(observed, second, event))).1;
     }
 
     /// A hello of each candidate.

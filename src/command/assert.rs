@@ -173,9 +173,9 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer> {
         Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } => {
             (Some(false), format!("{} leads, term {}", leader.shown(), leader.term))
         }
-        Leadership::Unknown(_) => (None, sentence(current).to_string()),
+        Leadership::Unknown(_) => (None, sentence(current)),
         Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            (Some(false), seen.no_record().unwrap_or_else(|| sentence(current).to_string()))
+            (Some(false), seen.no_record().unwrap_or_else(|| sentence(current)))
         }
     };
     Ok(Answer { by, left: None, leads, why: Some(why) })

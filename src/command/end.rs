@@ -15,11 +15,11 @@ use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::election::sentence;
 use crate::text::one_line;
 
-const ENDED: Outcome = Outcome::done("ended");
-const NO_ANSWER: Outcome = Outcome::not_done("no-answer", 1);
-const NOT_CONFIRMED: Outcome = Outcome::not_done("not-confirmed", 1);
+const ENDED: Outcome = ("ended", 0);
+const NO_ANSWER: Outcome = ("no-answer", 1);
+const NOT_CONFIRMED: Outcome = ("not-confirmed", 1);
 /// An end affects leader and standbys: if there are none it would have no effect, and the name may be mistyped.
-const NOBODY_STANDS: Outcome = Outcome::not_done("nobody-stands", 3);
+const NOBODY_STANDS: Outcome = ("nobody-stands", 3);
 
 /// Ends the election, or with `--all-roles` those of all roles: every candidate stops its job and exits with 0.
 ///
@@ -121,7 +121,7 @@ fn is_wanted(wanted: &[Seen<'_>], candidates: &str) -> bool {
             1 => "1 candidate stands by".to_owned(),
             count => format!("{count} candidates stand by"),
         };
-        let current = sentence(seen.observer().leadership(at)).to_string();
+        let current = sentence(seen.observer().leadership(at));
         format!("{}: {}; {standbys}.", one_line(&named(seen.election)), one_line(&current))
     };
     let states: Vec<String> = wanted.iter().map(state).collect();

@@ -18,15 +18,15 @@ use crate::command::wording::named;
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::text::one_line;
 
-const FORGOTTEN: Outcome = Outcome::done("forgotten");
-const NO_ANSWER: Outcome = Outcome::not_done("no-answer", 1);
-const NOT_CONFIRMED: Outcome = Outcome::not_done("not-confirmed", 1);
+const FORGOTTEN: Outcome = ("forgotten", 0);
+const NO_ANSWER: Outcome = ("no-answer", 1);
+const NOT_CONFIRMED: Outcome = ("not-confirmed", 1);
 /// The key is running.
-const RUNNING: Outcome = Outcome::not_done("running", 2);
+const RUNNING: Outcome = ("running", 2);
 /// No fact keeps the key from running.
-const NOTHING_RECORDED: Outcome = Outcome::not_done("nothing-recorded", 3);
+const NOTHING_RECORDED: Outcome = ("nothing-recorded", 3);
 /// The recorded facts could not be read.
-const UNKNOWN: Outcome = Outcome::not_done("unknown", 4);
+const UNKNOWN: Outcome = ("unknown", 4);
 
 /// Records that a key, or the newest window, must run again.
 ///
@@ -35,7 +35,9 @@ const UNKNOWN: Outcome = Outcome::not_done("unknown", 4);
 /// Kafka refuses permanently, or stdout can't be written; and every unsuccessful result, with its own status.
 pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let (key, forget) = (key(args)?, &Ask::of(args, TIMEOUT)?);
-    let mut answer = reading::run(answer(forget, key.as_deref()))?;
+    let mut answer =
+        Answer { key: json!({ "key": key }), ..Answer::new(&forget.look.election, UNKNOWN, None, String::new()) };
+    (answer.outcome, answer.sentence) = reading::run(outcome(forget, key.as_deref(), &mut answer))?;
     answer.why = (answer.outcome != FORGOTTEN).then(|| answer.sentence.clone());
     answered(&[answer], forget.look.json)
 }
@@ -55,16 +57,15 @@ fn key(args: &ParsedArgs) -> Result<Option<String>> {
     Ok(key)
 }
 
-/// What was done, without the reason.
-async fn answer(forget: &Ask, key: Option<&str>) -> Result<Answer> {
+/// What was done, in a sentence. Notes the election and the key, once they are known.
+async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result<(Outcome, String)> {
     let Ask { look, force, is_confirmed, .. } = forget;
     let access = reading::access(&look.client)?;
-    let mut answer = Answer { key: json!({ "key": key }), ..Answer::new(&look.election, UNKNOWN, None, String::new()) };
     let observation = match see_only(&access, look, "--role says which is meant").await {
         Ok(observation) => observation,
         Err(error) => {
-            answer.sentence = format!("can't tell whether the key runs now: {}", error.downcast::<NoAnswer>()?.0);
-            return Ok(answer);
+            let NoAnswer(why) = error.downcast()?;
+            return Ok((UNKNOWN, format!("can't tell whether the key runs now: {why}")));
         }
     };
     let seen = observation.first()?;
@@ -72,15 +73,11 @@ async fn answer(forget: &Ask, key: Option<&str>) -> Result<Answer> {
     let topic = FactsTopic::of(&answer.election, key);
     let read = match facts::read(&topic, &access, look.timeout).await? {
         Ok(facts) => facts,
-        Err(why) => {
-            answer.sentence = why;
-            return Ok(answer);
-        }
+        Err(why) => return Ok((UNKNOWN, why)),
     };
     let unreadable = facts::unreadable(&read, key);
     if !unreadable.is_empty() && !force {
-        answer.sentence = format!("topic {:?}: {UNREADABLE}", topic.name);
-        return Ok(answer);
+        return Ok((UNKNOWN, format!("topic {:?}: {UNREADABLE}", topic.name)));
     }
     let mut facts = read.clone();
     for place in &unreadable {
@@ -88,49 +85,39 @@ async fn answer(forget: &Ask, key: Option<&str>) -> Result<Answer> {
     }
     let recorded = match Recorded::of(&facts, seen) {
         Recorded::Nothing if unreadable.is_empty() && (key.is_none() || !force) => {
-            answer.outcome = NOTHING_RECORDED;
-            answer.sentence = nothing_recorded(&topic, key);
-            return Ok(answer);
+            return Ok((NOTHING_RECORDED, nothing_recorded(&topic, key)));
         }
         recorded @ (Recorded::Nothing | Recorded::Over(_) | Recorded::Running(_)) => recorded,
     };
     if let Recorded::Running(fact) = recorded
         && !force
     {
-        answer.outcome = RUNNING;
-        answer.sentence = format!(
-            "{}: it runs now; with --force it runs once more after this run, whether this run succeeds or fails",
-            facts::row(fact, clock::wall_ms()).1
-        );
-        return Ok(answer);
+        let run = facts::row(fact, clock::wall_ms()).1;
+        let once_more = "with --force it runs once more after this run, whether this run succeeds or fails";
+        return Ok((RUNNING, format!("{run}: it runs now; {once_more}")));
     }
     let fact = fact_of(key, recorded.fact(), &read, seen);
     // If no window could be read, the message can't contain one.
     let is_named = !fact.key.is_empty();
     answer.key = json!({ "key": is_named.then_some(&fact.key) });
     if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&answer.election, &fact, recorded.fact()) {
-        answer.outcome = NOT_CONFIRMED;
-        answer.sentence = format!("{} was not forgotten: it was not confirmed", fact.key);
-        return Ok(answer);
+        return Ok((NOT_CONFIRMED, format!("{} was not forgotten: it was not confirmed", fact.key)));
     }
     let tombstones = unreadable.iter().map(|place| (topic.key_at(*place), None));
     let forgotten = is_named.then(|| (topic.key_at(Place::Forgotten), Some(fact.to_bytes())));
     let of_facts = ElectionId { topic: topic.name.clone(), partition: 0, ..answer.election.clone() };
     let what = if is_named { &*fact.key } else { "what can't be read" };
     for (key, value) in tombstones.chain(forgotten) {
-        answer.sentence = match append(&access, &of_facts, look.timeout, key, value.as_deref()).await? {
+        let sentence = match append(&access, &of_facts, look.timeout, key, value.as_deref()).await? {
             Appended::Yes => continue,
             Appended::No { why } => format!("{what} was not forgotten: {why}"),
             Appended::Unknown { why } => {
                 format!("whether {what} is forgotten is unknown: {why}; run the command again to make sure")
             }
         };
-        answer.outcome = NO_ANSWER;
-        return Ok(answer);
+        return Ok((NO_ANSWER, sentence));
     }
-    answer.outcome = FORGOTTEN;
-    answer.sentence = format!("{}: {what} is forgotten: {}", named(&answer.election), consequence(&fact));
-    Ok(answer)
+    Ok((FORGOTTEN, format!("{}: {what} is forgotten: {}", named(&answer.election), consequence(&fact))))
 }
 
 fn nothing_recorded(topic: &FactsTopic, key: Option<&str>) -> String {

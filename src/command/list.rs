@@ -155,7 +155,7 @@ pub(super) fn line(topic: &str, found: &Election, current: Leadership<'_>, at: R
         "topic": topic,
         "partition": partition,
         "state": state(current),
-        "why": (!current.is_led()).then(|| sentence(current).to_string()),
+        "why": (!current.is_led()).then(|| sentence(current)),
         "leader": leader.map(Leader::shown),
         "term": leader.map(|leader| leader.term),
         "heartbeat_age_ms": leader.map(|leader| millis(observer.age(leader.last_record, at))),

@@ -41,7 +41,9 @@ impl Look {
 pub(super) fn client(args: &ParsedArgs) -> Result<Client> {
     let mut warnings = args.warnings();
     let client = validate::client(args, &mut warnings)?;
-    warnings.iter().for_each(|warning| output::say_at(Level::Warning, &format!("warning: {warning}")));
+    for warning in warnings {
+        output::say_at(Level::Warning, &format!("warning: {warning}"));
+    }
     Ok(client)
 }
 

@@ -31,13 +31,11 @@ mod json;
 mod metrics;
 mod page;
 mod pages;
-mod simulated;
 mod state;
 
-pub use simulated::Simulated;
+pub use state::State;
 
 use pages::Pages;
-use state::State;
 
 /// The time that a strip shows.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

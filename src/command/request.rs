@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use neli_kafka::{Access, ElectionId, Elections, KafkaEvent, Producer, SessionEvent, clock};
-use neli_proto::record::{Body, Offset, Record};
+use neli_proto::record::{Body, Record};
 use nix::unistd::{User, gethostname, getuid};
-use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
 
@@ -70,24 +69,8 @@ fn reason(args: &ParsedArgs) -> Result<Option<Box<str>>> {
     Ok(Some(text.into()))
 }
 
-/// How a request ended: its word in JSON, and the exit status.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Outcome {
-    name: &'static str,
-    status: ExitStatus,
-}
-
-impl Outcome {
-    /// What was asked for is done.
-    pub(super) const fn done(name: &'static str) -> Self {
-        Self { name, status: ExitStatus::Success }
-    }
-
-    /// It is not done, with this exit status.
-    pub(super) const fn not_done(name: &'static str, status: u8) -> Self {
-        Self { name, status: ExitStatus::Answer(status) }
-    }
-}
+/// How a request ended: its word in JSON, and the exit status. With 0 what was asked for is done.
+pub(super) type Outcome = (&'static str, u8);
 
 /// The answer about one election.
 #[derive(Clone, Debug)]
@@ -104,13 +87,6 @@ pub(super) struct Answer {
     pub(super) handover: Value,
 }
 
-/// The printed data of a leader.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Party {
-    pub(super) name: String,
-    pub(super) term: Offset,
-}
-
 impl Answer {
     /// The answer that something was done.
     pub(super) fn new(election: &ElectionId, outcome: Outcome, why: Option<String>, sentence: String) -> Self {
@@ -119,7 +95,7 @@ impl Answer {
 
     fn json(&self) -> String {
         let Self { outcome, why, key, handover, .. } = self;
-        let outcome = json!({ "outcome": outcome.name, "why": why });
+        let outcome = json!({ "outcome": outcome.0, "why": why });
         text::json(&joined([election(clock::wall_ms(), &self.election), key.clone(), outcome, handover.clone()]))
     }
 }
@@ -127,14 +103,14 @@ impl Answer {
 /// Prints the answers: with `--json` a line each, otherwise the sentences; those without success are an error. The exit status is the worst
 /// of them.
 pub(super) fn answered(answers: &[Answer], is_json: bool) -> Result<ExitStatus> {
-    let statuses = answers.iter().map(|answer| answer.outcome.status);
-    let worst = statuses.max_by_key(|status| status.code()).unwrap_or(ExitStatus::Success);
+    let worst = answers.iter().map(|answer| answer.outcome.1).max().unwrap_or_default();
     let (done, failed): (Vec<&Answer>, Vec<&Answer>) =
-        answers.iter().partition(|answer| is_json || answer.outcome.status == ExitStatus::Success);
+        answers.iter().partition(|answer| is_json || answer.outcome.1 == 0);
     let text = |answer: &Answer| if is_json { answer.json() } else { one_line(&answer.sentence) };
     output::print(&done.into_iter().map(|answer| text(answer) + "\n").collect::<String>())?;
     let errors: Vec<&str> = failed.into_iter().map(|answer| answer.sentence.as_str()).collect();
-    if errors.is_empty() { Ok(worst) } else { Err(with_status(worst, errors.join("; "))) }
+    let status = ExitStatus::Answer(worst);
+    if errors.is_empty() { Ok(status) } else { Err(with_status(status, errors.join("; "))) }
 }
 
 /// Reads the election of a group that has one role, or the one of `--role`, with its candidates' hellos.

@@ -18,28 +18,28 @@ use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::candidate_name;
 use crate::command::look::{LONG_TIMEOUT, Look};
 use crate::command::reading::{self, Observation, Place, Seen, read_at};
-use crate::command::request::{Answer, Appended, Ask, Outcome, Party, answered, append, operator, request};
+use crate::command::request::{Answer, Appended, Ask, Outcome, answered, append, operator, request};
 use crate::command::wording::{counted, named, nobody_has_room};
 use crate::exit::{ExitStatus, NoAnswer, line_of};
 use crate::report::election::sentence;
 use crate::text::{span, spoken};
 
 /// Another candidate leads, or with `--to` the named one.
-const RESIGNED: Outcome = Outcome::done("resigned");
+const RESIGNED: Outcome = ("resigned", 0);
 /// The candidate of `--to` leads without this.
-const LEADS_ALREADY: Outcome = Outcome::done("leads-already");
+const LEADS_ALREADY: Outcome = ("leads-already", 0);
 /// Another candidate leads than the one of `--to`.
-const ANOTHER_LEADS: Outcome = Outcome::not_done("another-leads", 1);
+const ANOTHER_LEADS: Outcome = ("another-leads", 1);
 /// No other candidate leads in time, or Kafka accepted no request.
-const TIMED_OUT: Outcome = Outcome::not_done("timed-out", 1);
+const TIMED_OUT: Outcome = ("timed-out", 1);
 /// There is no standby, so nobody would lead.
-const NOBODY_STANDS_BY: Outcome = Outcome::not_done("nobody-stands-by", 2);
+const NOBODY_STANDS_BY: Outcome = ("nobody-stands-by", 2);
 /// The candidate of `--to` can't lead.
-const CAN_NOT_LEAD: Outcome = Outcome::not_done("can-not-lead", 2);
+const CAN_NOT_LEAD: Outcome = ("can-not-lead", 2);
 /// There is no leader.
-const VACANT: Outcome = Outcome::not_done("vacant", 3);
+const VACANT: Outcome = ("vacant", 3);
 /// The leader is unknown.
-const UNKNOWN: Outcome = Outcome::not_done("unknown", 4);
+const UNKNOWN: Outcome = ("unknown", 4);
 
 /// Asks the leader to stand down, and waits until another candidate leads.
 ///
@@ -62,17 +62,14 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     answered(&handovers, resign.look.json)
 }
 
-fn party(leader: &Leader) -> Party {
-    Party { name: leader.shown().to_owned(), term: leader.term }
-}
-
 /// Who led before and after, as JSON.
-fn handover(from: Option<&Party>, to: Option<&Party>, gap: Option<Duration>) -> Value {
-    json!({ "from": from, "to": to, "gap_ms": gap.map(millis) })
+fn handover(from: Option<&Leader>, to: Option<&Leader>, gap: Option<Duration>) -> Value {
+    let party = |leader: &Leader| json!({ "name": leader.shown(), "term": leader.term });
+    json!({ "from": from.map(party), "to": to.map(party), "gap_ms": gap.map(millis) })
 }
 
 /// The answer that nobody else leads.
-fn not_resigned(election: &ElectionId, outcome: Outcome, from: Option<&Party>, sentence: String) -> Answer {
+fn not_resigned(election: &ElectionId, outcome: Outcome, from: Option<&Leader>, sentence: String) -> Answer {
     Answer { handover: handover(from, None, None), ..Answer::new(election, outcome, Some(sentence.clone()), sentence) }
 }
 
@@ -118,28 +115,28 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, place: P
     };
     let (at, seen) = (read_at(), observation.first()?);
     let current = seen.observer().leadership(at);
-    let Some(from) = current.may_lead().map(party) else {
+    let Some(from) = current.may_lead().cloned() else {
         let outcome = if current.is_unknown() { UNKNOWN } else { VACANT };
         let no_record = seen.no_record().filter(|_| current.is_vacant());
-        let sentence = no_record.unwrap_or_else(|| sentence(current).to_string());
+        let sentence = no_record.unwrap_or_else(|| sentence(current));
         return Ok(not_resigned(election, outcome, None, sentence));
     };
     let refused = |outcome, whom: &str, why: String| {
-        let sentence = format!("{} leads, and {why}; --force asks {whom} to stand down anyway", from.name);
+        let sentence = format!("{} leads, and {why}; --force asks {whom} to stand down anyway", from.shown());
         Ok(not_resigned(election, outcome, Some(&from), sentence))
     };
     let (mut standbys, of_leader) = (seen.observer().standbys(at), seen.observer().leaders_hello());
     if let Some(to) = to {
         match only_one_named(&standbys, to) {
             Ok(standby) => standbys = vec![standby],
-            Err(_) if from.name == to => {
+            Err(_) if from.shown() == to => {
                 let sentence = format!("{to} leads already, term {}", from.term);
                 let handover = handover(None, Some(&from), None);
                 return Ok(Answer { handover, ..Answer::new(election, LEADS_ALREADY, None, sentence) });
             }
             // Nobody could be named, with --force either.
             Err(why) => {
-                let sentence = format!("{} leads, and {why}", from.name);
+                let sentence = format!("{} leads, and {why}", from.shown());
                 return Ok(not_resigned(election, CAN_NOT_LEAD, Some(&from), sentence));
             }
         }
@@ -153,7 +150,7 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, place: P
             (None, _, Some(no_room)) => return refused(NOBODY_STANDS_BY, "it", nobody_has_room(&no_room, roles)),
             (Some(_), Some(named), _) => {
                 if let Some(why) = can_not_lead(access, look, named).await? {
-                    return refused(CAN_NOT_LEAD, &from.name, why);
+                    return refused(CAN_NOT_LEAD, from.shown(), why);
                 }
             }
             (_, _, None) | (Some(_), None, _) => {}
@@ -165,7 +162,11 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, place: P
         };
         if !answers(access, &mut observation, successor.as_ref(), look.timeout).await? {
             let (within, said) = (spoken(look.timeout), said.join(", "));
-            return refused(outcome, &from.name, format!("{who} answered within {within}; {said}, and may have died"));
+            return refused(
+                outcome,
+                from.shown(),
+                format!("{who} answered within {within}; {said}, and may have died"),
+            );
         }
     }
     let until = clock::now() + look.timeout;
@@ -176,10 +177,10 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, place: P
             let named = to.zip(successor);
             return next_leader(&mut observation, from, named, look.timeout, until).await;
         }
-        Appended::No { why } => format!("{} was not asked: {why}", from.name),
+        Appended::No { why } => format!("{} was not asked: {why}", from.shown()),
         Appended::Unknown { why } => format!(
             "whether {0} was asked is unknown: {why}; if Kafka has taken the request, {0} stands down: see neli-run status",
-            from.name
+            from.shown()
         ),
     };
     Ok(not_resigned(election, TIMED_OUT, Some(&from), sentence))
@@ -281,7 +282,7 @@ fn gap(released: Receipt, next: &Leader) -> Duration {
 /// name of `--to`, and that candidate.
 async fn next_leader(
     observation: &mut Observation,
-    from: Party,
+    from: Leader,
     named: Option<(&str, MemberId)>,
     timeout: Duration,
     until: Time,
@@ -293,17 +294,17 @@ async fn next_leader(
         match (observer.journal().view(), observer.leader(), observer.leadership(read_at())) {
             (View::Led(term), Some(leader), _) if term.offset > from.term => {
                 let gap = released.map(|released| gap(released, leader));
-                let to = party(leader);
-                let again = if to.name == from.name { " again" } else { "" };
+                let (name, term) = (leader.shown(), leader.term);
+                let again = if name == from.shown() { " again" } else { "" };
                 let for_so_long = gap.map_or_else(String::new, |gap| format!("; nobody led for {}", span(gap)));
                 let another = named.filter(|(_, member)| leader.member.as_ref() != Some(member));
                 let but = another.as_ref().map_or_else(String::new, |(name, _)| format!(", and not {name}"));
-                let sentence = format!("{} leads{again}, term {}{but}{for_so_long}", to.name, to.term);
+                let sentence = format!("{name} leads{again}, term {term}{but}{for_so_long}");
                 let (outcome, why) = match another {
                     Some(_) => (ANOTHER_LEADS, Some(sentence.clone())),
                     None => (RESIGNED, None),
                 };
-                let handover = handover(Some(&from), Some(&to), gap);
+                let handover = handover(Some(&from), Some(leader), gap);
                 return Ok(Answer { handover, ..Answer::new(election, outcome, why, sentence) });
             }
             (_, _, Leadership::Released { release, .. }) => {
@@ -315,10 +316,10 @@ async fn next_leader(
         if observation.next(Some(until)).await?.is_none() || is_late {
             let within = spoken(timeout);
             let sentence = match released {
-                Some(_) => format!("{} has stood down, and nobody leads yet, {within} after the request", from.name),
+                Some(_) => format!("{} has stood down, and nobody leads yet, {within} after the request", from.shown()),
                 None => format!(
                     "{} has been asked, and has not stood down within {within}; it still may: see neli-run status",
-                    from.name
+                    from.shown()
                 ),
             };
             return Ok(not_resigned(election, TIMED_OUT, Some(&from), sentence));

@@ -119,7 +119,7 @@ fn present_run(seen: Seen<'_>) -> (Option<Offset>, Option<u32>, bool) {
 
 /// The worst of the elections' states.
 fn worst(all: &[Snapshot<'_>]) -> ExitStatus {
-    all.iter().map(Snapshot::status).max_by_key(|status| status.code()).unwrap_or(UNKNOWN)
+    all.iter().map(|one| one.status().0).max_by_key(|status| status.code()).unwrap_or(UNKNOWN)
 }
 
 /// The page, with so many standbys at most.
@@ -152,10 +152,10 @@ fn group<'a>(all: &'a [Snapshot<'_>]) -> &'a str {
 
 /// The first line above the table of several roles.
 fn head(all: &[Snapshot<'_>]) -> Page {
-    let led = all.iter().filter(|snapshot| snapshot.status() == LED).count();
+    let led = all.iter().filter(|snapshot| snapshot.status().0 == LED).count();
     let tone = if led == all.len() {
         Tone::Good
-    } else if all.iter().all(|snapshot| snapshot.status() != VACANT) {
+    } else if all.iter().all(|snapshot| snapshot.status().0 != VACANT) {
         Tone::Unknown
     } else {
         Tone::Bad
@@ -213,13 +213,14 @@ impl<'a> Snapshot<'a> {
         Self { election, seen, observer, mapping, last_run, at, leadership, standbys, no_room }
     }
 
-    fn status(&self) -> ExitStatus {
+    /// The exit status, and the tone of the page.
+    fn status(&self) -> (ExitStatus, Tone) {
         if self.leadership.is_led() {
-            LED
+            (LED, Tone::Good)
         } else if self.leadership.is_vacant() {
-            VACANT
+            (VACANT, Tone::Bad)
         } else {
-            UNKNOWN
+            (UNKNOWN, Tone::Unknown)
         }
     }
 
@@ -230,7 +231,7 @@ impl<'a> Snapshot<'a> {
 
     /// The leader, or why there is none.
     fn sentence(&self) -> String {
-        self.with_room(sentence(self.leadership).to_string())
+        self.with_room(sentence(self.leadership))
     }
 
     /// The sentence, and that no standby may lead this role too, if so.
@@ -239,20 +240,10 @@ impl<'a> Snapshot<'a> {
         format!("{sentence}; {}", nobody_has_room(no_room, self.mapping.map_or(1, Mapping::count)))
     }
 
-    fn tone(&self) -> Tone {
-        if self.leadership.is_led() {
-            Tone::Good
-        } else if self.leadership.is_vacant() {
-            Tone::Bad
-        } else {
-            Tone::Unknown
-        }
-    }
-
     /// The page, with so many standbys at most.
     fn page(&self, has_bar: bool, most: usize, style: Style) -> Page {
         let sentence = self.sentence();
-        let mut page = Page::new(self.tone(), &format!("{}: {sentence}", named(self.election)));
+        let mut page = Page::new(self.status().1, &format!("{}: {sentence}", named(self.election)));
         let (observer, has_no_room, at) = (self.observer, self.no_room.is_some(), self.at);
         let of = (observer, self.leadership);
         let claimable = |page: &mut Page| claimable::rows(page, of, &self.standbys, has_no_room, at);

@@ -41,7 +41,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     if !wants_lines && output::is_drawable() {
         return status::live(look);
     }
-    let show = Show { json: look.json, from, until_end, has_hellos, accounts: Vec::new(), is_live: false };
+    let show = Show { from, until_end, has_hellos, accounts: Vec::new(), is_live: false };
     match reading::run(show.run(look)) {
         Ok(()) => Ok(ExitStatus::Success),
         Err(error) if error.is::<NoAnswer>() => Err(error.context("can't tell who leads")),
@@ -84,7 +84,6 @@ fn first_shown(from: Option<Beginning>, bounds: &LogBounds) -> Offset {
 }
 
 struct Show {
-    json: bool,
     from: Option<Beginning>,
     until_end: bool,
     /// `--all`: whether hellos are shown too.
@@ -106,7 +105,7 @@ impl Show {
         }
         let mut reading = place.read(&access)?.telling(warn);
         let bounds = reading.bounds(limit).await?;
-        self.begin(&place, &bounds)?;
+        self.begin(look.json, &place, &bounds)?;
         let from = |bounds: &LogBounds, has_election| {
             let first = first_shown(self.from, bounds);
             if has_election { bounds.start.max(first - RUN_UP) } else { bounds.last(FIRST_SPAN) }
@@ -139,7 +138,7 @@ impl Show {
     }
 
     /// Begins the output, since the bounds of all logs are known.
-    fn begin(&mut self, place: &Place, all_bounds: &BTreeMap<i32, LogBounds>) -> Result<()> {
+    fn begin(&mut self, json: bool, place: &Place, all_bounds: &BTreeMap<i32, LogBounds>) -> Result<()> {
         for election in &place.elections {
             let Some(bounds) = all_bounds.get(&election.partition) else { continue };
             if let Some(Beginning::Offset(offset)) = self.from
@@ -152,7 +151,7 @@ impl Show {
                 Some(Beginning::End | Beginning::Offset(_) | Beginning::Start) | None => 0,
             };
             let (is_one_of_many, first) = (place.elections.len() > 1, first_shown(self.from, bounds));
-            self.accounts.push(Account::new(self.json, election, is_one_of_many, first, since_ms));
+            self.accounts.push(Account::new(json, election, is_one_of_many, first, since_ms));
         }
         Ok(())
     }

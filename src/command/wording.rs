@@ -54,7 +54,7 @@ pub(super) fn leadership_in_table(current: Leadership<'_>) -> String {
         | Leadership::Overdue { .. }
         | Leadership::Released { .. }
         | Leadership::Silent { .. }
-        | Leadership::Unknown(_) => sentence(current).to_string(),
+        | Leadership::Unknown(_) => sentence(current),
     }
 }
 

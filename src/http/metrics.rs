@@ -9,13 +9,24 @@ use neli_proto::time::Time;
 use super::snapshot::{BOUNDS_MS, Histogram, RESULTS, RoleSnapshot, Snapshot};
 use crate::text::one_line;
 
-/// A metric of a role: name, help text and value. Without a value it has no line.
-struct OfRole {
-    name: &'static str,
-    kind: &'static str,
-    help: &'static str,
-    value: fn(&RoleSnapshot, At) -> Option<f64>,
+/// A metric: its name, kind and help text, and how its value is found.
+pub(crate) struct Metric<V> {
+    pub(crate) name: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) help: &'static str,
+    pub(crate) value: V,
 }
+
+pub(crate) const fn gauge<V: Copy>(name: &'static str, help: &'static str, value: V) -> Metric<V> {
+    Metric { name, kind: "gauge", help, value }
+}
+
+pub(crate) const fn counter<V: Copy>(name: &'static str, help: &'static str, value: V) -> Metric<V> {
+    Metric { name, kind: "counter", help, value }
+}
+
+/// Without a value the role has no line.
+type OfRole = fn(&RoleSnapshot, At) -> Option<f64>;
 
 /// When the metrics are asked for, and whether Kafka answers then.
 #[derive(Clone, Copy)]
@@ -24,15 +35,7 @@ struct At {
     is_answered: bool,
 }
 
-const fn gauge(name: &'static str, help: &'static str, value: fn(&RoleSnapshot, At) -> Option<f64>) -> OfRole {
-    OfRole { name, kind: "gauge", help, value }
-}
-
-const fn counter(name: &'static str, help: &'static str, value: fn(&RoleSnapshot, At) -> Option<f64>) -> OfRole {
-    OfRole { name, kind: "counter", help, value }
-}
-
-const OF_ROLES: [OfRole; 18] = [
+const OF_ROLES: [Metric<OfRole>; 18] = [
     gauge(
         "neli_leader",
         "Whether this process leads: 1 or 0. 0 from the end of its lease on, also if the main loop hangs.",
@@ -117,77 +120,62 @@ const OF_ROLES: [OfRole; 18] = [
 
 /// All metrics.
 pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
-    let mut page = Page { text: String::new(), group: escaped(&snapshot.about.group) };
-    let at = At { now, is_answered: snapshot.kafka.answers() };
-    page.info(snapshot);
-    page.of_process(
-        "neli_broker_up",
-        "1 if Kafka answers and the journal was read once, else 0.",
-        flag(snapshot.kafka.is_up()),
-    );
-    page.of_process(
-        "neli_group_refused",
-        "1 if the consumer group does not take this process, which then has no precedence (/status says why), else 0.",
-        flag(snapshot.kafka.group.trouble().is_some()),
-    );
-    page.of_process("neli_lease_seconds", "The lease (--lease).", snapshot.about.lease.as_secs_f64());
-    let roles: Vec<(String, &RoleSnapshot)> =
-        snapshot.roles.iter().map(|role| (escaped(&role.label), role.as_ref())).collect();
-    for OfRole { name, kind, help, value } in OF_ROLES {
+    let Snapshot { about, kafka, .. } = snapshot;
+    let (mut page, group) = (Page::default(), label("group", &about.group));
+    let at = At { now, is_answered: kafka.answers() };
+    let (version, elector) = (env!("CARGO_PKG_VERSION"), about.elector);
+    let info = [("topic", &*about.topic), ("name", &about.name), ("version", version), ("elector", elector)];
+    let info = info.map(|(name, value)| format!(",{}", label(name, value))).concat();
+    let of_process = [
+        gauge("neli_info", "What this process is: always 1.", (&*info, 1.0)),
+        gauge("neli_broker_up", "1 if Kafka answers and the journal was read once, else 0.", ("", flag(kafka.is_up()))),
+        gauge(
+            "neli_group_refused",
+            "1 if the consumer group does not take this process, which then has no precedence (/status says why), else 0.",
+            ("", flag(kafka.group.trouble().is_some())),
+        ),
+        gauge("neli_lease_seconds", "The lease (--lease).", ("", about.lease.as_secs_f64())),
+    ];
+    for Metric { name, kind, help, value: (more, value) } in of_process {
         page.head(name, kind, help);
-        for (label, role) in &roles {
+        page.line(name, format_args!("{group}{more}"), value);
+    }
+    let labels = |role: &RoleSnapshot| format!("{group},{}", label("role", &role.label));
+    let roles: Vec<(String, &RoleSnapshot)> = snapshot.roles.iter().map(|role| (labels(role), &**role)).collect();
+    for Metric { name, kind, help, value } in OF_ROLES {
+        page.head(name, kind, help);
+        for (labels, role) in &roles {
             if let Some(value) = value(role, at) {
-                page.of_role(name, label, "", value);
+                page.line(name, labels, value);
             }
         }
     }
     let name = "neli_job_exits_total";
     page.head(name, "counter", "Runs of the job that have ended: with status 0, with another, or by a signal.");
-    for (label, role) in &roles {
+    for (labels, role) in &roles {
         for (result, count) in RESULTS.iter().zip(role.tally.exits) {
-            page.of_role(name, label, &format!(",result=\"{result}\""), number(count));
+            page.line(name, format_args!("{labels},result=\"{result}\""), count);
         }
     }
-    page.echoes(&snapshot.echoes);
-    page.text
+    page.echoes(&group, &snapshot.echoes);
+    page.0
 }
 
-/// The text so far, and the labels of every line.
-struct Page {
-    text: String,
-    group: String,
-}
+/// The text so far.
+#[derive(Default)]
+pub(crate) struct Page(pub(crate) String);
 
 impl Page {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
+    pub(crate) fn head(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a String can't fail.
-        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// A line with these labels after the group's, each of which begins with a comma.
-    fn line(&mut self, name: &str, labels: &str, value: impl Display) {
-        let _ = writeln!(self.text, "{name}{{group=\"{}\"{labels}}} {value}", self.group);
+    pub(crate) fn line(&mut self, name: &str, labels: impl Display, value: impl Display) {
+        let _ = writeln!(self.0, "{name}{{{labels}}} {value}");
     }
 
-    fn of_process(&mut self, name: &str, help: &str, value: f64) {
-        self.head(name, "gauge", help);
-        self.line(name, "", value);
-    }
-
-    fn of_role(&mut self, name: &str, label: &str, more: &str, value: f64) {
-        self.line(name, &format!(",role=\"{label}\"{more}"), value);
-    }
-
-    fn info(&mut self, snapshot: &Snapshot) {
-        let about = &snapshot.about;
-        let (name, topic, version) = (escaped(&about.name), escaped(&about.topic), env!("CARGO_PKG_VERSION"));
-        self.head("neli_info", "gauge", "What this process is: always 1.");
-        let elector = about.elector;
-        let labels = format!(",topic=\"{topic}\",name=\"{name}\",version=\"{version}\",elector=\"{elector}\"");
-        self.line("neli_info", &labels, 1);
-    }
-
-    fn echoes(&mut self, histogram: &Histogram) {
+    fn echoes(&mut self, group: &str, histogram: &Histogram) {
         self.head(
             "neli_echo_seconds",
             "histogram",
@@ -198,10 +186,10 @@ impl Page {
         let mut count = 0;
         for (bound, more) in bounds.zip(histogram.buckets) {
             count += more;
-            self.line("neli_echo_seconds_bucket", &format!(",le=\"{bound}\""), count);
+            self.line("neli_echo_seconds_bucket", format_args!("{group},le=\"{bound}\""), count);
         }
-        self.line("neli_echo_seconds_sum", "", histogram.sum.as_secs_f64());
-        self.line("neli_echo_seconds_count", "", count);
+        self.line("neli_echo_seconds_sum", group, histogram.sum.as_secs_f64());
+        self.line("neli_echo_seconds_count", group, count);
     }
 }
 
@@ -220,8 +208,8 @@ pub(crate) fn number(count: impl TryInto<u64>) -> f64 {
     count.try_into().unwrap_or(u64::MAX) as f64
 }
 
-/// A label's value, escaped for Prometheus.
-pub(crate) fn escaped(text: &str) -> String {
-    let lines = text.split('\n').map(|line| one_line(line).replace('\\', "\\\\").replace('"', "\\\""));
-    lines.collect::<Vec<_>>().join("\\n")
+/// A label with its value, escaped for Prometheus.
+pub(crate) fn label(name: &str, value: &str) -> String {
+    let lines = value.split('\n').map(|line| one_line(line).replace('\\', "\\\\").replace('"', "\\\""));
+    format!("{name}=\"{}\"", lines.collect::<Vec<_>>().join("\\n"))
 }

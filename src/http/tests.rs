@@ -166,7 +166,7 @@ fn json_of(snapshot: &Snapshot) -> Value {
 /// A backslash that begins none of Prometheus's escapes would make the whole answer unreadable.
 #[test]
 fn a_label_has_only_visible_characters() {
-    assert_eq!(metrics::escaped("a\"b\\c\nd\u{9b}\u{202e}\u{feff}"), r#"a\"b\\c\nd\\u{9b}\\u{202e}\\u{feff}"#);
+    assert_eq!(metrics::label("n", "a\"b\\c\nd\u{9b}\u{202e}\u{feff}"), r#"n="a\"b\\c\nd\\u{9b}\\u{202e}\\u{feff}""#);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Who leads an election, or why nobody does, and what a candidate does in it: the same words in every command, on the page, in the log and for
 //! systemd (`STATUS=`).
 
-use std::fmt;
 use std::time::Duration;
 
 use neli_proto::candidate::{JobReport, Position, StandbyReason, Waiting};
@@ -12,22 +11,14 @@ use neli_proto::time::millis;
 
 use crate::text::{span, spoken, time_of_day, timestamp, to_the_second};
 
-/// The sentence.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sentence<'a> {
-    leadership: Leadership<'a>,
-    /// The wall clock in milliseconds since 1970, if the sentence is to contain times of the day.
-    wall_ms: Option<u64>,
-}
-
 /// The sentence as of now: with ages.
-pub(crate) const fn sentence(leadership: Leadership<'_>) -> Sentence<'_> {
-    Sentence { leadership, wall_ms: None }
+pub(crate) fn sentence(leadership: Leadership<'_>) -> String {
+    said(leadership, None)
 }
 
 /// The sentence with times of the day, which stays right while nothing changes.
-pub(crate) const fn lasting_sentence(leadership: Leadership<'_>, wall_ms: u64) -> Sentence<'_> {
-    Sentence { leadership, wall_ms: Some(wall_ms) }
+pub(crate) fn lasting_sentence(leadership: Leadership<'_>, wall_ms: u64) -> String {
+    said(leadership, Some(wall_ms))
 }
 
 /// The state as one word; docs/json.md lists the words.
@@ -42,75 +33,53 @@ pub(crate) const fn state(leadership: Leadership<'_>) -> &'static str {
     }
 }
 
-impl Sentence<'_> {
-    fn past(self, age: Duration) -> Option<String> {
-        Some(time_of_day(self.wall_ms?.saturating_sub(millis(age))))
-    }
-
-    /// How long something has lasted.
-    fn lasting(self, age: Duration) -> String {
-        self.past(age).map_or_else(|| format!("for {}", span(age)), |at| format!("since {at}"))
-    }
-
-    /// When something was.
-    fn ago(self, age: Duration) -> String {
-        self.past(age).map_or_else(|| format!("{} ago", span(age)), |at| format!("at {at}"))
-    }
-
-    /// When something will be.
-    fn within(self, left: Duration) -> String {
-        let at = self.wall_ms.map(|wall_ms| time_of_day(wall_ms.saturating_add(millis(left))));
-        at.map_or_else(|| format!("in {}", span(left)), |at| format!("at {at}"))
-    }
-}
-
-impl fmt::Display for Sentence<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.leadership {
-            Leadership::Led { leader, .. } => write!(f, "{} leads", leader.shown()),
-            Leadership::Overdue { leader, age, claimable_in, .. } => {
-                let (name, silent, lease) = (leader.shown(), self.lasting(age), spoken(leader.lease));
-                let within = self.within(claimable_in);
-                write!(
-                    f,
-                    "{name} has been silent {silent} (lease {lease}): unless a heartbeat comes, another may claim {within}"
-                )
+fn said(leadership: Leadership<'_>, wall_ms: Option<u64>) -> String {
+    let past = |age: Duration| Some(time_of_day(wall_ms?.saturating_sub(millis(age))));
+    let lasting = |age| past(age).map_or_else(|| format!("for {}", span(age)), |at| format!("since {at}"));
+    let ago = |age| past(age).map_or_else(|| format!("{} ago", span(age)), |at| format!("at {at}"));
+    match leadership {
+        Leadership::Led { leader, .. } => format!("{} leads", leader.shown()),
+        Leadership::Overdue { leader, age, claimable_in, .. } => {
+            let (name, silent, lease) = (leader.shown(), lasting(age), spoken(leader.lease));
+            let at = wall_ms.map(|wall_ms| time_of_day(wall_ms.saturating_add(millis(claimable_in))));
+            let within = at.map_or_else(|| format!("in {}", span(claimable_in)), |at| format!("at {at}"));
+            format!(
+                "{name} has been silent {silent} (lease {lease}): unless a heartbeat comes, another may claim {within}"
+            )
+        }
+        Leadership::Silent { leader, age, .. } => {
+            let (name, lease) = (leader.shown(), spoken(leader.lease));
+            match leader.late().map(|late| span(late.gap)) {
+                Some(gap) => format!(
+                    "no leader: {name} was silent for {gap} (lease {lease}); a heartbeat that came after that extends no lease"
+                ),
+                None => format!("no leader: {name} has been silent {} (lease {lease})", lasting(age)),
             }
-            Leadership::Silent { leader, age, .. } => {
-                let (name, lease) = (leader.shown(), spoken(leader.lease));
-                match leader.late().map(|late| span(late.gap)) {
-                    Some(gap) => write!(
-                        f,
-                        "no leader: {name} was silent for {gap} (lease {lease}); a heartbeat that came after that extends no lease"
-                    ),
-                    None => write!(f, "no leader: {name} has been silent {} (lease {lease})", self.lasting(age)),
+        }
+        Leadership::Released { release, age } => {
+            let (by, term, how) = (release.shown(), release.term, how_released(&release.how));
+            format!("no leader: {by} released term {term} {}: {how}", ago(age))
+        }
+        Leadership::NeverLed => "no leader: nobody has ever led".to_owned(),
+        Leadership::Forgotten => {
+            "no leader: the topic keeps no record of this election (older ones were deleted)".to_owned()
+        }
+        Leadership::Unknown(unknown) => {
+            let why = match unknown {
+                Unknown::Left => "this process has left this election, and does not read it any more",
+                Unknown::LeaseOver => "the lease of this process, which led, is over",
+                Unknown::Missing => {
+                    "the record that says so is missing from the topic; if no record of a leader comes, a candidate claims \
+                     after 60.61s"
                 }
-            }
-            Leadership::Released { release, age } => {
-                let (by, term, ago, how) = (release.shown(), release.term, self.ago(age), how_released(&release.how));
-                write!(f, "no leader: {by} released term {term} {ago}: {how}")
-            }
-            Leadership::NeverLed => f.write_str("no leader: nobody has ever led"),
-            Leadership::Forgotten => {
-                f.write_str("no leader: the topic keeps no record of this election (older ones were deleted)")
-            }
-            Leadership::Unknown(unknown) => {
-                f.write_str("can't tell who leads: ")?;
-                match unknown {
-                    Unknown::Left => f.write_str("this process has left this election, and does not read it any more"),
-                    Unknown::LeaseOver => f.write_str("the lease of this process, which led, is over"),
-                    Unknown::Missing => f.write_str(
-                        "the record that says so is missing from the topic; if no record of a leader comes, a candidate claims \
-                         after 60.61s",
-                    ),
-                    Unknown::NoAnswer => f.write_str("Kafka does not answer"),
-                    Unknown::NobodyAnswers => f.write_str("Kafka does not answer; nobody led when it last did"),
-                    Unknown::NotHeard { leader, age } => {
-                        write!(f, "Kafka does not answer; {} led, and was heard last {}", leader.shown(), self.ago(age))
-                    }
-                    Unknown::Reading => f.write_str("the journal is being read"),
+                Unknown::NoAnswer => "Kafka does not answer",
+                Unknown::NobodyAnswers => "Kafka does not answer; nobody led when it last did",
+                Unknown::NotHeard { leader, age } => {
+                    &format!("Kafka does not answer; {} led, and was heard last {}", leader.shown(), ago(age))
                 }
-            }
+                Unknown::Reading => "the journal is being read",
+            };
+            format!("can't tell who leads: {why}")
         }
     }
 }

@@ -165,7 +165,7 @@ impl<'a> Watch<'a> {
                 let key = (Box::<str>::from(name), found.place().clone());
                 let is_shown = self.list.has_dead || !found.observer().is_dead(at);
                 if is_shown && is_unknown && self.unknown.insert(key.clone()) {
-                    changed.push((key.0, key.1, sentence(current).to_string()));
+                    changed.push((key.0, key.1, sentence(current)));
                 } else if !is_unknown && self.unknown.remove(&key) {
                     changed.push((key.0, key.1, format!("as of now: {}", sentence(current))));
                 }
@@ -185,7 +185,7 @@ impl<'a> Watch<'a> {
             for election in topic.elections_mut() {
                 let place = election.place().clone();
                 if let Some(current) = election.untold_silence(at) {
-                    silent.push((Box::<str>::from(name), place, sentence(current).to_string()));
+                    silent.push((Box::<str>::from(name), place, sentence(current)));
                 }
             }
         }

@@ -12,9 +12,12 @@ use crate::command::list;
 use crate::report::json::{broker, candidate, joined, run};
 use crate::text::{self, timestamp};
 
-/// All elections, on one line.
-pub(super) fn all(state: &State, at: ReadAt) -> String {
-    page(state, at, &state.elections(at).map(|shown| election_part(&shown)).collect::<Vec<_>>())
+impl State {
+    /// `/elections`: all of them, on one line.
+    #[must_use]
+    pub fn json(&self, at: ReadAt) -> String {
+        page(self, at, &self.elections(at).map(|shown| election_part(&shown)).collect::<Vec<_>>())
+    }
 }
 
 /// Those of a group, on one line.

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use neli_proto::leadership::{Leader, ReadAt};
 use neli_proto::observer::KnownCandidate;
 use neli_proto::time::millis;
-use serde::Serialize;
+use serde_json::json;
 
 use super::DAY;
 use super::state::{Shown, State};
@@ -19,7 +19,7 @@ use crate::command::history::{HEAD, by_broker, cells, draw, rows, strip};
 use crate::command::list::Rank;
 use crate::command::wording::{counted, date};
 use crate::report::election::lasting_sentence;
-use crate::text::{html, json, span, spoken};
+use crate::text::{self, html, span, spoken};
 
 /// A strip is drawn anew this often, so that a row that is otherwise unchanged is not sent again.
 const STRIP_STEP_MS: u64 = 60_000;
@@ -36,15 +36,6 @@ pub(super) struct Overview {
     ts: String,
 }
 
-/// A change for a page that follows.
-#[derive(Serialize)]
-struct Event<'a> {
-    ts: &'a str,
-    head: &'a str,
-    order: Vec<&'a str>,
-    changed: BTreeMap<&'a str, &'a str>,
-}
-
 /// A part of a path, percent-encoded. A browser would take `.` and `..` for steps in the path, encoded or not.
 pub(super) fn encoded(part: &str) -> String {
     if let "." | ".." = part {
@@ -55,6 +46,14 @@ pub(super) fn encoded(part: &str) -> String {
         if is_plain { char::from(byte).to_string() } else { format!("%{byte:02X}") }
     };
     part.bytes().map(byte).collect()
+}
+
+impl State {
+    /// `/`.
+    #[must_use]
+    pub fn page(&self, at: ReadAt) -> String {
+        Overview::of(self, at).page()
+    }
 }
 
 impl Overview {
@@ -115,8 +114,8 @@ impl Overview {
             let there: std::collections::BTreeSet<&str> = order.iter().copied().collect();
             sent.retain(|id, _| there.contains(id.as_str()));
         }
-        let event = Event { ts: &self.ts, head: &self.head, order, changed };
-        format!("data: {}\n\n", json(&event)).into_bytes()
+        let event = json!({ "ts": self.ts, "head": self.head, "order": order, "changed": changed });
+        format!("data: {}\n\n", text::json(&event)).into_bytes()
     }
 }
 
@@ -201,7 +200,7 @@ fn row(shown: &Shown<'_>, is_alone: bool) -> String {
     let none = || "-".to_owned();
     let change = shown.notes.and_then(|notes| notes.changes.back());
     let cells = [
-        format!("{}{trouble}", html(&lasting_sentence(shown.current, at.wall_ms).to_string())),
+        format!("{}{trouble}", html(&lasting_sentence(shown.current, at.wall_ms))),
         leader.and_then(|leader| leader.claimed_ms).map_or_else(none, date),
         leader.filter(|_| shown.current.is_led()).map_or_else(none, left),
         observer.standbys(at).len().to_string(),
@@ -256,7 +255,7 @@ pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
 fn section(page: &mut String, shown: &Shown<'_>) {
     let Shown { current, found, .. } = shown;
     let (observer, at) = (found.observer(), by_broker(found.observer(), shown.at));
-    let sentence = lasting_sentence(*current, shown.at.wall_ms).to_string();
+    let sentence = lasting_sentence(*current, shown.at.wall_ms);
     let _ = write!(
         page,
         "<section class=\"{}\"><h2>{}: {}</h2>\n<p class=\"dim\">topic {}, partition {}{}</p>\n",

@@ -11,7 +11,7 @@ use neli_kafka::clock;
 
 use super::page::Overview;
 use super::state::State;
-use super::{json, lock, metrics, page};
+use super::{json, lock, page};
 use crate::command::reading::read_at;
 use crate::http::{Answer, Events, HTML, JAVA_SCRIPT, JSON, Kept, METRICS, Site, ok, text, unavailable};
 use crate::text::spoken;
@@ -64,13 +64,13 @@ impl Site for Pages {
         };
         match path {
             "/" => ok(HTML, self.overview().page().into()),
-            "/elections" => ok(JSON, kept(&self.elections, || rendered(json::all))),
+            "/elections" => ok(JSON, kept(&self.elections, || rendered(State::json))),
             // It answers, so the server runs; the other thread has nothing that could hang but for the lock, which this takes.
             "/healthz" => {
                 drop(lock(&self.state));
                 text(StatusCode::OK, "ok")
             }
-            "/metrics" => ok(METRICS, kept(&self.metrics, || rendered(metrics::render))),
+            "/metrics" => ok(METRICS, kept(&self.metrics, || rendered(State::metrics))),
             "/page.js" => ok(JAVA_SCRIPT, Bytes::from_static(SCRIPT.as_bytes())),
             "/readyz" => self.readiness(),
             _ => {

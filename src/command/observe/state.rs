@@ -20,8 +20,9 @@ use crate::report::election::sentence;
 const MOST_CHANGES: usize = 100;
 
 /// What is known.
-pub(super) struct State {
-    pub(super) topics: Topics,
+pub struct State {
+    /// The topics. Who feeds this also does what they want to be done.
+    pub topics: Topics,
     /// `--group`.
     pub(super) group: Option<String>,
     notes: BTreeMap<(Box<str>, Place), Notes>,
@@ -58,7 +59,9 @@ pub(super) struct Shown<'a> {
 }
 
 impl State {
-    pub(super) const fn new(topics: Topics, group: Option<String>) -> Self {
+    /// Nothing is known. Without a group all elections are shown.
+    #[must_use]
+    pub const fn new(topics: Topics, group: Option<String>) -> Self {
         Self { topics, group, notes: BTreeMap::new(), runs: BTreeMap::new(), counted: None }
     }
 
@@ -66,7 +69,7 @@ impl State {
     ///
     /// # Errors
     /// Kafka refuses permanently.
-    pub(super) fn handle(&mut self, at: ReadAt, event: TopicsEvent) -> Result<()> {
+    pub fn handle(&mut self, at: ReadAt, event: TopicsEvent) -> Result<()> {
         if let TopicsEvent::Down(_) = event {
             self.counted = None;
         }
@@ -101,7 +104,7 @@ impl State {
     }
 
     /// Notes what no record shows.
-    pub(super) fn tick(&mut self, at: ReadAt) {
+    pub fn tick(&mut self, at: ReadAt) {
         if self.topics.outage().is_some() {
             return;
         }
@@ -111,7 +114,7 @@ impl State {
                 let place = election.place().clone();
                 if let Some(current) = election.untold_silence(at) {
                     let notes = self.notes.entry((name.into(), place)).or_default();
-                    notes.note(at.wall_ms, sentence(current).to_string());
+                    notes.note(at.wall_ms, sentence(current));
                 }
             }
         }

@@ -12,9 +12,9 @@ use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 use serde_json::Value;
 
+use super::json;
 use super::page::{Overview, of_group};
 use super::state::State;
-use super::{json, metrics};
 
 const WALL_MS: u64 = 1_769_860_800_000;
 const MARKUP: &str = "<script>alert(1)</script>\"'&\u{202e}\u{1b}[31m";
@@ -73,7 +73,7 @@ impl World {
     }
 
     fn object(&self, seconds: u64) -> Value {
-        serde_json::from_str(&json::all(&self.state, at(seconds))).expect("JSON")
+        serde_json::from_str(&self.state.json(at(seconds))).expect("JSON")
     }
 
     fn states(&self, seconds: u64) -> Vec<(String, String)> {
@@ -90,11 +90,11 @@ pub(crate) fn metrics_of_all_kinds() -> String {
     world.claim(1, "g", "db2");
     let fact = r#"{"v":1,"key":"2026-01-31T00:00:00Z","outcome":"done","term":0,"name":"db1","exit":0,"attempt":1,"at_ms":1769860800000}"#;
     world.write(1, "a.neli.once", "g/0", fact);
-    metrics::render(&world.state, at(2))
+    world.state.metrics(at(2))
 }
 
 fn page(world: &World, seconds: u64) -> String {
-    Overview::of(&world.state, at(seconds)).page()
+    world.state.page(at(seconds))
 }
 
 /// The groups of the page in their order.
@@ -129,7 +129,7 @@ fn trouble_comes_first_and_the_first_answer_has_the_whole_table() {
     }
     let states = [("done", "released"), ("gone", "released"), ("led", "led")];
     assert_eq!(world.states(2), states.map(|(group, state)| (group.into(), state.into())));
-    let metrics = metrics::render(&world.state, at(2));
+    let metrics = world.state.metrics(at(2));
     for (group, is_done) in [("done", 1), ("gone", 0), ("led", 0)] {
         let line = format!("neli_election_done{{topic=\"a.neli\",group=\"{group}\",role=\"0\"}} {is_done}");
         assert!(metrics.lines().any(|other| other == line), "{line}: {metrics}");
@@ -174,8 +174,8 @@ fn names_with_markup_and_escapes_are_shown_as_text_everywhere() {
     assert!(detail.contains("&lt;script&gt;"), "{detail}");
     let mut sent = BTreeMap::new();
     let event = String::from_utf8(Overview::of(&world.state, at(4)).event(&mut sent)).expect("text");
-    let metrics = metrics::render(&world.state, at(4));
-    let all = json::all(&world.state, at(4));
+    let metrics = world.state.metrics(at(4));
+    let all = world.state.json(at(4));
     let group = json::of_group(&world.state, MARKUP, at(4));
     for html in [&page(&world, 4), &detail, &event] {
         assert!(!html.contains("<script>alert") && !html.contains("alert(1)</script>"), "{html}");
@@ -215,7 +215,7 @@ fn while_kafka_is_away_nothing_is_known_and_no_time_is_counted() {
     let mut world = World::new();
     world.claim(0, "g", "db1");
     let unled = |world: &World| {
-        let text = metrics::render(&world.state, at(0));
+        let text = world.state.metrics(at(0));
         let line = text.lines().find(|line| line.starts_with("neli_election_without_leader_seconds_total{"));
         line.and_then(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).expect("a value")
     };
@@ -235,7 +235,7 @@ fn while_kafka_is_away_nothing_is_known_and_no_time_is_counted() {
     assert!((unled(&world) - 3.0).abs() < 0.01, "{}", unled(&world));
     world.claim(3_005, "g", "db2");
     assert_eq!(world.states(3_005), [("g".into(), "led".into())]);
-    let metrics = metrics::render(&world.state, at(3_005));
+    let metrics = world.state.metrics(at(3_005));
     for line in [
         "neli_election_led{topic=\"a.neli\",group=\"g\",role=\"0\"} 1",
         "neli_election_leader_info{topic=\"a.neli\",group=\"g\",role=\"0\",leader=\"db2\"} 1",
@@ -262,7 +262,7 @@ fn a_silence_that_may_be_kafka_s_is_not_noted_and_not_counted() {
         (election["state"].as_str(), &election["last_change"]["what"]),
         (Some("unknown"), &Value::from("db1 leads, term 0"))
     );
-    let metrics = metrics::render(&world.state, at(26));
+    let metrics = world.state.metrics(at(26));
     let total = "neli_election_without_leader_seconds_total{topic=\"a.neli\",group=\"g\",role=\"0\"} 0";
     assert!(metrics.lines().any(|line| line.starts_with(total)), "{metrics}");
 }
@@ -271,7 +271,7 @@ fn a_silence_that_may_be_kafka_s_is_not_noted_and_not_counted() {
 #[test]
 fn the_metrics_are_as_documented() {
     let world = World::new();
-    let text = metrics::render(&world.state, at(0));
+    let text = world.state.metrics(at(0));
     let rendered: BTreeSet<String> = text
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))

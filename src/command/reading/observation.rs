@@ -232,7 +232,7 @@ impl Observation {
         self.ask_about_silences(at);
         let silence = |election: &mut Election| {
             let place = election.place().clone();
-            Some((place, sentence(election.untold_silence(at)?).to_string()))
+            Some((place, sentence(election.untold_silence(at)?)))
         };
         let silences: Vec<_> = self.topic.elections_mut().filter_map(silence).collect();
         for (place, silence) in silences {

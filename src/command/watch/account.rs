@@ -34,7 +34,7 @@ pub(super) struct Account {
 }
 
 /// A line of `--json`.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Line<'a> {
     ts: String,
     role: Option<&'a str>,
@@ -123,7 +123,7 @@ impl Account {
         let record = record.value.as_deref().and_then(as_read);
         // A hello may be about several roles.
         let role = Some(&*self.place.role).filter(|_| verdict != Some(HELLO));
-        let line = Line { ts: timestamp(ms), role, event, partition, offset, verdict, term, record, silent: None };
+        let line = Line { ts: timestamp(ms), role, event, partition, offset, verdict, term, record, ..Line::default() };
         self.lines.push(json(&line));
     }
 
@@ -153,11 +153,8 @@ impl Account {
             role: Some(&self.place.role),
             event: if silent < lease { "overdue" } else { "silent" },
             partition: self.place.partition,
-            offset: None,
-            verdict: None,
-            term: None,
-            record: None,
             silent: Some(json!({ "name": name, "term": term, "lease_ms": millis(lease), "for_ms": millis(silent) })),
+            ..Line::default()
         };
         self.lines.push(json(&line));
     }
@@ -170,7 +167,7 @@ impl Account {
         {
             return self.fell_silent(Silence::of(leader, age, at.wall_ms));
         }
-        self.tell(Some(at.wall_ms), &sentence(current).to_string());
+        self.tell(Some(at.wall_ms), &sentence(current));
     }
 
     /// Handles the end of the log: reports the present leader.
