@@ -24,7 +24,7 @@ mod status;
 
 pub(crate) use answer::site;
 pub(crate) use metrics::{Metric, Page, counter, flag, gauge, label, number, seconds};
-pub(crate) use server::{Bound, serve};
+pub(crate) use server::{bind, serve};
 pub(crate) use snapshot::{About, Board, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally};
 
 /// The most descriptors that the server uses.

@@ -26,7 +26,7 @@ pub(super) fn all() -> [Command; 13] {
 
 /// A subcommand about one election, whose group is required.
 fn looks_at_one(name: &'static str, about: &'static str, more: &'static str, exit: &'static str) -> Command {
-    looks(about, more, exit).name(name).override_usage(format!("neli-run {name} --group <NAME> [OPTIONS]"))
+    looks(name, about, more, exit).override_usage(format!("neli-run {name} --group <NAME> [OPTIONS]"))
 }
 
 fn status() -> Command {
@@ -34,7 +34,7 @@ fn status() -> Command {
     looks_at_one("status", about, STATUS, STATUS_EXIT)
         .arg(role(SHOWN))
         .arg(value("once", "KEY", "Only show whether this key is done"))
-        .arg(json("Print one JSON object"))
+        .arg(flag("json", "Print one JSON object"))
         .arg(timeout("5s"))
 }
 
@@ -47,13 +47,12 @@ const STATUS_EXIT: &str = "0 a candidate leads; 3 nobody leads; 4 this can't be 
 
 fn list() -> Command {
     let about = "List the elections of a topic, or of all topics named *.neli";
-    looks(about, LIST, LIST_EXIT)
-        .name("list")
+    looks("list", about, LIST, LIST_EXIT)
         .mut_arg("group", |group| group.help(LIST_GROUP).long_help(LIST_GROUP))
         .mut_arg("topic", |topic| topic.help(LIST_TOPIC).long_help(LIST_TOPIC))
         .arg(flag("watch", "Go on: a table, or a line for each change"))
         .arg(flag("all", "Also list elections that are dead for over a week"))
-        .arg(json("Print one JSON object for each election"))
+        .arg(flag("json", "Print one JSON object for each election"))
         .arg(timeout("5s"))
 }
 
@@ -76,7 +75,7 @@ fn history() -> Command {
         .arg(value("since", "DURATION", "Only terms that were led since then: 7d, 2h"))
         .arg(flag("check", "Also report violations, gaps and missing records"))
         .arg(value("svg", "FILE", "Draw the terms on a time axis into this file").value_hint(ValueHint::FilePath))
-        .arg(json("Print one JSON object for each term and finding"))
+        .arg(flag("json", "Print one JSON object for each term and finding"))
         .arg(timeout("5s"))
 }
 
@@ -92,12 +91,8 @@ const HISTORY_EXIT: &str = "0; 1 with --check, if two jobs may have run at once;
 fn observe() -> Command {
     let about = "Serve all elections of a cluster on one page, with metrics";
     let listen = Opt::find("listen").map(Opt::arg);
-    Command::new("observe")
-        .about(about)
-        .long_about(long_about(about, OBSERVE))
-        .after_help(exit_status("0 after TERM or INT; 125 the address can't be used, or Kafka refuses."))
+    told("observe", about, OBSERVE, "0 after TERM or INT; 125 the address can't be used, or Kafka refuses.")
         .override_usage("neli-run observe --listen <ADDRESS> [OPTIONS]")
-        .args_override_self(true)
         .args(listen.map(|listen| listen.help_heading(None::<&str>)))
         .arg(value("topics", "NAMES", "Only these topics; * is any text [default: *.neli]"))
         .args(election().filter(|arg| arg.get_id() != "topic"))
@@ -116,7 +111,7 @@ fn resign() -> Command {
         .arg(value("to", "NAME", "The standby that is to lead next"))
         .arg(flag("force", "Ask even if no candidate stands by"))
         .arg(reason())
-        .arg(json("Print the outcome as one JSON object"))
+        .arg(flag("json", "Print the outcome as one JSON object"))
         .arg(value("timeout", "DURATION", "Limit for each wait [default: 30s]"))
 }
 
@@ -139,7 +134,7 @@ fn end() -> Command {
         .arg(flag("yes", "Do not ask for confirmation on a terminal"))
         .arg(flag("force", "Write the request even if no candidate is known"))
         .arg(reason())
-        .arg(json("Print the outcome as one JSON object"))
+        .arg(flag("json", "Print the outcome as one JSON object"))
         .arg(timeout("5s"))
 }
 
@@ -151,14 +146,13 @@ const END_EXIT: &str = "0 Kafka has taken the request; 1 Kafka has not said that
 
 fn forget() -> Command {
     let about = "Make a key of --once, or the newest window, run again";
-    looks(about, FORGET, FORGET_EXIT)
-        .name("forget")
+    looks("forget", about, FORGET, FORGET_EXIT)
         .arg(role(NEEDED))
         .arg(value("once", "KEY", "The key to forget"))
         .arg(flag("newest-window", "Forget the newest recorded window"))
         .arg(flag("force", "Even if it runs, is not recorded or can't be read"))
         .arg(flag("yes", "Do not ask for confirmation on a terminal"))
-        .arg(json("Print the outcome as one JSON object"))
+        .arg(flag("json", "Print the outcome as one JSON object"))
         .arg(timeout("5s"))
 }
 
@@ -171,12 +165,11 @@ const FORGET_EXIT: &str = "0 it is recorded in the topic <topic>.once; 1 Kafka h
 
 fn assert() -> Command {
     let about = "Exit with 0 if the job may still act: neli-run assert && pay";
-    looks(about, ASSERT, ASSERT_EXIT)
-        .name("assert")
+    looks("assert", about, ASSERT, ASSERT_EXIT)
         .arg(role(NEEDED))
         .arg(value("epoch", "TERM", "The term, outside a job [default: NELI_EPOCH]"))
         .arg(value("min-left", "DURATION", "Time that must be left of the lease [default: 0]"))
-        .arg(json("Print one JSON object, and nothing on stderr"))
+        .arg(flag("json", "Print one JSON object, and nothing on stderr"))
         .arg(timeout("5s"))
 }
 
@@ -185,24 +178,16 @@ const ASSERT: &str = "Inside a job it needs no option and no Kafka: it reads the
 
 const ASSERT_EXIT: &str = "0 the term is led; 83 it is not led; 4 this can't be determined.";
 
-/// A subcommand about elections; `more` are further sentences for `--help` and the manual, and `exit` are its exit statuses.
-fn looks(about: &'static str, more: &'static str, exit: &'static str) -> Command {
-    Command::new("")
-        .about(about)
-        .long_about(long_about(about, more))
-        .after_help(exit_status(exit))
-        .args_override_self(true)
-        .args(election())
+/// A subcommand about elections.
+fn looks(name: &'static str, about: &'static str, more: &'static str, exit: &'static str) -> Command {
+    told(name, about, more, exit).args(election())
 }
 
-/// The end of `-h` and `--help`.
-fn exit_status(exit: &str) -> String {
-    wrapped(&format!("Exit status: {exit}"))
-}
-
-/// The text of `--help`: the meaning in one line, and then the further sentences.
-fn long_about(about: &str, more: &str) -> String {
-    format!("{}\n{}", wrapped(&format!("{about}.")), wrapped(more))
+/// A subcommand with this name; `more` are further sentences for `--help` and the manual, and `exit` are its exit statuses.
+fn told(name: &'static str, about: &'static str, more: &'static str, exit: &'static str) -> Command {
+    let long = format!("{}\n{}", wrapped(&format!("{about}.")), wrapped(more));
+    let exit = wrapped(&format!("Exit status: {exit}"));
+    Command::new(name).about(about).long_about(long).after_help(exit).args_override_self(true)
 }
 
 /// The option that selects an election of `--roles`, of a subcommand that shows elections.
@@ -212,10 +197,6 @@ const NEEDED: &str = "Role (name or number); needed if there are several";
 
 fn role(help: &str) -> Arg {
     value("role", "ROLE", help)
-}
-
-fn json(help: &'static str) -> Arg {
-    flag("json", help)
 }
 
 fn flag(long: &'static str, help: &'static str) -> Arg {
@@ -246,7 +227,7 @@ fn watch() -> Command {
     let from = value("from", "WHERE", "start, end, an offset or an age (1h) [default: end]");
     looks_at_one("watch", about, WATCH, WATCH_EXIT)
         .arg(role(SHOWN))
-        .arg(json("Print each record, and whether it counts, as JSON"))
+        .arg(flag("json", "Print each record, and whether it counts, as JSON"))
         .arg(from.value_parser(Words(&["start", "end"])).hide_possible_values(true))
         .arg(flag("all", "Also print the hellos of the candidates"))
         .arg(flag("until-end", "Exit where the topic ended when watch started"))
@@ -312,16 +293,12 @@ fn election() -> impl Iterator<Item = Arg> {
 /// Its help shows only those of a candidate's options that concern the election.
 fn doctor() -> Command {
     let about = "Report problems of this machine and of Kafka, and their fixes";
-    Command::new("doctor")
-        .about(about)
-        .long_about(long_about(about, DOCTOR))
-        .after_help(exit_status("0 no check fails; 1 a check fails."))
+    told("doctor", about, DOCTOR, "0 no check fails; 1 a check fails.")
         .override_usage("neli-run doctor [OPTIONS] [-- <COMMAND> [ARG]...]")
-        .args_override_self(true)
         .args(options().map(candidates))
         .mut_arg("group", |group| group.help(DOCTOR_GROUP).long_help(DOCTOR_GROUP))
         .arg(flag("print-topic", "Only print the command that makes the topic"))
-        .arg(json("Print one JSON object for each finding"))
+        .arg(flag("json", "Print one JSON object for each finding"))
         .arg(timeout("5s"))
         .arg(options::command().help("The job, to check that it is found"))
 }

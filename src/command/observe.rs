@@ -4,6 +4,7 @@
 //! no lease depends on this process.
 
 use std::collections::BTreeSet;
+use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -24,7 +25,7 @@ use crate::command::output::say;
 use crate::command::reading::{self, Following, read_at, to_be_told};
 use crate::command::wording;
 use crate::exit::ExitStatus;
-use crate::http::{self, Bound};
+use crate::http;
 use crate::process::{limits, system};
 
 mod json;
@@ -57,7 +58,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     // Clients of HTTP must not take the descriptors that the connections with Kafka need.
     let _ = limits::raise_open_files();
     limits::open_files(http::OPEN_FILES)?;
-    let bound = Bound::bind(&listen).context(listen.shown)?;
+    let bound = http::bind(&listen)?;
     let mut signals = Signals::new([SIGTERM, SIGINT]).context("signals can't be handled")?;
     let waits = move || {
         if signals.forever().next().is_some() {
@@ -94,7 +95,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     rest.ends_with(last)
 }
 
-async fn serve(client: &Client, bound: Bound, topics: Vec<String>, group: Option<String>) -> Result<ExitStatus> {
+async fn serve(client: &Client, bound: TcpListener, topics: Vec<String>, group: Option<String>) -> Result<ExitStatus> {
     let mut told = Told { topics: topics.join(","), ..Told::default() };
     let is_read = move |name: &str| {
         let journal = name.strip_suffix(TOPIC_SUFFIX).unwrap_or(name);
@@ -103,7 +104,7 @@ async fn serve(client: &Client, bound: Bound, topics: Vec<String>, group: Option
     let mut following = Following::start(&reading::access(client)?, is_read)?;
     let topics = Topics::new(FIRST_SPAN, names::MOST_ROLES).with_past(DAY);
     let state = Arc::new(Mutex::new(State::new(topics, group)));
-    let (address, served) = (bound.address, Arc::clone(&state));
+    let (address, served) = (bound.local_addr()?, Arc::clone(&state));
     http::serve(bound, move || Rc::new(Pages::new(served))).context("--listen: HTTP can't be served")?;
     say(&format!("listening on http://{address}/"));
     let mut heap_given_back = clock::now();

@@ -185,11 +185,6 @@ fn frame(page: &str, rows: Option<usize>) -> String {
     format!("\u{1b}[H{lines}\u{1b}[J")
 }
 
-/// The reader of stdout has closed the pipe, because it needs no more output.
-#[derive(Debug, thiserror::Error)]
-#[error("stdout is closed")]
-struct Closed;
-
 /// Success, if `written` is no error.
 ///
 /// # Errors
@@ -228,10 +223,7 @@ pub(super) fn print(text: &str) -> Result<ExitStatus> {
 ///
 /// `written` is one.
 pub(super) fn checked(written: io::Result<()>) -> Result<()> {
-    match written {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Closed.into()),
-        written => written.context("stdout"),
-    }
+    written.context("stdout")
 }
 
 /// Success, if the reader of stdout has closed the pipe.
@@ -240,7 +232,9 @@ pub(super) fn checked(written: io::Result<()>) -> Result<()> {
 ///
 /// Any other error.
 pub(super) fn unless_closed(error: anyhow::Error) -> Result<ExitStatus> {
-    if error.is::<Closed>() { Ok(ExitStatus::Success) } else { Err(error) }
+    // It needs no more output.
+    let is_closed = error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == ErrorKind::BrokenPipe);
+    if is_closed { Ok(ExitStatus::Success) } else { Err(error) }
 }
 
 #[cfg(test)]

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
 
+use anyhow::{Context as _, Result};
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::server::conn::http1;
@@ -47,40 +48,28 @@ const MOST_HEADERS: usize = 64;
 /// The size of the thread's stack, in bytes.
 const STACK: usize = 512 * 1024;
 
-/// The bound socket.
-#[derive(Debug)]
-pub(crate) struct Bound {
-    listener: TcpListener,
-    /// The address, with the port that the kernel chose if 0 was given.
-    pub(crate) address: SocketAddr,
-}
-
-impl Bound {
-    /// Binds the socket.
-    ///
-    /// # Errors
-    ///
-    /// The name has no address; or the address is not this machine's, not allowed, or in use.
-    pub(crate) fn bind(listen: &Listen) -> io::Result<Self> {
-        let Listen { host, port, .. } = listen;
-        let listener = if host.is_empty() {
-            // Without IPv6, all IPv4 addresses are used.
-            let is_without = |error: &io::Error| {
-                error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(libc::EAFNOSUPPORT)
-            };
-            match TcpListener::bind(("::", *port)) {
-                Err(error) if is_without(&error) => TcpListener::bind(("0.0.0.0", *port)),
-                bound => bound,
-            }
-        } else {
-            TcpListener::bind((host.as_str(), *port))
+/// Binds the socket, which then has the port that the kernel chose if 0 was given.
+///
+/// # Errors
+///
+/// The name has no address; or the address is not this machine's, not allowed, or in use.
+pub(crate) fn bind(listen: &Listen) -> Result<TcpListener> {
+    let Listen { host, port, shown } = listen;
+    let bind = || {
+        // Without IPv6, all IPv4 addresses are used.
+        let is_without = |error: &io::Error| {
+            error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(libc::EAFNOSUPPORT)
+        };
+        let listener = match TcpListener::bind((if host.is_empty() { "::" } else { host }, *port)) {
+            Err(error) if host.is_empty() && is_without(&error) => TcpListener::bind(("0.0.0.0", *port)),
+            bound => bound,
         }?;
         listener.set_nonblocking(true)?;
         // The standard library has made the queue shorter.
         listen_with(&listener, Backlog::new(QUEUE)?)?;
-        let address = listener.local_addr()?;
-        Ok(Self { listener, address })
-    }
+        Ok::<_, io::Error>(listener)
+    };
+    bind().with_context(|| shown.clone())
 }
 
 /// Serves a site on a thread of its own, for the life of the process. Must be called with every signal blocked. The thread makes the site first.
@@ -88,11 +77,11 @@ impl Bound {
 /// # Errors
 ///
 /// There are no free descriptors, or the thread can't be started.
-pub(crate) fn serve(bound: Bound, make: impl FnOnce() -> Rc<dyn Site> + Send + 'static) -> io::Result<()> {
+pub(crate) fn serve(bound: TcpListener, make: impl FnOnce() -> Rc<dyn Site> + Send + 'static) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     let listener = {
         let _within = runtime.enter();
-        tokio::net::TcpListener::from_std(bound.listener)?
+        tokio::net::TcpListener::from_std(bound)?
     };
     let thread = thread::Builder::new().name("http".to_owned()).stack_size(STACK);
     thread.spawn(move || run(&runtime, listener, make()))?;

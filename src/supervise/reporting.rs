@@ -2,6 +2,7 @@
 //! sign of life.
 
 use std::collections::BTreeSet;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use neli_proto::time::Time;
 use nix::unistd::Pid;
 
 use crate::config::Config;
-use crate::http::{self, About, Board, Bound, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
+use crate::http::{self, About, Board, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
 use crate::report::election::{of_next_window, of_roles, of_status, of_trouble};
 use crate::report::events;
 use crate::report::kafka::{KafkaState, Trouble};
@@ -129,7 +130,7 @@ struct Counted {
 impl Publisher {
     /// Publishes the initial state, and starts serving.
     pub(super) fn start(
-        bound: Bound,
+        bound: TcpListener,
         config: &Config,
         job_maker: &JobMaker,
         roles: &[Role],
@@ -148,7 +149,7 @@ impl Publisher {
         let (echoes, kafka) = (Histogram::default(), KafkaState::default());
         let first = Snapshot { about: Arc::clone(&about), at: now, kafka, echoes, roles: roles.clone() };
         let board = Arc::new(Board::new(first));
-        let address = bound.address.to_string();
+        let address = bound.local_addr()?.to_string();
         // If the job is real-time, this process has a higher priority, but the HTTP thread gets a lower one.
         let of_job = job_maker.priority.of_job;
         let begin = move || of_job.iter().for_each(|of_job| drop(of_job.set_for(Pid::from_raw(0))));

@@ -2,6 +2,7 @@
 //! and descriptors. And the end of the start, after which resources that only the start needed are released.
 
 use std::fs::File;
+use std::net::TcpListener;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,9 +21,9 @@ use nix::sys::signalfd::SignalFd;
 use nix::unistd::{self, Pid};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::config::{self, Config, Listen};
+use crate::config::{self, Config};
 use crate::guard::{GuardConfig, GuardHandle};
-use crate::http::{self, Bound};
+use crate::http;
 use crate::process::attributes::{self, Mark, Priority};
 use crate::process::cgroup::{self, CgroupMaker};
 use crate::process::memory_files::ReleaseQueue;
@@ -46,8 +47,8 @@ pub(super) struct Prepared {
     /// or led.
     pub(super) job: Option<GuardedJob>,
     pub(super) signals: SignalFd,
-    /// The bound address of `--listen`.
-    pub(super) bound: Option<Bound>,
+    /// The socket of `--listen`, which is bound before the group is joined.
+    pub(super) bound: Option<TcpListener>,
 }
 
 /// The constant parameters of guards.
@@ -119,8 +120,8 @@ impl Prepared {
         let open_files = limits::raise_open_files();
         limits::validate(more_files)?;
         lead_as_many_as_possible(&mut config, more_files);
-        let bound = config.listen.as_ref().map(bind).transpose()?;
-        config.listening_at = bound.as_ref().map(|bound| bound.address);
+        let bound = config.listen.as_ref().map(http::bind).transpose()?;
+        config.listening_at = bound.as_ref().map(TcpListener::local_addr).transpose()?;
         procfs::validate()?;
         procfs::keep_open().context("/proc can't be read")?;
         let priority = attributes::take_priority()?;
@@ -183,11 +184,6 @@ fn lead_as_many_as_possible(config: &mut Config, more_files: u64) {
         }
         Some(_) | None => {}
     }
-}
-
-/// Binds the address of `--listen`, before the group is joined.
-fn bind(listen: &Listen) -> Result<Bound> {
-    Bound::bind(listen).context(listen.shown.clone())
 }
 
 /// The connection to Kafka; an embedded broker is found or started for it.

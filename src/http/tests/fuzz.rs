@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::super::{Bound, serve};
+use super::super::{bind, serve};
 use super::*;
 use crate::config::Listen;
 
@@ -18,8 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 fn server() -> SocketAddr {
     static ADDRESS: OnceLock<SocketAddr> = OnceLock::new();
     *ADDRESS.get_or_init(|| {
-        let bound = Bound::bind(&Listen { host: "127.0.0.1".to_owned(), port: 0, shown: String::new() }).unwrap();
-        let address = bound.address;
+        let bound = bind(&Listen { host: "127.0.0.1".to_owned(), port: 0, shown: String::new() }).unwrap();
+        let address = bound.local_addr().unwrap();
         let board = Board::new(snapshot(clock::now(), vec![standing_by(None, TermState::Undecided)]));
         serve(bound, crate::http::site(Arc::new(board), || {})).unwrap();
         address
@@ -66,8 +66,8 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
 /// `nc -N` and similar clients close their half as soon as the request is sent.
 #[test]
 fn a_client_that_closes_its_half_before_the_server_reads_is_answered() {
-    let bound = Bound::bind(&Listen { host: "127.0.0.1".to_owned(), port: 0, shown: String::new() }).unwrap();
-    let mut stream = TcpStream::connect(bound.address).unwrap();
+    let bound = bind(&Listen { host: "127.0.0.1".to_owned(), port: 0, shown: String::new() }).unwrap();
+    let mut stream = TcpStream::connect(bound.local_addr().unwrap()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(b"GET /leader HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
