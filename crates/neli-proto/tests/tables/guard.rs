@@ -30,7 +30,7 @@ const STATES: [State<Fixture>; 5] = [
     ("no run", Fixture::granted),
     ("starting", Fixture::starting),
     ("running", Fixture::running),
-    ("main process ended, others left", Fixture::main_ended),
+    ("others left", Fixture::main_ended),
     ("being killed", Fixture::killing),
 ];
 
@@ -95,10 +95,8 @@ const EVENTS: [Happening<Fixture>; 29] = [
 const LIVES: [State<OfSupervisor>; 4] = [
     ("alive", || OfSupervisor(Fixture::running())),
     ("silent", || OfSupervisor(Fixture::running().after(Event::SocketClosed))),
-    ("dead, orders may be unread", || OfSupervisor(Fixture::running().after(Event::SupervisorDied))),
-    ("dead, all orders were read", || {
-        OfSupervisor(Fixture::running().after(Event::SupervisorDied).after(Event::AllRead))
-    }),
+    ("dead", || OfSupervisor(Fixture::running().after(Event::SupervisorDied))),
+    ("dead and read", || OfSupervisor(Fixture::running().after(Event::SupervisorDied).after(Event::AllRead))),
 ];
 
 /// The events.
@@ -106,8 +104,8 @@ const OF_SUPERVISOR: [Happening<OfSupervisor>; 5] = [
     ("its socket closed", |of| of.0.handle(Event::SocketClosed)),
     ("it died", |of| of.0.handle(Event::SupervisorDied)),
     ("all its orders were read", |of| of.0.handle(Event::AllRead)),
-    ("nothing is left of the job, and the term is not released", |of| of.0.nothing_left()),
-    ("nothing is left of the job, and the term is released", |of| {
+    ("nothing is left of the job, the term is not released", |of| of.0.nothing_left()),
+    ("nothing is left of the job, the term is released", |of| {
         of.0.order(Order::Released { term: 5 });
         of.actions();
         of.0.nothing_left();
@@ -129,7 +127,7 @@ impl Subject for Fixture {
         match self.guard.run_phase() {
             None => "no run",
             Some((_, true)) => "being killed",
-            Some((RunPhase::MainEnded, _)) => "main process ended, others left",
+            Some((RunPhase::MainEnded, _)) => "others left",
             Some((RunPhase::Running, _)) => "running",
             Some((RunPhase::Starting, _)) => "starting",
         }
@@ -144,8 +142,8 @@ impl Subject for OfSupervisor {
     fn state(&self) -> &'static str {
         match self.0.guard.supervisor_life() {
             SupervisorLife::Closed => "silent",
-            SupervisorLife::Dead => "dead, all orders were read",
-            SupervisorLife::DeadUnread => "dead, orders may be unread",
+            SupervisorLife::Dead => "dead and read",
+            SupervisorLife::DeadUnread => "dead",
             SupervisorLife::Open => "alive",
         }
     }

@@ -53,43 +53,91 @@ trait Subject {
     fn actions(&mut self) -> Vec<String>;
 }
 
-/// The table in Markdown: a column for each state, a row for events that do the same in each of them. Below it stand the events that do nothing.
+/// Actions that come together, and their name in the page.
+const TOGETHER: [(&str, &str); 3] = [
+    ("new guard, new producer, read anew", "begin anew"),
+    ("kill the main group, kill what is known", "kill"),
+    ("kill the main group, kill all, by every means", "kill by every means"),
+];
+
+/// The table in Markdown: a row for events that do the same in each state. Below it stand the events that do nothing.
 fn drawn<S: Subject>(states: &[State<S>], events: &[Happening<S>]) -> String {
     let mut rows: Vec<(String, Vec<String>)> = Vec::new();
     for (event, happens) in events {
-        let cells: Vec<String> = states.iter().map(|(name, begin)| cell(name, begin(), *happens)).collect();
-        match rows.iter_mut().find(|(_, others)| *others == cells) {
+        let outcomes: Vec<String> = states.iter().map(|(name, begin)| outcome(name, begin(), *happens)).collect();
+        match rows.iter_mut().find(|(_, others)| *others == outcomes) {
             Some((names, _)) => *names = format!("{names}; {event}"),
-            None => rows.push(((*event).to_owned(), cells)),
+            None => rows.push(((*event).to_owned(), outcomes)),
         }
     }
-    let line = |first: &str, cells: &[String]| format!("| {first} | {} |\n", cells.join(" | "));
-    let mut table = line("Event", &states.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>());
-    table += &line("---", &vec!["---".to_owned(); states.len()]);
+    let names: Vec<&str> = states.iter().map(|(name, _)| *name).collect();
     let (without_effect, with_effect): (Vec<_>, Vec<_>) =
-        rows.into_iter().partition(|(_, cells)| cells.iter().all(String::is_empty));
-    for (names, cells) in with_effect {
-        table += &line(&names, &with_repeats(&cells));
+        rows.into_iter().partition(|(_, outcomes)| outcomes.iter().all(String::is_empty));
+    let mut table = "| Event | what follows in which state |\n| --- | --- |\n".to_owned();
+    let mut written: Vec<(&str, &[String])> = Vec::new();
+    for (event, outcomes) in &with_effect {
+        let all = joined(&names, outcomes);
+        let short = written.iter().map(|(other, base)| difference(&names, outcomes, other, base));
+        let short = short.min_by_key(|short| words(short)).filter(|short| words(short) * 3 < words(&all) * 2);
+        if short.is_none() {
+            written.push((event.split("; ").next().unwrap_or(event), outcomes));
+        }
+        table += &["| ", event, " | ", &short.unwrap_or(all), " |\n"].concat();
     }
-    for (names, _) in without_effect {
-        table += &["\nNothing follows in any state from: ", &names, ".\n"].concat();
+    for (event, _) in without_effect {
+        table += &["\nNothing follows in any state from: ", &event, ".\n"].concat();
     }
     table
 }
 
-/// The cells, with an arrow in each that is the same as the one to its left.
-fn with_repeats(cells: &[String]) -> Vec<String> {
-    let before = std::iter::once(None).chain(cells.iter().map(Some));
-    let is_repeat = |(before, cell): (Option<&String>, &String)| before == Some(cell) && !cell.is_empty();
-    before.zip(cells).map(|pair| if is_repeat(pair) { "←".to_owned() } else { pair.1.clone() }).collect()
+/// Each outcome once, with the states in which it follows.
+fn joined(names: &[&str], outcomes: &[String]) -> String {
+    let mut groups: Vec<(&String, Vec<&str>)> = Vec::new();
+    for (outcome, name) in outcomes.iter().zip(names).filter(|(outcome, _)| !outcome.is_empty()) {
+        match groups.iter_mut().find(|(other, _)| *other == outcome) {
+            Some((_, states)) => states.push(name),
+            None => groups.push((outcome, vec![name])),
+        }
+    }
+    let shown = groups.into_iter().map(|(outcome, states)| format!("{}: {outcome}", listed(names, &states)));
+    shown.collect::<Vec<_>>().join("; ")
 }
 
-/// A cell: the next state, if it differs, and the actions.
-fn cell<S: Subject>(before: &str, mut subject: S, happens: fn(&mut S)) -> String {
+/// The outcomes of an event, by the difference from those of another.
+fn difference(names: &[&str], outcomes: &[String], other: &str, base: &[String]) -> String {
+    let other_outcomes = outcomes.iter().zip(base).map(|(outcome, of_other)| match outcome.as_str() {
+        _ if outcome == of_other => String::new(),
+        "" => "nothing".to_owned(),
+        _ => outcome.clone(),
+    });
+    format!("as for \"{other}\", but {}", joined(names, &other_outcomes.collect::<Vec<_>>()))
+}
+
+fn words(text: &str) -> usize {
+    text.split(' ').count()
+}
+
+/// Some of these states, by those that are missing if these are one or two of many.
+fn listed(names: &[&str], states: &[&str]) -> String {
+    let [these, missing] = [true, false].map(|is_listed| {
+        let some = names.iter().filter(|name| states.contains(name) == is_listed);
+        some.map(|name| format!("*{name}*")).collect::<Vec<_>>()
+    });
+    match missing.len() {
+        0 => "all".to_owned(),
+        1 if these.len() > 2 => format!("all but {}", missing[0]),
+        2 if these.len() > 4 => format!("all but {}", missing.join(" and ")),
+        _ => these.join(", "),
+    }
+}
+
+/// What follows: the next state, if it differs, and the actions.
+fn outcome<S: Subject>(before: &str, mut subject: S, happens: fn(&mut S)) -> String {
     subject.actions();
     assert_eq!(subject.state(), before, "the way to this state leads there");
     happens(&mut subject);
-    let actions = subject.actions();
-    let follows = (subject.state() != before).then(|| format!("**{}**", subject.state()));
-    follows.into_iter().chain((!actions.is_empty()).then(|| actions.join(", "))).collect::<Vec<_>>().join(": ")
+    let actions = subject.actions().join(", ");
+    let actions = TOGETHER.iter().fold(actions, |text, (all, name)| text.replace(all, name));
+    let next = (subject.state() != before).then(|| format!("**{}**", subject.state()));
+    next.into_iter().chain((!actions.is_empty()).then_some(actions)).collect::<Vec<_>>().join(", ")
 }
