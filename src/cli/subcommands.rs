@@ -38,9 +38,9 @@ fn status() -> Command {
         .arg(timeout("5s"))
 }
 
-const STATUS: &str = "Also shows which candidates stand by, the last run of --once, --window or --schedule, and a schedule's next five times. A \
-    leader that has written nothing for longer than its lease no longer leads. With several roles a table shows them all. Reads \
-    the topic and writes nothing; READ on the topic is enough.";
+const STATUS: &str = "Also shows which candidates stand by, the last run of --once, --window or --schedule, and a \
+    schedule's next five times. A leader that has written nothing for longer than its lease no longer leads. With \
+    several roles a table shows them all. Writes nothing; READ on the topic is enough.";
 
 const STATUS_EXIT: &str = "0 a candidate leads; 3 nobody leads; 4 this can't be determined, also if the leader has missed three heartbeats. With several \
     roles the highest of theirs. With --once: 0 the key is done; 3 it is not; 4 this can't be determined.";
@@ -60,10 +60,11 @@ const LIST_GROUP: &str = "Only this group [default: all groups]";
 
 const LIST_TOPIC: &str = "Only this topic [default: all named *.neli]";
 
-const LIST: &str = "An election is listed if it has a record among the last 100,000 of its partition. One is dead if it has \
-    neither a record nor a candidate's hello of the last week: without --all, --group or --json the last line only counts those. Ages come from the broker's timestamps; \
-    neli-run status is more exact. --watch goes on: on a terminal as a table that fits it, with trouble first, otherwise as a \
-    line for each change (with --json the election as it is then).";
+const LIST: &str = "An election is listed if it has a record among the last 100,000 of its partition. One is dead if \
+    it has neither a record nor a candidate's hello of the last week: without --all, --group or --json the last line \
+    only counts those. Ages come from the broker's timestamps; neli-run status is more exact. --watch goes on: on a \
+    terminal as a table, with trouble first, otherwise as a line for each change (with --json the election as it is \
+    then).";
 
 const LIST_EXIT: &str =
     "0; 3 no election has that --group; 4 Kafka does not answer in time, or not all topics could be read.";
@@ -99,9 +100,10 @@ fn observe() -> Command {
         .mut_arg("group", |group| group.help(LIST_GROUP).long_help(LIST_GROUP))
 }
 
-const OBSERVE: &str = "Serves a page of all elections, trouble first, one of each group with its terms and candidates, the same as JSON, and metrics \
-    of all. It stands in no election and writes nothing; READ on the topics is enough, and on <topic>.once for recorded runs. Topics that are made, \
-    made anew or deleted, and a Kafka that is away, need no restart.";
+const OBSERVE: &str = "Serves a page of all elections, trouble first, one of each group with its terms and \
+    candidates, the same as JSON, and metrics. It stands in no election and writes nothing; READ on the topics is \
+    enough, and on <topic>.once for recorded runs. Topics that are made, made anew or deleted, and a Kafka that is \
+    away, need no restart.";
 
 fn resign() -> Command {
     let about = "Ask the leader to stand down, and wait for the next leader";
@@ -115,13 +117,13 @@ fn resign() -> Command {
         .arg(value("timeout", "DURATION", "Limit for each wait [default: 30s]"))
 }
 
-const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) and stands by. It claims nothing for two leases, or until another \
-    candidate has led. It is not asked before a standby has answered; --timeout limits that wait, and then the one for the next \
-    leader. Prints the next leader, and for how long nobody led. With several roles --role or --all-roles is required. With --to \
-    the standby of that name (neli-run status shows them) claims at once, whatever group or --priority say, and the \
-    others wait for it for 500ms. It is refused if it can't lead: it is not heard, its runs fail, or it leads --max-roles. It may \
-    lose the lead again as any leader may: by --preempt, or with --roles because another leads less than its share. Needs READ and \
-    WRITE on the topic.";
+const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) and stands by. It claims nothing for \
+    two leases, or until another candidate has led. It is not asked before a standby has answered; --timeout limits \
+    that wait, and then the one for the next leader. Prints the next leader, and for how long nobody led. With --to \
+    the standby of that name (neli-run status shows them) claims at once, whatever group or --priority \
+    say, and the others wait for it for 500ms. It is refused if it can't lead: it is not heard, its \
+    runs fail, or it leads --max-roles. It may lose the lead again as any leader: by --preempt, or with --roles \
+    because another leads less than its share. Needs READ and WRITE on the topic.";
 
 const RESIGN_EXIT: &str = "0 another candidate leads, or the one of --to; 1 not in time, but it may still happen, or another than that of --to leads; 2 no \
     candidate stands by or answers, or the one of --to can't lead, and nothing was asked; 3 nobody leads; 4 this can't be determined. With --all-roles the highest of theirs.";
@@ -138,8 +140,8 @@ fn end() -> Command {
         .arg(timeout("5s"))
 }
 
-const END: &str = "A candidate that starts later stands for election again. So first stop what starts candidates (systemd, Kubernetes, cron). \
-    With several roles --role or --all-roles is required. Needs READ and WRITE on the topic.";
+const END: &str = "A candidate that starts later stands for election again. So first stop what starts candidates \
+    (systemd, Kubernetes, cron). Needs READ and WRITE on the topic.";
 
 const END_EXIT: &str = "0 Kafka has taken the request; 1 Kafka has not said that it took it, or you have not confirmed it; 3 no candidate leads or \
     stands by, and nothing was written. With --all-roles the highest of theirs.";
@@ -216,8 +218,9 @@ fn value(long: &'static str, name: &'static str, help: &str) -> Arg {
     Arg::new(long).long(long).value_name(name).value_parser(text).help(help.to_owned())
 }
 
-const WATCH: &str = "Shows a page on a terminal, and prints lines elsewhere or with --json, --from, --all or --until-end. If Kafka ceases to \
-    answer, it waits until Kafka answers again. Reads the topic and writes nothing; READ on the topic is enough.";
+const WATCH: &str = "Shows a page on a terminal, and prints lines elsewhere or with --json, --from, --all or \
+    --until-end. If Kafka ceases to answer, it waits until Kafka answers again. Writes nothing; READ on the topic is \
+    enough.";
 
 const WATCH_EXIT: &str =
     "0; 4 Kafka does not answer in time at the start; 125 also if the topic is deleted or made anew meanwhile.";
@@ -305,11 +308,11 @@ fn doctor() -> Command {
 
 const DOCTOR_GROUP: &str = "The election [default: check machine and Kafka]";
 
-const DOCTOR: &str = "Put doctor before the rest of a candidate's line: it takes each option of a candidate, and COMMAND after --. It \
-    checks this machine (limits, priority, CPU quota, memory, control group, rate of the clock), Kafka (brokers, TLS, \
-    login, rights, topic, replicas, timeouts) and the other candidates. It joins nothing and writes nothing. It prints a \
-    line for each finding, which begins with ok, WARN or FAIL, and below it the command that fixes the problem; with -q the \
-    problems alone.";
+const DOCTOR: &str = "Put doctor before the rest of a candidate's line: it takes each option of a candidate, and \
+    COMMAND after --. It checks this machine (limits, priority, CPU quota, memory, control group, rate of the \
+    clock), Kafka (brokers, TLS, login, rights, topic, replicas, timeouts) and the other candidates. It joins \
+    nothing and writes nothing. It prints a line for each finding, which begins with ok, WARN or FAIL, and below it \
+    the command that fixes the problem; with -q only the problems.";
 
 fn candidates(option: &Opt) -> Arg {
     let arg = option.arg();

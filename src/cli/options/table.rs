@@ -17,51 +17,49 @@ const COMMON: &[Opt] = &in_section(
         Opt::new("brokers", "Kafka's bootstrap servers")
             .short('b')
             .value("HOST:PORT,..")
-            .more("Write an IPv6 address in brackets: [::1]:9092. This option or --embedded is required."),
-        Opt::new("properties", "Read properties, such as passwords, from a file").takes(Takes::Path("FILE")).more(
-            "One KEY=VALUE a line; blank lines, and lines that begin with #, are skipped. --property overrides \
-               the file.",
-        ),
+            .more("Write an IPv6 address in brackets: [::1]:9092. Required, or --embedded."),
+        Opt::new("properties", "Read properties, such as passwords, from a file")
+            .takes(Takes::Path("FILE"))
+            .more("Each line is KEY=VALUE, blank, or a comment that begins with #. --property overrides the file."),
         Opt::new("lease", "Time that a leader may act after it sent a heartbeat")
             .value("DURATION")
             .default("20s")
             .more(
                 "300ms to 60s, in whole milliseconds. When a machine dies, another leads after about this time. \
-               With less than 18s and Kafka's own settings, the death of a broker may end jobs.",
+               Below 18s, with Kafka's default settings, the death of a broker may end jobs.",
             ),
         Opt::new("stop-timeout", "Time from the stop signal to SIGKILL").value("DURATION").default("8s").more(
-            "The end of the lease may shorten it; with 0 the job gets SIGKILL at once. Set it below the time \
-               after which neli-run itself is killed: 10s with Docker and Podman, TimeoutStopSec= with systemd, \
+            "The end of the lease may shorten it; 0 sends SIGKILL at once. Set it below the time after which \
+               neli-run itself is killed: 10s with Docker and Podman, TimeoutStopSec= with systemd, \
                terminationGracePeriodSeconds with Kubernetes.",
         ),
         Opt::new("restart", "Run the job again when it ends, and keep the lead")
             .takes(Takes::OneOf("no|on-failure|always", &["no", "on-failure", "always"]))
             .default("no")
             .more(
-                "no: release the lead, and exit with the job's status. on-failure: run it again after a signal or \
-               a status other than 0; after 0, release the lead and exit with 0. always is the default with \
-               --roles. After a stop signal the job does not run again.",
+                "no: release the lead, and exit with the job's status. on-failure: the same after status 0; \
+               otherwise run it again. always is the default with --roles. After a stop signal the job does not \
+               run again.",
             ),
         Opt::new("schedule", "Run the job at these times, and keep the lead in between")
             .value("CRON|every DURATION")
             .more(
-                "A cron expression such as '30 2 * * *' (with seconds if it has six fields; also @daily, \
-               @midnight, L, W and #), or 'every 15m', 'every 1d/2h'. A time that comes during a run is skipped. \
-               Not with --once, --window, --roles or --restart. See docs/cron.md.",
+                "A cron expression such as '30 2 * * *' or @daily, or 'every 15m', 'every 1d/2h'. A time that comes \
+               during a run is skipped. Not with --once, --window, --roles or --restart. See docs/cron.md.",
             ),
         Opt::new("window", "Have the job succeed once per window, on all machines").value("DURATION[/OFFSET]").more(
-            "For crontabs: 1d is a day from midnight UTC, 1d/2h a day from 02:00, 7d a week from Monday. Whole \
-               seconds, 1s to 365d; from a day on, whole days. Not with --once, --schedule, --roles or \
-               --restart. See docs/cron.md.",
+            "1d is a day from midnight UTC, 1d/2h a day from 02:00, 7d a week from Monday. Whole seconds, 1s to \
+               365d; from a day on, whole days. Not with --once, --schedule, --roles or --restart. See \
+               docs/cron.md.",
         ),
         Opt::new("once", "Have the job succeed once for this key, on all machines").value("KEY").more(
-            "If the key is done, neli-run exits with --done-status. If it runs elsewhere, neli-run stands by, \
-               and runs the job from the beginning if that run is stopped, dies, or fails with --retries left. 1 \
-               to 200 bytes, without control characters. Not with --roles or --restart. See docs/cron.md.",
+            "If the key is done, neli-run exits with --done-status. If it runs elsewhere, neli-run stands by, and \
+               runs the job if that run is stopped, dies, or fails with --retries left. 1 to 200 bytes, without \
+               control characters. Not with --roles or --restart. See docs/cron.md.",
         ),
         Opt::new("listen", "Serve metrics, probes and a status page over HTTP").value("ADDRESS").more(
-            "HOST:PORT, or :PORT for all addresses of the machine; with port 0 the log says which is used. \
-               There is no password: choose an address that only trusted clients reach. See docs/http.md.",
+            "HOST:PORT, or :PORT for all addresses; with port 0 the log says which is used. There is no password: \
+               only trusted clients may reach it. See docs/http.md.",
         ),
     ],
 );
@@ -73,22 +71,22 @@ const ELECTION: &[Opt] = &in_section(Section::Election, [
         .more("1 to 255 bytes."),
     Opt::new("roles", "Stand in N elections, or in one for each name")
         .value("N|NAME,..")
-        .more("One job runs for each role that this candidate leads; NELI_ROLE contains the role. Give every \
-               candidate the same roles. Not with --wait, --overlap, --once, --window or --schedule. See \
-               docs/service.md."),
+        .more("A job runs for each role that this candidate leads, with the role in NELI_ROLE. Give every candidate \
+               the same roles. Not with --wait, --overlap, --once, --window or --schedule. See docs/service.md."),
     Opt::new("spread", "Move roles until each candidate leads a fair share")
         .takes(Takes::OneOf("yes|no", &["yes", "no"]))
         .default("yes")
-        .more("With no, roles stay where they are. yes can't be combined with --priority."),
+        .more("no: they stay where they are. yes: not with --priority."),
     Opt::new("max-roles", "Lead at most N roles in this process")
         .value("N")
         .computed("no limit")
-        .more("If all candidates together may lead fewer than --roles defines, some roles have no leader. Not with --preempt."),
+        .more("If all candidates together may lead fewer than there are, some roles have no leader. Not with \
+               --preempt."),
     Opt::new("elect", "Which candidate claims first when nobody leads")
         .takes(Takes::OneOf("group|log", &["group", "log"]))
         .default("group")
-        .more("group: the member to which Kafka's consumer group assigns the partition. log: any candidate; no \
-               right on a group is needed. See WHO GOES FIRST in neli-run(1)."),
+        .more("group: the member that Kafka's consumer group chooses. log: any candidate; no right on a group is \
+               needed. See WHO GOES FIRST in neli-run(1)."),
     Opt::new("patience", "Time for which the group's choice alone may claim")
         .value("DURATION|never")
         .default("500ms")
@@ -105,8 +103,8 @@ const ELECTION: &[Opt] = &in_section(Section::Election, [
     Opt::new("wait", "Exit with 75 if not leading after this time")
         .value("DURATION")
         .computed("no limit")
-        .more("Counted from the start, until the first lead; if the leader has died, neli-run first waits for \
-               the end of its lease. With 0, neli-run leads at once or exits, after 5s if Kafka does not answer."),
+        .more("Counted from the start, until the first lead; if the leader has died, neli-run first waits for the \
+               end of its lease. 0: lead at once or exit, after 5s if Kafka does not answer."),
 ]);
 
 const KAFKA: &[Opt] = &in_section(
@@ -127,9 +125,8 @@ const KAFKA: &[Opt] = &in_section(
             .short('X')
             .takes(Takes::Each("KEY=VALUE"))
             .more(
-                "The last value of a key counts; properties that the protocol needs, or that another option sets, \
-               are refused. Every user of the machine can read a command line: put passwords into a --properties \
-               file. NELI_RUN_PROPERTY holds one KEY=VALUE a line.",
+                "The last value of a key counts; properties that the protocol needs, or another option sets, are \
+               refused. Put passwords into a --properties file. NELI_RUN_PROPERTY holds one KEY=VALUE a line.",
             ),
     ],
 );
@@ -145,8 +142,8 @@ const TIMING: &[Opt] = &in_section(
             .value("DURATION")
             .computed("--lease / 4, at most 2500ms")
             .more(
-                "If no heartbeat comes back, the guard kills the job just before the lease ends; the job gets the \
-               stop signal this long before that. 0 (no stop signal) to half of --lease.",
+                "If no heartbeat comes back, the guard kills the job just before the lease ends. 0 (no stop signal) \
+               to half of --lease.",
             ),
     ],
 );
@@ -155,14 +152,13 @@ const JOB: &[Opt] = &in_section(
     Section::Job,
     [
         Opt::new("settle", "Time from winning the lead to the start of the job").value("DURATION").default("0").more(
-            "Messages that the previous leader has sent can arrive in this time; later runs under the same \
-               lead do not wait. A stop in this time ends the lead without a run, after TERM with status 143.",
+            "Messages of the previous leader can arrive in this time; later runs under the same lead do not wait. A \
+               stop in this time ends the lead without a run, after TERM with status 143.",
         ),
         Opt::new("overlap", "Time for which the old job runs on beside the new one").value("DURATION").more(
-            "A leader that is told to stop, asked to resign or revoked keeps its job until another candidate \
-               claims (a lease at most), and ends it within this time after the claim. 10ms to half of --lease; \
-               for all candidates, or for none. Not with --roles, --settle, --once, --window or --schedule. See \
-               docs/service.md.",
+            "At a handover the leader keeps its job until another candidate claims, and ends it within this time \
+               after the claim. 10ms to half of --lease; for all candidates, or for none. Not with --roles, \
+               --settle, --once, --window or --schedule. See docs/service.md.",
         ),
         Opt::new("stop-signal", "Signal that asks the job to stop, by name or number")
             .takes(Takes::OneOf(
@@ -171,8 +167,8 @@ const JOB: &[Opt] = &in_section(
             ))
             .default("TERM")
             .more(
-                "neli-run itself treats this signal as it treats TERM. none: a stop sends nothing and lets the run \
-               finish, up to --stop-timeout.",
+                "neli-run itself stops at it as at TERM. none: a stop sends nothing and lets the run finish, up to \
+               --stop-timeout.",
             ),
         Opt::new("restart-delay", "Time from the end of a run to the next run").value("DURATION").default("1s").more(
             "Each failed run doubles it, up to 30s; a run that succeeds, or fails after 30s or more, resets \
@@ -182,15 +178,15 @@ const JOB: &[Opt] = &in_section(
             .value("N/DURATION")
             .default("10/5m")
             .more(
-                "At the next failure neli-run releases the lead and exits with 84, so that another machine tries; \
-               a run that succeeds does not count. none: no limit. Not with --restart no.",
+                "At the next failure neli-run releases the lead and exits with 84. none: no limit. Not with \
+               --restart no.",
             ),
         Opt::new("timezone", "Time zone of --schedule, and of the midnight of --window")
             .value("NAME")
             .default("UTC")
             .more(
-                "A name in this machine's time zone database, such as Europe/Berlin; the same on every machine. \
-               Windows shorter than a day are in UTC. Only with --window or --schedule.",
+                "A name such as Europe/Berlin, the same on every machine. Windows shorter than a day are in UTC. Only with \
+               --window or --schedule.",
             ),
         Opt::new("catch-up", "Which missed window a new leader runs")
             .takes(Takes::OneOf("last|none", &["last", "none"]))
@@ -200,24 +196,23 @@ const JOB: &[Opt] = &in_section(
                --schedule.",
             ),
         Opt::new("retries", "Number of runs after a failed run of the key").value("N").default("0").more(
-            "Counted on all machines together; a run has failed if its status is not 0. When no retry is left, \
-               each candidate exits with the recorded status. Only with --once or --window.",
+            "Counted on all machines together. When none is left, each candidate exits with the recorded status. \
+               Only with --once or --window.",
         ),
         Opt::new("done-status", "Exit status if the key is already done").value("N").default("0").more(
             "0 to 255; the candidate that runs the job exits with the job's status. Only with --once or --window.",
         ),
         Opt::new("once-retention", "Time for which the record of a key is kept").value("DURATION").default("90d").more(
-            "It is the retention.ms of a topic <topic>.once that neli-run makes; neli-run warns of one that \
-               keeps less. 1h to 3650d, and more than the longest window. Only with --once, --window or \
-               --schedule.",
+            "It is the retention.ms of a topic <topic>.once that neli-run makes. 1h to 3650d, and more than the longest \
+               window. Only with --once, --window or --schedule.",
         ),
         Opt::new("on-loss", "Stand by again, or exit, when the lead is lost")
             .takes(Takes::OneOf("standby|exit", &["standby", "exit"]))
             .default("standby")
             .more(
                 "A lead is lost if it is revoked, resigned, superseded or fenced, if the job is unhealthy, if the \
-               guard dies, or if <topic>.once can't be read or written. With exit, the status is 80, 81 or 82; \
-               with --roles it ends only the role that is lost, and none is revoked.",
+               guard dies, or if <topic>.once can't be read or written. exit: with status 80, 81 or 82. With \
+               --roles it ends only the role that is lost, and none is revoked.",
             ),
     ],
 );
@@ -226,9 +221,8 @@ const COMMANDS: &[Opt] = &in_section(
     Section::Commands,
     [
         Opt::new("health-cmd", "Shell command whose status says if the job is healthy").value("COMMAND").more(
-            "/bin/sh -c runs it beside the job, with the job's environment and NELI_EVENT=health; the output \
-               goes to stderr, and the last line of a failure also to the log. After --health-failures in a row \
-               this candidate stands down, so that another one tries.",
+            "/bin/sh -c runs it beside the job, with the job's environment; the output goes to stderr, and the last \
+               line of a failure also to the log. After --health-failures in a row this candidate stands down.",
         ),
         Opt::new("health-interval", "Time between two health commands")
             .value("DURATION")
@@ -241,21 +235,21 @@ const COMMANDS: &[Opt] = &in_section(
         Opt::new("health-failures", "Number of failures in a row that make a job unhealthy")
             .value("N")
             .default("3")
-            .more("A success resets the count, and each run of the job starts at 0."),
+            .more("Each run of the job starts at 0."),
         Opt::new("health-start", "Time that a job has to become healthy")
             .value("DURATION")
             .default("0")
             .more("A health command that fails earlier in a run counts only after one that succeeded."),
         Opt::new("on-lead", "Shell command to run when this candidate wins the lead").value("COMMAND").more(
-            "/bin/sh -c runs each hook beside the job, with the job's environment, NELI_EVENT (lead, exit, standby \
-               or fence) and NELI_WHY; the output goes to stderr. Only the exit of neli-run waits for a hook, \
-               which is killed after 10s, as is its process group when it ends. This one also ends with the job. \
-               With --settle, it runs with the first run of the job.",
+            "/bin/sh -c runs each hook beside the job, with the job's environment and more (ENVIRONMENT in \
+               neli-run(1)); the output goes to stderr. Only the exit of neli-run waits for a hook, which is killed \
+               after 10s, as is its process group when it ends. This one also ends with the job, and with --settle \
+               begins with the first run.",
         ),
         Opt::new("on-exit", "Shell command to run after each run of the job").value("COMMAND").more(
-            "It begins when nothing of the run is left, and delays neither the release nor the next run. It has NELI_EXIT or \
-             NELI_SIGNAL, NELI_RUN_SECONDS and the run's NELI_ATTEMPT, NELI_ONCE and NELI_WINDOW_START; NELI_WHY is exited or \
-             stopped. Of 8 at once the oldest is killed.",
+            "It begins when nothing of the run is left, and delays neither the release nor the next run. NELI_EXIT \
+               or NELI_SIGNAL tells how the run ended; NELI_WHY is exited or stopped. Of 8 at once the oldest is \
+               killed.",
         ),
         Opt::new("on-standby", "Shell command to run when this candidate stands by").value("COMMAND").more(
             "It also runs at the exit after a lead; NELI_WHY says why a lead ended. A neli-run that is killed \
