@@ -15,43 +15,23 @@ use crate::command::wording::date;
 use crate::exit::NoAnswer;
 use crate::text::{span, spoken};
 
-/// The fact about the key that still counts.
-#[derive(Clone, Copy)]
-pub(super) enum Recorded<'a> {
-    Nothing,
-    /// A run that has ended, or whose runner has ended.
-    Over(&'a Fact),
-    /// A run in progress.
-    Running(&'a Fact),
-}
-
-impl<'a> Recorded<'a> {
-    pub(super) fn of(facts: &'a Facts, seen: Seen<'_>) -> Self {
-        let is_forgotten =
-            |fact: &Fact| facts.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
-        let counts = |fact: &&Fact| !is_forgotten(fact);
-        let attempt = facts.attempt.as_ref().filter(counts);
-        let current = seen.observer().leadership(read_at());
-        // If it is unknown who leads, the runner may still lead.
-        let leads =
-            |run: &Fact| current.is_unknown() || current.may_lead().is_some_and(|leader| leader.term == run.term);
-        let done = facts.done.as_ref().filter(counts);
-        let is_over = |run: &Fact| done.is_some_and(|done| done.term == run.term && done.window == run.window);
-        if let Some(run) = attempt.filter(|run| run.outcome == Outcome::Running && leads(run) && !is_over(run)) {
-            return Self::Running(run);
-        }
-        let newest = done.into_iter().chain(attempt).max_by_key(|fact| {
-            (fact.window.map(|window| window.from_ms), fact.forgets, fact.term, fact.outcome != Outcome::Running)
-        });
-        newest.map_or(Self::Nothing, Self::Over)
+/// The fact about the key that still counts, and whether its run goes on: otherwise it has ended, or its runner has.
+pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<(&'a Fact, bool)> {
+    let is_forgotten = |fact: &Fact| facts.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
+    let counts = |fact: &&Fact| !is_forgotten(fact);
+    let attempt = facts.attempt.as_ref().filter(counts);
+    let current = seen.observer().leadership(read_at());
+    // If it is unknown who leads, the runner may still lead.
+    let leads = |run: &Fact| current.is_unknown() || current.may_lead().is_some_and(|leader| leader.term == run.term);
+    let done = facts.done.as_ref().filter(counts);
+    let is_over = |run: &Fact| done.is_some_and(|done| done.term == run.term && done.window == run.window);
+    if let Some(run) = attempt.filter(|run| run.outcome == Outcome::Running && leads(run) && !is_over(run)) {
+        return Some((run, true));
     }
-
-    pub(super) const fn fact(self) -> Option<&'a Fact> {
-        match self {
-            Self::Nothing => None,
-            Self::Over(fact) | Self::Running(fact) => Some(fact),
-        }
-    }
+    let newest = done.into_iter().chain(attempt).max_by_key(|fact| {
+        (fact.window.map(|window| window.from_ms), fact.forgets, fact.term, fact.outcome != Outcome::Running)
+    });
+    newest.map(|fact| (fact, false))
 }
 
 /// Reads the facts in this topic, or returns why they are unknown.

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::{validate_group, validate_key};
-use crate::command::facts::{self, Recorded};
+use crate::command::facts;
 use crate::command::look::TIMEOUT;
 use crate::command::reading::{self, Seen};
 use crate::command::request::{Answer, Appended, Ask, Outcome, answered, append, is_answered_yes, operator, see_only};
@@ -83,24 +83,23 @@ async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result
     for place in &unreadable {
         facts.take(*place, None);
     }
-    let recorded = match Recorded::of(&facts, seen) {
-        Recorded::Nothing if unreadable.is_empty() && (key.is_none() || !force) => {
-            return Ok((NOTHING_RECORDED, nothing_recorded(&topic, key)));
-        }
-        recorded @ (Recorded::Nothing | Recorded::Over(_) | Recorded::Running(_)) => recorded,
-    };
-    if let Recorded::Running(fact) = recorded
+    let recorded = facts::recorded(&facts, seen);
+    if recorded.is_none() && unreadable.is_empty() && (key.is_none() || !force) {
+        return Ok((NOTHING_RECORDED, nothing_recorded(&topic, key)));
+    }
+    if let Some((fact, true)) = recorded
         && !force
     {
         let run = facts::row(fact, clock::wall_ms()).1;
         let once_more = "with --force it runs once more after this run, whether this run succeeds or fails";
         return Ok((RUNNING, format!("{run}: it runs now; {once_more}")));
     }
-    let fact = fact_of(key, recorded.fact(), &read, seen);
+    let recorded = recorded.map(|(fact, _)| fact);
+    let fact = fact_of(key, recorded, &read, seen);
     // If no window could be read, the message can't contain one.
     let is_named = !fact.key.is_empty();
     answer.key = json!({ "key": is_named.then_some(&fact.key) });
-    if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&answer.election, &fact, recorded.fact()) {
+    if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&answer.election, &fact, recorded) {
         return Ok((NOT_CONFIRMED, format!("{} was not forgotten: it was not confirmed", fact.key)));
     }
     let tombstones = unreadable.iter().map(|place| (topic.key_at(*place), None));

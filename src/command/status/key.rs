@@ -1,13 +1,11 @@
 //! `status --once KEY`: the state of a key.
 
-use std::io::{self, Write};
-
 use anyhow::Result;
 use neli_kafka::{FactsTopic, clock};
 use neli_proto::fact::{Fact, Outcome, UNREADABLE};
 use serde_json::json;
 
-use crate::command::facts::{self, Recorded, unreadable};
+use crate::command::facts::{self, unreadable};
 use crate::command::look::Look;
 use crate::command::output;
 use crate::command::reading;
@@ -18,14 +16,14 @@ use crate::report::json::{election as head, joined, run};
 use crate::text::{json, one_line};
 
 /// What is recorded, in a word.
-const fn state(recorded: Recorded<'_>) -> &'static str {
+const fn state(recorded: Option<(&Fact, bool)>) -> &'static str {
     match recorded {
-        Recorded::Nothing => "not-recorded",
-        Recorded::Running(_) => "running",
-        Recorded::Over(Fact { outcome: Outcome::Done, .. }) => "done",
-        Recorded::Over(Fact { outcome: Outcome::Failed, .. }) => "failed",
+        None => "not-recorded",
+        Some((_, true)) => "running",
+        Some((Fact { outcome: Outcome::Done, .. }, _)) => "done",
+        Some((Fact { outcome: Outcome::Failed, .. }, _)) => "failed",
         // It was begun, and its runner is gone.
-        Recorded::Over(_) => "interrupted",
+        Some(_) => "interrupted",
     }
 }
 
@@ -47,8 +45,8 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
             if !unreadable(&facts, Some(key)).is_empty() {
                 return Err(UNREADABLE.to_owned());
             }
-            let recorded = Recorded::of(&facts, seen);
-            Ok((state(recorded), recorded.fact().cloned()))
+            let recorded = facts::recorded(&facts, seen);
+            Ok((state(recorded), recorded.map(|(fact, _)| fact.clone())))
         });
         Ok((seen.election.clone(), known))
     })?;
@@ -76,6 +74,6 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
     } else {
         one_line(&format!("{}: {sentence}", named(&election)))
     };
-    output::written(writeln!(io::stdout(), "{text}"))?;
+    output::print(&(text + "\n"))?;
     Ok(status)
 }
