@@ -26,54 +26,77 @@ const LONGEST_RETENTION: Duration = DAY.saturating_mul(3_650);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Option<Once>> {
-    let settings = ["retries", "done-status", "once-retention"].map(|long| args.setting(long));
-    let [given_retries, given_status, given_retention] = &settings;
-    let (windows, once) = (windows(args)?, args.value("once"));
-    let retention = validate_retention(given_retention)?;
+    let [once, window, schedule] = ["once", "window", "schedule"].map(|long| args.value(long));
+    let [zone, catch_up, given_retries, given_status, given_retention] =
+        &["timezone", "catch-up", "retries", "done-status", "once-retention"].map(|long| args.setting(long));
+    let retention =
+        given_retention.duration_in(SHORTEST_RETENTION..=LONGEST_RETENTION, || "must be 1h to 3650d".to_owned())?;
     let retries = given_retries.number_in(..=MOST_RETRIES, &format!("must be a number from 0 to {MOST_RETRIES}"))?;
     let done_status = given_status.number_in(.., "must be a number from 0 to 255")?;
-    let (value, occasion) = match (once, windows) {
-        (None, None) => {
-            let idle = [given_retries, given_status].into_iter().find(|setting| setting.is_given());
-            return match idle {
-                Some(idle) => Err(idle.refuse("has no meaning without --once or --window")),
-                None if given_retention.is_given() => {
-                    Err(given_retention.refuse("has no meaning without --once, --window or --schedule"))
-                }
-                None => Ok(None),
-            };
-        }
-        (Some(once), None) => (once.clone(), Occasion::Key(validate_key(&once)?)),
-        (None, Some((windows, occasion))) => {
-            let calendar = occasion.calendar();
-            if let Some(longest) = calendar.and_then(|calendar| calendar.longest_window(clock::wall_ms(), retention)) {
-                let longest = if longest < DAY {
-                    humantime::format_duration(longest).to_string()
-                } else {
-                    format!("{}d", longest.div_duration_f64(DAY).ceil())
-                };
-                let why = format!("must be more than {longest}, the longest window of {}", windows.shown());
-                return Err(given_retention.refuse(why));
-            }
-            (windows, occasion)
-        }
-        (Some(once), Some((windows, _))) => {
-            return Err(once.refuse(format!("can't be combined with {}", windows.shown())));
-        }
+    let given: Vec<&Value> = [&once, &window, &schedule].into_iter().flatten().collect();
+    let (has_none, has_no_windows) = (given.is_empty(), window.is_none() && schedule.is_none());
+    let needs = [
+        (zone, has_no_windows, "--window or --schedule"),
+        (catch_up, has_no_windows, "--schedule"),
+        (given_retries, has_none, "--once or --window"),
+        (given_status, has_none, "--once or --window"),
+        (given_retention, has_none, "--once, --window or --schedule"),
+    ];
+    if let Some((idle, _, needed)) = needs.iter().find(|(setting, is_idle, _)| *is_idle && setting.is_given()) {
+        return Err(idle.refuse(format!("has no meaning without {needed}")));
+    }
+    let value = match given.as_slice() {
+        [] => return Ok(None),
+        [only] => *only,
+        [first, second, ..] => return Err(first.refuse(format!("can't be combined with {}", second.shown()))),
     };
-    validate_topic(&value, election)?;
-    validate_group(args, &format!(", with {}", value.shown()))?;
-    let is_schedule = matches!(occasion, Occasion::Schedule(..));
-    if let Some(idle) = [given_retries, given_status].into_iter().find(|setting| is_schedule && setting.is_given()) {
+    let of_others = [(catch_up, &window), (given_retries, &schedule), (given_status, &schedule)];
+    if let Some((idle, _)) = of_others.iter().find(|(setting, other)| other.is_some() && setting.is_given()) {
         return Err(idle.refuse(format!("has no meaning with {}", value.shown())));
     }
-    let restart = args.setting("restart");
-    if job::restart(args)?.restart != Restart::No {
-        let meant = if is_schedule { "" } else { "; --retries is meant" };
-        return Err(restart.refuse(format!("can't be combined with {}{meant}", value.shown())));
+    let (occasion, text) = (occasion((&once, &window), value, zone, catch_up)?, value.text()?);
+    if let Some(longest) = occasion.calendar().and_then(|calendar| calendar.longest_window(clock::wall_ms(), retention))
+    {
+        let longest = if longest < DAY {
+            humantime::format_duration(longest).to_string()
+        } else {
+            format!("{}d", longest.div_duration_f64(DAY).ceil())
+        };
+        let why = format!("must be more than {longest}, the longest window of {}", value.shown());
+        return Err(given_retention.refuse(why));
     }
-    let schedule = if is_schedule { Some(value.text()?.into()) } else { None };
-    Ok(Some(Once { occasion, schedule, retries, done_status, retention }))
+    validate_topic(value, election)?;
+    validate_group(args, &format!(", with {}", value.shown()))?;
+    if job::restart(args)?.restart != Restart::No {
+        let meant = if schedule.is_some() { "" } else { "; --retries is meant" };
+        return Err(args.setting("restart").refuse(format!("can't be combined with {}{meant}", value.shown())));
+    }
+    Ok(Some(Once { occasion, schedule: schedule.is_some().then(|| text.into()), retries, done_status, retention }))
+}
+
+/// The key or the windows in which the job succeeds once. `value` asks for them: one of these, or else the schedule.
+fn occasion(
+    (once, window): (&Option<Value>, &Option<Value>),
+    value: &Value,
+    zone: &Value,
+    catch_up: &Value,
+) -> Result<Occasion> {
+    if once.is_some() {
+        return Ok(Occasion::Key(validate_key(value)?));
+    }
+    if window.is_some() {
+        let every = Every::parse(value.text()?).ok_or_else(|| value.refuse(LENGTH))?;
+        let calendar = Calendar::new(Edges::Every(every), time_zone(zone, Some(every), value)?);
+        let shown = calendar.window(clock::wall_ms());
+        return Ok(Occasion::Window(calendar, shown));
+    }
+    let edges = Edges::of_schedule(value.text()?).map_err(|error| value.refuse(error.to_string()))?;
+    let zone = time_zone(zone, edges.every(), value)?;
+    let calendar = Calendar::new(edges, zone);
+    if calendar.is_over(clock::wall_ms()) {
+        return Err(value.refuse("has no time that is still to come, by this machine's clock"));
+    }
+    Ok(Occasion::Schedule(calendar, catch_up.one_of(&[("last", CatchUp::Last), ("none", CatchUp::None)])?))
 }
 
 fn validate_topic(value: &Value, election: &ElectionId) -> Result<()> {
@@ -106,48 +129,6 @@ pub(crate) fn validate_key(value: &Value) -> Result<String> {
         return Err(value.refuse(why));
     }
     Ok(key)
-}
-
-fn validate_retention(value: &Value) -> Result<Duration> {
-    value.duration_in(SHORTEST_RETENTION..=LONGEST_RETENTION, || "must be 1h to 3650d".to_owned())
-}
-
-/// The windows in which the job succeeds once, and the value that asks for them.
-fn windows(args: &ParsedArgs) -> Result<Option<(Value, Occasion)>> {
-    let (zone, catch_up) = (args.setting("timezone"), args.setting("catch-up"));
-    let given = match (args.value("window"), args.value("schedule")) {
-        (None, None) => {
-            let idle = [(&zone, "--window or --schedule"), (&catch_up, "--schedule")];
-            return match idle.iter().find(|(value, _)| value.is_given()) {
-                Some((value, needed)) => Err(value.refuse(format!("has no meaning without {needed}"))),
-                None => Ok(None),
-            };
-        }
-        (Some(window), Some(schedule)) => {
-            return Err(window.refuse(format!("can't be combined with {}", schedule.shown())));
-        }
-        (Some(window), None) if catch_up.is_given() => {
-            return Err(catch_up.refuse(format!("has no meaning with {}", window.shown())));
-        }
-        (Some(window), None) => {
-            let every = Every::parse(window.text()?).ok_or_else(|| window.refuse(LENGTH))?;
-            let calendar = Calendar::new(Edges::Every(every), time_zone(&zone, Some(every), &window)?);
-            let shown = calendar.window(clock::wall_ms());
-            (window, Occasion::Window(calendar, shown))
-        }
-        (None, Some(schedule)) => {
-            let edges = Edges::of_schedule(schedule.text()?).map_err(|error| schedule.refuse(error.to_string()))?;
-            let zone = time_zone(&zone, edges.every(), &schedule)?;
-            let calendar = Calendar::new(edges, zone);
-            if calendar.is_over(clock::wall_ms()) {
-                return Err(schedule.refuse("has no time that is still to come, by this machine's clock"));
-            }
-            let occasion =
-                Occasion::Schedule(calendar, catch_up.one_of(&[("last", CatchUp::Last), ("none", CatchUp::None)])?);
-            (schedule, occasion)
-        }
-    };
-    Ok(Some(given))
 }
 
 fn time_zone(zone: &Value, every: Option<Every>, windows: &Value) -> Result<TimeZone> {
