@@ -91,14 +91,10 @@ impl ParsedArgs {
     /// The value of an option: the command line's, else its variable's, else its default.
     #[must_use]
     pub fn value(&self, long: &'static str) -> Option<Value> {
-        if let Some(text) = self.on_command_line_each(long).last() {
-            return Some(Value { long, text: text.clone(), source: ValueSource::CommandLine });
-        }
-        if let Some(text) = self.variable(long) {
-            return Some(Value { long, text: text.to_owned(), source: ValueSource::EnvVariable });
-        }
-        let text = Opt::find(long)?.default?;
-        Some(Value { long, text: text.into(), source: ValueSource::DefaultValue })
+        let given = self.on_command_line_each(long).last().map(|text| (text.as_os_str(), ValueSource::CommandLine));
+        let given = given.or_else(|| Some((self.variable(long)?, ValueSource::EnvVariable)));
+        let default = || Some((OsStr::new(Opt::find(long)?.default?), ValueSource::DefaultValue));
+        given.or_else(default).map(|(text, source)| Value { long, text: text.to_owned(), source })
     }
 
     /// The value of an option that has a default.

@@ -1,7 +1,5 @@
 //! `completions`: a shell's completions of the command line, generated from its definition.
 
-use std::io::Write;
-
 use anyhow::{Result, bail};
 use clap::Arg;
 pub use clap_complete::Shell;
@@ -33,7 +31,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
         }
         _ => bail!("{}: must be bash, fish or zsh", quoted(&word)),
     };
-    output::written(std::io::stdout().write_all(script(shell).as_bytes()))
+    output::print(&script(shell))
 }
 
 /// A shell's completions. They are those that clap generates, with one addition that clap does not support: after `--` the job's own

@@ -7,7 +7,7 @@ use neli_kafka::{ElectionId, clock};
 use neli_proto::journal::{EarlierJob, View};
 use neli_proto::leadership::{Leader, Leadership, ReadAt};
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{KnownCandidate, NoRoom, Observer, Standby};
+use neli_proto::observer::{KnownCandidate, NoRoom, Standby};
 use neli_proto::record::{JobState, Offset};
 use neli_proto::time::millis;
 use serde_json::{Value, json};
@@ -136,7 +136,7 @@ fn page(all: &[Snapshot<'_>], most: usize, is_live: bool) -> String {
 fn live_page(all: &[Snapshot<'_>], observation: &Observation) -> String {
     let style = Style::of_stdout();
     if let Some(why) = observation.reading.outage() {
-        let name = if let [one] = all { named(one.election) } else { group(all).to_owned() };
+        let name = if let [one] = all { named(one.seen.election) } else { group(all).to_owned() };
         return Page::new(Tone::Unknown, &format!("{name}: can't tell who leads: {why}")).render(style);
     }
     let width = style.columns.unwrap_or(usize::MAX);
@@ -147,7 +147,7 @@ fn live_page(all: &[Snapshot<'_>], observation: &Observation) -> String {
 }
 
 fn group<'a>(all: &'a [Snapshot<'_>]) -> &'a str {
-    all.first().map_or("", |snapshot| snapshot.election.group.as_str())
+    all.first().map_or("", |snapshot| snapshot.seen.election.group.as_str())
 }
 
 /// The first line above the table of several roles.
@@ -174,7 +174,7 @@ fn table(all: &[Snapshot<'_>], style: Style) -> String {
         .iter()
         .map(|snapshot| {
             let term = snapshot.leadership.leader().map_or_else(|| "-".to_owned(), |leader| leader.term.to_string());
-            let role = one_line(&snapshot.election.label());
+            let role = one_line(&snapshot.seen.election.label());
             let state = snapshot.with_room(leadership_in_table(snapshot.leadership));
             [role, term, snapshot.standbys.len().to_string(), one_line(&state)]
         })
@@ -184,9 +184,7 @@ fn table(all: &[Snapshot<'_>], style: Style) -> String {
 
 /// An election at one moment.
 struct Snapshot<'a> {
-    election: &'a ElectionId,
     seen: Seen<'a>,
-    observer: &'a Observer,
     /// The roles of the group, if there are several or these have names.
     mapping: Option<&'a Mapping>,
     /// `--once`, `--window` or `--schedule`: the last recorded run.
@@ -206,11 +204,10 @@ impl<'a> Snapshot<'a> {
         last_run: Option<&'a LastRun>,
         at: ReadAt,
     ) -> Self {
-        let (election, observer) = (seen.election, seen.read.observer());
-        let standbys = observer.standbys(at);
+        let standbys = seen.read.observer().standbys(at);
         let roles = mapping.map_or(1, Mapping::count);
         let no_room = NoRoom::of(&standbys, roles).filter(|_| leadership.is_vacant());
-        Self { election, seen, observer, mapping, last_run, at, leadership, standbys, no_room }
+        Self { seen, mapping, last_run, at, leadership, standbys, no_room }
     }
 
     /// The exit status, and the tone of the page.
@@ -226,7 +223,7 @@ impl<'a> Snapshot<'a> {
 
     fn json(&self) -> String {
         let is_led = matches!(self.leadership, Leadership::Led { .. });
-        line(self.election, self.at, Some(&*self.sentence()).filter(|_| !is_led), Some(self))
+        line(self.seen.election, self.at, Some(&*self.sentence()).filter(|_| !is_led), Some(self))
     }
 
     /// The leader, or why there is none.
@@ -243,8 +240,8 @@ impl<'a> Snapshot<'a> {
     /// The page, with so many standbys at most.
     fn page(&self, has_bar: bool, most: usize, style: Style) -> Page {
         let sentence = self.sentence();
-        let mut page = Page::new(self.status().1, &format!("{}: {sentence}", named(self.election)));
-        let (observer, has_no_room, at) = (self.observer, self.no_room.is_some(), self.at);
+        let mut page = Page::new(self.status().1, &format!("{}: {sentence}", named(self.seen.election)));
+        let (observer, has_no_room, at) = (self.seen.observer(), self.no_room.is_some(), self.at);
         let of = (observer, self.leadership);
         let claimable = |page: &mut Page| claimable::rows(page, of, &self.standbys, has_no_room, at);
         match self.leadership {
@@ -267,7 +264,7 @@ impl<'a> Snapshot<'a> {
                 page.row("term", &self.term(leader));
                 page.row("job", "dead, or killed by its guard when the lease ended");
             }
-            Leadership::NeverLed if !self.observer.has_read_anything() && !self.seen.other_groups.is_empty() => {
+            Leadership::NeverLed if !self.seen.observer().has_read_anything() && !self.seen.other_groups.is_empty() => {
                 page.row("groups", &format!("this topic has {}", groups(self.seen.other_groups)));
             }
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown(_) => {
@@ -290,7 +287,7 @@ impl<'a> Snapshot<'a> {
 
     fn term(&self, leader: &Leader) -> String {
         let since = leader.claimed_ms.map_or_else(String::new, |claimed_ms| {
-            let for_so_long = self.observer.broker_now(self.at).saturating_sub(claimed_ms);
+            let for_so_long = self.seen.observer().broker_now(self.at).saturating_sub(claimed_ms);
             format!(", since {} ({})", date(claimed_ms), span(Duration::from_millis(for_so_long)))
         });
         format!("{}{since}", leader.term)
@@ -301,7 +298,7 @@ impl<'a> Snapshot<'a> {
         let is_known = self.leadership.is_led();
         let since = job.since_ms.map_or_else(String::new, |since_ms| {
             let since = Duration::from_millis(since_ms);
-            let more = if is_known { self.observer.age(leader.last_record, self.at) } else { Duration::ZERO };
+            let more = if is_known { self.seen.observer().age(leader.last_record, self.at) } else { Duration::ZERO };
             format!(" for {}", span(since + more))
         });
         let pid = job.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
@@ -315,7 +312,7 @@ impl<'a> Snapshot<'a> {
 
     /// `--overlap`: the rows about two jobs, or about a leader that waits for its successor.
     fn overlap(&self, page: &mut Page) {
-        let journal = self.observer.journal();
+        let journal = self.seen.observer().journal();
         if let EarlierJob::Overlapped { term, name, lease, .. } = journal.earlier_job() {
             let of = name.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
             let most = spoken(*lease);
@@ -330,15 +327,15 @@ impl<'a> Snapshot<'a> {
     }
 
     fn void_claims(&self, page: &mut Page) {
-        if let Some(claims) = self.observer.void_claims() {
+        if let Some(claims) = self.seen.observer().void_claims() {
             let by = claims.by.as_deref().unwrap_or("somebody");
-            let (count, age) = (claims.count, span(self.observer.age(claims.received, self.at)));
+            let (count, age) = (claims.count, span(self.seen.observer().age(claims.received, self.at)));
             page.row("claims", &format!("{count} void since then, the last by {by} {age} ago"));
         }
     }
 
     fn candidates(&self, page: &mut Page, most: usize) {
-        let leader = self.observer.leaders_hello().filter(|_| self.leadership.may_lead().is_some());
+        let leader = self.seen.observer().leaders_hello().filter(|_| self.leadership.may_lead().is_some());
         if let Some(leader) = leader {
             page.row("leader", &describe(leader).join(", "));
         }
@@ -354,7 +351,7 @@ impl<'a> Snapshot<'a> {
                 let (waits, failed) = (spoken(standby.back_off()), counted(standby.failed_runs, "run"));
                 cells.push(format!("its last {failed} failed: waits {waits} before it claims"));
             }
-            let waits = self.observer.waits(standby, self.at);
+            let waits = self.seen.observer().waits(standby, self.at);
             if waits > Duration::ZERO {
                 cells.push(format!("claims {} at the earliest", claimable::moment(self.at, waits)));
             }
@@ -370,7 +367,7 @@ impl<'a> Snapshot<'a> {
     /// The group's roles.
     fn roles(&self, page: &mut Page) {
         if let Some(mapping) = self.mapping {
-            let (roles, label) = (mapping.roles(), self.election.label());
+            let (roles, label) = (mapping.roles(), self.seen.election.label());
             page.row("roles", &format!("{roles}; this is {label}, and --role shows another"));
         }
     }
@@ -413,13 +410,13 @@ fn line(id: &ElectionId, at: ReadAt, why: Option<&str>, known: Option<&Snapshot<
         }
         Some(Leadership::Silent { leader: of, claimable_since, claimable_in, .. }) => {
             let since = in_future(claimable_in).saturating_sub(millis(claimable_since));
-            let age = known.map(|snapshot| snapshot.observer.age(of.last_record, at)).unwrap_or_default();
+            let age = known.map(|snapshot| snapshot.seen.observer().age(of.last_record, at)).unwrap_or_default();
             (Some(since), leader(of, age, Duration::ZERO), None)
         }
         Some(Leadership::Released { release: of, .. }) => (Some(of.received.at_ms(at)), None, Some(release(of, at))),
         Some(Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown(_)) | None => (None, None, None),
     };
-    let observer = known.map(|snapshot| snapshot.observer);
+    let observer = known.map(|snapshot| snapshot.seen.observer());
     let last_run = known.and_then(|snapshot| snapshot.last_run);
     let next_windows = last_run.map(|run| run.next_windows(at.wall_ms)).unwrap_or_default();
     let standbys: Vec<Value> = known.iter().flat_map(|snapshot| standby_parts(snapshot)).collect();
@@ -446,7 +443,7 @@ fn line(id: &ElectionId, at: ReadAt, why: Option<&str>, known: Option<&Snapshot<
 }
 
 fn leader_part(snapshot: &Snapshot<'_>, leader: &Leader, age: Duration, left: Duration) -> Value {
-    let Snapshot { observer, at, .. } = snapshot;
+    let (observer, at) = (snapshot.seen.observer(), snapshot.at);
     let resign = leader.resign.as_ref();
     let hello = observer.leaders_hello();
     json!({
@@ -466,7 +463,7 @@ fn leader_part(snapshot: &Snapshot<'_>, leader: &Leader, age: Duration, left: Du
         })),
         "resign_asked_by": resign.map(|resign| resign.by.as_deref().unwrap_or("somebody")),
         "resign_reason": resign.and_then(|resign| resign.reason.as_deref()),
-        "hello": hello.map(|hello| candidate(hello, observer.age(hello.received, *at), 0, Duration::ZERO)),
+        "hello": hello.map(|hello| candidate(hello, observer.age(hello.received, at), 0, Duration::ZERO)),
     })
 }
 
@@ -481,7 +478,7 @@ fn earlier_job(job: &EarlierJob) -> Option<Value> {
 
 fn standby_parts<'a>(snapshot: &'a Snapshot<'_>) -> impl Iterator<Item = Value> + 'a {
     snapshot.standbys.iter().map(|standby| {
-        let waits = snapshot.observer.waits(standby, snapshot.at);
+        let waits = snapshot.seen.observer().waits(standby, snapshot.at);
         candidate(standby.candidate, standby.age, standby.failed_runs, waits)
     })
 }

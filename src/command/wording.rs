@@ -47,14 +47,10 @@ pub(super) fn no_record(election: &ElectionId, others: &BTreeSet<String>) -> Str
 
 /// The leader with the age of its last heartbeat, or why there is none: what a table of elections says of each.
 pub(super) fn leadership_in_table(current: Leadership<'_>) -> String {
-    match current {
-        Leadership::Led { leader, age, .. } => format!("{} leads, heartbeat {} ago", leader.shown(), span(age)),
-        Leadership::Forgotten
-        | Leadership::NeverLed
-        | Leadership::Overdue { .. }
-        | Leadership::Released { .. }
-        | Leadership::Silent { .. }
-        | Leadership::Unknown(_) => sentence(current),
+    if let Leadership::Led { leader, age, .. } = current {
+        format!("{} leads, heartbeat {} ago", leader.shown(), span(age))
+    } else {
+        sentence(current)
     }
 }
 

@@ -95,21 +95,14 @@ fn reached(config: &Config, access: &Access, layer: Layer, findings: &mut Findin
 }
 
 fn not_reached(config: &Config, access: &Access, Unreachable { layer, why }: &Unreachable, findings: &mut Findings) {
-    match layer {
-        Layer::Connection => findings.fail("brokers", why, None),
-        Layer::Tls => {
-            findings.ok("brokers", format!("{}: it accepts connections", access.bootstrap));
-            findings.fail("tls", why, None);
-        }
-        Layer::Login => {
-            reached(config, access, Layer::Tls, findings);
-            findings.fail("login", why, None);
-        }
-        Layer::Cluster => {
-            reached(config, access, Layer::Login, findings);
-            findings.fail("brokers", why, None);
-        }
-    }
+    let (works, check) = match layer {
+        Layer::Connection => return findings.fail("brokers", why, None),
+        Layer::Tls => (Layer::Connection, "tls"),
+        Layer::Login => (Layer::Tls, "login"),
+        Layer::Cluster => (Layer::Login, "brokers"),
+    };
+    reached(config, access, works, findings);
+    findings.fail(check, why, None);
 }
 
 /// The time limits in a broker's configuration; `None` if unknown.

@@ -119,12 +119,16 @@ impl Overview {
     }
 }
 
+fn outage(state: &State, at: ReadAt) -> Option<String> {
+    let (since, why) = state.topics.outage()?;
+    Some(format!("<p class=\"bad\">Kafka has not answered for {}: {}</p>", spoken(at.now.since(since)), html(why)))
+}
+
 /// What is said above the table.
 fn head(state: &State, all: &[&Shown<'_>], at: ReadAt) -> String {
     let mut head = String::new();
-    if let Some((since, why)) = state.topics.outage() {
-        let away = spoken(at.now.since(since));
-        let _ = write!(head, "<p class=\"bad\">Kafka has not answered for {away}: {}</p>", html(why));
+    if let Some(outage) = outage(state, at) {
+        head += &outage;
     } else if !state.topics.is_complete() {
         head.push_str("<p>the topics are being read</p>");
     }
@@ -236,9 +240,8 @@ fn day(shown: &Shown<'_>) -> String {
 pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
     let mut page = beginning(group);
     let _ = write!(page, "<p><a href=\"..\">all elections</a></p>\n<h1>{}</h1>\n", html(group));
-    if let Some((since, why)) = state.topics.outage() {
-        let away = spoken(at.now.since(since));
-        let _ = writeln!(page, "<p class=\"bad\">Kafka has not answered for {away}: {}</p>", html(why));
+    if let Some(outage) = outage(state, at) {
+        page += &(outage + "\n");
     }
     for shown in state.elections(at).filter(|shown| *shown.found.place().group == *group) {
         section(&mut page, &shown);
