@@ -1,5 +1,6 @@
 //! The configuration of a candidate, and of `doctor`, which checks one. These are only types: `cli::validate` creates them from the command
-//! line, and their users don't depend on it. (The other subcommands read their options themselves.) A candidate whose guard has no real-time scheduling also widens its kill margin here.
+//! line, and their users don't depend on it. (The other subcommands read their options themselves.) For a guard without real-time scheduling
+//! the kill margin is widened here.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -290,18 +291,18 @@ const REAL_TIME: &str = "real-time scheduling for neli-run (ulimit -r 2, LimitRT
 const PERIODS: u32 = 3;
 
 impl Config {
-    /// Widens the kill margin for a guard without real-time scheduling, and warns about the consequence. Also warns if the lease is too
-    /// short for the desired margin. `quota` is the quota of processor time for guard and job, if there is one: its file and its period.
+    /// The timings with a wider kill margin, for a guard without real-time scheduling, and a warning about the consequence, or that the lease
+    /// is too short for the desired margin. `quota` is the quota of processor time for guard and job, if there is one: its file and its period.
     ///
     /// # Errors
     ///
     /// There is a quota, and the lease is too short for the margin that the quota requires.
-    pub fn widen_kill_margin(&mut self, quota: Option<&(PathBuf, Duration)>) -> Result<()> {
+    pub fn with_wider_kill_margin(&self, quota: Option<&(PathBuf, Duration)>) -> Result<(Timings, Option<String>)> {
         let period = quota.map_or(Duration::ZERO, |(_, period)| *period);
         let needed = (PERIODS * period).max(SHORTEST_ORDINARY_KILL_MARGIN);
         let timings = self.timings.clone().with_kill_margin_of(needed);
         let margin = timings.kill_margin;
-        if let Some((file, _)) = quota {
+        let warning = if let Some((file, _)) = quota {
             let better = format!("better: {REAL_TIME}, or no quota");
             let why =
                 format!("a CPU quota ({}) holds up the guard, which may not schedule in real time", file.display());
@@ -315,10 +316,9 @@ impl Config {
                     shown_duration(timings.fence_warning)
                 );
             }
-            self.warnings
-                .push(format!("{why}: it kills the job {} before the lease ends; {better}", shown_duration(margin)));
-        } else if margin < needed {
-            self.warnings.push(format!(
+            Some(format!("{why}: it kills the job {} before the lease ends; {better}", shown_duration(margin)))
+        } else {
+            (margin < needed).then(|| format!(
                 "{}: short for a guard without real-time scheduling: it kills the job {} before the lease ends, and \
                  not {}, because heartbeat interval ({}) and fence warning ({}) also take their time; on a busy \
                  machine the job may outlive its lease; better: \
@@ -328,9 +328,8 @@ impl Config {
                 shown_duration(needed),
                 shown_duration(timings.heartbeat_interval),
                 shown_duration(timings.fence_warning)
-            ));
-        }
-        self.timings = timings;
-        Ok(())
+            ))
+        };
+        Ok((timings, warning))
     }
 }

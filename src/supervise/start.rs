@@ -126,7 +126,9 @@ impl Prepared {
         procfs::keep_open().context("/proc can't be read")?;
         let priority = attributes::take_priority()?;
         if !priority.guard_is_real_time {
-            config.widen_kill_margin(limits::longest_quota().as_ref())?;
+            let (timings, warning) = config.with_wider_kill_margin(limits::longest_quota().as_ref())?;
+            config.timings = timings;
+            config.warnings.extend(warning);
         }
         let signals = signals::take().context("signals can't be taken over")?;
         // The watch is needed if the job, and so this process, is real-time. If no thread can be started, there is no watch.

@@ -307,10 +307,10 @@ fn roles_restart_their_jobs_by_default() {
 fn without_real_time_scheduling_the_guard_kills_earlier() {
     let widened = |line: &[&str], quota: Option<u64>| {
         let line: Vec<&str> = ["-g", "b", "-b", "k:9092"].iter().chain(line).copied().chain(["--", "true"]).collect();
-        let mut config = validate(&[], &line).unwrap();
+        let config = validate(&[], &line).unwrap();
         let quota = quota.map(|period| ("/sys/fs/cgroup/cpu.max".into(), Duration::from_millis(period)));
-        config.widen_kill_margin(quota.as_ref()).map_err(|refused| refused.to_string())?;
-        Ok::<_, String>((config.timings.kill_margin.as_millis(), config.warnings.len()))
+        let widened = config.with_wider_kill_margin(quota.as_ref()).map_err(|refused| refused.to_string());
+        widened.map(|(timings, warning)| (timings.kill_margin.as_millis(), usize::from(warning.is_some())))
     };
     // Without a known delay of the guard, a short lease gets as wide a margin as it can, with a warning.
     for (lease, margin, warnings) in [("20s", 400, 0), ("5s", 300, 0), ("667ms", 300, 0), ("400ms", 180, 1)] {

@@ -125,21 +125,22 @@ fn schedule(doctor: &Doctor, findings: &mut Findings) {
         };
         return findings.ok("cpu-quota", quota);
     }
-    let mut config = doctor.candidate.clone();
-    config.warnings.clear();
-    let widened = config.widen_kill_margin(quota.as_ref());
-    let margin = shown_duration(config.timings.kill_margin);
-    let warning = config.warnings.pop();
-    let (too_short, by_quota) = if quota.is_some() { (None, warning) } else { (warning, None) };
-    let text = too_short.unwrap_or_else(|| {
+    let timings = &doctor.candidate.timings;
+    let (margin, warning, refusal) = match doctor.candidate.with_wider_kill_margin(quota.as_ref()) {
+        Ok((timings, warning)) => (timings.kill_margin, warning, None),
+        Err(refusal) => (timings.kill_margin, None, Some(line_of(&refusal))),
+    };
+    let (of_lease, of_quota) = if quota.is_some() { (None, warning) } else { (warning, None) };
+    let text = of_lease.unwrap_or_else(|| {
+        let margin = shown_duration(margin);
         format!("the guard may not schedule in real time: it kills {margin} before the lease's end, not less")
     });
     findings.warn("real-time", text, Some("ulimit -r 2; LimitRTPRIO=2; CAP_SYS_NICE for a container".to_owned()));
-    let no_quota = || Some(format!("no quota in {file}, or real-time scheduling"));
-    match (widened, by_quota) {
-        (Err(refusal), _) => findings.fail("cpu-quota", line_of(&refusal), no_quota()),
-        (Ok(()), Some(warning)) => findings.warn("cpu-quota", warning, no_quota()),
-        (Ok(()), None) => findings.ok("cpu-quota", NO_QUOTA),
+    let no_quota = Some(format!("no quota in {file}, or real-time scheduling"));
+    match (refusal, of_quota) {
+        (Some(refusal), _) => findings.fail("cpu-quota", refusal, no_quota),
+        (None, Some(warning)) => findings.warn("cpu-quota", warning, no_quota),
+        (None, None) => findings.ok("cpu-quota", NO_QUOTA),
     }
 }
 
