@@ -48,15 +48,8 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     key.map_or_else(|| shown(look, false), |key| key::main(look, &key))
 }
 
-/// Shows the election each second, with the last changes.
-///
-/// # Errors
-/// As for [`main`].
-pub(super) fn live(look: &Look) -> Result<ExitStatus> {
-    shown(look, true)
-}
-
-fn shown(look: &Look, is_live: bool) -> Result<ExitStatus> {
+/// Shows the election as it is now, or each second, with the last changes.
+pub(super) fn shown(look: &Look, is_live: bool) -> Result<ExitStatus> {
     match reading::run(show(look, is_live)) {
         Err(error) if error.is::<NoAnswer>() && look.json => {
             output::print(&line(&look.election, read_at(), Some(&error.to_string()), None))?;

@@ -39,7 +39,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let (from, look) = (from(args)?, &Look::of(args, LONG_TIMEOUT)?);
     let wants_lines = look.json || has_hellos || until_end || from.is_some();
     if !wants_lines && output::is_drawable() {
-        return status::live(look);
+        return status::shown(look, true);
     }
     let show = Show { from, until_end, has_hellos, accounts: Vec::new(), is_live: false };
     match reading::run(show.run(look)) {

@@ -142,11 +142,8 @@ impl WallClock {
     /// The wall clock with the calendar of these windows; `None` without windows.
     pub(super) fn of(once: &Once) -> Option<Self> {
         let is_followed = matches!(once.occasion, Occasion::Schedule(..));
-        once.occasion.calendar().map(|calendar| Self::new(calendar.clone(), is_followed))
-    }
-
-    const fn new(calendar: Calendar, is_followed: bool) -> Self {
-        Self { calendar, is_followed, window_shown: None, look_at: Time::ZERO, first_shown: None }
+        let calendar = once.occasion.calendar()?.clone();
+        Some(Self { calendar, is_followed, window_shown: None, look_at: Time::ZERO, first_shown: None })
     }
 
     /// When to read the clock again, while the node leads.
