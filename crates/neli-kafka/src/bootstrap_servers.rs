@@ -20,6 +20,7 @@ use crate::cluster::ONE_CLUSTER;
 use crate::context::KafkaContext;
 use crate::election::Properties;
 use crate::librdkafka::{cluster_id, topic_identity};
+use crate::threads::{self, locked};
 use crate::{clock, names};
 
 /// Checks the list, and returns it without spaces.
@@ -117,7 +118,7 @@ pub(super) fn ask_servers<T: Send + Sync + 'static>(
     consumer: fn(&T) -> &BaseConsumer<KafkaContext>,
     is_over: impl Fn() -> bool + Send + 'static,
 ) -> Option<ServersQuestion> {
-    if access.embedded.is_some() || !access.cluster.servers().begin_question(&access.bootstrap) {
+    if access.embedded.is_some() || !locked(&access.cluster.servers).begin_question(&access.bootstrap) {
         return None;
     }
     let (open, is_open) = mpsc::channel();
@@ -126,12 +127,12 @@ pub(super) fn ask_servers<T: Send + Sync + 'static>(
     let reached = Arc::clone(&slow);
     let ask = move || {
         find_other(&asking, topic.as_deref(), consumer(&client), &reached, is_over);
-        asking.cluster.servers().is_asking = false;
+        locked(&asking.cluster.servers).is_asking = false;
         drop(open);
     };
     // Without a thread they are asked later.
-    let started = thread::Builder::new().name("neli-servers".to_owned()).spawn(ask);
-    access.cluster.servers().is_asking &= started.is_ok();
+    let started = threads::start("neli-servers", ask);
+    locked(&access.cluster.servers).is_asking &= started.is_ok();
     Some(ServersQuestion { is_open, slow })
 }
 
@@ -179,7 +180,7 @@ fn find_other(
         return;
     }
     let unknown = {
-        let mut servers = cluster.servers();
+        let mut servers = locked(&cluster.servers);
         servers.asked = Some(clock::now());
         let mut unknown = servers.unknown(&access.bootstrap);
         let is_named = |server: &mut String| brokers.contains(&without_protocol(server).to_lowercase());
@@ -198,14 +199,14 @@ fn find_other(
             }
         };
         // Without a thread this server is asked later.
-        let _ = thread::Builder::new().name("neli-server".to_owned()).spawn(ask);
+        let _ = threads::start("neli-server", ask);
     }
     drop(sender);
     for answer in answers {
         if let Some(other) = answer {
             match other.refusal(cluster.id.get(), topic, consumer.client()) {
                 Some(refusal) => return cluster.refuse(refusal),
-                None => drop(cluster.servers().known.insert(other.server)),
+                None => drop(locked(&cluster.servers).known.insert(other.server)),
             }
         }
         slow.fetch_sub(1, Ordering::AcqRel);

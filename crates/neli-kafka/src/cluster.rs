@@ -2,7 +2,7 @@
 //! its cluster is compared with that of the first answer (R1).
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use neli_proto::time::Time;
@@ -28,7 +28,7 @@ pub struct Cluster {
     pub(super) id: OnceLock<String>,
     /// The line about another cluster, once one was found.
     refusal: OnceLock<String>,
-    servers: Mutex<Servers>,
+    pub(super) servers: Mutex<Servers>,
 }
 
 #[derive(Debug, Default)]
@@ -77,9 +77,5 @@ impl Cluster {
     pub(super) fn refuse(&self, refusal: String) {
         // The first refusal stays.
         let _ = self.refusal.set(refusal);
-    }
-
-    pub(super) fn servers(&self) -> MutexGuard<'_, Servers> {
-        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,6 @@
 //! librdkafka's errors and log lines, which it reports to our clients besides its answers. This file never shows the value of a secret.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -12,6 +12,7 @@ use crate::access::{Access, LogCallback};
 use crate::election::is_secret;
 use crate::error_class::{self, ErrorClass, NoToken, plain};
 use crate::rebootstrap::Rebootstrap;
+use crate::threads::locked;
 
 /// One line about an error for display: librdkafka's own text, unless that contains a secret.
 #[must_use]
@@ -69,7 +70,7 @@ impl KafkaContext {
     /// The text of the last error, if its code is `code`; otherwise the text of the code.
     #[must_use]
     pub(super) fn error_text(&self, code: RDKafkaErrorCode) -> String {
-        let last_errors = self.last_errors();
+        let last_errors = locked(&self.last_errors);
         let last = last_errors.last.as_ref().filter(|(known, _)| *known == code);
         last.map_or_else(|| plain(code), |(_, words)| words.clone())
     }
@@ -77,7 +78,7 @@ impl KafkaContext {
     /// Why there is no login token, if this text of librdkafka is about one and a token endpoint was asked.
     #[must_use]
     pub(super) fn no_token(&self, words: &str) -> Option<NoToken> {
-        let last_errors = self.last_errors();
+        let last_errors = locked(&self.last_errors);
         self.asks_for_tokens.then(|| error_class::of_token(words, last_errors.token.as_deref())).flatten()
     }
 
@@ -98,19 +99,19 @@ impl KafkaContext {
     /// The last failure of a connection, beginning with host and port.
     #[must_use]
     pub(super) fn trouble(&self) -> Option<String> {
-        self.last_errors().trouble.clone()
+        locked(&self.last_errors).trouble.clone()
     }
 
     /// The last failure while no broker has ever answered: the client may use another protocol than the port expects.
     #[must_use]
     pub(super) fn first_trouble(&self) -> Option<String> {
-        let last_errors = self.last_errors();
+        let last_errors = locked(&self.last_errors);
         last_errors.closed.clone().or_else(|| last_errors.trouble.clone())
     }
 
     /// Forgets the last failure, because a broker has answered.
     pub(super) fn forget_trouble(&self) {
-        let mut last_errors = self.last_errors();
+        let mut last_errors = locked(&self.last_errors);
         (last_errors.trouble, last_errors.closed) = (None, None);
     }
 
@@ -118,20 +119,16 @@ impl KafkaContext {
     pub(super) fn rebootstrap(&self) -> &Arc<Rebootstrap> {
         &self.rebootstrap
     }
-
-    fn last_errors(&self) -> MutexGuard<'_, LastErrors> {
-        self.last_errors.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl ClientContext for KafkaContext {
     fn log(&self, _level: RDKafkaLogLevel, _facility: &str, line: &str) {
         // The log line comes before the error that it explains.
         if self.asks_for_tokens && error_class::is_about_token(line) {
-            self.last_errors().token = Some(line.to_owned());
+            locked(&self.last_errors).token = Some(line.to_owned());
         }
         if let Some(closed) = error_class::of_closed_connection(line) {
-            self.last_errors().closed = Some(closed);
+            locked(&self.last_errors).closed = Some(closed);
         }
         if let Some(log_callback) = &self.log_callback {
             log_callback(line);
@@ -144,7 +141,7 @@ impl ClientContext for KafkaContext {
             self.rebootstrap.all_down();
         }
         let no_token = self.no_token(reason);
-        let mut last_errors = self.last_errors();
+        let mut last_errors = locked(&self.last_errors);
         if let Some(no_token) = no_token {
             (last_errors.trouble, last_errors.closed) = (Some(no_token.why), None);
         } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::Login) {

@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock;
 use crate::embedded::directory::BrokerDirectory;
 use crate::text::shown_duration;
+use crate::threads;
 
 pub mod directory;
 
@@ -212,8 +213,7 @@ impl Connection {
     pub fn to_own_broker() -> io::Result<Self> {
         let (bootstrap_sender, bootstrap) = mpsc::channel();
         let (topics, asked) = mpsc::channel();
-        let thread = thread::Builder::new().name("neli-broker".to_owned());
-        thread.spawn(move || host(&bootstrap_sender, &asked))?;
+        threads::start("neli-broker", move || host(&bootstrap_sender, &asked))?;
         let bootstrap = bootstrap.recv().map_err(|_| io::Error::other("its thread has ended"))?;
         Ok(Self { bootstrap: bootstrap.map_err(io::Error::other)?, host: Host::Thread(topics) })
     }

@@ -24,6 +24,7 @@ use crate::librdkafka::{
 };
 use crate::questions::AnswerLimit;
 use crate::text::Words;
+use crate::threads;
 use crate::topic::{self, TopicError};
 
 /// A refused connection counts only after this time: a host may have several addresses, which librdkafka tries in turn.
@@ -105,13 +106,11 @@ impl Examination {
         let consumer: Arc<BaseConsumer<KafkaContext>> = Arc::new(consumer);
         let (answer, answered) = mpsc::channel();
         let (asked, of_topic) = (Arc::clone(&consumer), topic.map(str::to_owned));
-        let question = thread::Builder::new().name("neli-asker".to_owned());
         let ask = move || {
             // The receiver is gone if the reason was clear before the answer came.
             let _ = answer.send(asked.fetch_metadata(of_topic.as_deref(), timeout).map(|metadata| brokers(&metadata)));
         };
-        question
-            .spawn(ask)
+        threads::start("neli-asker", ask)
             .map_err(|error| Unreachable { layer: Layer::Connection, why: crate::text::reason(&error) })?;
         let begun = clock::now();
         let mut is_all_down = false;

@@ -25,6 +25,7 @@ use crate::librdkafka::{AdminError, NewTopic, topic_identity};
 use crate::partition_consumer::PartitionConsumer;
 use crate::questions::AnswerLimit;
 use crate::reading::{IfMissing, Source, end_offset};
+use crate::threads;
 use crate::topic::{self, Presence, TopicError};
 
 /// The time limit of the first question.
@@ -114,7 +115,7 @@ impl FactsReader {
         let (sender, orders) = mpsc::channel();
         let (id, is_judged, progress) = (Cell::new(0), false, Progress::default());
         let reading = Thread { source, wanted, events, orders, id, is_judged, progress };
-        thread::Builder::new().name("neli-facts".to_owned()).spawn(move || reading.run())?;
+        threads::start("neli-facts", move || reading.run())?;
         Ok(Self(sender))
     }
 

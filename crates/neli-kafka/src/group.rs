@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use crate::error_class::{ErrorClass, code_of, plain};
 use crate::event::{GroupEvent, KafkaEvent, Refusal, SessionEvent};
 use crate::questions::AnswerLimit;
 use crate::text::{ClientError, Words};
+use crate::threads::{self, locked};
 use crate::{clock, librdkafka};
 
 /// The longest time for leaving. After it the member ends, even if the coordinator has not answered.
@@ -79,9 +80,7 @@ impl Member {
             Arc::new(consumer.map_err(|error| ClientError(explain(&error)))?);
         consumer.subscribe(&[&elections.topic]).map_err(|error| ClientError(explain(&error)))?;
         let polled = Arc::clone(&consumer);
-        thread::Builder::new()
-            .name("neli-group".to_owned())
-            .spawn(move || poll(&polled, timings))
+        threads::start("neli-group", move || poll(&polled, timings))
             .map_err(|error| ClientError(format!("no thread for the group: {error}")))?;
         Ok(Self { consumer })
     }
@@ -109,7 +108,7 @@ impl Drop for Member {
         let context = Arc::clone(self.consumer.context());
         context.leaving.store(true, Ordering::Relaxed);
         let consumer = Arc::clone(&self.consumer);
-        let leaving = thread::Builder::new().name("neli-leave".to_owned()).spawn(move || leave(&consumer));
+        let leaving = threads::start("neli-leave", move || leave(&consumer));
         if leaving.is_err() {
             // The report must not block here: the caller's thread may be the one that empties the channel.
             let _ = context.events.try_send(context.event(GroupEvent::Left));
@@ -126,7 +125,7 @@ fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, timings: MemberTimings) {
     while !context.is_over() {
         // Until the group has answered, a leader's member is polled as often as a standby's, because the other candidates need its id.
         let leads = context.leads.load(Ordering::Relaxed) && context.is_answered.load(Ordering::Relaxed);
-        let has_partition = !context.held().is_empty();
+        let has_partition = !locked(&context.held).is_empty();
         if let Some(Err(error)) = consumer.poll(pause(timings, leads || has_partition)) {
             context.judge(&error);
         }
@@ -228,10 +227,6 @@ impl GroupContext {
             .collect()
     }
 
-    fn held(&self) -> MutexGuard<'_, BTreeSet<i32>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Reports partitions that have no role. All partitions are of this topic, because the group subscribes to no other.
     fn note_partitions(&self, mut partitions: impl Iterator<Item = i32>) {
         if partitions.any(|partition| !self.in_use.contains(&partition))
@@ -330,7 +325,7 @@ impl GroupContext {
         }
         self.note_partitions(partitions.elements().iter().map(TopicPartitionListElem::partition));
         let held = {
-            let mut held = self.held();
+            let mut held = locked(&self.held);
             held.extend(self.in_use_of(partitions));
             held.clone()
         };
@@ -339,7 +334,7 @@ impl GroupContext {
 
     fn revoked(&self, partitions: &TopicPartitionList, lost: bool) {
         let revoked: BTreeSet<i32> = {
-            let mut held = self.held();
+            let mut held = locked(&self.held);
             self.in_use_of(partitions).into_iter().filter(|partition| held.remove(partition)).collect()
         };
         if !revoked.is_empty() {
@@ -372,7 +367,7 @@ fn ask_for_topic(consumer: &Arc<BaseConsumer<GroupContext>>) {
         return;
     }
     let asked = Arc::clone(consumer);
-    let asking = thread::Builder::new().name("neli-group-topic".to_owned()).spawn(move || {
+    let asking = threads::start("neli-group-topic", move || {
         ask(&asked);
         asked.context().asks_for_topic.store(false, Ordering::Relaxed);
     });

@@ -5,11 +5,10 @@
 //! another broker is asked.
 
 use std::collections::BTreeSet;
-use std::mem;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::Arc;
+use std::sync::mpsc::{self, TryRecvError};
 use std::time::Duration;
+use std::{io, mem, thread};
 
 use neli_proto::time::Time;
 use rdkafka::client::{Client, ClientContext};
@@ -26,6 +25,7 @@ use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{TopicDescription, Variation, describe_topic};
 use crate::questions::{AnswerLimit, ByBroker, ask_all};
 use crate::rebootstrap::Rebootstrap;
+use crate::threads;
 
 /// The least time limit of a question to one broker. librdkafka takes a connection for dead after the same time (`socket.timeout.ms`),
 /// unless the user sets another.
@@ -33,78 +33,64 @@ const ANSWER: Duration = Duration::from_secs(2);
 /// The time between two attempts while no broker answers.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Asks on request. Dropping it ends the thread after the question in flight.
-pub(super) struct Identifier {
-    orders: mpsc::Sender<Option<i32>>,
-    stopped: Arc<AtomicBool>,
-}
-
-impl Identifier {
-    /// Starts the thread; each answer of the cluster of `access` goes to `events`. A question's limit is at most half a `lease`, or 2 s if that is longer: a later
-    /// answer confirms little, and if a connection has died without an error, another question must be asked before the lease is over.
-    ///
-    /// # Errors
-    ///
-    /// The thread can't be started.
-    pub(super) fn start<C: ProducerContext + 'static>(
-        producer: Arc<BaseProducer<C>>,
-        access: &Access,
-        rebootstrap: Arc<Rebootstrap>,
-        elections: &Elections,
-        lease: Duration,
-        events: Sender<KafkaEvent>,
-    ) -> Result<Self, std::io::Error> {
-        let (orders, received) = mpsc::channel::<Option<i32>>();
-        let stopped = Arc::new(AtomicBool::new(false));
-        let (access, elections, ended) = (access.clone(), elections.clone(), Arc::clone(&stopped));
-        let thread = thread::Builder::new().name("neli-topic-id".to_owned());
-        thread.spawn(move || {
-            let is_over = || ended.load(Ordering::Relaxed) || events.is_closed();
-            // The time limit is kept for the next request: a slow link stays slow.
-            let mut answer_limit = AnswerLimit::new(ANSWER, ANSWER).at_most(ANSWER.max(lease / 2));
-            let deliver = |answer| drop(events.blocking_send(answer));
-            while let Ok(counted) = received.recv() {
-                let mut question = Question { counted, ..Question::default() };
-                while !is_over() {
-                    // Several requests get one answer. A request is for all partitions, also for those that were just answered.
-                    while let Ok(later) = received.try_recv() {
-                        question.counted = later.or(question.counted);
-                        question.partitions.clear();
+/// Starts the thread that asks on request, until there is an answer: each goes to `events`, if it is of the cluster of `access`. A request is the
+/// number of partitions by which roles are assigned to partitions; `None` means the number that the topic has now. The thread ends, after the
+/// question in flight, when the returned sender is dropped.
+///
+/// A question's limit is at most half a `lease`, or 2 s if that is longer: a later answer confirms little, and if a connection has died
+/// without an error, another question must be asked before the lease is over.
+///
+/// # Errors
+///
+/// The thread can't be started.
+pub(super) fn start<C: ProducerContext + 'static>(
+    producer: Arc<BaseProducer<C>>,
+    access: &Access,
+    rebootstrap: Arc<Rebootstrap>,
+    elections: &Elections,
+    lease: Duration,
+    events: Sender<KafkaEvent>,
+) -> io::Result<mpsc::Sender<Option<i32>>> {
+    let (requests, received) = mpsc::channel::<Option<i32>>();
+    let (access, elections) = (access.clone(), elections.clone());
+    threads::start("neli-topic-id", move || {
+        // The time limit is kept for the next request: a slow link stays slow.
+        let mut answer_limit = AnswerLimit::new(ANSWER, ANSWER).at_most(ANSWER.max(lease / 2));
+        let deliver = |answer| drop(events.blocking_send(answer));
+        while let Ok(counted) = received.recv() {
+            let mut question = Question { counted, ..Question::default() };
+            while !events.is_closed() {
+                // Several requests get one answer. A request is for all partitions, also for those that were just answered.
+                loop {
+                    match received.try_recv() {
+                        Ok(later) => {
+                            question.counted = later.or(question.counted);
+                            question.partitions.clear();
+                        }
+                        Err(TryRecvError::Empty) => break,
+                        Err(TryRecvError::Disconnected) => return,
                     }
-                    let asked = clock::now();
-                    let missing = question.ask(producer.client(), &access, &elections, &mut answer_limit, deliver);
-                    let Some(code) = missing else {
-                        rebootstrap.answered();
-                        break;
-                    };
-                    rebootstrap.unanswered(producer.client());
-                    let (waited, next) = (clock::now().since(asked), answer_limit.limit());
-                    let message = format!(
-                        "the topic's id was not confirmed within {} ms ({}): asking again, for {} ms",
-                        waited.as_millis(),
-                        plain(code),
-                        next.as_millis()
-                    );
-                    let _ = events.blocking_send(SessionEvent::Debug(message).into());
-                    thread::park_timeout(RETRY);
                 }
+                let asked = clock::now();
+                let missing = question.ask(producer.client(), &access, &elections, &mut answer_limit, deliver);
+                let Some(code) = missing else {
+                    rebootstrap.answered();
+                    break;
+                };
+                rebootstrap.unanswered(producer.client());
+                let (waited, next) = (clock::now().since(asked), answer_limit.limit());
+                let message = format!(
+                    "the topic's id was not confirmed within {} ms ({}): asking again, for {} ms",
+                    waited.as_millis(),
+                    plain(code),
+                    next.as_millis()
+                );
+                let _ = events.blocking_send(SessionEvent::Debug(message).into());
+                thread::park_timeout(RETRY);
             }
-        })?;
-        Ok(Self { orders, stopped })
-    }
-
-    /// Asks until there is an answer. `partitions` is the number of partitions by which roles are assigned to partitions; `None` means the
-    /// number that the topic has now.
-    pub(super) fn ask(&self, partitions: Option<i32>) {
-        // An error means that the thread has ended, and then no code waits for the answer.
-        let _ = self.orders.send(partitions);
-    }
-}
-
-impl Drop for Identifier {
-    fn drop(&mut self) {
-        self.stopped.store(true, Ordering::Relaxed);
-    }
+        }
+    })?;
+    Ok(requests)
 }
 
 /// The partitions whose topic is still to be confirmed, and the brokers that did not answer.

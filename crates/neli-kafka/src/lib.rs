@@ -28,6 +28,7 @@ mod reading;
 mod rebootstrap;
 mod session;
 mod text;
+mod threads;
 mod topic;
 mod topics_reader;
 

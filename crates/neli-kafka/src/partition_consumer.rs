@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use rdkafka::bindings::{
     rd_kafka_consume_start_queue, rd_kafka_consume_stop, rd_kafka_last_error, rd_kafka_queue_destroy,
@@ -19,6 +19,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaTopic;
 
 use crate::librdkafka::Owned;
+use crate::threads::locked;
 
 /// A consumer of partitions of topics.
 pub(super) struct PartitionConsumer<C: ConsumerContext> {
@@ -51,7 +52,7 @@ impl<C: ConsumerContext> PartitionConsumer<C> {
         let mut consumer = Self::of_many(config, context)?;
         let invalid = |_| KafkaError::ClientCreation(format!("topic \"{topic}\": librdkafka does not take this name"));
         let handle = consumer.handle(topic).map_err(invalid)?;
-        consumer.topics().insert(topic.to_owned(), handle);
+        locked(&consumer.topics).insert(topic.to_owned(), handle);
         topic.clone_into(&mut consumer.first);
         Ok(consumer)
     }
@@ -95,7 +96,7 @@ impl<C: ConsumerContext> PartitionConsumer<C> {
     ///
     /// librdkafka's code; or it does not take the topic's name.
     pub(super) fn read_topic_from(&self, topic: &str, partition: i32, offset: i64) -> Result<(), RDKafkaErrorCode> {
-        let mut topics = self.topics();
+        let mut topics = locked(&self.topics);
         if !topics.contains_key(topic) {
             topics.insert(topic.to_owned(), self.handle(topic)?);
         }
@@ -116,19 +117,15 @@ impl<C: ConsumerContext> PartitionConsumer<C> {
 
     /// Stops reading. Records that were fetched and not polled are dropped. Returns the partitions that were being read.
     pub(super) fn stop(&self) -> BTreeSet<i32> {
-        self.topics().values_mut().flat_map(Topic::stop).collect()
+        locked(&self.topics).values_mut().flat_map(Topic::stop).collect()
     }
 
     /// Stops reading a topic, and forgets it.
     pub(super) fn stop_topic(&self, topic: &str) {
         // It is forgotten, or librdkafka would ask for its leaders for ever.
-        if let Some(mut stopped) = self.topics().remove(topic) {
+        if let Some(mut stopped) = locked(&self.topics).remove(topic) {
             stopped.stop();
         }
-    }
-
-    fn topics(&self) -> MutexGuard<'_, BTreeMap<String, Topic>> {
-        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Appends to the journal.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -19,13 +19,12 @@ use crate::context::{KafkaContext, explain};
 use crate::election::{ElectionId, Elections};
 use crate::error_class::{ErrorClass, of_refused_append, plain};
 use crate::event::{KafkaEvent, SessionEvent};
-use crate::identity::Identifier;
 use crate::librdkafka::{MainQueue, Waker, topic_identity};
 use crate::questions::AnswerLimit;
 use crate::rebootstrap::Rebootstrap;
 use crate::text::{self, ClientError};
 use crate::topic::{self, Presence, TopicError};
-use crate::{clock, embedded};
+use crate::{clock, embedded, identity, threads};
 
 /// The time limit of the question that opens the producer's connection.
 const WARMING: Duration = Duration::from_secs(16);
@@ -44,8 +43,8 @@ const LOOK: Duration = Duration::from_secs(1);
 pub struct Producer {
     inner: Arc<BaseProducer<Deliveries>>,
     elections: Elections,
-    /// Asks for the topic's id; none with the embedded broker.
-    identifier: Option<Identifier>,
+    /// The requests for the topic's id; none with the embedded broker.
+    identities: Option<mpsc::Sender<Option<i32>>>,
     // Declared after the client: that thread drops the last reference to it.
     polling: Polling,
 }
@@ -83,23 +82,17 @@ impl Producer {
         let producer = Self::without_questions(access, elections, timeout, events.clone())?;
         let broker = access.embedded.is_some().then_some(embedded::BROKER_ID);
         warm(&producer.inner, &producer.polling.stopped, elections, broker);
-        let identifier = match access.embedded {
-            Some(_) => None,
-            None => Some(
-                Identifier::start(
-                    Arc::clone(&producer.inner),
-                    access,
-                    producer.inner.context().rebootstrap(),
-                    elections,
-                    timeout,
-                    events,
-                )
-                .map_err(|error| {
-                    ClientError(format!("no thread that asks for the topic's id: {}", text::reason(&error)))
-                })?,
-            ),
+        let identities = if access.embedded.is_some() {
+            None
+        } else {
+            let client = Arc::clone(&producer.inner);
+            let identities =
+                identity::start(client, access, producer.inner.context().rebootstrap(), elections, timeout, events);
+            Some(identities.map_err(|error| {
+                ClientError(format!("no thread that asks for the topic's id: {}", text::reason(&error)))
+            })?)
         };
-        Ok(Self { identifier, ..producer })
+        Ok(Self { identities, ..producer })
     }
 
     /// A producer that connects only when a record is sent, and asks for nothing.
@@ -119,25 +112,22 @@ impl Producer {
         let stopped = Arc::new(AtomicBool::new(false));
         let polling = Polling { stopped: Arc::clone(&stopped), waker: queue.waker() };
         let (polled, ended, of) = (Arc::clone(&inner), Arc::clone(&stopped), elections.clone());
-        thread::Builder::new()
-            .name("neli-producer".to_owned())
-            .spawn(move || {
-                // Each delivery is handled as soon as it arrives. The thread does not wait in `poll`: librdkafka waits whole milliseconds
-                // there and spins for the rest of the last one, which takes half of an idle candidate's processor time.
-                while !ended.load(Ordering::Relaxed) {
-                    polled.poll(Duration::ZERO);
-                    if polled.context().forbidden.swap(false, Ordering::Relaxed) {
-                        let error = why_forbidden(&polled, &of);
-                        let _ =
-                            polled.context().events.blocking_send(SessionEvent::Refused { role: None, error }.into());
-                    }
-                    queue.wait(polled.context().rebootstrap().after_poll(polled.client()));
+        threads::start("neli-producer", move || {
+            // Each delivery is handled as soon as it arrives. The thread does not wait in `poll`: librdkafka waits whole milliseconds
+            // there and spins for the rest of the last one, which takes half of an idle candidate's processor time.
+            while !ended.load(Ordering::Relaxed) {
+                polled.poll(Duration::ZERO);
+                if polled.context().forbidden.swap(false, Ordering::Relaxed) {
+                    let error = why_forbidden(&polled, &of);
+                    let _ = polled.context().events.blocking_send(SessionEvent::Refused { role: None, error }.into());
                 }
-                // The queue must be dropped before the client.
-                drop(queue);
-            })
-            .map_err(no_thread)?;
-        Ok(Self { inner, elections: elections.clone(), identifier: None, polling })
+                queue.wait(polled.context().rebootstrap().after_poll(polled.client()));
+            }
+            // The queue must be dropped before the client.
+            drop(queue);
+        })
+        .map_err(no_thread)?;
+        Ok(Self { inner, elections: elections.clone(), identities: None, polling })
     }
 
     /// Asks for the facts that R0 judges, in a thread of its own, until there is an answer: [`KafkaEvent::Topic`]. The question uses the
@@ -149,7 +139,7 @@ impl Producer {
     pub fn judge(&self) -> Result<(), std::io::Error> {
         let (producer, elections, stopped) =
             (Arc::clone(&self.inner), self.elections.clone(), Arc::clone(&self.polling.stopped));
-        thread::Builder::new().name("neli-topic".to_owned()).spawn(move || {
+        threads::start("neli-topic", move || {
             let context = producer.context();
             let mut answer_limit = AnswerLimit::new(WARMING, ANSWER);
             let mut missing_since = None;
@@ -191,8 +181,7 @@ impl Producer {
                     }
                 }
             }
-        })?;
-        Ok(())
+        })
     }
 
     /// Queues a record of this election, and returns at once. Its outcome is reported with its role and `seq`. Without `seq` only its
@@ -248,8 +237,9 @@ impl Producer {
     /// partitions by which roles are assigned to partitions; `None` means the number that the topic has now. With the embedded broker
     /// nothing is asked.
     pub fn identify(&self, partitions: Option<i32>) {
-        if let Some(identifier) = &self.identifier {
-            identifier.ask(partitions);
+        if let Some(identities) = &self.identities {
+            // An error means that the thread has ended, and then no code waits for the answer.
+            let _ = identities.send(partitions);
         }
     }
 }
@@ -290,7 +280,7 @@ fn warm(
         }
     };
     // Without this thread the first record only takes a little longer.
-    let _ = thread::Builder::new().name("neli-warm".to_owned()).spawn(ask);
+    let _ = threads::start("neli-warm", ask);
 }
 
 /// The line about a record that was refused because of a missing right. librdkafka has one code for all rights to a topic, so the topic is

@@ -27,6 +27,7 @@ use crate::librdkafka::{AdminError, topic_identity};
 use crate::questions::{Answer, AnswerLimit, Question};
 use crate::reading::{IfMissing, Order, Reading, Source};
 use crate::text::reason;
+use crate::threads;
 use crate::topic::{self, Found, Presence, TopicError};
 use crate::{clock, embedded};
 
@@ -65,7 +66,7 @@ impl Reader {
                 let _ = events.blocking_send(refused.into());
             }
         };
-        thread::Builder::new().name("neli-asker".to_owned()).spawn(run)?;
+        threads::start("neli-asker", run)?;
         Ok(Self { orders, stopped })
     }
 
@@ -117,7 +118,7 @@ impl Asker {
     fn run(reading: Reading, orders: &mpsc::Receiver<Order>) {
         let reading = Arc::new(reading);
         let polled = Arc::clone(&reading);
-        let started = thread::Builder::new().name("neli-reader".to_owned()).spawn(move || polled.poll());
+        let started = threads::start("neli-reader", move || polled.poll());
         if let Err(error) = started {
             reading.refuse(format!("no thread for the journal's reader: {}", reason(&error)));
             return;
@@ -357,7 +358,7 @@ impl Asker {
             ask(Some(embedded::BROKER_ID));
         } else {
             // Without this thread the first answer only takes a little longer.
-            let _ = thread::Builder::new().name("neli-reach".to_owned()).spawn(move || ask(None));
+            let _ = threads::start("neli-reach", move || ask(None));
         }
     }
 

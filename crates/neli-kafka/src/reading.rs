@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
 use neli_proto::kafka::Event;
@@ -21,6 +21,7 @@ use crate::error_class::{self, ErrorClass, NoToken, code_of};
 use crate::event::{JournalRecord, KafkaEvent, SessionEvent};
 use crate::librdkafka::AdminError;
 use crate::partition_consumer::PartitionConsumer;
+use crate::threads::locked;
 use crate::topic::{self, may_not_describe, may_not_read};
 
 /// What to read, and from which cluster.
@@ -175,16 +176,12 @@ impl Reading {
 
     /// The offset after the last record of a partition that was handed over; `None` before the partition is read.
     pub(super) fn next(&self, partition: i32) -> Option<i64> {
-        self.nexts().get(&partition).copied()
+        locked(&self.next).get(&partition).copied()
     }
 
     /// Notes that every record of a partition below `next` is being handed over.
     pub(super) fn handing_over_below(&self, partition: i32, next: i64) {
-        self.nexts().insert(partition, next);
-    }
-
-    fn nexts(&self) -> MutexGuard<'_, BTreeMap<i32, i64>> {
-        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.next).insert(partition, next);
     }
 
     /// Whether the receiver of this reading is gone.
@@ -213,7 +210,7 @@ impl Reading {
 
     /// Changes the contact, and returns the previous one; `None` if it is the same.
     fn change_contact(&self, to: Contact) -> Option<Contact> {
-        let mut contact = self.contact.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut contact = locked(&self.contact);
         (*contact != to).then(|| std::mem::replace(&mut *contact, to))
     }
 

@@ -6,8 +6,8 @@
 //! also makes librdkafka try 80 times a second, whatever `reconnect.backoff.ms` says (measured). So the timer is off
 //! (`metadata.recovery.strategy=none`), and this does its work.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use neli_proto::time::Time;
@@ -15,6 +15,7 @@ use rdkafka::client::{Client, ClientContext};
 
 use crate::clock;
 use crate::librdkafka::add_brokers;
+use crate::threads::locked;
 
 /// The pause after the first time of a series. It doubles each time, because librdkafka keeps a copy of the list each time.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -28,15 +29,10 @@ pub(super) struct Rebootstrap {
     brokers: String,
     /// librdkafka has reported that all brokers are down, and the client has not been given any since.
     are_all_down: AtomicBool,
-    times: Mutex<Times>,
-}
-
-#[derive(Default)]
-struct Times {
-    /// After reports that all brokers are down.
-    reported: Series,
-    /// After questions without an answer.
-    unanswered: Series,
+    /// The times after reports that all brokers are down.
+    reported: Mutex<Series>,
+    /// The times after questions without an answer.
+    unanswered: Mutex<Series>,
 }
 
 /// The times since the last answer; none yet.
@@ -49,7 +45,12 @@ struct Series {
 impl Rebootstrap {
     /// For a client with these `bootstrap.servers`.
     pub(super) fn new(brokers: &str) -> Self {
-        Self { brokers: brokers.to_owned(), are_all_down: AtomicBool::new(false), times: Mutex::default() }
+        Self {
+            brokers: brokers.to_owned(),
+            are_all_down: AtomicBool::new(false),
+            reported: Mutex::default(),
+            unanswered: Mutex::default(),
+        }
     }
 
     /// librdkafka has reported that all brokers are down: the next [`Self::after_poll`] acts on it.
@@ -64,9 +65,9 @@ impl Rebootstrap {
             return None;
         }
         let now = clock::now();
-        let mut times = self.times();
-        if !times.reported.is_due(now) {
-            return times.reported.next.map(|(at, _)| at.since(now));
+        let mut reported = locked(&self.reported);
+        if !reported.is_due(now) {
+            return reported.next.map(|(at, _)| at.since(now));
         }
         self.are_all_down.store(false, Ordering::Relaxed);
         add_brokers(client, &self.brokers);
@@ -75,18 +76,15 @@ impl Rebootstrap {
 
     /// A question had no answer because no broker was reached.
     pub(super) fn unanswered(&self, client: &Client<impl ClientContext>) {
-        if self.times().unanswered.is_due(clock::now()) {
+        if locked(&self.unanswered).is_due(clock::now()) {
             add_brokers(client, &self.brokers);
         }
     }
 
     /// A broker has answered.
     pub(super) fn answered(&self) {
-        *self.times() = Times::default();
-    }
-
-    fn times(&self) -> MutexGuard<'_, Times> {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+        *locked(&self.reported) = Series::default();
+        *locked(&self.unanswered) = Series::default();
     }
 }
 

@@ -5,12 +5,11 @@
 //! which of them this user may read, and where their logs begin and end. So nothing depends on an error that names no topic.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use std::{io, iter};
 
 use neli_proto::kafka::{LogAnswer, LogRange, LogsAnswer, RECENT, TopicsAction};
 use neli_proto::record::LogRecord;
@@ -32,6 +31,7 @@ use crate::partition_consumer::PartitionConsumer;
 use crate::questions::{self, AnswerLimit, ByBroker, Partition, ask_all};
 use crate::reading::record_for_display;
 use crate::text::reason;
+use crate::threads::{self, locked};
 use crate::topic::{may_not_describe, may_not_read};
 
 /// The time between two questions.
@@ -140,18 +140,11 @@ impl TopicsReader {
             stopped: AtomicBool::new(false),
         });
         let (polls, asks) = (Arc::clone(&shared), Arc::clone(&shared));
-        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
-            let started: io::Result<_> = thread::Builder::new().name(name.to_owned()).spawn(run);
-            started.map(drop).map_err(|error| format!("no thread for the reader: {}", reason(&error)))
-        };
-        spawn("neli-reader", Box::new(move || polls.poll()))?;
         let limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
-        spawn(
-            "neli-asker",
-            Box::new(move || {
-                Asker { shared: asks, limit, ask_at: clock::now(), servers: None, past: None }.run(&received);
-            }),
-        )?;
+        let asker = Asker { shared: asks, limit, ask_at: clock::now(), servers: None, past: None };
+        threads::start("neli-reader", move || polls.poll())
+            .and_then(|()| threads::start("neli-asker", move || asker.run(&received)))
+            .map_err(|error| format!("no thread for the reader: {}", reason(&error)))?;
         Ok(Self { orders, shared })
     }
 
@@ -181,13 +174,9 @@ impl Shared {
         }
     }
 
-    fn readings(&self) -> MutexGuard<'_, Readings> {
-        self.readings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn ask_soon(&self) {
         if !self.is_asked_for.swap(true, Ordering::Relaxed) {
-            let _ = self.orders.lock().unwrap_or_else(PoisonError::into_inner).send(None);
+            let _ = locked(&self.orders).send(None);
         }
     }
 
@@ -217,7 +206,7 @@ impl Shared {
     }
 
     fn hand_over(&self, message: &impl Message) {
-        let found = self.readings().get(message.topic()).cloned();
+        let found = locked(&self.readings).get(message.topic()).cloned();
         let Some((reading, topic)) = found else { return };
         let (partition, record) = (message.partition(), record_for_display(message));
         self.send(TopicsEvent::Read { reading, topic, partition, record });
@@ -327,7 +316,7 @@ impl Asker {
             }
             TopicsAction::StopPast => self.past = None,
             TopicsAction::ReadFrom { topic, partition, offset, reading } => {
-                self.shared.readings().insert(topic.clone(), (reading, Arc::from(&*topic)));
+                locked(&self.shared.readings).insert(topic.clone(), (reading, Arc::from(&*topic)));
                 if let Err(code) = self.shared.consumer.read_topic_from(&topic, partition, offset) {
                     let why = format!("topic \"{topic}\" [{partition}]: it can't be read from offset {offset}: {code}");
                     self.shared.send(TopicsEvent::Warning(why));
@@ -335,7 +324,7 @@ impl Asker {
             }
             TopicsAction::Stop { topic } => {
                 self.past = self.past.take().filter(|(of, _)| *of != topic);
-                self.shared.readings().remove(&topic);
+                locked(&self.shared.readings).remove(&topic);
                 self.shared.consumer.stop_topic(&topic);
             }
         }
@@ -373,7 +362,7 @@ impl Asker {
         }
         let (shared, topic, (stop, stopped)) = (Arc::clone(&self.shared), Arc::from(topic), mpsc::channel());
         let read = move || shared.read_past(&consumer, reading, &topic, &stopped);
-        let thread = thread::Builder::new().name("neli-past".to_owned()).spawn(read);
+        let thread = threads::start("neli-past", read);
         thread.map_err(|error| format!("no thread for it: {}", reason(&error)))?;
         Ok(stop)
     }
