@@ -7,7 +7,7 @@
 use std::io;
 use std::time::Duration;
 
-use neli_kafka::{ElectionId, FactsReader, FactsTopic, Session, WantedFacts, clock};
+use neli_kafka::{ElectionId, FactsReader, FactsTopic, Session, clock};
 use neli_proto::fact::{Account, Fact, Runs};
 use neli_proto::node::{Event, FactsEvent};
 use neli_proto::time::{Span, Time, Window};
@@ -87,12 +87,11 @@ impl KeyFacts {
     /// There is no thread for the reader.
     pub(super) fn new(session: &Session, election: &ElectionId, once: &Once) -> io::Result<Self> {
         let topic = FactsTopic::of(election, once.key());
-        let wanted = WantedFacts { topic: topic.clone(), settings: once.topic_settings() };
         Ok(Self {
+            reader: Some(session.facts_reader(topic.clone(), once.topic_settings())?),
             topic,
             runs: Runs { account: account_of(once), last: None },
             wall_clock: WallClock::of(once),
-            reader: Some(session.facts_reader(wanted)?),
             reading: 0,
         })
     }

@@ -1,6 +1,6 @@
 //! librdkafka's errors and log lines, which it reports to our clients besides its answers. This file never shows the value of a secret.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -8,7 +8,7 @@ use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaConfRes;
 
-use crate::access::{Access, LogCallback};
+use crate::access::Access;
 use crate::election::is_secret;
 use crate::error_class::{self, ErrorClass, NoToken, plain};
 use crate::rebootstrap::Rebootstrap;
@@ -33,15 +33,12 @@ pub(super) fn explain(error: &KafkaError) -> String {
 
 /// Receives librdkafka's errors and log lines for one of our clients. It keeps the last text, because rust-rdkafka passes on only an
 /// error's code.
-#[derive(Clone)]
 pub(super) struct KafkaContext {
-    log_callback: Option<LogCallback>,
-    /// The addresses that the user has given.
-    bootstrap: Arc<str>,
-    /// Whether a token endpoint issues the login tokens.
-    asks_for_tokens: bool,
-    last_errors: Arc<Mutex<LastErrors>>,
-    rebootstrap: Arc<Rebootstrap>,
+    /// What the client is of.
+    pub(super) access: Access,
+    last_errors: Mutex<LastErrors>,
+    /// Gives the client its brokers again. The thread that polls the client calls [`Rebootstrap::after_poll`].
+    pub(super) rebootstrap: Rebootstrap,
 }
 
 #[derive(Default)]
@@ -58,13 +55,7 @@ impl KafkaContext {
     /// The context for a client of `access`.
     #[must_use]
     pub(super) fn new(access: &Access) -> Self {
-        Self {
-            log_callback: access.log_callback.clone(),
-            bootstrap: access.bootstrap.as_str().into(),
-            asks_for_tokens: access.asks_for_tokens(),
-            last_errors: Arc::default(),
-            rebootstrap: Arc::new(Rebootstrap::new(&access.bootstrap)),
-        }
+        Self { access: access.clone(), last_errors: Mutex::default(), rebootstrap: Rebootstrap::new(&access.bootstrap) }
     }
 
     /// The text of the last error, if its code is `code`; otherwise the text of the code.
@@ -79,7 +70,7 @@ impl KafkaContext {
     #[must_use]
     pub(super) fn no_token(&self, words: &str) -> Option<NoToken> {
         let last_errors = locked(&self.last_errors);
-        self.asks_for_tokens.then(|| error_class::of_token(words, last_errors.token.as_deref())).flatten()
+        self.access.asks_for_tokens().then(|| error_class::of_token(words, last_errors.token.as_deref())).flatten()
     }
 
     /// What a failed login means before any broker has answered: why there is no token yet, or nothing if another login may succeed.
@@ -92,21 +83,26 @@ impl KafkaContext {
             Some(NoToken { why, is_refusal: true }) => Err(why),
             Some(NoToken { why, is_refusal: false }) => Ok(Some(why)),
             None if error_class::is_worth_another_login(words) => Ok(None),
-            None => Err(error_class::of_refused_login(words, self.asks_for_tokens)),
+            None => Err(error_class::of_refused_login(words, self.access.asks_for_tokens())),
         }
     }
 
-    /// The last failure of a connection, beginning with host and port.
+    /// The last failure of a connection since the last answer, beginning with host and port. While no broker has ever answered, it is rather that
+    /// the client may use another protocol than the port expects.
     #[must_use]
     pub(super) fn trouble(&self) -> Option<String> {
-        locked(&self.last_errors).trouble.clone()
+        let last_errors = locked(&self.last_errors);
+        let closed = last_errors.closed.clone().filter(|_| !self.access.has_answered());
+        closed.or_else(|| last_errors.trouble.clone())
     }
 
-    /// The last failure while no broker has ever answered: the client may use another protocol than the port expects.
+    /// If no broker has answered yet: the line about a certificate that is not accepted, since then no broker will ever answer. Later the
+    /// same error is temporary, because some of the brokers may have another certificate.
     #[must_use]
-    pub(super) fn first_trouble(&self) -> Option<String> {
+    pub(super) fn permanent_failure(&self) -> Option<String> {
         let last_errors = locked(&self.last_errors);
-        last_errors.closed.clone().or_else(|| last_errors.trouble.clone())
+        let trouble = last_errors.trouble.as_deref().filter(|_| !self.access.has_answered());
+        trouble.and_then(error_class::of_certificate)
     }
 
     /// Forgets the last failure, because a broker has answered.
@@ -114,23 +110,18 @@ impl KafkaContext {
         let mut last_errors = locked(&self.last_errors);
         (last_errors.trouble, last_errors.closed) = (None, None);
     }
-
-    /// Gives the client its brokers again. The thread that polls the client calls [`Rebootstrap::after_poll`].
-    pub(super) fn rebootstrap(&self) -> &Arc<Rebootstrap> {
-        &self.rebootstrap
-    }
 }
 
 impl ClientContext for KafkaContext {
     fn log(&self, _level: RDKafkaLogLevel, _facility: &str, line: &str) {
         // The log line comes before the error that it explains.
-        if self.asks_for_tokens && error_class::is_about_token(line) {
+        if error_class::is_about_token(line) {
             locked(&self.last_errors).token = Some(line.to_owned());
         }
         if let Some(closed) = error_class::of_closed_connection(line) {
             locked(&self.last_errors).closed = Some(closed);
         }
-        if let Some(log_callback) = &self.log_callback {
+        if let Some(log_callback) = &self.access.log_callback {
             log_callback(line);
         }
     }
@@ -147,7 +138,7 @@ impl ClientContext for KafkaContext {
         } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::Login) {
             // The rest of the line is the duration, which differs each time.
             let trouble = reason.split(" (after ").next().unwrap_or(reason);
-            let hint = hint(trouble, &self.bootstrap).unwrap_or_default();
+            let hint = hint(trouble, &self.access.bootstrap).unwrap_or_default();
             last_errors.trouble = Some(format!("{trouble}{hint}"));
             // A connection that was closed while sending causes an error besides the log line.
             last_errors.closed = error_class::of_closed_connection(reason);
@@ -194,7 +185,7 @@ mod tests {
             let code = RDKafkaErrorCode::BrokerTransportFailure;
             context.error(KafkaError::Global(code), line);
             context.error(KafkaError::Global(RDKafkaErrorCode::AllBrokersDown), "1/1 brokers are down");
-            context.first_trouble().unwrap()
+            context.trouble().unwrap()
         };
         let closed = trouble_after("a:1/bootstrap: Send failed: Broken pipe (after 0ms in state UP)");
         assert!(closed.contains("closes each connection at once") && closed.contains("expects a login"), "{closed}");

@@ -98,8 +98,8 @@ impl Examination {
     ///
     /// The layer that fails, and the reason.
     pub fn start(access: &Access, topic: Option<&str>, timeout: Duration) -> Result<Self, Unreachable> {
-        let context = KafkaContext::new(access);
-        let consumer = BaseConsumer::from_config_and_context(&access.reader(), context.clone()).map_err(|error| {
+        let consumer = BaseConsumer::from_config_and_context(&access.reader(), KafkaContext::new(access));
+        let consumer = consumer.map_err(|error| {
             let why = explain(&error);
             Unreachable { layer: error_class::layer_of(&why), why }
         })?;
@@ -124,17 +124,17 @@ impl Examination {
                     admitted.map_err(|why| Unreachable { layer: Layer::Cluster, why })?;
                     return Ok(Self { consumer, brokers, timeout, words: access.words });
                 }
-                Ok(Err(_)) | Err(mpsc::TryRecvError::Disconnected) => return Err(no_answer(access, &context)),
+                Ok(Err(_)) | Err(mpsc::TryRecvError::Disconnected) => return Err(no_answer(consumer.context())),
                 Err(mpsc::TryRecvError::Empty) => {}
             }
             if let Some(Err(error)) = consumer.poll(LOOK) {
-                if let Some(unreachable) = permanent(&context, &error) {
+                if let Some(unreachable) = permanent(consumer.context(), &error) {
                     return Err(unreachable);
                 }
                 is_all_down |= error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown);
             }
             if is_all_down && clock::now().since(begun) >= OTHER_ADDRESSES {
-                return Err(no_answer(access, &context));
+                return Err(no_answer(consumer.context()));
             }
         }
     }
@@ -262,13 +262,12 @@ fn permanent(context: &KafkaContext, error: &KafkaError) -> Option<Unreachable> 
     if ErrorClass::from(code) == ErrorClass::Login {
         return context.login_failed(&words).err().map(|why| Unreachable { layer: Layer::Login, why });
     }
-    let why = context.trouble().as_deref().and_then(error_class::of_certificate)?;
-    Some(Unreachable { layer: Layer::Tls, why })
+    context.permanent_failure().map(|why| Unreachable { layer: Layer::Tls, why })
 }
 
-fn no_answer(access: &Access, context: &KafkaContext) -> Unreachable {
-    match context.first_trouble() {
+fn no_answer(context: &KafkaContext) -> Unreachable {
+    match context.trouble() {
         Some(why) => Unreachable { layer: error_class::layer_of(&why), why },
-        None => Unreachable { layer: Layer::Connection, why: format!("{}: no answer", access.bootstrap) },
+        None => Unreachable { layer: Layer::Connection, why: format!("{}: no answer", context.access.bootstrap) },
     }
 }

@@ -17,7 +17,7 @@ use rdkafka::metadata::{MetadataPartition, MetadataTopic};
 use tokio::sync::mpsc::Sender;
 
 use crate::clock;
-use crate::context::{KafkaContext, explain};
+use crate::context::explain;
 use crate::election::{ElectionId, Elections};
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::event::{KafkaEvent, SessionEvent};
@@ -78,15 +78,6 @@ impl FactsTopic {
     }
 }
 
-/// A selection of facts.
-#[derive(Clone, Debug)]
-pub struct WantedFacts {
-    /// Where they are.
-    pub topic: FactsTopic,
-    /// The settings for creating the topic.
-    pub settings: FactsSettings,
-}
-
 /// How long the topic of facts keeps its records, if this process creates it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct FactsSettings {
@@ -109,12 +100,13 @@ impl FactsReader {
     /// The thread can't be started.
     pub(crate) fn start(
         source: Source,
-        wanted: WantedFacts,
+        topic: FactsTopic,
+        settings: FactsSettings,
         events: Sender<KafkaEvent>,
     ) -> Result<Self, std::io::Error> {
         let (sender, orders) = mpsc::channel();
         let (id, is_judged, progress) = (Cell::new(0), false, Progress::default());
-        let reading = Thread { source, wanted, events, orders, id, is_judged, progress };
+        let reading = Thread { source, topic, settings, events, orders, id, is_judged, progress };
         threads::start("neli-facts", move || reading.run())?;
         Ok(Self(sender))
     }
@@ -130,7 +122,9 @@ impl FactsReader {
 struct Thread {
     /// The journal to whose elections the topic belongs.
     source: Source,
-    wanted: WantedFacts,
+    topic: FactsTopic,
+    /// The settings for creating the topic.
+    settings: FactsSettings,
     events: Sender<KafkaEvent>,
     /// The numbers of the readings.
     orders: mpsc::Receiver<u32>,
@@ -157,16 +151,15 @@ impl Thread {
     ///
     /// Kafka refuses for good: one line.
     fn read_to_end(&mut self) -> Result<(), String> {
-        let context = KafkaContext::new(&self.source.access);
         let config = self.source.access.reader();
         let mut limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
         let begun = clock::now();
         let mut consumer = None;
         while !self.is_over() {
-            let connected = consumer.take().map_or_else(|| self.connect(&config, &context), Ok);
+            let connected = consumer.take().map_or_else(|| self.connect(&config), Ok);
             let connected = consumer.insert(connected.map_err(|error| explain(&error))?);
             let id = self.id.get();
-            match self.read(connected, &context, &mut limit) {
+            match self.read(connected, &mut limit) {
                 // With a later number, a later end must be asked for.
                 Ok(None) if self.is_over() || self.id.get() != id => {}
                 Ok(None) => {
@@ -196,20 +189,16 @@ impl Thread {
         Ok(())
     }
 
-    fn connect(
-        &self,
-        config: &ClientConfig,
-        context: &KafkaContext,
-    ) -> Result<PartitionConsumer<KafkaContext>, KafkaError> {
+    fn connect(&self, config: &ClientConfig) -> Result<PartitionConsumer, KafkaError> {
         let mut config = config.clone();
         if let Some(bytes) = self.progress.answer_bytes {
             config.set(ANSWER_BYTES, bytes.to_string());
         }
-        PartitionConsumer::new(&config, context.clone(), &self.wanted.topic.name)
+        PartitionConsumer::new(&config, &self.source.access, &self.topic.name)
     }
 
     fn report_trouble(&self, error: &str) {
-        let error = format!("topic \"{}\": {error}", self.wanted.topic.name).into();
+        let error = format!("topic \"{}\": {error}", self.topic.name).into();
         self.report(FactsEvent::Unread { error });
     }
 
@@ -236,12 +225,8 @@ impl Thread {
 
     /// Asks for the first and the next offset of the topic's log, and reads up to there. Begins where an earlier reading of the same topic
     /// has stopped. Returns why no record has arrived for too long, if so.
-    fn read(
-        &mut self,
-        consumer: &PartitionConsumer<KafkaContext>,
-        context: &KafkaContext,
-        limit: &mut AnswerLimit,
-    ) -> Result<Option<String>, TopicError> {
+    fn read(&mut self, consumer: &PartitionConsumer, limit: &mut AnswerLimit) -> Result<Option<String>, TopicError> {
+        let context = consumer.context();
         let mut asked = clock::now();
         let mut bounds = self.bounds(consumer, limit);
         if matches!(bounds.map_err(ErrorClass::from), Err(ErrorClass::UnknownPartition | ErrorClass::UnknownTopic)) {
@@ -252,13 +237,13 @@ impl Thread {
         let (start, end) = bounds.map_err(|code| {
             if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
                 limit.was_too_short();
-                context.rebootstrap().unanswered(consumer.consumer().client());
+                context.rebootstrap.unanswered(consumer.consumer().client());
             }
             self.failure(code, context.trouble())
         })?;
         limit.answered(asked);
         self.source.access.admit(consumer.consumer().client()).map_err(TopicError::Refused)?;
-        context.rebootstrap().answered();
+        context.rebootstrap.answered();
         self.judge(consumer, limit)?;
         let was_known = self.progress.topic.is_some();
         // The topic's id is asked for before the first record is read, because the facts of these records may be kept.
@@ -268,26 +253,22 @@ impl Thread {
             topic => topic.unwrap_or_default(),
         };
         self.progress.continue_in(topic, start, end);
-        self.read_between(consumer, context, start, end)
+        self.read_between(consumer, start, end)
     }
 
     /// The first and the next offset of the topic's log.
-    fn bounds(
-        &self,
-        consumer: &PartitionConsumer<KafkaContext>,
-        limit: &mut AnswerLimit,
-    ) -> Result<(i64, i64), RDKafkaErrorCode> {
-        let bounds = consumer.consumer().fetch_watermarks(&self.wanted.topic.name, 0, limit.ask());
+    fn bounds(&self, consumer: &PartitionConsumer, limit: &mut AnswerLimit) -> Result<(i64, i64), RDKafkaErrorCode> {
+        let bounds = consumer.consumer().fetch_watermarks(&self.topic.name, 0, limit.ask());
         bounds.map_err(|error| code_of(&error))
     }
 
     fn read_between(
         &mut self,
-        consumer: &PartitionConsumer<KafkaContext>,
-        context: &KafkaContext,
+        consumer: &PartitionConsumer,
         start: i64,
         end: i64,
     ) -> Result<Option<String>, TopicError> {
+        let context = consumer.context();
         let mut next = self.progress.next;
         if next < end {
             consumer.read_from(0, next).map_err(|code| self.failure(code, None))?;
@@ -300,7 +281,7 @@ impl Thread {
                     next = message.offset() + 1;
                     handed_over = clock::now();
                     self.progress.next = next;
-                    self.wanted.topic.take(&mut self.progress.facts, message.key(), message.payload());
+                    self.topic.take(&mut self.progress.facts, message.key(), message.payload());
                 }
                 // A transaction's marker may stand after the last record.
                 Some(Err(KafkaError::PartitionEOF(_))) => {
@@ -338,13 +319,13 @@ impl Thread {
         format!(
             "topic \"{}\": {read} of {all} offsets were read in time; the next lead continues there; a longer --lease gives more \
              time, and segment.ms=3600000 has Kafka compact the topic sooner",
-            self.wanted.topic.name
+            self.topic.name
         )
     }
 
     fn failure(&self, code: RDKafkaErrorCode, trouble: Option<String>) -> TopicError {
         if ErrorClass::from(code) == ErrorClass::TopicForbidden {
-            return TopicError::Refused(topic::may_not_read(&self.wanted.topic.name));
+            return TopicError::Refused(topic::may_not_read(&self.topic.name));
         }
         TopicError::Transient(AdminError { code, text: trouble.unwrap_or_else(|| plain(code)) })
     }
@@ -425,15 +406,15 @@ pub fn facts_to_create(name: &str, kept: FactsSettings, replicas: usize) -> NewT
 
 impl Thread {
     /// Judges the topic's settings once, and warns of risks. The embedded broker's topic has no settings.
-    fn judge(&mut self, consumer: &PartitionConsumer<KafkaContext>, limit: &mut AnswerLimit) -> Result<(), TopicError> {
+    fn judge(&mut self, consumer: &PartitionConsumer, limit: &mut AnswerLimit) -> Result<(), TopicError> {
         if self.is_judged || self.source.access.embedded.is_some() {
             return Ok(());
         }
         let facts = topic::facts(consumer.consumer().client(), &self.place(), limit)?;
         self.is_judged = true;
-        let name = &self.wanted.topic.name;
+        let name = &self.topic.name;
         let place = JudgedPartition { bootstrap: &self.source.access.bootstrap, topic: name, partition: 0 };
-        let risks = judge_topic_of_facts(&facts, self.wanted.settings.retention, place)
+        let risks = judge_topic_of_facts(&facts, self.settings.retention, place)
             .map_err(|refusal| TopicError::Refused(format!("topic {name:?}: {refusal}")))?;
         if !risks.is_empty() && !self.is_over() {
             self.send(SessionEvent::Warning(format!("topic {name:?}: {}", warning(&risks))));
@@ -442,11 +423,7 @@ impl Thread {
     }
 
     /// Waits until the topic exists. Creates it if that is allowed.
-    fn find_topic(
-        &self,
-        consumer: &PartitionConsumer<KafkaContext>,
-        limit: &mut AnswerLimit,
-    ) -> Result<(), TopicError> {
+    fn find_topic(&self, consumer: &PartitionConsumer, limit: &mut AnswerLimit) -> Result<(), TopicError> {
         let client = consumer.consumer().client();
         let place = self.place();
         let begun = clock::now();
@@ -480,7 +457,7 @@ impl Thread {
                 Presence::There(found) => found.replicas(),
                 Presence::Coming | Presence::Missing { .. } => brokers.len().clamp(1, 3),
             };
-            let wanted = facts_to_create(&place.topic, self.wanted.settings, replicas);
+            let wanted = facts_to_create(&place.topic, self.settings, replicas);
             if topic::create(client, &self.source.access, wanted, &brokers, &place, limit.ask())? {
                 created_with = Some(brokers.len());
             }
@@ -491,17 +468,13 @@ impl Thread {
 
     /// The topic of facts, in the form of one election's topic.
     fn place(&self) -> Elections {
-        Elections { topic: self.wanted.topic.name.clone(), roles: 0..1, ..self.source.elections.clone() }
+        Elections { topic: self.topic.name.clone(), roles: 0..1, ..self.source.elections.clone() }
     }
 
     /// The topic's id, from the broker that leads its partition; `None` from a broker without topic ids (before 2.8).
-    fn topic_id(
-        &self,
-        consumer: &PartitionConsumer<KafkaContext>,
-        limit: &AnswerLimit,
-    ) -> Result<Option<TopicId>, RDKafkaErrorCode> {
+    fn topic_id(&self, consumer: &PartitionConsumer, limit: &AnswerLimit) -> Result<Option<TopicId>, RDKafkaErrorCode> {
         let client = consumer.consumer().client();
-        let name = &self.wanted.topic.name;
+        let name = &self.topic.name;
         let metadata = client.fetch_metadata(Some(name), limit.limit()).map_err(|error| code_of(&error))?;
         let mut leaders = metadata.topics().iter().flat_map(MetadataTopic::partitions).map(MetadataPartition::leader);
         let leader = leaders.find(|leader| *leader >= 0).ok_or(RDKafkaErrorCode::LeaderNotAvailable)?;

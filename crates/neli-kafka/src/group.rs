@@ -129,7 +129,7 @@ fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, timings: MemberTimings) {
         if let Some(Err(error)) = consumer.poll(pause(timings, leads || has_partition)) {
             context.judge(&error);
         }
-        context.context.rebootstrap().after_poll(consumer.client());
+        context.context.rebootstrap.after_poll(consumer.client());
         // librdkafka's main thread answers this question, and so wakes up. It is the cheapest such question.
         let id = librdkafka::member_id(consumer.client());
         if let Some(id) = id.filter(|id| name.as_ref() != Some(id)) {
@@ -384,12 +384,12 @@ fn ask(consumer: &BaseConsumer<GroupContext>) {
         let limit = answer_limit.ask();
         match consumer.fetch_metadata(Some(&context.elections.topic), limit) {
             Ok(metadata) => {
-                context.context.rebootstrap().answered();
+                context.context.rebootstrap.answered();
                 return context.note_partitions(partitions(&metadata));
             }
             Err(error) => {
                 answer_limit.was_too_short();
-                context.context.rebootstrap().unanswered(consumer.client());
+                context.context.rebootstrap.unanswered(consumer.client());
                 context.send(SessionEvent::Debug(format!(
                     "the group's member knows nothing of the topic after {} ms ({}): asking again, for {} ms",
                     limit.as_millis(),

@@ -19,12 +19,12 @@ use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
 use crate::clock;
+use crate::context::KafkaContext;
 use crate::election::Elections;
 use crate::error_class::{code_of, plain};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{TopicDescription, Variation, describe_topic};
 use crate::questions::{AnswerLimit, ByBroker, ask_all};
-use crate::rebootstrap::Rebootstrap;
 use crate::threads;
 
 /// The least time limit of a question to one broker. librdkafka takes a connection for dead after the same time (`socket.timeout.ms`),
@@ -33,9 +33,9 @@ const ANSWER: Duration = Duration::from_secs(2);
 /// The time between two attempts while no broker answers.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Starts the thread that asks on request, until there is an answer: each goes to `events`, if it is of the cluster of `access`. A request is the
-/// number of partitions by which roles are assigned to partitions; `None` means the number that the topic has now. The thread ends, after the
-/// question in flight, when the returned sender is dropped.
+/// Starts the thread that asks on request, until there is an answer of this process's cluster, which goes to `events`. A request
+/// is the number of partitions by which roles are assigned to partitions; `None` means the number that the topic has now. The thread ends,
+/// after the question in flight, when the returned sender is dropped.
 ///
 /// A question's limit is at most half a `lease`, or 2 s if that is longer: a later answer confirms little, and if a connection has died
 /// without an error, another question must be asked before the lease is over.
@@ -45,15 +45,15 @@ const RETRY: Duration = Duration::from_millis(200);
 /// The thread can't be started.
 pub(super) fn start<C: ProducerContext + 'static>(
     producer: Arc<BaseProducer<C>>,
-    access: &Access,
-    rebootstrap: Arc<Rebootstrap>,
+    context: fn(&C) -> &KafkaContext,
     elections: &Elections,
     lease: Duration,
     events: Sender<KafkaEvent>,
 ) -> io::Result<mpsc::Sender<Option<i32>>> {
     let (requests, received) = mpsc::channel::<Option<i32>>();
-    let (access, elections) = (access.clone(), elections.clone());
+    let elections = elections.clone();
     threads::start("neli-topic-id", move || {
+        let KafkaContext { access, rebootstrap, .. } = context(producer.context());
         // The time limit is kept for the next request: a slow link stays slow.
         let mut answer_limit = AnswerLimit::new(ANSWER, ANSWER).at_most(ANSWER.max(lease / 2));
         let deliver = |answer| drop(events.blocking_send(answer));
@@ -72,7 +72,7 @@ pub(super) fn start<C: ProducerContext + 'static>(
                     }
                 }
                 let asked = clock::now();
-                let missing = question.ask(producer.client(), &access, &elections, &mut answer_limit, deliver);
+                let missing = question.ask(producer.client(), access, &elections, &mut answer_limit, deliver);
                 let Some(code) = missing else {
                     rebootstrap.answered();
                     break;

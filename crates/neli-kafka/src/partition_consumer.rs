@@ -14,20 +14,22 @@ use rdkafka::bindings::{
     rd_kafka_queue_get_main, rd_kafka_topic_destroy, rd_kafka_topic_new,
 };
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext};
-use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaTopic;
 
+use crate::access::Access;
+use crate::context::KafkaContext;
 use crate::librdkafka::Owned;
 use crate::threads::locked;
 
 /// A consumer of partitions of topics.
-pub(super) struct PartitionConsumer<C: ConsumerContext> {
+pub(super) struct PartitionConsumer {
     /// The topics, by name. Declared before the client, because they must be destroyed before the client.
     topics: Mutex<BTreeMap<String, Topic>>,
     /// The name of the first topic.
     first: String,
-    consumer: BaseConsumer<C>,
+    consumer: BaseConsumer<KafkaContext>,
 }
 
 /// A topic of the client.
@@ -38,18 +40,18 @@ struct Topic {
 }
 
 // SAFETY: librdkafka's topics may be used from any thread, and from several at a time.
-unsafe impl<C: ConsumerContext> Send for PartitionConsumer<C> {}
+unsafe impl Send for PartitionConsumer {}
 // SAFETY: as above; starting and stopping must not overlap, and are done under the lock.
-unsafe impl<C: ConsumerContext> Sync for PartitionConsumer<C> {}
+unsafe impl Sync for PartitionConsumer {}
 
-impl<C: ConsumerContext> PartitionConsumer<C> {
+impl PartitionConsumer {
     /// A consumer of this topic with this configuration, which need not contain a group. It reads nothing yet.
     ///
     /// # Errors
     ///
     /// librdkafka does not accept the configuration, or the topic's name.
-    pub(super) fn new(config: &ClientConfig, context: C, topic: &str) -> Result<Self, KafkaError> {
-        let mut consumer = Self::of_many(config, context)?;
+    pub(super) fn new(config: &ClientConfig, access: &Access, topic: &str) -> Result<Self, KafkaError> {
+        let mut consumer = Self::of_many(config, access)?;
         let invalid = |_| KafkaError::ClientCreation(format!("topic \"{topic}\": librdkafka does not take this name"));
         let handle = consumer.handle(topic).map_err(invalid)?;
         locked(&consumer.topics).insert(topic.to_owned(), handle);
@@ -62,8 +64,8 @@ impl<C: ConsumerContext> PartitionConsumer<C> {
     /// # Errors
     ///
     /// librdkafka does not accept the configuration.
-    pub(super) fn of_many(config: &ClientConfig, context: C) -> Result<Self, KafkaError> {
-        let consumer = BaseConsumer::from_config_and_context(config, context)?;
+    pub(super) fn of_many(config: &ClientConfig, access: &Access) -> Result<Self, KafkaError> {
+        let consumer = BaseConsumer::from_config_and_context(config, KafkaContext::new(access))?;
         Ok(Self { topics: Mutex::default(), first: String::new(), consumer })
     }
 
@@ -77,8 +79,13 @@ impl<C: ConsumerContext> PartitionConsumer<C> {
     }
 
     /// The consumer, for polling and for questions to the brokers.
-    pub(super) const fn consumer(&self) -> &BaseConsumer<C> {
+    pub(super) const fn consumer(&self) -> &BaseConsumer<KafkaContext> {
         &self.consumer
+    }
+
+    /// The consumer's context.
+    pub(super) fn context(&self) -> &KafkaContext {
+        self.consumer.context()
     }
 
     /// Reads this partition of the first topic from this offset on. If it was being read already, that reading ends.
@@ -146,7 +153,7 @@ impl Topic {
     }
 }
 
-impl<C: ConsumerContext> Drop for PartitionConsumer<C> {
+impl Drop for PartitionConsumer {
     fn drop(&mut self) {
         self.stop();
     }
@@ -156,12 +163,12 @@ impl<C: ConsumerContext> Drop for PartitionConsumer<C> {
 mod tests {
     use std::time::Duration;
 
-    use rdkafka::consumer::DefaultConsumerContext;
     use rdkafka::message::Message;
     use rdkafka::mocking::MockCluster;
     use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
     use super::*;
+    use crate::election::Properties;
 
     const LONG: Duration = Duration::from_secs(10);
 
@@ -169,10 +176,10 @@ mod tests {
     fn consumer(
         records: usize,
         group: Option<&str>,
-    ) -> (MockCluster<'static, rdkafka::producer::DefaultProducerContext>, PartitionConsumer<DefaultConsumerContext>)
-    {
+    ) -> (MockCluster<'static, rdkafka::producer::DefaultProducerContext>, PartitionConsumer) {
         let cluster = MockCluster::new(1).unwrap();
         cluster.create_topic("topic", 1, 1).unwrap();
+        let access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", cluster.bootstrap_servers()).set("auto.offset.reset", "error");
         let producer: BaseProducer = config.create().unwrap();
@@ -184,11 +191,11 @@ mod tests {
         if let Some(group) = group {
             config.set("group.id", group);
         }
-        (cluster, PartitionConsumer::new(&config, DefaultConsumerContext, "topic").unwrap())
+        (cluster, PartitionConsumer::new(&config, &access, "topic").unwrap())
     }
 
     /// The offset of the next record.
-    fn next(consumer: &PartitionConsumer<DefaultConsumerContext>) -> i64 {
+    fn next(consumer: &PartitionConsumer) -> i64 {
         consumer.consumer().poll(LONG).unwrap().unwrap().offset()
     }
 

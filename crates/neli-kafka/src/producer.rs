@@ -21,7 +21,6 @@ use crate::error_class::{ErrorClass, of_refused_append, plain};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{MainQueue, Waker, topic_identity};
 use crate::questions::AnswerLimit;
-use crate::rebootstrap::Rebootstrap;
 use crate::text::{self, ClientError};
 use crate::topic::{self, Presence, TopicError};
 use crate::{clock, embedded, identity, threads};
@@ -86,8 +85,7 @@ impl Producer {
             None
         } else {
             let client = Arc::clone(&producer.inner);
-            let identities =
-                identity::start(client, access, producer.inner.context().rebootstrap(), elections, timeout, events);
+            let identities = identity::start(client, |of: &Deliveries| &of.context, elections, timeout, events);
             Some(identities.map_err(|error| {
                 ClientError(format!("no thread that asks for the topic's id: {}", text::reason(&error)))
             })?)
@@ -121,7 +119,7 @@ impl Producer {
                     let error = why_forbidden(&polled, &of);
                     let _ = polled.context().events.blocking_send(SessionEvent::Refused { role: None, error }.into());
                 }
-                queue.wait(polled.context().rebootstrap().after_poll(polled.client()));
+                queue.wait(polled.context().context.rebootstrap.after_poll(polled.client()));
             }
             // The queue must be dropped before the client.
             drop(queue);
@@ -314,8 +312,6 @@ struct Deliveries {
     refused: AtomicBool,
     /// How long after its sending a record is given up.
     timeout: Duration,
-    /// Whether the user asks for librdkafka's debug lines.
-    wants_debug: bool,
 }
 
 impl Deliveries {
@@ -327,7 +323,6 @@ impl Deliveries {
             forbidden: AtomicBool::new(false),
             refused: AtomicBool::new(false),
             timeout,
-            wants_debug: access.wants_debug(),
         }
     }
 
@@ -350,11 +345,6 @@ impl Deliveries {
         self.send(SessionEvent::Facts { id, event });
     }
 
-    /// The object that gives the producer its brokers again.
-    fn rebootstrap(&self) -> Arc<Rebootstrap> {
-        Arc::clone(self.context.rebootstrap())
-    }
-
     fn refused(&self, error: String) {
         self.refused.store(true, Ordering::Relaxed);
         self.send(SessionEvent::AppendRefused { error });
@@ -368,7 +358,7 @@ impl ClientContext for Deliveries {
         if let Some(error) = refused_append(line) {
             self.refused(error);
         }
-        if self.wants_debug || !matches!(level, RDKafkaLogLevel::Debug) {
+        if !matches!(level, RDKafkaLogLevel::Debug) || self.context.access.wants_debug() {
             self.context.log(level, facility, line);
         }
     }
@@ -391,7 +381,7 @@ impl ProducerContext for Deliveries {
         let error = match result {
             Ok(message) => {
                 self.refused.store(false, Ordering::Relaxed);
-                self.context.rebootstrap().answered();
+                self.context.rebootstrap.answered();
                 return self.send(match record {
                     Some((role, seq)) => KafkaEvent::Delivered { role, seq, offset: message.offset() },
                     None => SessionEvent::HelloDelivered.into(),
@@ -400,7 +390,7 @@ impl ProducerContext for Deliveries {
             Err((error, _)) => error,
         };
         if error.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageTimedOut) {
-            self.context.rebootstrap().all_down();
+            self.context.rebootstrap.all_down();
         }
         match error.rdkafka_error_code() {
             Some(RDKafkaErrorCode::PurgeInflight | RDKafkaErrorCode::PurgeQueue) | None => {}

@@ -276,7 +276,7 @@ impl Asker {
         self.reaches_leaders_first = false;
         self.leaders = None;
         self.answer_limit.answered(asked);
-        self.reading.context.rebootstrap().answered();
+        self.reading.consumer.context().rebootstrap.answered();
         // The history may have been cut, or another broker has taken over the partition and does not know the whole log yet.
         let contradicts = next.is_some_and(|next| next < start || end < next);
         if contradicts { RETRY } else { ASK_INTERVAL }
@@ -367,19 +367,19 @@ impl Asker {
         self.answer_limit.is_first()
             && ErrorClass::from(code) == ErrorClass::Connection
             && !self.reading.source.access.asks_for_tokens()
-            && self.reading.trouble().is_none()
+            && self.reading.consumer.context().trouble().is_none()
     }
 
     /// Notes the missing answer, and returns the reason; the next question has a longer time limit.
     fn no_answer(&mut self, error: &AdminError) -> String {
         let limit = self.answer_limit.limit().as_millis();
         if matches!(error.code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
-            if let Some(error) = self.reading.permanent_failure() {
+            if let Some(error) = self.reading.consumer.context().permanent_failure() {
                 self.reading.refuse(error.clone());
                 return error;
             }
             self.answer_limit.was_too_short();
-            self.reading.context.rebootstrap().unanswered(self.reading.consumer.consumer().client());
+            self.reading.consumer.context().rebootstrap.unanswered(self.reading.consumer.consumer().client());
             // The embedded broker does not support the question that connects, and is always near.
             self.reaches_leaders_first = self.reading.source.access.embedded.is_none();
         }
@@ -429,7 +429,7 @@ impl Asker {
                     return;
                 }
                 Ok(Presence::There(_)) => {
-                    pause(LOOK_AGAIN);
+                    thread::park_timeout(LOOK_AGAIN);
                     continue;
                 }
                 Ok(Presence::Coming) => {
@@ -439,7 +439,7 @@ impl Asker {
                             format!("topic \"{}\": no partition has a leader; are its brokers up?", elections.topic);
                         self.reading.down(none);
                     }
-                    pause(if is_new { LOOK_AGAIN } else { RETRY });
+                    thread::park_timeout(if is_new { LOOK_AGAIN } else { RETRY });
                     continue;
                 }
                 Ok(Presence::Missing { brokers }) if *if_missing == IfMissing::Create => {
@@ -467,13 +467,13 @@ impl Asker {
                     reading.down(format!(
                         "topic \"{topic}\": it does not exist yet; waiting until a candidate creates it"
                     ));
-                    pause(RETRY);
+                    thread::park_timeout(RETRY);
                     continue;
                 }
                 Ok(Presence::Missing { .. }) if reading.source.is_for_display => {
                     let since = *missing_since.get_or_insert_with(clock::now);
                     if clock::now().since(since) < NEW_WITHIN {
-                        pause(LOOK_AGAIN);
+                        thread::park_timeout(LOOK_AGAIN);
                         continue;
                     }
                     TopicError::Refused(topic::missing(client, elections, limit))
@@ -493,7 +493,7 @@ impl Asker {
                     }
                 }
             }
-            pause(RETRY);
+            thread::park_timeout(RETRY);
         }
     }
 
@@ -509,12 +509,8 @@ impl Asker {
                 error.cause()
             ));
         }
-        pause(ASK_AGAIN);
+        thread::park_timeout(ASK_AGAIN);
     }
-}
-
-fn pause(span: Duration) {
-    thread::park_timeout(span);
 }
 
 // ---- reports partitions that have had no leader, or a leader that does not answer, for long: the elections in these partitions wait ----

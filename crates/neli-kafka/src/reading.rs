@@ -15,9 +15,8 @@ use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
 use crate::clock;
-use crate::context::KafkaContext;
 use crate::election::Elections;
-use crate::error_class::{self, ErrorClass, NoToken, code_of};
+use crate::error_class::{ErrorClass, NoToken, code_of};
 use crate::event::{JournalRecord, KafkaEvent, SessionEvent};
 use crate::librdkafka::AdminError;
 use crate::partition_consumer::PartitionConsumer;
@@ -80,8 +79,7 @@ pub(super) struct Reading {
     pub(super) number: u32,
     pub(super) source: Source,
     events: Sender<KafkaEvent>,
-    pub(super) context: KafkaContext,
-    pub(super) consumer: PartitionConsumer<KafkaContext>,
+    pub(super) consumer: PartitionConsumer,
     orders: mpsc::Sender<Order>,
     stopped: Arc<AtomicBool>,
     /// The number of the topic's partitions, once it is known.
@@ -111,13 +109,10 @@ impl Reading {
         // A process with a single role always uses partition 0.
         let known = if source.elections.roles.end == 1 { Some(1) } else { source.partitions };
         let partitions = known.map_or_else(OnceLock::new, OnceLock::from);
-        let context = KafkaContext::new(&source.access);
-        let config = source.access.reader();
         Ok(Self {
             number,
             partitions,
-            consumer: PartitionConsumer::new(&config, context.clone(), &source.elections.topic)?,
-            context,
+            consumer: PartitionConsumer::new(&source.access.reader(), &source.access, &source.elections.topic)?,
             source,
             events,
             orders,
@@ -193,7 +188,7 @@ impl Reading {
     pub(super) fn up(&self) {
         self.source.access.answered.store(true, Ordering::Relaxed);
         if self.change_contact(Contact::Up).is_some() {
-            self.context.forget_trouble();
+            self.consumer.context().forget_trouble();
             self.send(SessionEvent::Outage { error: None });
         }
     }
@@ -214,15 +209,10 @@ impl Reading {
         (*contact != to).then(|| std::mem::replace(&mut *contact, to))
     }
 
-    /// The last failure of a connection, if there was one since the last answer.
-    pub(super) fn trouble(&self) -> Option<String> {
-        if self.source.access.has_answered() { self.context.trouble() } else { self.context.first_trouble() }
-    }
-
     /// The reason for the missing answer, in one line.
     pub(super) fn no_answer(&self, error: &AdminError) -> String {
         let bootstrap = &self.source.access.bootstrap;
-        self.trouble().unwrap_or_else(|| {
+        self.consumer.context().trouble().unwrap_or_else(|| {
             if self.source.access.asks_for_tokens() && !self.source.access.has_answered() {
                 // librdkafka connects to no broker before it has a token, and retries a failing endpoint for 50 s without a report.
                 format!("{bootstrap}: no answer; no broker is asked before the token endpoint has given a token")
@@ -245,16 +235,6 @@ impl Reading {
     /// `127.0.0.1`.
     pub(super) fn may_have_other_addresses(&self) -> bool {
         !self.source.access.has_answered() && clock::now().since(self.begun) < OTHER_ADDRESSES
-    }
-
-    /// If no broker has answered yet: the line about a certificate that is not accepted, since then no broker will ever answer. Later the
-    /// same error is temporary, because some of the brokers may have another certificate.
-    pub(super) fn permanent_failure(&self) -> Option<String> {
-        self.context
-            .trouble()
-            .filter(|_| !self.source.access.has_answered())
-            .as_deref()
-            .and_then(error_class::of_certificate)
     }
 
     /// Makes the asker ask soon.
@@ -302,7 +282,7 @@ impl Reading {
                 }
                 None => {}
             }
-            self.context.rebootstrap().after_poll(self.consumer.consumer().client());
+            self.consumer.context().rebootstrap.after_poll(self.consumer.consumer().client());
             if let Some((_, stopped)) = retry.take_if(|(at, _)| clock::now() >= *at) {
                 for partition in stopped {
                     self.read_from(partition, self.next(partition).unwrap_or_default());
@@ -361,7 +341,7 @@ impl Reading {
             return None;
         }
         let code = code_of(error);
-        let words = self.context.error_text(code);
+        let words = self.consumer.context().error_text(code);
         match code.into() {
             // Perhaps only one connection of several has failed; or the topic may be gone.
             ErrorClass::Connection | ErrorClass::UnknownPartition | ErrorClass::UnknownTopic => self.ask_soon(),
@@ -369,7 +349,7 @@ impl Reading {
             ErrorClass::Cut => self.cut(),
             ErrorClass::Login => self.login_failed(&words),
             ErrorClass::NoBroker => {
-                if let Some(error) = self.permanent_failure() {
+                if let Some(error) = self.consumer.context().permanent_failure() {
                     self.refuse(error);
                     return None;
                 }
@@ -416,12 +396,12 @@ impl Reading {
         if self.source.access.has_answered() {
             // A token that has expired is replaced as soon as the token endpoint gives a new one. One of several brokers may have outdated
             // users, or none yet: then other brokers answer, or the lease ends without an answer.
-            let Some(NoToken { why, .. }) = self.context.no_token(words) else { return self.ask_soon() };
+            let Some(NoToken { why, .. }) = self.consumer.context().no_token(words) else { return self.ask_soon() };
             // The new token is asked for long before the last one expires, and the last one is used until then.
             let line = format!("{why}; the last token counts until it expires, and a new one is asked for every 10 s");
             return self.warn(line);
         }
-        match self.context.login_failed(words) {
+        match self.consumer.context().login_failed(words) {
             Ok(None) => self.ask_soon(),
             Ok(Some(why)) => self.down(why),
             Err(refusal) => self.refuse(refusal),
@@ -429,7 +409,7 @@ impl Reading {
     }
 
     fn caught_up(&self, partition: i32) {
-        let words = self.context.error_text(RDKafkaErrorCode::PartitionEOF);
+        let words = self.consumer.context().error_text(RDKafkaErrorCode::PartitionEOF);
         let handed_over = self.next(partition).unwrap_or_default();
         // rust-rdkafka leaves out the end's offset, but librdkafka's message contains it. It may be higher than the offset after the last
         // record, because a transaction's marker has no record.

@@ -18,7 +18,7 @@ use crate::access::Access;
 use crate::clock;
 use crate::election::{ElectionId, Elections};
 use crate::event::{KafkaEvent, Refusal, SessionEvent};
-use crate::facts::{FactsReader, WantedFacts};
+use crate::facts::{FactsReader, FactsSettings, FactsTopic};
 use crate::group::Member;
 use crate::producer::Producer;
 use crate::reading::{IfMissing, Source};
@@ -341,8 +341,8 @@ impl Session {
     /// # Errors
     ///
     /// The machine has no thread to spare.
-    pub fn facts_reader(&self, wanted: WantedFacts) -> io::Result<FactsReader> {
-        FactsReader::start(source(&self.access, &self.settings), wanted, self.event_sender.clone())
+    pub fn facts_reader(&self, topic: FactsTopic, settings: FactsSettings) -> io::Result<FactsReader> {
+        FactsReader::start(source(&self.access, &self.settings), topic, settings, self.event_sender.clone())
     }
 
     /// Hands over a fact under this key, and returns at once: its result is reported with `id`.

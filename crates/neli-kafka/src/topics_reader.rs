@@ -24,8 +24,8 @@ use tokio::sync::mpsc::Sender;
 use crate::access::Access;
 use crate::bootstrap_servers::{ServersQuestion, ask_servers};
 use crate::clock;
-use crate::context::{KafkaContext, explain};
-use crate::error_class::{self, ErrorClass, code_of, plain};
+use crate::context::explain;
+use crate::error_class::{ErrorClass, code_of, plain};
 use crate::librdkafka::{TopicDescription, Variation, describe_topics};
 use crate::partition_consumer::PartitionConsumer;
 use crate::questions::{self, AnswerLimit, ByBroker, Partition, ask_all};
@@ -100,8 +100,7 @@ struct Shared {
     access: Access,
     /// Whether a topic of this name is meant.
     is_meant: Box<dyn Fn(&str) -> bool + Send + Sync>,
-    context: KafkaContext,
-    consumer: PartitionConsumer<KafkaContext>,
+    consumer: PartitionConsumer,
     readings: Mutex<Readings>,
     events: Sender<TopicsEvent>,
     /// Actions; `None` if something may have changed.
@@ -122,16 +121,11 @@ impl TopicsReader {
         is_meant: impl Fn(&str) -> bool + Send + Sync + 'static,
         events: Sender<TopicsEvent>,
     ) -> Result<Self, String> {
-        let context = KafkaContext::new(access);
-        let mut config = access.reader();
-        // The asker compares what was read with the ends of the logs.
-        config.set("enable.partition.eof", "false");
-        let consumer = PartitionConsumer::of_many(&config, context.clone()).map_err(|error| explain(&error))?;
+        let consumer = consumer(access)?;
         let (orders, received) = mpsc::channel();
         let shared = Arc::new(Shared {
             access: access.clone(),
             is_meant: Box::new(is_meant),
-            context,
             consumer,
             readings: Mutex::default(),
             events,
@@ -180,10 +174,6 @@ impl Shared {
         }
     }
 
-    fn has_answered(&self) -> bool {
-        self.access.answered.load(Ordering::Relaxed)
-    }
-
     /// The poll thread.
     fn poll(&self) {
         let mut last_warning = String::new();
@@ -192,7 +182,7 @@ impl Shared {
                 Some(Ok(message)) => self.hand_over(&message),
                 Some(Err(error)) => {
                     let code = code_of(&error);
-                    if let Some(warning) = self.error(code, &self.context.error_text(code))
+                    if let Some(warning) = self.error(code, &self.consumer.context().error_text(code))
                         && warning != last_warning
                     {
                         self.send(TopicsEvent::Warning(warning.clone()));
@@ -201,7 +191,7 @@ impl Shared {
                 }
                 None => {}
             }
-            self.context.rebootstrap().after_poll(self.consumer.consumer().client());
+            self.consumer.context().rebootstrap.after_poll(self.consumer.consumer().client());
         }
     }
 
@@ -214,13 +204,7 @@ impl Shared {
 
     /// The thread that reads a topic's past, until the other end of the channel is dropped. After an error that lasts nothing more comes, and then
     /// the past is asked for again.
-    fn read_past(
-        &self,
-        consumer: &PartitionConsumer<KafkaContext>,
-        reading: u32,
-        topic: &Arc<str>,
-        stopped: &mpsc::Receiver<()>,
-    ) {
+    fn read_past(&self, consumer: &PartitionConsumer, reading: u32, topic: &Arc<str>, stopped: &mpsc::Receiver<()>) {
         while !self.is_over() && stopped.recv_timeout(PAST_PAUSE) == Err(RecvTimeoutError::Timeout) {
             let polled = iter::from_fn(|| consumer.consumer().poll(Duration::ZERO));
             for message in polled.take(PAST_AT_ONCE).filter_map(Result::ok) {
@@ -233,8 +217,8 @@ impl Shared {
     /// Handles an error of a fetch or of a connection. Returns a warning if nothing else will tell of it.
     fn error(&self, code: RDKafkaErrorCode, words: &str) -> Option<String> {
         match code.into() {
-            ErrorClass::Login if !self.has_answered() => {
-                match self.context.login_failed(words) {
+            ErrorClass::Login if !self.access.has_answered() => {
+                match self.consumer.context().login_failed(words) {
                     Ok(None) => {}
                     Ok(Some(why)) => self.send(TopicsEvent::Down(why)),
                     Err(refusal) => self.send(TopicsEvent::Refused(refusal)),
@@ -352,10 +336,7 @@ impl Asker {
                 Err(code) => return Err(plain(code)),
             }
         }
-        let mut config = self.shared.access.reader();
-        config.set("enable.partition.eof", "false");
-        let context = KafkaContext::new(&self.shared.access);
-        let consumer = PartitionConsumer::of_many(&config, context).map_err(|error| explain(&error))?;
+        let consumer = consumer(&self.shared.access)?;
         self.shared.send(TopicsEvent::PastBegins { reading, from: from.clone() });
         for (partition, offset) in &from {
             consumer.read_topic_from(topic, *partition, *offset).map_err(|code| code.to_string())?;
@@ -371,7 +352,7 @@ impl Asker {
     fn ask(&mut self) -> bool {
         let (limit, asked) = (self.limit.ask(), clock::now());
         let answered = self.shared.topics(limit);
-        let client = self.shared.consumer.consumer().client();
+        let (client, context) = (self.shared.consumer.consumer().client(), self.shared.consumer.context());
         match answered {
             Ok((topics, all)) => {
                 if let Some(servers) = self.servers.take() {
@@ -383,21 +364,18 @@ impl Asker {
                 }
                 self.limit.answered(asked);
                 self.shared.access.answered.store(true, Ordering::Relaxed);
-                self.shared.context.rebootstrap().answered();
-                self.shared.context.forget_trouble();
+                context.rebootstrap.answered();
+                context.forget_trouble();
                 self.shared.send(TopicsEvent::Answered { asked, topics, all });
                 true
             }
             Err(code) => {
                 let is_first = self.limit.is_first();
                 self.limit.was_too_short();
-                self.shared.context.rebootstrap().unanswered(client);
-                let has_answered = self.shared.has_answered();
-                let trouble =
-                    if has_answered { self.shared.context.trouble() } else { self.shared.context.first_trouble() };
-                let permanent = trouble.as_deref().filter(|_| !has_answered).and_then(error_class::of_certificate);
+                context.rebootstrap.unanswered(client);
+                let trouble = context.trouble();
                 // Of a slow link the second question shows whether it is only slow.
-                if let Some(refusal) = permanent {
+                if let Some(refusal) = context.permanent_failure() {
                     self.shared.send(TopicsEvent::Refused(refusal));
                 } else if !is_first || trouble.is_some() {
                     let plain = || format!("{}: {}", self.shared.access.bootstrap, plain(code));
@@ -526,6 +504,13 @@ impl Shared {
         let partitions = partitions.iter().map(|(topic, partition)| (&**topic, *partition));
         questions::offsets(self.consumer.consumer(), partitions, which, limit)
     }
+}
+
+/// A consumer of any topics. It is not told of a log's end: the asker compares what was read with the ends of the logs.
+fn consumer(access: &Access) -> Result<PartitionConsumer, String> {
+    let mut config = access.reader();
+    config.set("enable.partition.eof", "false");
+    PartitionConsumer::of_many(&config, access).map_err(|error| explain(&error))
 }
 
 /// In a question for offsets: the first record at or after this time in milliseconds since 1970.

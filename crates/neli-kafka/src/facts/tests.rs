@@ -19,11 +19,9 @@ fn start(cluster: &MockCluster<'_, DefaultProducerContext>, events: Sender<Kafka
         if_missing: IfMissing::Refuse,
         is_for_display: false,
     };
-    let wanted = WantedFacts {
-        topic: FactsTopic { name: "facts".into(), keys: Place::ALL.map(|place| (format!("{place:?}"), place)) },
-        settings: FactsSettings { retention: Duration::from_secs(1), compaction_lag: Duration::ZERO },
-    };
-    FactsReader::start(journal, wanted, events).unwrap()
+    let topic = FactsTopic { name: "facts".into(), keys: Place::ALL.map(|place| (format!("{place:?}"), place)) };
+    let settings = FactsSettings { retention: Duration::from_secs(1), compaction_lag: Duration::ZERO };
+    FactsReader::start(journal, topic, settings, events).unwrap()
 }
 
 /// The next event besides the warning that the mock does not show how the topic is set.
