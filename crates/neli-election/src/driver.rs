@@ -73,8 +73,7 @@ pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
     let (mut roles, mut shared) = (Vec::new(), Vec::new());
     let elections = &settings.session.elections;
     for (at, number) in elections.roles.clone().enumerate() {
-        let (mut role, states, events) = Role::new(&settings, elections.election(number, 1))?;
-        role.warnings = warnings.clone();
+        let (role, states, events) = Role::new(&settings, elections.election(number, 1), warnings.clone())?;
         roles.push(role);
         shared.push(Shared { commands: Commands::new(at, command_sender.clone()), state: states, events });
     }

@@ -231,11 +231,11 @@ impl Election {
     /// ```
     pub async fn background<F: Future<Output = ()>>(&self, mut task: impl FnMut(Lease) -> F) -> Result<(), Error> {
         loop {
-            let mut lead = match self.lead().await {
+            let lead = match self.lead().await {
                 Ok(lead) => lead,
                 Err(error) => return error.unless_left(),
             };
-            while lead.run_while_leading(&mut task).await.is_ok() {
+            while lead.lease().run_while_leading(&mut task).await.is_ok() {
                 // A task that never waits would keep its runtime from everything else.
                 tokio::task::yield_now().await;
             }

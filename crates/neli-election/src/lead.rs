@@ -78,14 +78,6 @@ impl Lead {
         self.lease().run(task).await
     }
 
-    /// As [`run`](Self::run), but drops the task as soon as the lead must be given up.
-    pub(crate) async fn run_while_leading<T, F>(&mut self, task: impl FnOnce(Lease) -> F) -> Result<T, Lost>
-    where
-        F: Future<Output = T>,
-    {
-        self.lease().run_while_leading(task).await
-    }
-
     /// The lease of this lead. Work that is done without [`run`](Self::run) or [`Lease::run`] is not awaited before the lead is released.
     #[must_use]
     pub fn lease(&self) -> Lease {

@@ -16,10 +16,10 @@ pub(crate) fn to_stderr(message: &str) {
     let _ = writeln!(io::stderr(), "neli-election: {message}");
 }
 
-/// The sender of warnings to the callback, if there is one. Each warning goes with the role that reports it, if it is about all roles and each of
+/// The sender of warnings to the callback. Each warning goes with the role that reports it, if it is about all roles and each of
 /// them reports it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Warnings(Option<UnboundedSender<(String, Option<u32>)>>);
+#[derive(Clone, Debug)]
+pub(crate) struct Warnings(UnboundedSender<(String, Option<u32>)>);
 
 impl Warnings {
     /// Calls `callback` for each warning, in their order, in a task of the runtime: the callback may block, and the election's thread sends the
@@ -40,12 +40,12 @@ impl Warnings {
                 callback(&message);
             }
         }));
-        Self(Some(sender))
+        Self(sender)
     }
 
     /// Sends a warning; if the runtime has ended, it is lost. `reported_by`: the role, if the warning is about all roles and each of them reports it;
     /// the callback gets it once.
     pub(crate) fn send(&self, message: &str, reported_by: Option<u32>) {
-        let _ = self.0.as_ref().map(|sender| sender.send((message.to_owned(), reported_by)));
+        let _ = self.0.send((message.to_owned(), reported_by));
     }
 }

@@ -81,13 +81,10 @@ impl FollowedMapping {
     }
 
     fn warning(own: &Mapping, other: &Mapping, name: &str) -> Option<String> {
-        if let Some(conflict) = own.conflict(other) {
+        if let Some((role, [here, there])) = own.conflict(other) {
             return Some(format!(
-                "role {} is looked for in partition {}, and {name} has it in partition {} ({}): its leader will not be found; follow the \
-                 same roles in the same order",
-                conflict.role,
-                conflict.here,
-                conflict.there,
+                "role {role} is looked for in partition {here}, and {name} has it in partition {there} ({}): its leader will not be found; \
+                 follow the same roles in the same order",
                 other.shown("roles")
             ));
         }

@@ -26,17 +26,6 @@ enum Roles {
     Names(Vec<Box<str>>),
 }
 
-/// Two candidates map a role to different partitions.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(crate) struct Conflict {
-    /// The first such role.
-    pub role: Box<str>,
-    /// Its partition by one mapping.
-    pub here: u32,
-    /// Its partition by the other mapping.
-    pub there: u32,
-}
-
 impl Mapping {
     /// The mapping for a value of `--roles`: a number, or names with commas between them.
     #[must_use]
@@ -52,11 +41,11 @@ impl Mapping {
         Self::new("1", 1)
     }
 
-    /// The first role that the other mapping puts into another partition.
-    pub(crate) fn conflict(&self, other: &Self) -> Option<Conflict> {
+    /// The first role that the other mapping puts into another partition, with its partition here and there.
+    pub(crate) fn conflict(&self, other: &Self) -> Option<(Box<str>, [u32; 2])> {
         let conflict = |role: &str, here: u32, there: u32| {
             let (here, there) = (here % self.partitions, there % other.partitions);
-            (here != there).then(|| Conflict { role: role.into(), here, there })
+            (here != there).then(|| (role.into(), [here, there]))
         };
         match (&self.roles, &other.roles) {
             (Roles::Count(own), Roles::Count(others)) => {
@@ -85,7 +74,8 @@ impl Mapping {
     #[must_use]
     pub fn refusal(&self, other: &Self, name: &str) -> Option<Differs> {
         let how = if self.is_of_one_role() == other.is_of_one_role() {
-            Difference::Partition(self.conflict(other)?)
+            let (role, partitions) = self.conflict(other)?;
+            Difference::Partition { role, partitions }
         } else {
             Difference::OneRole
         };
@@ -221,7 +211,7 @@ enum Difference {
     /// One of the two stands for one role that has no name.
     OneRole,
     /// They look for a role in different partitions.
-    Partition(Conflict),
+    Partition { role: Box<str>, partitions: [u32; 2] },
     /// They have no role in common.
     Roles,
 }
@@ -237,7 +227,7 @@ impl Differs {
                 "{mine}, and {name} stands in this group with {theirs}: all its candidates need the same {roles}, or none; stop all \
                  candidates before they start with another mapping"
             ),
-            Difference::Partition(Conflict { role, here, there }) => format!(
+            Difference::Partition { role, partitions: [here, there] } => format!(
                 "{mine}: role {role} would be in partition {here}, and {name} has it in partition {there} ({theirs}): both would lead \
                  it; stop all candidates before they start with another mapping"
             ),
@@ -261,10 +251,9 @@ mod tests {
 
     fn conflict(own: (&str, u32), other: (&str, u32)) -> Option<(Box<str>, u32, u32)> {
         let (own, other) = (Mapping::new(own.0, own.1), Mapping::new(other.0, other.1));
-        let there_and_back = other.conflict(&own).map(|found| (found.role, found.there, found.here));
-        let found = own.conflict(&other).map(|found| (found.role, found.here, found.there));
-        assert_eq!(found.is_some(), there_and_back.is_some());
-        found
+        let found = own.conflict(&other);
+        assert_eq!(found.is_some(), other.conflict(&own).is_some());
+        found.map(|(role, [here, there])| (role, here, there))
     }
 
     #[test]

@@ -93,6 +93,7 @@ impl Role {
     pub(super) fn new(
         settings: &Settings,
         election: ElectionId,
+        warnings: Warnings,
     ) -> Result<(Self, watch::Receiver<State>, broadcast::Receiver<Event>), Error> {
         let no_randomness = |error| Error::System(format!("no randomness: {}", reason(&error)));
         let are_many = settings.session.elections.are_many();
@@ -108,7 +109,7 @@ impl Role {
             state,
             events: Some(events),
             current_term: None,
-            warnings: Warnings::default(),
+            warnings,
             held: None,
             undecodable: Reminder::default(),
             refusal: None,
