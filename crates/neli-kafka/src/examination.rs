@@ -23,7 +23,6 @@ use crate::librdkafka::{
     describe_topic, topic_settings,
 };
 use crate::questions::AnswerLimit;
-use crate::text::Words;
 use crate::threads;
 use crate::topic::{self, TopicError};
 
@@ -42,7 +41,6 @@ pub struct Examination {
     /// The brokers that are up.
     brokers: Vec<i32>,
     timeout: Duration,
-    words: &'static Words,
 }
 
 /// Why Kafka can't be reached: one line, and the step that fails.
@@ -122,7 +120,7 @@ impl Examination {
                     }
                     let admitted = access.admit(consumer.client());
                     admitted.map_err(|why| Unreachable { layer: Layer::Cluster, why })?;
-                    return Ok(Self { consumer, brokers, timeout, words: access.words });
+                    return Ok(Self { consumer, brokers, timeout });
                 }
                 Ok(Err(_)) | Err(mpsc::TryRecvError::Disconnected) => return Err(no_answer(consumer.context())),
                 Err(mpsc::TryRecvError::Empty) => {}
@@ -193,7 +191,7 @@ impl Examination {
         };
         let accepted = topic::create_as_accepted(client, topic, self.brokers.first().copied(), self.timeout, create);
         accepted.map_err(|(error, topic)| {
-            let reason = match topic::not_created(error, elections, self.words) {
+            let reason = match topic::not_created(error, elections, self.consumer.context().access.words) {
                 TopicError::Refused(error) => error,
                 TopicError::Transient(error) => format!("topic \"{}\": {}", topic.name, error.text),
             };

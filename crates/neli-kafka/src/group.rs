@@ -62,7 +62,6 @@ impl Member {
             context: KafkaContext::new(access),
             elections: elections.clone(),
             in_use,
-            words: access.words,
             number,
             events,
             held: Mutex::default(),
@@ -178,7 +177,6 @@ struct GroupContext {
     elections: Elections,
     /// The partitions that have a role.
     in_use: BTreeSet<i32>,
-    words: &'static Words,
     number: u32,
     events: Sender<KafkaEvent>,
     /// The partitions in use that are assigned to this member.
@@ -238,7 +236,8 @@ impl GroupContext {
 
     /// Reports why the group does not take this member. `text` is librdkafka's text about the error.
     fn refused(&self, code: RDKafkaErrorCode, text: &str) {
-        self.report_unless_leaving(GroupEvent::Refused(refusal(code, text, &self.elections.group, self.words)));
+        let words = self.context.access.words;
+        self.report_unless_leaving(GroupEvent::Refused(refusal(code, text, &self.elections.group, words)));
     }
 
     /// Reports why the group does not take this member, unless the reader gets the same error and reports it.
