@@ -22,7 +22,7 @@ use nix::sys::signalfd::SignalFd;
 
 use crate::config::Config;
 use crate::exit::ExitStatus;
-use crate::process::descriptors::Reserve;
+use crate::process::descriptors::{OF_CLIENT, OF_GUARD, Reserve};
 use crate::process::ready::{Ready, Timer};
 use crate::report::election::sentence;
 use crate::report::events;
@@ -127,8 +127,8 @@ impl MainLoop {
             settling: Settling::Starting,
             logger,
             stderr,
-            reserve: Reserve::of_guard(),
-            reserve_of_client: Reserve::of_client(),
+            reserve: Reserve::of(OF_GUARD),
+            reserve_of_client: Reserve::of(OF_CLIENT),
             broker: broker.map(EmbeddedBroker::new).transpose().context("--embedded")?,
             has_warned_of_processor_time: false,
             has_warned_of_refused_waits: false,

@@ -66,28 +66,18 @@ pub struct Reserve {
 }
 
 /// The descriptors that the start of a guard needs; reading from it needs fewer.
-const OF_GUARD: usize = 8;
+pub const OF_GUARD: usize = 8;
 
 /// The additional descriptors of a Kafka client that starts while the one that it replaces still exists.
-const OF_CLIENT: usize = 7;
+pub const OF_CLIENT: usize = 7;
 
 /// The reserve grows only if this many more descriptors are free.
 const LEFT_TO_OTHERS: usize = 8;
 
 impl Reserve {
-    /// The reserve for the start of a guard, and for descriptors that it sends.
+    /// A reserve of this size.
     #[must_use]
-    pub fn of_guard() -> Self {
-        Self::of(OF_GUARD)
-    }
-
-    /// The reserve for the start of a Kafka client in place of another.
-    #[must_use]
-    pub fn of_client() -> Self {
-        Self::of(OF_CLIENT)
-    }
-
-    fn of(size: usize) -> Self {
+    pub fn of(size: usize) -> Self {
         let mut reserve = Self { held: Vec::new(), size, lent: 0 };
         reserve.fill();
         reserve
