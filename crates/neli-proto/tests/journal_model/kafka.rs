@@ -38,6 +38,12 @@ impl Sealed {
     }
 }
 
+impl PartialEq for Sealed {
+    fn eq(&self, other: &Self) -> bool {
+        self.print == other.print
+    }
+}
+
 impl Hash for Sealed {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u128(self.print);

@@ -76,7 +76,7 @@ pub(crate) struct Machine {
 }
 
 /// A machine's effects on the world.
-#[derive(Clone, Default)]
+#[derive(Default, PartialEq)]
 pub(crate) struct Actions {
     pub(crate) sent: Vec<Sealed>,
     /// Facts with their numbers.

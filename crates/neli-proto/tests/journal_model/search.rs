@@ -102,6 +102,7 @@ fn trace_to(setup: &Rc<Setup>, breach: Breach, nodes: &[Node], last: usize) -> T
     for step in steps.iter().rev() {
         world.take(*step);
     }
+    assert_eq!(world.breach(), Some(breach), "the trace does not lead to the breach that was found");
     let mut text = String::new();
     for line in world.trace.iter().flatten() {
         let _ = writeln!(text, "{line}");
