@@ -381,25 +381,25 @@ fn many_walks_with_everything_at_once() {
 }
 
 #[test]
-#[ignore = "larger: 0.9 million states, 7 s"]
+#[ignore = "larger: 0.9 million states, 5 s"]
 fn two_candidates() {
     look_into(worlds::two_candidates, &[]);
 }
 
 #[test]
-#[ignore = "larger: 2.9 million states, 40 s"]
+#[ignore = "larger: 2.9 million states, 15 s"]
 fn three_candidates() {
     look_into(worlds::three_candidates, &[]);
 }
 
 #[test]
-#[ignore = "larger: 2 million states, 30 s"]
+#[ignore = "larger: 0.7 million states, 4 s"]
 fn a_reader_in_the_middle() {
     look_into(worlds::a_reader_in_the_middle, &[]);
 }
 
 #[test]
-#[ignore = "larger: 5.1 million states, 70 s"]
+#[ignore = "larger: 5.3 million states, 45 s, 2.2 GB"]
 fn guard_and_supervisor() {
     look_into(worlds::guard_and_supervisor, &[]);
 }
