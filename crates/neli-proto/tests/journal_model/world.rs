@@ -322,20 +322,16 @@ impl World {
             (machine, actions)
         };
         let known = transitions.borrow().known.get(&key).cloned();
-        let transition = match known {
-            Some(transition) => {
-                if key.is_multiple_of(CHECKED) {
-                    let (machine, actions) = act(input);
-                    let is_same =
-                        fingerprint::of(&machine) == transition.machine.print && actions == transition.actions;
-                    assert!(is_same, "what a machine does depends on more than the key of a transition");
-                }
-                transition
-            }
-            None => {
+        let transition = if let Some(transition) = known {
+            if key.is_multiple_of(CHECKED) {
                 let (machine, actions) = act(input);
-                transitions.borrow_mut().keep(key, machine, actions)
+                let is_same = fingerprint::of(&machine) == transition.machine.print && actions == transition.actions;
+                assert!(is_same, "what a machine does depends on more than the key of a transition");
             }
+            transition
+        } else {
+            let (machine, actions) = act(input);
+            transitions.borrow_mut().keep(key, machine, actions)
         };
         self.machines[who] = Some(Rc::clone(&transition.machine));
         self.done(who, &transition.actions);
