@@ -80,9 +80,9 @@ codegen-units = 255
 codegen-units = 255
 [profile.dev.package.neli-run]
 codegen-units = 255
-[profile.dev.package.neli-proto]
-codegen-units = 255",
+[profile.dev.package.neli-proto]",
         ),
+        ("Cargo.toml".to_owned(), "codegen-units = 16", "codegen-units = 17"),
     ] {
         let source = files.get(&file).cloned().map_or_else(|| fs::read_to_string(root().join(&file)), Ok);
         let source = source.map_err(|error| format!("{file}: {error}"))?;
