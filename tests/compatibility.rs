@@ -234,7 +234,7 @@ fn check_out(sources: &Path, earlier: &Earlier) -> io::Result<bool> {
     let text = fs::read_to_string(&manifest)?;
     let bin = format!(
         "autobins = false\n\n[[bin]]\nname = \"{program}\"\npath = \"src/main.rs\"\n\n[profile.dev.package.neli-run]\n\
-         codegen-units = {codegen_units}\n\n[features]\n"
+         codegen-units = {codegen_units}\ndebug = false\n\n[features]\n"
     );
     assert_eq!(text.matches("\n[features]\n").count(), 1);
     fs::write(&manifest, text.replace("\n[features]\n", &format!("\n{bin}")))?;

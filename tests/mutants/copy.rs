@@ -70,19 +70,19 @@ pub(crate) fn changed_files() -> Result<BTreeMap<String, String>, String> {
             "[workspace.lints.rust]\nunused = { level = \"allow\", priority = -1 }\n",
         ),
         // One build with the profile `dev` builds the program and the tests. Cargo identifies packages by their path in the workspace and
-        // by their profile. With the same profile they would overwrite the real ones.
+        // by their profile. With the same profile they would overwrite the real ones. Without lines for a debugger they are built faster.
         (
             "Cargo.toml".to_owned(),
             "[profile.test.package.neli-proto]",
             "[profile.dev.package.neli-election]
-codegen-units = 255
+debug = false
 [profile.dev.package.neli-kafka]
-codegen-units = 255
+debug = false
 [profile.dev.package.neli-run]
-codegen-units = 255
-[profile.dev.package.neli-proto]",
+debug = false
+[profile.dev.package.neli-proto]
+debug = false",
         ),
-        ("Cargo.toml".to_owned(), "codegen-units = 16", "codegen-units = 17"),
     ] {
         let source = files.get(&file).cloned().map_or_else(|| fs::read_to_string(root().join(&file)), Ok);
         let source = source.map_err(|error| format!("{file}: {error}"))?;
