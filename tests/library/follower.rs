@@ -167,6 +167,10 @@ fn partitions_that_were_added_under_running_candidates_hide_no_leader() {
         let builder = Election::builder(&test_election.group).brokers(kafka.address());
         let followers = builder.roles(4).follow_roles().expect("the follower starts");
         follow_leads(roles, &followers).await;
+        // A candidate that joins while the broker still names two is refused when it names three.
+        let topic = test_election.topic();
+        let named = tokio::task::spawn_blocking(move || kafka.await_partitions(&topic, 3));
+        named.await.expect("the broker names them");
         let roles = candidate(&test_election).roles(4).join_roles().await.expect("the candidate joins");
         follow_leads(roles, &followers).await;
     });

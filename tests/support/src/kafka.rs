@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::env;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use rdkafka::ClientConfig;
 use rdkafka::admin::{
@@ -119,6 +120,15 @@ impl Kafka {
         let wanted = NewPartitions::new(name, partitions);
         let added = self.administer(async |admin| one(admin.create_partitions([&wanted], &AdminOptions::new()).await));
         added.expect("the partitions are added");
+    }
+
+    /// Waits until the broker names this number of partitions: on a busy machine it does so some time after they were added.
+    pub fn await_partitions(&self, name: &str, partitions: usize) {
+        let client: BaseProducer = self.client().create().expect("a client");
+        wait::until_true("the added partitions", || {
+            let metadata = client.client().fetch_metadata(Some(name), Duration::from_secs(5));
+            metadata.is_ok_and(|metadata| metadata.topics().iter().all(|topic| topic.partitions().len() == partitions))
+        });
     }
 
     fn create(&self, topic: &NewTopic<'_>) -> Result<(), RDKafkaErrorCode> {
