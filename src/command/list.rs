@@ -73,7 +73,7 @@ struct List {
     topic: Option<String>,
     /// `--group`: the only group whose elections are listed.
     group: Option<String>,
-    /// Whether elections that are dead are listed too: `--all`, or who names a group.
+    /// Whether elections that are dead are listed too: with `--all` or `--group`.
     has_dead: bool,
     json: bool,
     timeout: Duration,

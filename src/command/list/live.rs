@@ -133,10 +133,9 @@ impl<'a> Watch<'a> {
         let mut current = Vec::new();
         for (name, topic) in self.topics.topics_mut().filter(|(name, _)| fresh.iter().any(|fresh| **fresh == **name)) {
             for election in topic.elections_mut() {
-                let place = election.place().clone();
                 let sentence = format!("as of now: {}", sentence(election.told(at)));
                 if self.list.has_dead || !election.observer().is_dead(at) {
-                    current.push((Box::<str>::from(name), place, sentence));
+                    current.push((Box::<str>::from(name), election.place().clone(), sentence));
                 }
             }
         }
@@ -183,9 +182,8 @@ impl<'a> Watch<'a> {
         let mut silent = Vec::new();
         for (name, topic) in self.topics.topics_mut().filter(|(name, _)| self.told.contains(*name)) {
             for election in topic.elections_mut() {
-                let place = election.place().clone();
-                if let Some(current) = election.untold_silence(at) {
-                    silent.push((Box::<str>::from(name), place, sentence(current)));
+                if let Some(sentence) = election.untold_silence(at).map(sentence) {
+                    silent.push((Box::<str>::from(name), election.place().clone(), sentence));
                 }
             }
         }

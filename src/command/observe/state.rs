@@ -111,10 +111,9 @@ impl State {
         let since = self.counted.replace(at).map_or(Duration::ZERO, |counted| at.now.since(counted.now));
         for (name, topic) in self.topics.topics_mut() {
             for election in topic.elections_mut() {
-                let place = election.place().clone();
-                if let Some(current) = election.untold_silence(at) {
-                    let notes = self.notes.entry((name.into(), place)).or_default();
-                    notes.note(at.wall_ms, sentence(current));
+                if let Some(sentence) = election.untold_silence(at).map(sentence) {
+                    let notes = self.notes.entry((name.into(), election.place().clone())).or_default();
+                    notes.note(at.wall_ms, sentence);
                 }
             }
         }

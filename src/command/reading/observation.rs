@@ -231,8 +231,8 @@ impl Observation {
         let at = read_at();
         self.ask_about_silences(at);
         let silence = |election: &mut Election| {
-            let place = election.place().clone();
-            Some((place, sentence(election.untold_silence(at)?)))
+            let sentence = sentence(election.untold_silence(at)?);
+            Some((election.place().clone(), sentence))
         };
         let silences: Vec<_> = self.topic.elections_mut().filter_map(silence).collect();
         for (place, silence) in silences {
