@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::env;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use rdkafka::ClientConfig;
 use rdkafka::admin::{
@@ -124,10 +123,9 @@ impl Kafka {
 
     /// Waits until the broker names this number of partitions: on a busy machine it does so some time after they were added.
     pub fn await_partitions(&self, name: &str, partitions: usize) {
-        let client: BaseProducer = self.client().create().expect("a client");
         wait::until_true("the added partitions", || {
-            let metadata = client.client().fetch_metadata(Some(name), Duration::from_secs(5));
-            metadata.is_ok_and(|metadata| metadata.topics().iter().all(|topic| topic.partitions().len() == partitions))
+            let metadata = self.ask(|client| client.fetch_metadata(Some(name), wait::PATIENCE));
+            metadata.topics().iter().all(|topic| topic.partitions().len() == partitions)
         });
     }
 

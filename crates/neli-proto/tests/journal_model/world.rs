@@ -32,8 +32,8 @@ mod trace;
 /// The time at which each world begins, long after the boot.
 const BEGIN: Time = Time::from_nanos(1_000_000_000_000);
 
-/// One in so many of the known transitions is done again, and must be the same.
-const CHECKED: u128 = 256;
+/// One in this many uses of a known transition computes it again, and the result must be the same.
+const CHECKED_ONE_IN: u128 = 256;
 
 /// The whole state.
 #[derive(Clone)]
@@ -323,7 +323,7 @@ impl World {
         };
         let known = transitions.borrow().known.get(&key).cloned();
         let transition = if let Some(transition) = known {
-            if key.is_multiple_of(CHECKED) {
+            if key.is_multiple_of(CHECKED_ONE_IN) {
                 let (machine, actions) = act(input);
                 let is_same = fingerprint::of(&machine) == transition.machine.print && actions == transition.actions;
                 assert!(is_same, "what a machine does depends on more than the key of a transition");
