@@ -238,7 +238,7 @@ fn with_block(page: &str, name: &str, block: &str) -> String {
 fn option_tables() -> String {
     let mut table = String::new();
     let mut section = "";
-    for option in options().filter(|option| option.is_shown()) {
+    for option in options() {
         if section != option.section.heading() {
             let end = if section.is_empty() { "" } else { "\n" };
             section = option.section.heading();

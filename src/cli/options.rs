@@ -59,8 +59,6 @@ pub enum Section {
     Commands,
     /// What most lines use, of whatever kind.
     Common,
-    /// What the last version had, and no help shows.
-    Former,
     /// The job.
     Job,
     /// The connection to Kafka.
@@ -79,7 +77,6 @@ impl Section {
             Self::Commands => "Health and hook options",
             Self::Common => "Common options",
             Self::Election => "Election options",
-            Self::Former => "Former options",
             Self::Job => "Job options",
             Self::Kafka => "Kafka options",
             Self::Log => "Log options",
@@ -173,12 +170,6 @@ impl Opt {
         }
     }
 
-    /// Whether the help, the manual, the completions and the tables show it.
-    #[must_use]
-    pub fn is_shown(&self) -> bool {
-        self.section != Section::Former
-    }
-
     /// The value that counts if the option is given without one.
     #[must_use]
     pub const fn value_if_missing(&self) -> Option<&'static str> {
@@ -212,7 +203,6 @@ impl Opt {
         let more = in_lines(self.more.split(' '), LONG_WIDTH);
         let long = if more.is_empty() { long } else { format!("{long}\n{more}") };
         let arg = Arg::new(self.long).long(self.long).help(short).long_help(long).help_heading(self.section.heading());
-        let arg = arg.hide(!self.is_shown());
         let arg = match self.short {
             Some(short) => arg.short(short),
             None => arg,

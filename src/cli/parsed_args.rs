@@ -152,8 +152,7 @@ impl ParsedArgs {
         self.on_command_line_each(name).cloned().collect()
     }
 
-    /// Warnings about input without effect (variables that belong to no option, and all values of `--group` but the last), and about an option
-    /// that the next version does not take.
+    /// Warnings about input without effect: variables that belong to no option, and all values of `--group` but the last.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings_of_variables();
@@ -163,10 +162,6 @@ impl ParsedArgs {
         {
             let (last, other) = (quoted(last), quoted(other));
             warnings.push(format!("--group is given more than once: it is {last}, and not {other}"));
-        }
-        if let Some(former) = self.value("preempt-after") {
-            let (shown, text) = (former.shown(), quoted(&former.text));
-            warnings.push(format!("{shown}: the next version does not take it; use --preempt {text} instead of both"));
         }
         warnings
     }

@@ -5,7 +5,6 @@ use clap::Arg;
 pub use clap_complete::Shell;
 
 use crate::cli;
-use crate::cli::options::options;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::command::output;
 use crate::exit::ExitStatus;
@@ -94,18 +93,7 @@ fn generated(shell: Shell) -> String {
     let mut definition = definition.mut_subcommands(|subcommand| subcommand.mut_args(named));
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut definition, "neli-run", &mut script);
-    without_former(&String::from_utf8_lossy(&script))
-}
-
-/// The script without the options that no help shows. (clap's `hide` keeps an option in the completions.)
-fn without_former(script: &str) -> String {
-    let names: Vec<&str> = options().filter(|option| !option.is_shown()).map(|option| option.long).collect();
-    let is_offer =
-        |line: &str, name: &str| line.starts_with(&format!("'--{name}=[")) || line.contains(&format!("\" -l {name} "));
-    let lines = script.lines().filter(|line| !names.iter().any(|name| is_offer(line, name)));
-    let in_lists =
-        |line: &str| names.iter().fold(line.to_owned(), |line, name| line.replace(&format!(" --{name} "), " "));
-    lines.map(|line| in_lists(line) + "\n").collect()
+    String::from_utf8_lossy(&script).into_owned()
 }
 
 /// The place in bash's script where the words before the cursor are searched for a subcommand.

@@ -15,11 +15,11 @@ use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::election::sentence;
 use crate::text::one_line;
 
-const ENDED: Outcome = ("ended", 0);
-const NO_ANSWER: Outcome = ("no-answer", 1);
-const NOT_CONFIRMED: Outcome = ("not-confirmed", 1);
+const ENDED: Outcome = Outcome { word: "ended", status: 0 };
+const NO_ANSWER: Outcome = Outcome { word: "no-answer", status: 1 };
+const NOT_CONFIRMED: Outcome = Outcome { word: "not-confirmed", status: 1 };
 /// An end affects leader and standbys: if there are none it would have no effect, and the name may be mistyped.
-const NOBODY_STANDS: Outcome = ("nobody-stands", 3);
+const NOBODY_STANDS: Outcome = Outcome { word: "nobody-stands", status: 3 };
 
 /// Ends the election, or with `--all-roles` those of all roles: every candidate stops its job and exits with 0.
 ///

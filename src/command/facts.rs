@@ -15,8 +15,16 @@ use crate::command::wording::date;
 use crate::exit::NoAnswer;
 use crate::text::{span, spoken};
 
-/// The fact about the key that still counts, and whether its run goes on: otherwise it has ended, or its runner has.
-pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<(&'a Fact, bool)> {
+/// The fact about a key, or the newest window, that still counts.
+#[derive(Clone, Copy)]
+pub(super) struct Recorded<'a> {
+    pub(super) fact: &'a Fact,
+    /// Whether its run goes on: otherwise it has ended, or its runner has.
+    pub(super) is_running: bool,
+}
+
+/// The fact that still counts, if any does.
+pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<'a>> {
     let is_forgotten = |fact: &Fact| facts.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
     let counts = |fact: &&Fact| !is_forgotten(fact);
     let attempt = facts.attempt.as_ref().filter(counts);
@@ -26,12 +34,12 @@ pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<(&'a Fact
     let done = facts.done.as_ref().filter(counts);
     let is_over = |run: &Fact| done.is_some_and(|done| done.term == run.term && done.window == run.window);
     if let Some(run) = attempt.filter(|run| run.outcome == Outcome::Running && leads(run) && !is_over(run)) {
-        return Some((run, true));
+        return Some(Recorded { fact: run, is_running: true });
     }
     let newest = done.into_iter().chain(attempt).max_by_key(|fact| {
         (fact.window.map(|window| window.from_ms), fact.forgets, fact.term, fact.outcome != Outcome::Running)
     });
-    newest.map(|fact| (fact, false))
+    newest.map(|fact| Recorded { fact, is_running: false })
 }
 
 /// Reads the facts in this topic, or returns why they are unknown.

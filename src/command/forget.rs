@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::{validate_group, validate_key};
-use crate::command::facts;
+use crate::command::facts::{self, Recorded};
 use crate::command::look::TIMEOUT;
 use crate::command::reading::{self, Seen};
 use crate::command::request::{Answer, Appended, Ask, Outcome, answered, append, is_answered_yes, operator, see_only};
@@ -18,15 +18,15 @@ use crate::command::wording::named;
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::text::one_line;
 
-const FORGOTTEN: Outcome = ("forgotten", 0);
-const NO_ANSWER: Outcome = ("no-answer", 1);
-const NOT_CONFIRMED: Outcome = ("not-confirmed", 1);
+const FORGOTTEN: Outcome = Outcome { word: "forgotten", status: 0 };
+const NO_ANSWER: Outcome = Outcome { word: "no-answer", status: 1 };
+const NOT_CONFIRMED: Outcome = Outcome { word: "not-confirmed", status: 1 };
 /// The key is running.
-const RUNNING: Outcome = ("running", 2);
+const RUNNING: Outcome = Outcome { word: "running", status: 2 };
 /// No fact keeps the key from running.
-const NOTHING_RECORDED: Outcome = ("nothing-recorded", 3);
+const NOTHING_RECORDED: Outcome = Outcome { word: "nothing-recorded", status: 3 };
 /// The recorded facts could not be read.
-const UNKNOWN: Outcome = ("unknown", 4);
+const UNKNOWN: Outcome = Outcome { word: "unknown", status: 4 };
 
 /// Records that a key, or the newest window, must run again.
 ///
@@ -87,14 +87,14 @@ async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result
     if recorded.is_none() && unreadable.is_empty() && (key.is_none() || !force) {
         return Ok((NOTHING_RECORDED, nothing_recorded(&topic, key)));
     }
-    if let Some((fact, true)) = recorded
+    if let Some(Recorded { fact, is_running: true }) = recorded
         && !force
     {
         let run = facts::row(fact, clock::wall_ms()).1;
         let once_more = "with --force it runs once more after this run, whether this run succeeds or fails";
         return Ok((RUNNING, format!("{run}: it runs now; {once_more}")));
     }
-    let recorded = recorded.map(|(fact, _)| fact);
+    let recorded = recorded.map(|recorded| recorded.fact);
     let fact = fact_of(key, recorded, &read, seen);
     // If no window could be read, the message can't contain one.
     let is_named = !fact.key.is_empty();

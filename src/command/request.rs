@@ -69,8 +69,14 @@ fn reason(args: &ParsedArgs) -> Result<Option<Box<str>>> {
     Ok(Some(text.into()))
 }
 
-/// How a request ended: its word in JSON, and the exit status. With 0 what was asked for is done.
-pub(super) type Outcome = (&'static str, u8);
+/// How a request ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Outcome {
+    /// As in JSON.
+    pub(super) word: &'static str,
+    /// The exit status: with 0 what was asked for is done.
+    pub(super) status: u8,
+}
 
 /// The answer about one election.
 #[derive(Clone, Debug)]
@@ -95,7 +101,7 @@ impl Answer {
 
     fn json(&self) -> String {
         let Self { outcome, why, key, handover, .. } = self;
-        let outcome = json!({ "outcome": outcome.0, "why": why });
+        let outcome = json!({ "outcome": outcome.word, "why": why });
         text::json(&joined([election(clock::wall_ms(), &self.election), key.clone(), outcome, handover.clone()]))
     }
 }
@@ -103,9 +109,9 @@ impl Answer {
 /// Prints the answers: with `--json` a line each, otherwise the sentences; those without success are an error. The exit status is the worst
 /// of them.
 pub(super) fn answered(answers: &[Answer], is_json: bool) -> Result<ExitStatus> {
-    let worst = answers.iter().map(|answer| answer.outcome.1).max().unwrap_or_default();
+    let worst = answers.iter().map(|answer| answer.outcome.status).max().unwrap_or_default();
     let (done, failed): (Vec<&Answer>, Vec<&Answer>) =
-        answers.iter().partition(|answer| is_json || answer.outcome.1 == 0);
+        answers.iter().partition(|answer| is_json || answer.outcome.status == 0);
     let text = |answer: &Answer| if is_json { answer.json() } else { one_line(&answer.sentence) };
     output::print(&done.into_iter().map(|answer| text(answer) + "\n").collect::<String>())?;
     let errors: Vec<&str> = failed.into_iter().map(|answer| answer.sentence.as_str()).collect();

@@ -25,21 +25,21 @@ use crate::report::election::sentence;
 use crate::text::{span, spoken};
 
 /// Another candidate leads, or with `--to` the named one.
-const RESIGNED: Outcome = ("resigned", 0);
+const RESIGNED: Outcome = Outcome { word: "resigned", status: 0 };
 /// The candidate of `--to` leads without this.
-const LEADS_ALREADY: Outcome = ("leads-already", 0);
+const LEADS_ALREADY: Outcome = Outcome { word: "leads-already", status: 0 };
 /// Another candidate leads than the one of `--to`.
-const ANOTHER_LEADS: Outcome = ("another-leads", 1);
+const ANOTHER_LEADS: Outcome = Outcome { word: "another-leads", status: 1 };
 /// No other candidate leads in time, or Kafka accepted no request.
-const TIMED_OUT: Outcome = ("timed-out", 1);
+const TIMED_OUT: Outcome = Outcome { word: "timed-out", status: 1 };
 /// There is no standby, so nobody would lead.
-const NOBODY_STANDS_BY: Outcome = ("nobody-stands-by", 2);
+const NOBODY_STANDS_BY: Outcome = Outcome { word: "nobody-stands-by", status: 2 };
 /// The candidate of `--to` can't lead.
-const CAN_NOT_LEAD: Outcome = ("can-not-lead", 2);
+const CAN_NOT_LEAD: Outcome = Outcome { word: "can-not-lead", status: 2 };
 /// There is no leader.
-const VACANT: Outcome = ("vacant", 3);
+const VACANT: Outcome = Outcome { word: "vacant", status: 3 };
 /// The leader is unknown.
-const UNKNOWN: Outcome = ("unknown", 4);
+const UNKNOWN: Outcome = Outcome { word: "unknown", status: 4 };
 
 /// Asks the leader to stand down, and waits until another candidate leads.
 ///

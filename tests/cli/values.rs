@@ -260,7 +260,6 @@ fn a_priority_is_a_number_and_preempts_only_lower_ones() {
     for wrong in ["0", "999ms", "366days"] {
         refused_value("preempt", wrong, "must be 1s to 365d");
     }
-    refused("-g g -b a:1 --preempt-after 5s -- true", "--preempt-after 5s: has no meaning without --preempt");
     refused(
         "-g g -b a:1 --preempt -- true",
         "--preempt: has no meaning with --priority 0 (the default): no leader's is lower",

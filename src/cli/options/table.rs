@@ -4,7 +4,7 @@ use super::{Opt, Section, Takes, in_section};
 
 /// Every option.
 pub fn options() -> impl Iterator<Item = &'static Opt> {
-    [COMMON, ELECTION, KAFKA, TIMING, JOB, COMMANDS, LOG, FORMER].into_iter().flatten()
+    [COMMON, ELECTION, KAFKA, TIMING, JOB, COMMANDS, LOG].into_iter().flatten()
 }
 
 const COMMON: &[Opt] = &in_section(
@@ -274,7 +274,3 @@ const LOG: &[Opt] = &in_section(
         Opt::new("quiet", "Log only warnings and errors").short('q'),
     ],
 );
-
-/// Options of the last version. They still work, with a warning, and no help shows them.
-const FORMER: &[Opt] =
-    &in_section(Section::Former, [Opt::new("preempt-after", "The DURATION of --preempt").value("DURATION")]);

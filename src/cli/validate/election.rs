@@ -112,12 +112,8 @@ pub(super) fn priority(args: &ParsedArgs, elector: Elector) -> Result<u16> {
 /// How long a standby waits before it asks a leader of lower priority to stand down, and the value that says that it asks; `None` without
 /// `--preempt`.
 fn preemption(args: &ParsedArgs) -> Result<Option<(Value, Duration)>> {
-    let former = args.value("preempt-after");
-    let Some(preempt) = args.value_or_flag("preempt") else {
-        return former.map_or(Ok(None), |former| Err(former.refuse("has no meaning without --preempt")));
-    };
-    let given = former.as_ref().unwrap_or(&preempt);
-    let after = given.duration_in(SHORTEST..=LONGEST, || "must be 1s to 365d".to_owned())?;
+    let Some(preempt) = args.value_or_flag("preempt") else { return Ok(None) };
+    let after = preempt.duration_in(SHORTEST..=LONGEST, || "must be 1s to 365d".to_owned())?;
     Ok(Some((preempt, after)))
 }
 

@@ -346,24 +346,17 @@ fn a_host_and_a_port() {
     }
 }
 
-/// The time after `--preempt` may be left out. The last version had it in an option of its own.
+/// The time after `--preempt` may be left out.
 #[test]
 fn preempt_takes_a_time_or_none() {
     let preempts = |variables: &[(&str, &str)], options: &[&str]| {
         let line = [&["-g", "g", "-b", "k:9092", "--priority", "1"], options, &["--", "true"]].concat();
-        let config = validate(variables, &line).unwrap();
-        (config.timings.preempt_after.map(|after| after.as_secs()), config.warnings)
+        validate(variables, &line).unwrap().timings.preempt_after.map(|after| after.as_secs())
     };
-    let after = |seconds| (Some(seconds), Vec::new());
-    assert_eq!(preempts(&[], &["--preempt"]), after(60));
-    assert_eq!(preempts(&[], &["--preempt", "5s"]), after(5));
-    assert_eq!(preempts(&[], &["--preempt=2m"]), after(120));
-    assert_eq!(preempts(&[("NELI_RUN_PREEMPT", "5s")], &[]), after(5));
-    assert_eq!(preempts(&[("NELI_RUN_PREEMPT", "true")], &[]), after(60));
-    assert_eq!(preempts(&[("NELI_RUN_PREEMPT", "0")], &[]), (None, Vec::new()));
-    let warning = "--preempt-after 5s: the next version does not take it; use --preempt 5s instead of both";
-    assert_eq!(preempts(&[], &["--preempt", "--preempt-after", "5s"]), (Some(5), vec![warning.to_owned()]));
-    let warning = "NELI_RUN_PREEMPT_AFTER=5s: the next version does not take it; use --preempt 5s instead of both";
-    let both = [("NELI_RUN_PREEMPT", "1"), ("NELI_RUN_PREEMPT_AFTER", "5s")];
-    assert_eq!(preempts(&both, &[]), (Some(5), vec![warning.to_owned()]));
+    assert_eq!(preempts(&[], &["--preempt"]), Some(60));
+    assert_eq!(preempts(&[], &["--preempt", "5s"]), Some(5));
+    assert_eq!(preempts(&[], &["--preempt=2m"]), Some(120));
+    assert_eq!(preempts(&[("NELI_RUN_PREEMPT", "5s")], &[]), Some(5));
+    assert_eq!(preempts(&[("NELI_RUN_PREEMPT", "true")], &[]), Some(60));
+    assert_eq!(preempts(&[("NELI_RUN_PREEMPT", "0")], &[]), None);
 }

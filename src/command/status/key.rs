@@ -5,7 +5,7 @@ use neli_kafka::{FactsTopic, clock};
 use neli_proto::fact::{Fact, Outcome, UNREADABLE};
 use serde_json::json;
 
-use crate::command::facts::{self, unreadable};
+use crate::command::facts::{self, Recorded, unreadable};
 use crate::command::look::Look;
 use crate::command::output;
 use crate::command::reading;
@@ -16,12 +16,12 @@ use crate::report::json::{election as head, joined, run};
 use crate::text::{json, one_line};
 
 /// What is recorded, in a word.
-const fn state(recorded: Option<(&Fact, bool)>) -> &'static str {
+const fn state(recorded: Option<Recorded<'_>>) -> &'static str {
     match recorded {
         None => "not-recorded",
-        Some((_, true)) => "running",
-        Some((Fact { outcome: Outcome::Done, .. }, _)) => "done",
-        Some((Fact { outcome: Outcome::Failed, .. }, _)) => "failed",
+        Some(Recorded { is_running: true, .. }) => "running",
+        Some(Recorded { fact: Fact { outcome: Outcome::Done, .. }, .. }) => "done",
+        Some(Recorded { fact: Fact { outcome: Outcome::Failed, .. }, .. }) => "failed",
         // It was begun, and its runner is gone.
         Some(_) => "interrupted",
     }
@@ -46,7 +46,7 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
                 return Err(UNREADABLE.to_owned());
             }
             let recorded = facts::recorded(&facts, seen);
-            Ok((state(recorded), recorded.map(|(fact, _)| fact.clone())))
+            Ok((state(recorded), recorded.map(|recorded| recorded.fact.clone())))
         });
         Ok((seen.election.clone(), known))
     })?;
