@@ -21,7 +21,7 @@ _neli__run() {
             continue
         fi
         case "${i}" in
-            -g | --group | -b | --brokers | --properties | --lease | --stop-timeout | --restart | --schedule | --window | --once | --listen | --name | --roles | --spread | --max-roles | --elect | --patience | --priority | --wait | -t | --topic | -X | --property | --heartbeat-interval | --fence-warning | --settle | --overlap | --stop-signal | --restart-delay | --restart-limit | --timezone | --catch-up | --retries | --done-status | --once-retention | --on-loss | --health-cmd | --health-interval | --health-timeout | --health-failures | --health-start | --on-lead | --on-exit | --on-standby | --on-fence | --log-format | --log-file | --preempt-after | -[vq]*[gbtX])
+            -g | --group | -b | --brokers | --properties | --lease | --stop-timeout | --restart | --schedule | --window | --once | --listen | --name | --roles | --spread | --max-roles | --elect | --patience | --priority | --wait | -t | --topic | -X | --property | --heartbeat-interval | --fence-warning | --settle | --overlap | --stop-signal | --restart-delay | --restart-limit | --timezone | --catch-up | --retries | --done-status | --once-retention | --on-loss | --health-cmd | --health-interval | --health-timeout | --health-failures | --health-start | --on-lead | --on-exit | --on-standby | --on-fence | --log-format | --log-file | -[vq]*[gbtX])
                 is_value=yes
                 continue
                 ;;
@@ -298,10 +298,6 @@ _neli__run() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
-                    return 0
-                    ;;
-                --preempt-after)
-                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -635,10 +631,6 @@ _neli__run() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
-                    return 0
-                    ;;
-                --preempt-after)
-                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --group)

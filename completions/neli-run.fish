@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_neli_run_global_optspecs
-    string join \n g/group= b/brokers= properties= lease= stop-timeout= restart= schedule= window= once= listen= name= roles= spread= max-roles= elect= patience= priority= preempt= wait= embedded t/topic= no-create-topic X/property= heartbeat-interval= fence-warning= settle= overlap= stop-signal= restart-delay= restart-limit= timezone= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-exit= on-standby= on-fence= log-format= log-file= v/verbose q/quiet preempt-after= h/help V/version
+    string join \n g/group= b/brokers= properties= lease= stop-timeout= restart= schedule= window= once= listen= name= roles= spread= max-roles= elect= patience= priority= preempt= wait= embedded t/topic= no-create-topic X/property= heartbeat-interval= fence-warning= settle= overlap= stop-signal= restart-delay= restart-limit= timezone= catch-up= retries= done-status= once-retention= on-loss= health-cmd= health-interval= health-timeout= health-failures= health-start= on-lead= on-exit= on-standby= on-fence= log-format= log-file= v/verbose q/quiet h/help V/version
 end
 
 function __fish_neli_run_needs_command
