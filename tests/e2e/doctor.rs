@@ -176,11 +176,16 @@ fn doctor_does_not_create_a_missing_topic() {
     let create = format!("--create --topic {topic} --partitions 1 --replication-factor 1 --config ");
     tenancy.tenant(&[]).assert_finding("topic", "fail", &["no right to CREATE", &create, "--command-config"]);
     tenancy.allow(Resource::Topic(topic), &[Create]);
-    tenancy.tenant(&[]).assert_finding("topic", "ok", &["a candidate creates it"]);
+    let creates = tenancy.tenant(&[]);
+    creates.assert_finding("topic", "ok", &["a candidate creates it"]);
+    creates.assert_finding("replicas", "warn", &["it would have 1 replica: if the only broker loses", "two jobs may"]);
     tenancy.tenant(&["--no-create-topic"]).assert_finding("topic", "fail", &["drop --no-create-topic", &create]);
     let once = tenancy.tenant(&["--once", "k"]);
     let texts = once.texts("topic", "fail");
     assert!(texts.len() == 1 && texts[0].contains(&format!("{topic}.once")), "{once:?}");
+    tenancy.allow(Resource::Topic(&format!("{topic}.once")), &[Create, Reads, Writes]);
+    let once = tenancy.tenant(&["--once", "k"]).texts("replicas", "warn");
+    assert!(once.len() == 2 && once[1].contains("what is done may run again"), "{once:?}");
     assert!(!tenancy.guarded.plain.has_topic(topic));
 }
 

@@ -69,6 +69,10 @@ impl Look<'_> {
                 let text =
                     format!("topic \"{name}\": whether this user may READ and WRITE it can be checked once it exists");
                 findings.skipped("rights", text);
+                if self.examination.brokers() == 1 {
+                    let fix = "add brokers before a candidate creates it".to_owned();
+                    findings.warn("replicas", self.on_one_broker("it would have 1 replica"), Some(fix));
+                }
             }
             Err((error, _)) => findings.fail("topic", error, create),
         }
@@ -101,8 +105,20 @@ impl Look<'_> {
         }
         let least = seen.facts.as_ref().and_then(|facts| facts.settings.as_ref().ok()?.min_insync_replicas);
         let brokers = seen.facts.as_ref().map_or(0, |facts| facts.layout.brokers.len());
-        replicas(name, &used, brokers, least.unwrap_or(1), findings);
+        // Where there are more brokers, the check of the settings warns, with the commands that add a replica.
+        let on_one_broker = (brokers == 1).then(|| self.on_one_broker("1 replica"));
+        replicas(name, &used, least.unwrap_or(1), on_one_broker, findings);
         used.first().map_or(1, |partition| partition.replicas)
+    }
+
+    /// What may follow if the topic's only replica is on the only broker.
+    fn on_one_broker(&self, has: &str) -> String {
+        let name = &self.elections.topic;
+        let loss = match self.facts {
+            None => "two jobs may run for up to a lease",
+            Some(_) => "what is done may run again",
+        };
+        format!("topic \"{name}\": {has}: if the only broker loses its disk or its last writes, {loss}")
     }
 
     fn rights(&self, name: &str, rights: Option<Rights>, findings: &mut Findings) {
@@ -198,20 +214,18 @@ fn identity(name: &str, identity: Option<TopicIdentity>, findings: &mut Findings
     }
 }
 
-/// Checks how many replicas each partition has, and how many of them are in sync.
-fn replicas(name: &str, used: &[&PartitionSeen], brokers: usize, least: u32, findings: &mut Findings) {
+/// Checks how many replicas each partition has, and how many of them are in sync. `on_one_broker`: the warning if a replica is the only one,
+/// where there is no other broker.
+fn replicas(name: &str, used: &[&PartitionSeen], least: u32, on_one_broker: Option<String>, findings: &mut Findings) {
     let behind = used.iter().filter(|partition| partition.in_sync < partition.replicas);
     let Some(PartitionSeen { number, replicas, in_sync, .. }) = behind.min_by_key(|partition| partition.in_sync) else {
         let count = used.first().map_or(1, |partition| partition.replicas);
         let all = if count == 1 { "1 replica".to_owned() } else { format!("{count} replicas, all in sync") };
-        let text = format!("topic \"{name}\": {all}");
-        // Where there are more brokers, the check of the settings warns, with the commands that add a replica.
-        if count == 1 && brokers == 1 {
-            let risk = "if the only broker loses its disk or its last writes, two jobs may run for up to a lease";
+        if let Some(warning) = on_one_broker.filter(|_| count == 1) {
             let fix = "add brokers, and a replica on each; the next start then prints the commands".to_owned();
-            return findings.warn("replicas", format!("{text}: {risk}"), Some(fix));
+            return findings.warn("replicas", warning, Some(fix));
         }
-        return findings.ok("replicas", text);
+        return findings.ok("replicas", format!("topic \"{name}\": {all}"));
     };
     let text = format!("topic \"{name}\": partition {number} has {in_sync} of {replicas} replicas in sync");
     let fix = Some("start the brokers that are down".to_owned());
@@ -264,7 +278,7 @@ mod tests {
 
     #[test]
     fn replicas_that_are_behind_are_reported_and_too_few_fail() {
-        let report_of = |all: usize, brokers: usize, in_sync: &[usize]| {
+        let report_of = |all: usize, on_one_broker: Option<&str>, in_sync: &[usize]| {
             let partition = |(number, in_sync): (usize, &usize)| PartitionSeen {
                 number: i32::try_from(number).unwrap(),
                 is_led: true,
@@ -273,12 +287,17 @@ mod tests {
             };
             let partitions: Vec<PartitionSeen> = in_sync.iter().enumerate().map(partition).collect();
             let mut findings = Findings::default();
-            replicas("g.neli", &partitions.iter().collect::<Vec<_>>(), brokers, 2, &mut findings);
+            let on_one_broker = on_one_broker.map(ToOwned::to_owned);
+            replicas("g.neli", &partitions.iter().collect::<Vec<_>>(), 2, on_one_broker, &mut findings);
             findings.text(Style { is_coloured: false, columns: None })
         };
-        let report = |in_sync: &[usize]| report_of(3, 3, in_sync);
-        assert!(report_of(1, 1, &[1]).starts_with("WARN  replicas  topic \"g.neli\": 1 replica: if the only broker "));
-        assert_eq!(report_of(1, 3, &[1]), "ok    replicas  topic \"g.neli\": 1 replica\n");
+        let report = |in_sync: &[usize]| report_of(3, None, in_sync);
+        assert!(report_of(1, Some("1 replica"), &[1]).starts_with("WARN  replicas  1 replica\n"));
+        assert_eq!(
+            report_of(3, Some("1 replica"), &[3]),
+            "ok    replicas  topic \"g.neli\": 3 replicas, all in sync\n"
+        );
+        assert_eq!(report_of(1, None, &[1]), "ok    replicas  topic \"g.neli\": 1 replica\n");
         assert_eq!(report(&[3, 3]), "ok    replicas  topic \"g.neli\": 3 replicas, all in sync\n");
         assert!(
             report(&[3, 2]).starts_with("WARN  replicas  topic \"g.neli\": partition 1 has 2 of 3 replicas in sync\n")
