@@ -51,15 +51,22 @@ fn the_debian_package_is_complete() {
         "usr/share/zsh/vendor-completions/_neli-run".to_owned(),
         "usr/share/doc/neli-run/copyright".to_owned(),
         "usr/share/doc/neli-run/README.md".to_owned(),
-        "usr/share/doc/neli-run/examples/hardening.conf".to_owned(),
-        "usr/share/doc/neli-run/examples/kubernetes.yaml".to_owned(),
     ];
-    let docs = std::fs::read_dir(root("docs")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    files.extend(docs.map(|page| format!("usr/share/doc/neli-run/docs/{page}")));
-    let pages = std::fs::read_dir(root("man")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    files.extend(pages.filter(|page| page.ends_with(".1")).map(|page| format!("usr/share/man/man1/{page}.gz")));
+    let names =
+        |of: &str| std::fs::read_dir(root(of)).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    files.extend(names("docs").map(|page| format!("usr/share/doc/neli-run/docs/{page}")));
+    // All that the pages speak of; the outbox is built in a checkout.
+    let examples = names("examples").filter(|name| name != "outbox" && name != "monitoring");
+    let rules = names("examples/monitoring").filter(|name| !name.ends_with(".test.yaml"));
+    let examples = examples.chain(rules.map(|name| format!("monitoring/{name}")));
+    files.extend(examples.map(|name| format!("usr/share/doc/neli-run/examples/{name}")));
+    files.extend(names("man").filter(|page| page.ends_with(".1")).map(|page| format!("usr/share/man/man1/{page}.gz")));
     for file in files {
         assert!(tree.join(&file).exists(), "{file} is not in the package");
+    }
+    for name in ["crontab", "neli-run.service", "neli-observe.service"] {
+        let example = std::fs::read_to_string(tree.join("usr/share/doc/neli-run/examples").join(name)).unwrap();
+        assert!(example.contains("/usr/bin/neli-run ") && !example.contains("/usr/local/bin/neli-run"), "{example}");
     }
     let of = |program: &Path| succeeds(Command::new(program).arg("--version"));
     assert_eq!(of(&tree.join("usr/bin/neli-run")), of(Path::new(PROGRAM)));
