@@ -8,7 +8,7 @@ use neli_proto::record::{Body, What};
 
 use crate::cli::parsed_args::ParsedArgs;
 use crate::command::look::TIMEOUT;
-use crate::command::reading::{self, Observation, Place, Seen, read_at};
+use crate::command::reading::{self, FoundElections, Observation, Seen, read_at};
 use crate::command::request::{Answer, Appended, Ask, Outcome, answered, is_answered_yes, operator, request};
 use crate::command::wording::named;
 use crate::exit::{ExitStatus, NoAnswer};
@@ -37,18 +37,18 @@ async fn ending(end: &Ask) -> Result<Vec<Answer>> {
     let Ask { look, all_roles, is_confirmed, force, reason } = end;
     let access = reading::access(&look.client)?;
     let read = async {
-        let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
+        let found = FoundElections::find(&access, &look.election, look.timeout, |_| {}).await?;
         if !all_roles {
-            place.one("--role says which is to be ended, and --all-roles ends them all")?;
+            found.one("--role says which is to be ended, and --all-roles ends them all")?;
         }
         // The election is read even with `--force`: if the topic does not exist, there is nothing to end.
-        Observation::of_leaders(&access, place, look.timeout).await
+        Observation::of_leaders(&access, found, look.timeout).await
     };
     let observation = match read.await {
         Ok(read) => read,
         Err(error) => return Ok(vec![not_ended(&look.election, NO_ANSWER, error.downcast::<NoAnswer>()?.0)]),
     };
-    let candidates = consequence(observation.place.mapping.is_some() && !all_roles);
+    let candidates = consequence(observation.found.mapping.is_some() && !all_roles);
     let (mut endings, mut wanted) = (Vec::new(), Vec::new());
     for seen in observation.seen() {
         match nobody_to_end(seen).filter(|_| !force) {

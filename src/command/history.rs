@@ -13,7 +13,7 @@ use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::duration;
 use crate::command::look::{Look, TIMEOUT};
 use crate::command::output::{self, Style, Tone, columns, wrapped};
-use crate::command::reading::{self, Observation, Place, Reading, Seen, read_at, warn_of_clock};
+use crate::command::reading::{self, FoundElections, Observation, Reading, Seen, read_at, warn_of_clock};
 use crate::command::wording::{counted, date, named, no_record};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::how_released;
@@ -105,11 +105,11 @@ impl<'a> Shown<'a> {
 /// Reads the whole journals, up to their ends when the reading begins.
 async fn read(look: &Look, is_drawn: bool, from_ms: u64) -> Result<Observation> {
     let access = reading::access(&look.client)?;
-    let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
+    let found = FoundElections::find(&access, &look.election, look.timeout, |_| {}).await?;
     if is_drawn {
-        place.one("--svg draws one, and --role says which")?;
+        found.one("--svg draws one, and --role says which")?;
     }
-    Observation::of_history(&access, place, look.timeout, from_ms).await
+    Observation::of_history(&access, found, look.timeout, from_ms).await
 }
 
 /// Whether the finding may come from different clocks alone: if each candidate's own has given the timestamps

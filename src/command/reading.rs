@@ -27,11 +27,11 @@ use crate::exit::NoAnswer;
 use crate::process::ready::Timer;
 use crate::text::{reason, spoken};
 
+mod found_elections;
 mod observation;
-mod place;
 
+pub(super) use found_elections::FoundElections;
 pub(super) use observation::{News, Observation, Seen, in_topic, warn_of_clock};
-pub(super) use place::Place;
 
 /// The suffix of a journal topic's name.
 pub(super) const SUFFIX: &str = ".neli";

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::channel;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::command::look::Look;
 use crate::command::output;
-use crate::command::reading::{self, Observation, Place};
+use crate::command::reading::{self, FoundElections, Observation};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::json::{election, joined};
 use crate::text::{self, one_line};
@@ -121,9 +121,9 @@ pub(super) fn answered(answers: &[Answer], is_json: bool) -> Result<ExitStatus> 
 
 /// Reads the election of a group that has one role, or the one of `--role`, with its candidates' hellos.
 pub(super) async fn see_only(access: &Access, look: &Look, otherwise: &str) -> Result<Observation> {
-    let place = Place::find(access, &look.election, look.timeout, |_| {}).await?;
-    place.one(otherwise)?;
-    Observation::of_leaders(access, place, look.timeout).await
+    let found = FoundElections::find(access, &look.election, look.timeout, |_| {}).await?;
+    found.one(otherwise)?;
+    Observation::of_leaders(access, found, look.timeout).await
 }
 
 /// Asks a question on the terminal, and returns whether the user answers yes.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::candidate_name;
 use crate::command::look::{LONG_TIMEOUT, Look};
-use crate::command::reading::{self, Observation, Place, Seen, read_at};
+use crate::command::reading::{self, FoundElections, Observation, Seen, read_at};
 use crate::command::request::{Answer, Appended, Ask, Outcome, answered, append, operator, request};
 use crate::command::wording::{counted, named, nobody_has_room};
 use crate::exit::{ExitStatus, NoAnswer, line_of};
@@ -81,17 +81,17 @@ fn unknown(election: &ElectionId, why: &str) -> Answer {
 async fn hand_over(resign: &Ask, to: Option<&str>) -> Result<Vec<Answer>> {
     let Ask { look, all_roles, .. } = resign;
     let access = reading::access(&look.client)?;
-    let place = match Place::find(&access, &look.election, look.timeout, |_| {}).await {
-        Ok(place) => place,
+    let found = match FoundElections::find(&access, &look.election, look.timeout, |_| {}).await {
+        Ok(found) => found,
         Err(error) => return Ok(vec![unknown(&look.election, &error.downcast::<NoAnswer>()?.0)]),
     };
     if !all_roles {
-        place.one(
+        found.one(
             "--role says whose leader is to stand down, and --all-roles asks the leaders of all, one after the other",
         )?;
     }
     let mut handovers = Vec::new();
-    for one in place.each() {
+    for one in found.each() {
         let election = one.elections.first().cloned();
         match (hand_over_one(resign, to, &access, one).await, election) {
             (Ok(handover), _) => handovers.push(handover),
@@ -106,10 +106,10 @@ async fn hand_over(resign: &Ask, to: Option<&str>) -> Result<Vec<Answer>> {
     Ok(handovers)
 }
 
-async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, place: Place) -> Result<Answer> {
+async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, found: FoundElections) -> Result<Answer> {
     let Ask { look, force, reason, .. } = resign;
-    let election = &place.one("")?.clone();
-    let mut observation = match Observation::of_leaders(access, place, look.timeout).await {
+    let election = &found.one("")?.clone();
+    let mut observation = match Observation::of_leaders(access, found, look.timeout).await {
         Ok(observation) => observation,
         Err(error) => return Ok(unknown(election, &error.downcast::<NoAnswer>()?.0)),
     };
@@ -143,7 +143,7 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, place: P
     }
     let successor = to.and_then(|_| Some(standbys.first()?.candidate.hello.member.clone()));
     if !force {
-        let roles = observation.place.mapping.as_ref().map_or(1, Mapping::count);
+        let roles = observation.found.mapping.as_ref().map_or(1, Mapping::count);
         let no_room = of_leader.and_then(|leader| NoRoom::for_successor(&standbys, leader, roles));
         match (&successor, standbys.first(), no_room) {
             (None, None, _) => return refused(NOBODY_STANDS_BY, "it", "nobody stands by".to_owned()),
@@ -218,8 +218,8 @@ async fn can_not_lead(access: &Access, look: &Look, standby: &Standby<'_>) -> Re
     let Some(most) = standby.candidate.max_roles() else { return Ok(None) };
     let of_all = ElectionId { role_name: None, ..look.election.clone() };
     let read = async {
-        let place = Place::find(access, &of_all, look.timeout, |_| {}).await?;
-        Observation::of_leaders(access, place, look.timeout).await
+        let found = FoundElections::find(access, &of_all, look.timeout, |_| {}).await?;
+        Observation::of_leaders(access, found, look.timeout).await
     };
     let all = match read.await {
         Ok(all) => all,

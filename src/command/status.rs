@@ -17,7 +17,7 @@ use crate::cli::validate::validate_key;
 use crate::command::facts::{LastRun, last_run};
 use crate::command::look::{Look, TIMEOUT};
 use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
-use crate::command::reading::{self, Observation, Place, Seen, read_at, warn_of_clock};
+use crate::command::reading::{self, FoundElections, Observation, Seen, read_at, warn_of_clock};
 use crate::command::wording::{counted, date, groups, leadership_in_table, named, nobody_has_room};
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::election::{asked_by, sentence, state};
@@ -62,11 +62,11 @@ pub(super) fn shown(look: &Look, is_live: bool) -> Result<ExitStatus> {
 
 async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
     let access = reading::access(&look.client)?;
-    let place = Place::find(&access, &look.election, look.timeout, |_| {}).await?;
+    let found = FoundElections::find(&access, &look.election, look.timeout, |_| {}).await?;
     // The jobs of several roles have no recorded runs.
-    let recorded = if let [only] = place.elections.as_slice() { Some(only.clone()) } else { None };
+    let recorded = if let [only] = found.elections.as_slice() { Some(only.clone()) } else { None };
     let reading_runs = recorded.as_ref().map(|election| last_run(&access, election));
-    let mut observation = Observation::of_leaders(&access, place, look.timeout).await?;
+    let mut observation = Observation::of_leaders(&access, found, look.timeout).await?;
     observation.learn_claim().await;
     let mut run = match reading_runs {
         Some(reading) => reading.await,
@@ -74,7 +74,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
     };
     loop {
         let at = read_at();
-        let mapping = observation.place.mapping.as_ref();
+        let mapping = observation.found.mapping.as_ref();
         // What is shown live is as of Kafka's last answer: a silence since then may be Kafka's.
         let snapshots = observation.seen().map(|seen| {
             let current = if is_live { seen.read.leadership(at) } else { seen.read.observer().leadership(at) };

@@ -17,7 +17,7 @@ use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::duration;
 use crate::command::look::{LONG_TIMEOUT, Look};
 use crate::command::output::{self, checked, unless_closed};
-use crate::command::reading::{self, Limit, News, Observation, Place, read_at};
+use crate::command::reading::{self, FoundElections, Limit, News, Observation, read_at};
 use crate::command::status;
 use crate::command::watch::account::Account;
 use crate::command::wording::no_record;
@@ -88,7 +88,7 @@ struct Show {
     until_end: bool,
     /// `--all`: whether hellos are shown too.
     has_hellos: bool,
-    /// The output of each election, in the order of the place.
+    /// The output of each election, in their order.
     accounts: Vec<Account>,
     /// Whether the logs were read up to the ends that they had at the start.
     is_live: bool,
@@ -98,19 +98,19 @@ impl Show {
     async fn run(mut self, look: &Look) -> Result<()> {
         let access = reading::access(&look.client)?;
         let limit = Limit::of_all(look.timeout);
-        let place = Place::find(&access, &look.election, look.timeout, warn).await?;
-        let partitions: BTreeSet<i32> = place.elections.iter().map(|election| election.partition).collect();
+        let found = FoundElections::find(&access, &look.election, look.timeout, warn).await?;
+        let partitions: BTreeSet<i32> = found.elections.iter().map(|election| election.partition).collect();
         if let (Some(Beginning::Offset(offset)), 2..) = (self.from, partitions.len()) {
-            place.one(&format!("--from {offset} is in one partition, and --role says in which"))?;
+            found.one(&format!("--from {offset} is in one partition, and --role says in which"))?;
         }
-        let mut reading = place.read(&access)?.telling(warn);
+        let mut reading = found.read(&access)?.telling(warn);
         let bounds = reading.bounds(limit).await?;
-        self.begin(look.json, &place, &bounds)?;
+        self.begin(look.json, &found, &bounds)?;
         let from = |bounds: &LogBounds, has_election| {
             let first = first_shown(self.from, bounds);
             if has_election { bounds.start.max(first - RUN_UP) } else { bounds.last(FIRST_SPAN) }
         };
-        let mut observation = Observation::begin(reading, place, &bounds, from);
+        let mut observation = Observation::begin(reading, found, &bounds, from);
         // If a refusal ends the display, the buffer is written when it is dropped.
         let mut screen = BufWriter::new(io::stdout());
         loop {
@@ -138,8 +138,8 @@ impl Show {
     }
 
     /// Begins the output, since the bounds of all logs are known.
-    fn begin(&mut self, json: bool, place: &Place, all_bounds: &BTreeMap<i32, LogBounds>) -> Result<()> {
-        for election in &place.elections {
+    fn begin(&mut self, json: bool, found: &FoundElections, all_bounds: &BTreeMap<i32, LogBounds>) -> Result<()> {
+        for election in &found.elections {
             let Some(bounds) = all_bounds.get(&election.partition) else { continue };
             if let Some(Beginning::Offset(offset)) = self.from
                 && offset > bounds.end
@@ -150,7 +150,7 @@ impl Show {
                 Some(Beginning::Since(span)) => read_at().wall_ms.saturating_sub(millis(span)),
                 Some(Beginning::End | Beginning::Offset(_) | Beginning::Start) | None => 0,
             };
-            let (is_one_of_many, first) = (place.elections.len() > 1, first_shown(self.from, bounds));
+            let (is_one_of_many, first) = (found.elections.len() > 1, first_shown(self.from, bounds));
             self.accounts.push(Account::new(json, election, is_one_of_many, first, since_ms));
         }
         Ok(())

@@ -15,7 +15,7 @@ use neli_proto::observer::{self, Election, Judged, Observer, Topic};
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
-use super::{Limit, Place, Reading, read_at};
+use super::{FoundElections, Limit, Reading, read_at};
 use crate::command::{output, wording};
 use crate::report::election::sentence;
 use crate::text::{span, spoken};
@@ -58,7 +58,7 @@ pub(in crate::command) type News = (KafkaEvent, Option<(observer::Place, Judged)
 
 /// Elections, and the reading of their topic.
 pub(in crate::command) struct Observation {
-    pub(in crate::command) place: Place,
+    pub(in crate::command) found: FoundElections,
     pub(in crate::command) reading: Reading,
     pub(in crate::command) topic: Topic,
     /// The last changes with their times, in milliseconds since 1970; the oldest one comes first.
@@ -77,19 +77,23 @@ impl Observation {
     ///
     /// # Errors
     /// As for [`Reading::bounds`].
-    pub(in crate::command) async fn of_leaders(access: &Access, mut place: Place, timeout: Duration) -> Result<Self> {
+    pub(in crate::command) async fn of_leaders(
+        access: &Access,
+        mut found: FoundElections,
+        timeout: Duration,
+    ) -> Result<Self> {
         let (limit, mut span) = (Limit::of_all(timeout), FIRST_SPAN);
-        let mut reading = place.read(access)?;
+        let mut reading = found.read(access)?;
         loop {
             let bounds = reading.bounds(limit).await?;
-            let mut observation = Self::begin(reading, place, &bounds, |bounds, _| bounds.last(span));
+            let mut observation = Self::begin(reading, found, &bounds, |bounds, _| bounds.last(span));
             observation.read_to_end(limit).await?;
             if !observation.seen().any(|seen| seen.wants_earlier_records()) {
                 observation.listen(limit.due()).await?;
                 return Ok(observation);
             }
             span = span.saturating_mul(FURTHER);
-            Self { reading, place, .. } = observation;
+            Self { reading, found, .. } = observation;
             reading.begin_anew()?;
         }
     }
@@ -100,15 +104,15 @@ impl Observation {
     /// As for [`Reading::bounds`].
     pub(in crate::command) async fn of_history(
         access: &Access,
-        place: Place,
+        found: FoundElections,
         timeout: Duration,
         from_ms: u64,
     ) -> Result<Self> {
         let limit = Limit::of_each_answer(timeout);
-        let mut reading = place.read(access)?;
+        let mut reading = found.read(access)?;
         let bounds = reading.bounds(limit).await?;
         let from = |bounds: &LogBounds, has_election| if has_election { bounds.start } else { bounds.last(FIRST_SPAN) };
-        let mut observation = Self::begin(reading, place, &bounds, from);
+        let mut observation = Self::begin(reading, found, &bounds, from);
         observation.topic.elections_mut().for_each(|election| *election = election.clone().since(from_ms));
         observation.read_to_end(limit).await?;
         observation.listen(limit.due()).await?;
@@ -118,27 +122,27 @@ impl Observation {
     /// Begins to read each partition from where `from` chooses by its log's bounds, and whether it has one of the elections.
     pub(in crate::command) fn begin(
         mut reading: Reading,
-        place: Place,
+        found: FoundElections,
         all_bounds: &BTreeMap<i32, LogBounds>,
         from: impl Fn(&LogBounds, bool) -> Offset,
     ) -> Self {
         let at = read_at();
-        let mut topic = Topic::of_group(place.elections.first().map_or("", |election| &election.group));
+        let mut topic = Topic::of_group(found.elections.first().map_or("", |election| &election.group));
         for (partition, bounds) in all_bounds {
-            let has_election = place.elections.iter().any(|election| election.partition == *partition);
+            let has_election = found.elections.iter().any(|election| election.partition == *partition);
             let from = from(bounds, has_election);
             topic.begin(at, *partition, *bounds, from);
             reading.read_from(*partition, from);
         }
-        for election in &place.elections {
+        for election in &found.elections {
             topic.expect(&in_topic(election));
         }
-        Self { place, reading, topic, changes: VecDeque::new() }
+        Self { found, reading, topic, changes: VecDeque::new() }
     }
 
     /// The elections, as far as they were read; in the order of the roles' numbers.
     pub(in crate::command) fn seen(&self) -> impl Iterator<Item = Seen<'_>> {
-        self.place.elections.iter().filter_map(|election| {
+        self.found.elections.iter().filter_map(|election| {
             let (read, other_groups) = (self.topic.election(&in_topic(election))?, self.topic.other_groups());
             Some(Seen { election, read, other_groups })
         })
@@ -205,7 +209,7 @@ impl Observation {
 
     /// Keeps a change, with its time by the broker's clock, or else by this machine's.
     fn note(&mut self, place: &observer::Place, wall_ms: u64, sentence: &str) {
-        let role = if self.place.elections.len() == 1 { String::new() } else { format!("{}: ", place.role) };
+        let role = if self.found.elections.len() == 1 { String::new() } else { format!("{}: ", place.role) };
         let at = self.changes.partition_point(|(ms, _)| *ms <= wall_ms);
         self.changes.insert(at, (wall_ms, role + sentence));
         if self.changes.len() > MOST_CHANGES {
@@ -281,7 +285,7 @@ impl Observation {
 
     /// Reads the claim of the only election's current term if it is before the records that were read: its time is the start of the lead.
     pub(in crate::command) async fn learn_claim(&mut self) {
-        let [election] = self.place.elections.as_slice() else { return };
+        let [election] = self.found.elections.as_slice() else { return };
         let Some(term) = self.topic.election(&in_topic(election)).and_then(Election::unread_claim) else { return };
         // The claim is read over a connection of its own, because on the other one the long fetch for the next record would delay it.
         let Source { access, elections, partitions, .. } = &self.reading.source;

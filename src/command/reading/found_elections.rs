@@ -21,7 +21,7 @@ const FURTHER: Offset = 8;
 
 /// The elections of a command, in the order of their roles' numbers.
 #[derive(Clone, Debug)]
-pub(in crate::command) struct Place {
+pub(in crate::command) struct FoundElections {
     /// Never empty.
     pub(in crate::command) elections: Vec<ElectionId>,
     /// The roles of the group's candidates, if they have several or if these have names.
@@ -31,7 +31,7 @@ pub(in crate::command) struct Place {
     counted: i32,
 }
 
-impl Place {
+impl FoundElections {
     /// Finds the role of `--role`, which is in the election's `role_name`, or otherwise all roles of the group. `tell` gets why Kafka does not
     /// answer, at once.
     ///
@@ -129,7 +129,7 @@ impl Place {
         }
     }
 
-    /// A place for each election.
+    /// Each election alone.
     pub(in crate::command) fn each(&self) -> impl Iterator<Item = Self> + '_ {
         self.elections.iter().map(|election| {
             let keys = Elections { roles: election.role..election.role + 1, ..self.keys.clone() };
@@ -176,8 +176,8 @@ mod tests {
     fn places(role: Option<&str>, mappings: &[(&str, u32, bool)]) -> Result<Vec<(String, i32)>, String> {
         let role_name = role.map(Into::into);
         let election = ElectionId { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name };
-        let place = Place::of(&election, &hellos(mappings), 3).map_err(|error| error.to_string())?;
-        Ok(place.elections.iter().map(|election| (election.key(), election.partition)).collect())
+        let found = FoundElections::of(&election, &hellos(mappings), 3).map_err(|error| error.to_string())?;
+        Ok(found.elections.iter().map(|election| (election.key(), election.partition)).collect())
     }
 
     fn place(role: &str, mappings: &[(&str, u32, bool)]) -> Result<(String, i32), String> {
@@ -196,12 +196,12 @@ mod tests {
     #[test]
     fn a_command_that_acts_on_one_role_does_not_take_several() {
         let election = ElectionId { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name: None };
-        let place = |mappings| Place::of(&election, &hellos(mappings), 3).expect("a place");
+        let found = |mappings| FoundElections::of(&election, &hellos(mappings), 3).expect("elections");
         let otherwise = "--role says which is meant";
-        let error = place(&[("ingest,bill", 3, false)]).one(otherwise).expect_err("two").to_string();
+        let error = found(&[("ingest,bill", 3, false)]).one(otherwise).expect_err("two").to_string();
         assert_eq!(error, "g has the roles ingest, bill: --role says which is meant");
-        assert_eq!(place(&[("ingest", 3, false)]).one(otherwise).expect("one").key(), "g/ingest");
-        let each: Vec<String> = place(&[("2", 3, false)]).each().map(|place| place.elections[0].key()).collect();
+        assert_eq!(found(&[("ingest", 3, false)]).one(otherwise).expect("one").key(), "g/ingest");
+        let each: Vec<String> = found(&[("2", 3, false)]).each().map(|found| found.elections[0].key()).collect();
         assert_eq!(each, ["g/0", "g/1"]);
     }
 
