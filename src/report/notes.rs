@@ -462,6 +462,7 @@ fn once_skipped(key: &str, fact: &Fact) -> Event {
     let (done, newer) = (*outcome != Outcome::Failed, (**found != *key).then_some(found.as_ref()));
     let (by, at, exit) = (somebody(name.as_deref()), at_ms.map(timestamp), exit.unwrap_or_default());
     let (how, end) = match (done, window) {
+        (true, _) if *outcome == Outcome::Skipped => ("was left out by the schedule of", ""),
         (true, _) => ("was done by", ""),
         (false, Some(_)) => {
             ("failed, run by", "; no retries are left; neli-run forget --newest-window makes it run again")
@@ -471,7 +472,8 @@ fn once_skipped(key: &str, fact: &Fact) -> Event {
     let run = newer.map_or_else(|| key.to_owned(), |newer| format!("{key} is over: {newer}"));
     let at_shown = at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
     let ran = ran_ms.map_or_else(String::new, |ran| format!(" after {}", spoken(Duration::from_millis(ran))));
-    let sentence = format!("{run} {how} {by}{at_shown} (term {term}, exit {exit}{ran}){end}");
+    let ended = if *outcome == Outcome::Skipped { String::new() } else { format!(", exit {exit}{ran}") };
+    let sentence = format!("{run} {how} {by}{at_shown} (term {term}{ended}){end}");
     // With the status of a run that failed elsewhere, this line says which run that was.
     let level = if done { Level::Info } else { Level::Warning };
     Event::new(level, "once_skipped", sentence)

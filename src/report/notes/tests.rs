@@ -106,12 +106,14 @@ fn sentences_about_the_outcome_of_a_run() {
     let done = Fact { ran_ms, at_ms, ..fact("v1.42", Outcome::Done, 57, 0) };
     let window = Some(Span { from_ms: 1, until_ms: 2 });
     let failed = Fact { window, ..fact("2026-02-01T00:00:00Z", Outcome::Failed, 58, 3) };
+    let left_out = Fact { exit: None, ..fact("2026-02-01T00:00:00Z", Outcome::Skipped, 59, 0) };
     let sentences = [
         noted(&Note::JobExited { term: 42, status: JobStatus::Signaled(9), ran: ms(3_725_000), by_itself: true }),
         noted(&Note::Released { term: 42, why: Why::Exited, delivered: true }),
         noted(&Note::Released { term: 42, why: Why::Stopped, delivered: false }),
         noted(&Note::OnceSkipped { key: "v1.42".into(), fact: done.into() }),
         noted(&Note::OnceSkipped { key: "2026-01-31T00:00:00Z".into(), fact: failed.into() }),
+        noted(&Note::OnceSkipped { key: "2026-01-31T00:00:00Z".into(), fact: left_out.into() }),
     ];
     assert_eq!(
         sentences.map(|event| event.sentence().to_owned()),
@@ -122,6 +124,7 @@ fn sentences_about_the_outcome_of_a_run() {
             "v1.42 was done by db2 at 2026-01-31T02:00:04.000Z (term 57, exit 0 after 3.2s)",
             "2026-01-31T00:00:00Z is over: 2026-02-01T00:00:00Z failed, run by db2 (term 58, exit 3); no retries are left; \
              neli-run forget --newest-window makes it run again",
+            "2026-01-31T00:00:00Z is over: 2026-02-01T00:00:00Z was left out by the schedule of db2 (term 59)",
         ]
     );
 }

@@ -43,14 +43,15 @@ impl Once {
     }
 
     /// Whether the fact is about the wanted run: about its key, or about its window or a newer one. A window is over when a newer one has
-    /// an outcome. If a window was forgotten, the windows before it stay over.
+    /// an outcome. If a window was forgotten, or a schedule has left it out, the windows before it stay over.
     fn covers(&self, fact: &Fact) -> bool {
         match (self.policy.window, fact.window) {
             (None, _) => !self.is_forgotten(fact),
             (Some(_), None) => false,
             (Some(own), Some(other)) => {
-                let is_over = own.from_ms < other.from_ms || (own.from_ms == other.from_ms && !self.is_forgotten(fact));
-                is_over && self.believes(fact)
+                let left_out = fact.outcome == Outcome::Skipped && self.scheduled.is_none();
+                let is_own_over = own.from_ms == other.from_ms && !left_out && !self.is_forgotten(fact);
+                (own.from_ms < other.from_ms || is_own_over) && self.believes(fact)
             }
         }
     }

@@ -89,6 +89,14 @@ fn a_window_that_is_done_and_those_before_it_need_no_run() {
     assert_eq!(runs_as(&leads(5, done(4))), 1);
 }
 
+/// A candidate with `--schedule` leaves out the window in which it first leads. Nobody has run it.
+#[test]
+fn a_window_that_a_schedule_has_left_out_is_run_and_those_before_it_are_over() {
+    let left_out = |number| Facts { done: Some(fact(number, Outcome::Skipped, 0, 1)), ..Facts::default() };
+    assert_eq!(runs_as(&leads(5, left_out(5))), 1);
+    assert_eq!(skips_with(leads(5, left_out(6))), Ending::Skipped(7));
+}
+
 #[test]
 fn a_window_far_ahead_of_the_clock_is_not_believed() {
     let far = leads(5, done(7));
