@@ -250,8 +250,13 @@ fn examine(file: &Path, program: &str) -> Result<(), Option<anyhow::Error>> {
         return refused(&errno.desc().to_lowercase());
     }
     let Some(interpreter) = interpreter(file).filter(|interpreter| !interpreter.exists()) else { return Ok(()) };
+    let of_windows = if interpreter.as_os_str().as_bytes().ends_with(b"\r") {
+        ": its lines end with CR LF; sed -i 's/\\r$//' makes them end with LF"
+    } else {
+        ""
+    };
     let interpreter = quoted(interpreter.as_os_str());
-    Err(Some(not_found(format!("{program}: its interpreter, {interpreter}, is not found"))))
+    Err(Some(not_found(format!("{program}: its interpreter, {interpreter}, is not found{of_windows}"))))
 }
 
 /// The interpreter in a script's first line. A file that can be run but not read is accepted.
@@ -260,7 +265,8 @@ fn interpreter(file: &Path) -> Option<PathBuf> {
     let mut head = [0; 256];
     let length = File::open(file).ok()?.read(&mut head).ok()?;
     let line = head.get(..length)?.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let name = line.trim_ascii_start().split(|byte| byte.is_ascii_whitespace() || *byte == 0).next()?;
+    // A carriage return belongs to the name.
+    let name = line.trim_ascii_start().split(|byte| matches!(byte, b' ' | b'\t' | 0)).next()?;
     Some(PathBuf::from(OsStr::from_bytes(name))).filter(|name| !name.as_os_str().is_empty())
 }
 
@@ -354,6 +360,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
         file(path, "broken", 0o755, "#! /no/such/shell -e\n");
+        file(path, "of-windows", 0o755, "#!/bin/sh\r\necho hi\r\n");
+        let lines = "its lines end with CR LF; sed -i 's/\\r$//' makes them end with LF";
+        let refused = format!("of-windows: its interpreter, '/bin/sh\r', is not found: {lines}");
+        assert_eq!(refusal("of-windows", path), (127, refused));
         std::fs::create_dir(path.join("folder")).unwrap();
         assert_eq!(refusal("absent", path), (127, "absent: not found in PATH".to_owned()));
         assert_eq!(refusal("./absent/", path), (127, "./absent/: not found".to_owned()));
