@@ -9,7 +9,9 @@ use neli_proto::record::{Body, What};
 use crate::cli::parsed_args::ParsedArgs;
 use crate::command::look::TIMEOUT;
 use crate::command::reading::{self, FoundElections, Observation, Seen, read_at};
-use crate::command::request::{Answer, Appended, Ask, Outcome, answered, is_answered_yes, operator, request};
+use crate::command::request::{
+    Answer, Appended, Ask, HEARD_WITHIN, Outcome, answered, ask_candidates, is_answered_yes, operator, request,
+};
 use crate::command::wording::named;
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::election::sentence;
@@ -44,10 +46,16 @@ async fn ending(end: &Ask) -> Result<Vec<Answer>> {
         // The election is read even with `--force`: if the topic does not exist, there is nothing to end.
         Observation::of_leaders(&access, found, look.timeout).await
     };
-    let observation = match read.await {
+    let mut observation = match read.await {
         Ok(read) => read,
         Err(error) => return Ok(vec![not_ended(&look.election, NO_ANSWER, error.downcast::<NoAnswer>()?.0)]),
     };
+    let lacks_candidate =
+        |observation: &Observation| observation.seen().any(|seen| seen.no_record().is_none() && is_nobody_there(seen));
+    if !force && lacks_candidate(&observation) {
+        let is_heard = |observation: &Observation, _| Ok(!lacks_candidate(observation));
+        ask_candidates(&access, &mut observation, look.timeout.min(HEARD_WITHIN), is_heard).await?;
+    }
     let candidates = consequence(observation.found.mapping.is_some() && !all_roles);
     let (mut endings, mut wanted) = (Vec::new(), Vec::new());
     for seen in observation.seen() {
@@ -92,15 +100,19 @@ fn not_ended(election: &ElectionId, outcome: Outcome, why: String) -> Answer {
     Answer::new(election, outcome, Some(why), sentence)
 }
 
+/// Whether nobody leads or stands by, so that an end would have no effect.
+fn is_nobody_there(seen: Seen<'_>) -> bool {
+    let at = read_at();
+    seen.observer().leadership(at).is_vacant() && seen.observer().standbys(at).is_empty()
+}
+
 /// Why an end would have no effect, if so.
 fn nobody_to_end(seen: Seen<'_>) -> Option<String> {
-    let at = read_at();
-    let current = seen.observer().leadership(at);
-    if !current.is_vacant() || !seen.observer().standbys(at).is_empty() {
-        return None;
-    }
-    let why = seen.no_record().unwrap_or_else(|| format!("{}, and nobody stands by", sentence(current)));
-    Some(format!("{why}; --force writes the request anyway"))
+    is_nobody_there(seen).then(|| {
+        let current = seen.observer().leadership(read_at());
+        let why = seen.no_record().unwrap_or_else(|| format!("{}, and nobody stands by", sentence(current)));
+        format!("{why}; --force writes the request anyway")
+    })
 }
 
 /// The consequence of an end for the candidates.

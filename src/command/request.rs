@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use neli_kafka::{Access, ElectionId, Elections, KafkaEvent, Producer, SessionEvent, clock};
+use neli_proto::hello::question;
 use neli_proto::record::{Body, Record};
+use neli_proto::time::Time;
 use nix::unistd::{User, gethostname, getuid};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
@@ -26,6 +28,9 @@ const REFUSAL_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// librdkafka takes no longer time limit for a record.
 const LONGEST_DELIVERY: Duration = Duration::from_millis(i32::MAX as u64);
+
+/// Before nobody counts as a standby, the candidates are asked for one: after a lead a candidate says nothing for 2 s.
+pub(super) const HEARD_WITHIN: Duration = Duration::from_secs(3);
 
 /// A record has at most 1 KiB.
 const LONGEST_REASON: usize = 400;
@@ -124,6 +129,28 @@ pub(super) async fn see_only(access: &Access, look: &Look, otherwise: &str) -> R
     let found = FoundElections::find(access, &look.election, look.timeout, |_| {}).await?;
     found.one(otherwise)?;
     Observation::of_leaders(access, found, look.timeout).await
+}
+
+/// Asks the candidates for a sign of life, and reads on until what was heard is enough, or this time is over. Returns whether it was.
+/// `is_enough` is told when they were asked.
+pub(super) async fn ask_candidates(
+    access: &Access,
+    observation: &mut Observation,
+    within: Duration,
+    is_enough: impl Fn(&Observation, Time) -> Result<bool>,
+) -> Result<bool> {
+    let asked = clock::now();
+    let of_hellos = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..observation.first()?.election.clone() };
+    // If it is not appended, a regular hello is as good as an answer.
+    append(access, &of_hellos, within, &of_hellos.hello_key(), Some(&question(&operator()))).await?;
+    loop {
+        if is_enough(observation, asked)? {
+            return Ok(true);
+        }
+        if observation.next(Some(asked + within)).await?.is_none() {
+            return Ok(false);
+        }
+    }
 }
 
 /// Asks a question on the terminal, and returns whether the user answers yes.

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use neli_kafka::{Access, ElectionId, Elections, clock};
-use neli_proto::hello::question;
+use neli_kafka::{Access, ElectionId, clock};
 use neli_proto::journal::View;
 use neli_proto::leadership::{Leader, Leadership, Receipt};
 use neli_proto::mapping::Mapping;
@@ -18,7 +17,9 @@ use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::candidate_name;
 use crate::command::look::{LONG_TIMEOUT, Look};
 use crate::command::reading::{self, FoundElections, Observation, Seen, read_at};
-use crate::command::request::{Answer, Appended, Ask, Outcome, answered, append, operator, request};
+use crate::command::request::{
+    Answer, Appended, Ask, HEARD_WITHIN, Outcome, answered, ask_candidates, operator, request,
+};
 use crate::command::wording::{counted, named, nobody_has_room};
 use crate::exit::{ExitStatus, NoAnswer, line_of};
 use crate::report::election::sentence;
@@ -113,6 +114,10 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, found: F
         Ok(observation) => observation,
         Err(error) => return Ok(unknown(election, &error.downcast::<NoAnswer>()?.0)),
     };
+    if (!force || to.is_some()) && lacks_standby(&observation, to)? {
+        let is_heard = |observation: &Observation, _| Ok(!lacks_standby(observation, to)?);
+        ask_candidates(access, &mut observation, look.timeout.min(HEARD_WITHIN), is_heard).await?;
+    }
     let (at, seen) = (read_at(), observation.first()?);
     let current = seen.observer().leadership(at);
     let Some(from) = current.may_lead().cloned() else {
@@ -186,6 +191,16 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, found: F
     Ok(not_resigned(election, TIMED_OUT, Some(&from), sentence))
 }
 
+/// Whether there is a leader, and no standby, or none of the name of `--to`.
+fn lacks_standby(observation: &Observation, to: Option<&str>) -> Result<bool> {
+    let (at, seen) = (read_at(), observation.first()?);
+    let (leader, standbys) = (seen.observer().leadership(at).may_lead(), seen.observer().standbys(at));
+    let is_wanted = |name: &str| to.is_none_or(|to| name == to);
+    let is_leader_wanted = |leader: &Leader| to.is_some() && is_wanted(leader.shown());
+    let is_there = standbys.iter().any(|standby| is_wanted(standby.candidate.shown()));
+    Ok(!is_there && leader.is_some_and(|leader| !is_leader_wanted(leader)))
+}
+
 /// The standby that `--to` names, or why there is none.
 fn only_one_named<'a>(standbys: &[Standby<'a>], to: &str) -> Result<Standby<'a>, String> {
     let mut named = standbys.iter().filter(|standby| standby.candidate.shown() == to);
@@ -246,22 +261,13 @@ async fn answers(
     named: Option<&MemberId>,
     timeout: Duration,
 ) -> Result<bool> {
-    let asked = clock::now();
-    let of_hellos = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..observation.first()?.election.clone() };
-    // If it is not appended, a regular hello is as good as an answer.
-    append(access, &of_hellos, timeout, &of_hellos.hello_key(), Some(&question(&operator()))).await?;
-    let until = asked + timeout;
-    loop {
+    let is_meant = |standby: &Standby<'_>| named.is_none_or(|named| standby.candidate.hello.member == *named);
+    let is_answered = |observation: &Observation, asked| {
         let seen = observation.first()?;
         let mut standbys = seen.observer().standbys(read_at()).into_iter();
-        let is_meant = |standby: &Standby<'_>| named.is_none_or(|named| standby.candidate.hello.member == *named);
-        if standbys.any(|standby| standby.candidate.received.read > asked && is_meant(&standby)) {
-            return Ok(true);
-        }
-        if observation.next(Some(until)).await?.is_none() {
-            return Ok(false);
-        }
-    }
+        Ok(standbys.any(|standby| standby.candidate.received.read > asked && is_meant(&standby)))
+    };
+    ask_candidates(access, observation, timeout, is_answered).await
 }
 
 /// When a standby last said hello: `second said hello 40s ago`.

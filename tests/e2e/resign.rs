@@ -196,6 +196,29 @@ fn nobody_stands_by() {
     election.close([first]);
 }
 
+/// For 2 s after a lead a candidate says no hello by itself. It is asked for one before it counts as none.
+#[test]
+fn a_candidate_that_has_just_lost_its_lead_is_heard() {
+    let election = election(Elector::Log);
+    let mut first = election.candidate().option("--name", "first").lease("3s").start();
+    election.await_witness(first.await_lead());
+    let mut second = election.candidate().option("--name", "second").lease("3s").start();
+    second.await_event("standby");
+    await_standbys(&election, 1);
+    for name in ["second", "first"] {
+        let answer = election.ask("resign", &[]);
+        assert!(answer.text.starts_with(&format!("{name} leads, term ")), "{answer:?}");
+    }
+    second.signal(nix::sys::signal::Signal::SIGTERM);
+    second.status();
+    let answer = election.ask("resign", &["--force", "--timeout", "300ms"]);
+    assert_eq!(answer.status, 1, "{answer:?}");
+    let answer = election.ask("end", &[]);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    assert_eq!(first.status(), 0);
+    election.close([first, second]);
+}
+
 /// The last hello of a dead leader does not make it a standby, so there is no candidate to hand over to.
 #[test]
 fn a_leader_that_died_does_not_stand_by() {
