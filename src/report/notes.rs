@@ -128,9 +128,13 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             fact.key,
             somebody(fact.name.as_deref())
         )),
-        Note::NotRecorded { outcome: Outcome::Skipped, error } => Event::warning(format!(
+        Note::NotRecorded { outcome: Outcome::Skipped, error, .. } => Event::warning(format!(
             "the skip of this window is not recorded yet ({error}): it is tried again each second, and until then \
              another leader would run the window"
+        )),
+        Note::NotRecorded { leads: false, error, .. } => Event::warning(format!(
+            "the outcome of the last run is not recorded yet ({error}): it is tried again each second; until then this candidate \
+             claims nothing, and another may run the job again"
         )),
         Note::NotRecorded { error, .. } => Event::warning(format!(
             "the run's outcome is not recorded yet ({error}): this candidate keeps the lead until it is, and \

@@ -5,7 +5,8 @@ use std::time::Duration;
 use harness::candidate::{Candidate, Elector, Running};
 use harness::cluster::Cluster;
 use harness::election::TestElection;
-use harness::kafka::Broker;
+use harness::kafka::{Broker, Wired};
+use harness::network::{Flow, LinkConditions};
 use harness::wait;
 use nix::sys::signal::Signal;
 
@@ -339,6 +340,25 @@ fn an_outcome_that_can_not_be_recorded_is_waited_for() {
     kafka.set_topic(&name, &[("cleanup.policy", "compact")]);
     assert_eq!(runner.status(), 0);
     assert_skipped(&mut second, "a", (0, 0));
+    assert_skipped(&mut once(&election, "true").start(), "a", (0, 0));
+    assert_eq!(runs(&election), 1);
+}
+
+/// The link is down from before the job's end until all that was sent is given up: the outcome is recorded before the candidate says that it is known.
+#[test]
+fn an_outcome_that_was_not_recorded_within_the_lease_is_recorded_after_it() {
+    let wired = Wired::take();
+    let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
+    let mut runner = once(&election, &election.until_go_file()).option("--name", "a").lease("3s").start();
+    await_run(&election, 1);
+    wired.wire().set(LinkConditions { there: Flow::Lost, back: Flow::Lost, ..LinkConditions::default() });
+    election.create_go_file();
+    // Neither the outcome nor the release, which has it too, is under way any more.
+    assert_eq!(runner.await_release().fields["delivered"], false);
+    wired.wire().set(LinkConditions::default());
+    assert_eq!(runner.status(), 0, "{runner:?}");
+    let answer = election.ask("status", &["--once", KEY]);
+    assert_eq!(answer.status, 0, "{answer:?}");
     assert_skipped(&mut once(&election, "true").start(), "a", (0, 0));
     assert_eq!(runs(&election), 1);
 }

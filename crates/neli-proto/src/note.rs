@@ -138,8 +138,8 @@ pub enum Note {
     FactsUnavailable { error: Box<str> },
     /// The recorded fact is about a window that is more than one window ahead of the wall clock, so it does not count (S2).
     NotBelieved(Box<Fact>),
-    /// The run's outcome, or that a window is over without a run, is not recorded yet.
-    NotRecorded { outcome: Outcome, error: Box<str> },
+    /// The run's outcome, or that a window is over without a run, is not recorded yet. `leads`: this candidate keeps the lead for that.
+    NotRecorded { outcome: Outcome, leads: bool, error: Box<str> },
     /// The key needs no run.
     OnceSkipped {
         key: Box<str>,

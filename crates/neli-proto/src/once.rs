@@ -60,8 +60,9 @@ pub(crate) struct Once {
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Phase {
-    /// It does not lead, and claims nothing before it has read the facts (K1).
-    Asking { read: u32 },
+    /// It does not lead, and claims nothing before it has read the facts (K1). `unrecorded`: the outcome of its last run, if that was not
+    /// acknowledged while it led.
+    Asking { read: u32, unrecorded: Option<Fact> },
     /// It leads; the fact `running` was sent and is not acknowledged yet.
     Announcing { id: u32, fact: Fact, until: Time },
     /// The job may run.
@@ -70,6 +71,8 @@ enum Phase {
     Reading { read: u32, term: Offset, until: Time },
     /// The job has ended, and the fact with its outcome was sent and is not acknowledged yet.
     Recording { id: u32, fact: Fact, again_at: Option<Time>, stop_by: Option<Time> },
+    /// It does not lead, and claims nothing before the outcome of its last run, which was sent, is acknowledged (K3).
+    RecordingLate { id: u32, fact: Fact, again_at: Option<Time> },
     /// The outcome was recorded or given up; the term must be released, for this reason.
     Recorded { why: Option<Why> },
     /// It does not lead, and may claim.
@@ -103,7 +106,7 @@ impl Once {
             actions: VecDeque::new(),
         };
         if once.scheduled.is_none() {
-            once.ask();
+            once.ask(None);
         }
         once
     }
@@ -123,6 +126,8 @@ impl Once {
             Some(until)
         } else if let Phase::Recording { again_at, stop_by, .. } = self.phase {
             [again_at, stop_by].into_iter().flatten().min()
+        } else if let Phase::RecordingLate { again_at, .. } = self.phase {
+            again_at
         } else {
             self.scheduled.as_ref().filter(|_| self.is_waiting()).and_then(Scheduled::poll_timeout)
         }
@@ -144,6 +149,10 @@ impl Once {
             if stop_by.is_some_and(|by| now >= by) {
                 self.finish(now);
             } else if again_at.is_some_and(|at| now >= at) {
+                self.append_again();
+            }
+        } else if let Phase::RecordingLate { again_at, .. } = self.phase {
+            if again_at.is_some_and(|at| now >= at) {
                 self.append_again();
             }
         } else if self.is_waiting() {
@@ -193,11 +202,19 @@ impl Once {
 
     /// Handles the facts, which were read up to the requested end.
     pub(crate) fn facts_read(&mut self, now: Time, id: u32, facts: Facts) {
-        if let Phase::Asking { read } = self.phase
-            && read == id
+        if let Phase::Asking { read, unrecorded } = &mut self.phase
+            && *read == id
         {
+            let is_newest = |own: &Fact| {
+                let place = own.place();
+                !facts.unreadable.contains(&place) && facts.at(place).is_none_or(|found| found.is_older_than(own))
+            };
+            let unrecorded = unrecorded.take().filter(is_newest);
             self.learn(facts);
-            if !self.skip_if_settled() {
+            if let Some(fact) = unrecorded {
+                self.phase = Phase::RecordingLate { id, fact, again_at: None };
+                self.append_again();
+            } else if !self.skip_if_settled() {
                 self.phase = Phase::StandingBy;
             }
         } else if let Phase::Reading { read, term, until } = self.phase
@@ -222,8 +239,12 @@ impl Once {
     pub(crate) fn was_not_read(&mut self, error: Box<str>) {
         let is_new = self.trouble.as_ref() != Some(&error);
         self.trouble = Some(error.clone());
-        if is_new && matches!(self.phase, Phase::Asking { .. }) {
-            self.actions.push_back(Action::Note(Note::FactsUnavailable { error }));
+        if is_new && let Phase::Asking { unrecorded, .. } = &self.phase {
+            let note = match unrecorded {
+                Some(Fact { outcome, .. }) => Note::NotRecorded { outcome: *outcome, leads: false, error },
+                None => Note::FactsUnavailable { error },
+            };
+            self.actions.push_back(Action::Note(note));
         }
     }
 
@@ -239,6 +260,11 @@ impl Once {
             if awaited == id {
                 self.finish(now);
             }
+        } else if let Phase::RecordingLate { id: awaited, .. } = self.phase {
+            if awaited == id {
+                self.reported_at = None;
+                self.ask(None);
+            }
         } else if self.is_waiting() {
             self.skip_recorded(id);
         }
@@ -251,7 +277,9 @@ impl Once {
                 self.trouble = Some(error);
                 self.give_up_announcing(now);
             }
-        } else if let Phase::Recording { id: awaited, again_at, fact, .. } = &mut self.phase {
+        } else if let Phase::Recording { id: awaited, again_at, fact, .. }
+        | Phase::RecordingLate { id: awaited, again_at, fact } = &mut self.phase
+        {
             if *awaited == id {
                 *again_at = Some(now + RETRY);
                 let outcome = fact.outcome;
@@ -290,11 +318,12 @@ impl Once {
     pub(crate) fn term_is_over(&mut self, is_leaving: bool) -> Option<KeyedRun> {
         self.term = None;
         let has_outcome = matches!(self.phase, Phase::Recorded { .. } | Phase::Recording { .. });
+        let unrecorded = if let Phase::Recording { fact, .. } = &self.phase { Some(fact.clone()) } else { None };
         let is_skipped = self.phase == Phase::Leaving;
         if self.scheduled.is_some() {
             self.phase = Phase::StandingBy;
         } else if !is_leaving && self.phase != Phase::Leaving {
-            self.ask();
+            self.ask(unrecorded);
         } else if matches!(self.phase, Phase::Announcing { .. } | Phase::Reading { .. }) {
             // A late answer about a run that is not begun any more means nothing.
             self.phase = Phase::StandingBy;
@@ -329,7 +358,7 @@ impl Once {
         }
         // Only the facts contain how many runs failed before.
         if self.phase == Phase::StandingBy {
-            self.ask();
+            self.ask(None);
         }
     }
 
@@ -372,9 +401,9 @@ impl Once {
     }
 
     /// Forbids claims until the facts were read (K1).
-    fn ask(&mut self) {
+    fn ask(&mut self, unrecorded: Option<Fact>) {
         let read = self.read();
-        self.phase = Phase::Asking { read };
+        self.phase = Phase::Asking { read, unrecorded };
     }
 
     fn read(&mut self) -> u32 {
@@ -458,7 +487,11 @@ impl Once {
     /// Sends an outcome that was not acknowledged again, with another number.
     fn append_again(&mut self) {
         let next = self.next_id();
-        let Phase::Recording { again_at, fact, id, .. } = &mut self.phase else { return };
+        let (Phase::Recording { again_at, fact, id, .. } | Phase::RecordingLate { again_at, fact, id }) =
+            &mut self.phase
+        else {
+            return;
+        };
         (*again_at, *id) = (None, next);
         self.actions.push_back(Action::AppendFact { id: next, fact: fact.clone() });
     }

@@ -29,7 +29,7 @@ impl Once {
 
     /// Whether nothing may be claimed before the facts were read (K1).
     pub(crate) const fn holds_claims(&self) -> bool {
-        matches!(self.phase, Phase::Asking { .. } | Phase::Leaving)
+        matches!(self.phase, Phase::Asking { .. } | Phase::Leaving | Phase::RecordingLate { .. })
     }
 
     /// Whether its key, or its window, still needs a run. With a schedule there is always another window.
@@ -102,7 +102,8 @@ impl Once {
     pub(super) fn note_if_not_recorded(&mut self, now: Time, outcome: Outcome, error: Box<str>) {
         if self.reported_at.is_none_or(|at| now >= at + INTERVAL) {
             self.reported_at = Some(now);
-            self.actions.push_back(Action::Note(Note::NotRecorded { outcome, error }));
+            let leads = !matches!(self.phase, Phase::RecordingLate { .. });
+            self.actions.push_back(Action::Note(Note::NotRecorded { outcome, leads, error }));
         }
     }
 

@@ -386,7 +386,7 @@ fn a_release_with_another_key_is_a_vacancy() {
 
 #[test]
 fn a_lease_that_ends_before_the_acknowledgement_is_a_fence_and_the_release_contains_the_run() {
-    let (mut host, _) = running(0, Facts::default());
+    let (mut host, begun) = running(0, Facts::default());
     host.ends(JobStatus::Exited(0));
     host.actions();
     host.pass(LEASE);
@@ -399,5 +399,30 @@ fn a_lease_that_ends_before_the_acknowledgement_is_a_fence_and_the_release_conta
     let id = fenced.read.unwrap();
     host.reads_what_it_sent();
     read(&mut host, id, attempted(fact(Outcome::Running, 0, None, 1)));
+    let (id, done) = asked(&mut host).appended.expect("the outcome is sent again");
+    assert_eq!((done.outcome, done.term), (Outcome::Done, begun.term));
+    host.pass(LEASE * 3);
+    let waits = asked(&mut host);
+    let claims = waits.actions.iter().any(|action| sends(action, "claim"));
+    assert!(!claims && exits(&waits.actions).is_empty(), "nothing is known to be done: {waits:?}");
+    facts(&mut host, FactsEvent::Appended { id });
+    let id = asked(&mut host).read.expect("what is recorded counts");
+    read(&mut host, id, Facts { done: Some(done), ..Facts::default() });
     assert_eq!(exits(&host.actions()), [Ending::Skipped(0)], "its own run has succeeded");
+}
+
+/// The outcome of a run, which could not be recorded under its lead, replaces none of a later run.
+#[test]
+fn a_late_outcome_is_not_recorded_over_that_of_a_later_run() {
+    for (status, found) in [(3, attempted(fact(Outcome::Failed, 9, Some(5), 1))), (0, done(9))] {
+        let (mut host, _) = running(1, Facts::default());
+        host.ends(JobStatus::Exited(status));
+        host.actions();
+        host.pass(LEASE);
+        host.answers(Answer::Fenced { term: 0, end: None });
+        let id = asked(&mut host).read.unwrap();
+        host.reads_what_it_sent();
+        read(&mut host, id, found);
+        assert!(asked(&mut host).appended.is_none());
+    }
 }

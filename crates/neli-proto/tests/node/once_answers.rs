@@ -119,6 +119,10 @@ fn the_known_outcome_of_an_own_run_precedes_its_recorded_beginning() {
     let id = asked(&mut host).read.unwrap();
     host.reads_what_it_sent();
     read(&mut host, id, attempted(Fact { at_ms: Some(1_000), ..begun }));
+    let (id, failed) = asked(&mut host).appended.expect("the outcome is sent again");
+    facts(&mut host, FactsEvent::Appended { id });
+    let id = asked(&mut host).read.unwrap();
+    read(&mut host, id, attempted(failed));
     assert_eq!(exits(&host.actions()), [Ending::Skipped(3)]);
 }
 
