@@ -12,7 +12,7 @@ use neli_run::cli::{self, validate};
 const QUOTING: [&str; 2] = ["docs/operating.md", "docs/troubleshooting.md"];
 
 /// Messages that say what they need, so no page has a row for them.
-const SAY_WHAT_TO_DO: [&str; 52] = [
+const SAY_WHAT_TO_DO: [&str; 53] = [
     "bootstrap servers of two clusters: …",
     "answers of two clusters: …",
     "the topic has more partitions than this group uses, …",
@@ -62,6 +62,7 @@ const SAY_WHAT_TO_DO: [&str; 52] = [
     "…; no retries are left; neli-run forget --newest-window …",
     "this machine's clock was set back …",
     "the skip of this window is not recorded yet …",
+    "the outcome of the last run is not recorded yet …",
     "the run's outcome is not recorded yet …",
     "--embedded is for a trial …",
     "… lines of this log were lost here, …",

@@ -121,7 +121,7 @@ pub(crate) fn because(why: &str) -> &str {
         "exited" => "the job has ended",
         "facts-unavailable" => "the facts of the key can't be read or written",
         "failed" => "the job has failed, and is to be tried again",
-        "fenced" => "the lease ran out",
+        "fenced" => "no heartbeat extended the lease",
         "guard-died" => "the guard died",
         "history-cut" => "the topic's records were cut, or it was made anew",
         "nobody-led" => "nobody led then",

@@ -102,7 +102,9 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
              the job continues when neli-run is brought to the foreground (fg)",
         ),
         Note::JobKilled { term, why } => {
-            let sentence = format!("killed all that was left of the job: {} (term {term})", because(why.as_str()));
+            // Why the lease is not extended is said once nothing is left.
+            let why_shown = if *why == Why::Fenced { String::new() } else { format!(": {}", because(why.as_str())) };
+            let sentence = format!("killing all that is left of the job{why_shown} (term {term})");
             Event::new(Level::Warning, "job_killed", sentence).with("term", *term).with("why", why.as_str())
         }
         Note::JobStarted { term, pid, attempt, window } => {
@@ -394,8 +396,7 @@ fn stopping(term: Offset, why: Why, signal: Option<i32>, timeout: Duration, at_l
         (true, _) => ", at the lease's end, unless a heartbeat comes back from Kafka",
         (false, _) => "",
     };
-    let shown =
-        if at_lease_end && why == Why::Fenced { "no heartbeat extends the lease" } else { because(why.as_str()) };
+    let shown = if why == Why::Fenced { "no heartbeat extends the lease" } else { because(why.as_str()) };
     let kill_in = spoken(timeout);
     let sentence = match signal {
         _ if timeout.is_zero() => format!("killing the job: {}", because(why.as_str())),

@@ -92,9 +92,9 @@ fn a_sentence_contains_the_event_then_the_reason_then_the_numbers() {
             "no heartbeat has come back from Kafka for 3.65s: the lease ends in 1.35s unless one does (term 42)",
             "heartbeats come back from Kafka, but no broker has confirmed for 5s that the topic is still the same: the lease ends in \
              1.35s unless one does (term 42)",
-            "fenced, the lease ran out: nothing of the job is left, 93ms before the lease's end (term 42)",
-            "fenced, the lease ran out: nothing of the job is left (term 42)",
-            "fenced too late, the lease ran out: a process of the job may have been alive until 2.501s after the lease's end, and another \
+            "fenced, no heartbeat extended the lease: nothing of the job is left, 93ms before the lease's end (term 42)",
+            "fenced, no heartbeat extended the lease: nothing of the job is left (term 42)",
+            "fenced too late, no heartbeat extended the lease: a process of the job may have been alive until 2.501s after the lease's end, and another \
              candidate's job may have run beside it (term 42); check what they wrote, and find out why this machine killed too late",
         ]
     );
