@@ -12,7 +12,7 @@ use neli_run::cli::{self, validate};
 const QUOTING: [&str; 2] = ["docs/operating.md", "docs/troubleshooting.md"];
 
 /// Messages that say what they need, so no page has a row for them.
-const SAY_WHAT_TO_DO: [&str; 53] = [
+const SAY_WHAT_TO_DO: [&str; 52] = [
     "bootstrap servers of two clusters: …",
     "answers of two clusters: …",
     "the topic has more partitions than this group uses, …",
@@ -39,7 +39,6 @@ const SAY_WHAT_TO_DO: [&str; 53] = [
     "the newest window that is recorded, …",
     "--group is given more than once: …",
     "… is set, and no option has this variable: …",
-    "…: the next version does not take it; …",
     "…: every user of this machine can read it; …",
     "…: holds a secret, and every user …",
     "the job has ended after …, which process 1 of this container …",
