@@ -97,8 +97,11 @@ impl RoleSnapshot {
 
     /// Whether the main process of its job runs.
     pub(super) const fn has_running_job(&self) -> bool {
-        let Position::Leading { job, .. } = &self.status.position else { return false };
-        job.pid.is_some() && matches!(job.state, JobState::Running | JobState::Stopping)
+        if let Position::Leading { job, .. } = &self.status.position {
+            job.pid.is_some() && matches!(job.state, JobState::Running | JobState::Stopping)
+        } else {
+            matches!(self.status.position, Position::Overlapped { .. })
+        }
     }
 
     /// Whether it is a standby.

@@ -212,6 +212,15 @@ fn metrics_of_a_leader_and_of_a_standby() {
     assert_eq!(value(&text, "neli_echo_seconds_sum{group=\"bill\\\"ing\"}"), Some("0.007"));
 }
 
+/// `--overlap`: its term has ended, and its job runs on.
+#[test]
+fn a_job_that_runs_beside_the_next_leaders_runs() {
+    let mut role = leading();
+    role.status.position = Position::Overlapped { term: 42 };
+    let text = metrics::render(&snapshot(now(), vec![role]), now());
+    assert_eq!(value(&text, "neli_job_running{group=\"bill\\\"ing\",role=\"0\"}"), Some("1"));
+}
+
 /// This holds in every state of the main loop.
 #[test]
 fn no_process_leads_after_the_lease() {
