@@ -141,6 +141,8 @@ struct NextGuard {
     is_ready: bool,
     /// Whether its predecessor died before it had said that, so that this one may die in the same way.
     is_doubtful: bool,
+    /// Whether the guard did not answer and was sent SIGKILL, which may stay pending for long.
+    is_killed: bool,
 }
 
 impl NextGuard {
@@ -158,7 +160,7 @@ impl NextGuard {
         let delay = doublings.map(|count| Self::FIRST_DELAY.saturating_mul(2_u32.saturating_pow(count)));
         self.due = Some(now + delay.unwrap_or_default().min(Self::LONGEST_DELAY));
         self.deaths = self.deaths.saturating_add(1);
-        (self.is_doubtful, self.is_ready) = (!self.is_ready, false);
+        (self.is_doubtful, self.is_ready, self.is_killed) = (!self.is_ready, false, false);
     }
 
     fn is_set_up(&mut self) {

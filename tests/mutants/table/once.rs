@@ -49,6 +49,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("a_key_that_is_done")],
     },
     Mutant {
+        name: "UnrecordedTakenForRecorded",
+        breaks: "once: an outcome that was not acknowledged within the lease counts as recorded",
+        edits: &[edit("self.ask(‹unrecorded›);", "None")],
+        noticed_by: &[Node(
+            "once::a_lease_that_ends_before_the_acknowledgement_is_a_fence_and_the_release_contains_the_run",
+            "the outcome is sent again",
+        )],
+    },
+    Mutant {
         name: "ForgottenForEver",
         breaks: "once: facts that are recorded after a key was forgotten, in a journal that was created again, are ignored",
         edits: &[edit("‹self.forgets < forgotten.forgets› && self.term <= forgotten.term", "true")],

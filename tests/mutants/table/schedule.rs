@@ -19,8 +19,17 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OlderWindowRun",
         breaks: "--window: a window is run although a newer one is done",
-        edits: &[edit("‹own.from_ms < other.from_ms› || (own.from_ms == other.from_ms", "false")],
+        edits: &[edit("(‹own.from_ms < other.from_ms› || is_own_over)", "false")],
         noticed_by: &[Model("a_window_that_is_over")],
+    },
+    Mutant {
+        name: "LeftOutTakenForDone",
+        breaks: "--window: a window that a schedule has left out counts as done",
+        edits: &[edit("let left_out = ‹fact.outcome == Outcome::Skipped && self.scheduled.is_none()›;", "false")],
+        noticed_by: &[Node(
+            "windows::a_window_that_a_schedule_has_left_out_is_run_and_those_before_it_are_over",
+            "Asked {",
+        )],
     },
     Mutant {
         name: "OverrunForgotten",

@@ -5,6 +5,12 @@ use crate::mutant::{Mutant, edit, edit_in};
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "HungGuardClaims",
+        breaks: "R2: a candidate claims beside a guard that does not answer, and has not ended",
+        edits: &[edit("self.next_guard.is_doubtful || ‹self.next_guard.is_killed› ||", "false")],
+        noticed_by: &[Node("no_guard::beside_a_guard_that_does_not_answer_nothing_is_claimed", "claims(None)")],
+    },
+    Mutant {
         name: "ClaimLeftBehind",
         breaks: "R7: a candidate that is refused ends while its claim is under way, and nobody leads for a lease",
         edits: &[edit(

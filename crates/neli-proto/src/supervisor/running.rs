@@ -214,6 +214,7 @@ impl Supervisor {
     /// lease is over. Only the report of the guard's death shows that no process is left.
     pub(super) fn guard_hangs(&mut self) {
         self.watch = None;
+        self.next_guard.is_killed = true;
         self.actions.push_back(Action::KillGuard);
         self.note(Note::GuardHangs);
         if self.job != Job::None {
@@ -248,10 +249,10 @@ impl Supervisor {
         self.next_guard.started.filter(|_| is_awaited).map(|started| started + NextGuard::LONG_LIFE)
     }
 
-    /// Whether a claim would be in vain, because there is no guard, or one that may fail as the last one did. While processes of the last
-    /// guard's job are left, the candidate claims nothing anyway.
+    /// Whether a claim would be in vain, because there is no guard, one that is killed since it does not answer, or one that may fail as the
+    /// last one did. While processes of the last guard's job are left, the candidate claims nothing anyway.
     pub(crate) fn lacks_guard(&self) -> bool {
-        self.next_guard.is_doubtful || self.next_guard_due().is_some()
+        self.next_guard.is_doubtful || self.next_guard.is_killed || self.next_guard_due().is_some()
     }
 
     pub(super) fn start_guard_if_due(&mut self, now: Time) {

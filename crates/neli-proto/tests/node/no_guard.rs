@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use neli_proto::guard::{Order, SeenEnd};
-use neli_proto::node::{Action, Event};
+use neli_proto::guard::{Answer, Order, SeenEnd};
+use neli_proto::kafka::Request;
+use neli_proto::node::{Action, Event, Node};
 use neli_proto::note::{Note, Refusal};
+use neli_proto::random::Random;
 use neli_proto::supervisor::{self, Ending};
 
 use crate::host::{Host, exits, refusals, sends};
@@ -89,6 +91,37 @@ fn without_a_term_it_exits_at_once() {
     host.actions();
     let actions = no_guard(&mut host);
     assert_eq!((refusals(&actions), exits(&actions)), (vec![Refusal::Said(WHY.into())], vec![Ending::Refused]));
+}
+
+/// SIGKILL to a guard that does not answer may stay pending for long (state D, frozen). No job could be started meanwhile.
+#[test]
+fn beside_a_guard_that_does_not_answer_nothing_is_claimed() {
+    let mut host = Host::listening(&[]);
+    let mut settings = Host::settings(host.now, &[], true);
+    settings.job.settle = Duration::from_secs(60);
+    host.node = Node::new(host.now, settings, Random::from_seed(1));
+    host.happens(Event::Guard(Answer::Ready));
+    let mut host = host.listened();
+    host.answered();
+    host.claims();
+    host.reads_what_it_sent();
+    let mut actions = host.actions();
+    while !actions.contains(&Action::KillGuard) {
+        host.pass_until_due();
+        actions = host.actions();
+    }
+    assert!(actions.iter().any(|action| sends(action, "release")), "no process was started: {actions:?}");
+    host.reads_what_it_sent();
+    host.pass_until_due();
+    assert!(host.actions().contains(&Action::Kafka(Request::ReadAnew)));
+    host.answered();
+    let mut claims = |event: Option<supervisor::Event>| {
+        event.into_iter().for_each(|event| host.job(event));
+        host.pass_until_due();
+        host.actions().iter().any(|action| sends(action, "claim"))
+    };
+    assert!((0..10).all(|_| !claims(None)));
+    assert!(claims(Some(supervisor::Event::GuardDied)));
 }
 
 /// Another role of the same process has its guard, and its job is stopped in order.
