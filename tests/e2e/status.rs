@@ -113,6 +113,8 @@ fn a_leader_that_is_silent_beyond_its_lease_is_no_leader() {
     let (object, status) = json(&election);
     assert_eq!((object["state"].as_str(), status), (Some("silent"), 3), "{object}");
     assert_eq!(object["leader"]["lease_left_ms"], 0);
+    let known = object["leader"]["job"]["for_ms"].as_u64().expect("as of its last heartbeat");
+    assert_eq!(json(&election).0["leader"]["job"]["for_ms"].as_u64(), Some(known), "nothing is known of it since then");
 }
 
 /// The candidates' clocks gave the timestamps, so they do not count at once. On a terminal a line explains the wait.
