@@ -175,8 +175,9 @@ fn assert() -> Command {
         .arg(timeout("5s"))
 }
 
-const ASSERT: &str = "Inside a job it needs no option and no Kafka: it reads the lease descriptor (NELI_LEASE_FD). With --epoch, or if the \
-    descriptor was closed, it reads the journal and estimates by the age of the last heartbeat.";
+const ASSERT: &str = "Inside a job it needs no option and no Kafka: it reads the lease descriptor (NELI_LEASE_FD). With --epoch, which \
+    another election than the job's needs, or if the descriptor was closed, it reads the journal and estimates by the age of the last \
+    heartbeat.";
 
 const ASSERT_EXIT: &str = "0 the term is led; 83 it is not led; 4 this can't be determined.";
 

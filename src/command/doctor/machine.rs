@@ -86,7 +86,11 @@ fn listen(address: &Listen, findings: &mut Findings) {
     match bound {
         Err(error) if in_use(&error) => {
             let why = line_of(&error);
-            findings.warn("listen", format!("{why}, perhaps by the candidate with these options; no other starts beside it"), None);
+            findings.warn(
+                "listen",
+                format!("{why}, perhaps by the candidate with these options; no other starts beside it"),
+                None,
+            );
         }
         bound => needed("listen", bound.map_err(|error| line_of(&error)), "the address can be bound", None, findings),
     }
