@@ -39,6 +39,7 @@ fn a_misplaced_argument_gets_a_hint() {
     refused("watch -g g now", "now: watch takes no such argument; neli-run watch --help lists them");
     refused("wacth -g g", "wacth: no such subcommand; did you mean watch?");
     refused("--gruop g -- true", "--gruop: no such option; did you mean --group?");
+    refused("-g g --broker a:1 -- true", "--broker: no such option; did you mean --brokers?");
     refused("watch -g g --lease 5s", "--lease: watch has no such option; neli-run watch --help lists them");
     refused("-g g -X a=b sleep 1", "sleep: COMMAND comes after --, as in: neli-run --group .. -- sleep");
     refused("status -g g -b a:1 --watch", "--watch: no such option; watch is a subcommand: neli-run watch --help");
