@@ -109,13 +109,16 @@ fn every_missing_right_is_reported_with_the_command_that_grants_it() {
     let tenancy = Tenancy::new();
     let (topic, group) = (tenancy.topic.as_str(), tenancy.guarded.election.group.as_str());
     tenancy.guarded.create_topic();
+    let found = tenancy.tenant(&["--no-create-topic"]);
+    let acl = |operations: &str, on: &str| format!("--add --allow-principal User:tenant {operations} {on}");
+    found.assert_finding("topic", "fail", &["no right", &acl("--operation Read --operation Write --topic", topic)]);
     let found = tenancy.tenant(&[]);
     found.assert_finding("login", "ok", &["PLAIN as tenant"]);
-    let acl = |operations: &str, on: &str| format!("--add --allow-principal User:tenant {operations} {on}");
+    found.assert_finding("candidates", "skipped", &["unknown: the topic does not exist, or can't be seen"]);
     found.assert_finding(
         "topic",
         "fail",
-        &["no right to DESCRIBE", &acl("--operation Read --operation Write --topic", topic)],
+        &["no right to DESCRIBE", &acl("--operation Read --operation Write --operation Create --topic", topic)],
     );
     found.assert_finding(
         "group",

@@ -58,7 +58,7 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
             tell_clock(ahead_ms, findings);
         }
         // A missing topic or right was reported before.
-        Ok((None, _)) => findings.skipped("candidates", "unknown: the topic does not exist"),
+        Ok((None, _)) => findings.skipped("candidates", "unknown: the topic does not exist, or can't be seen"),
         Err(why) => findings.skipped("candidates", format!("unknown: {why}")),
     }
     elsewhere(doctor, access, findings);

@@ -37,7 +37,10 @@ impl Look<'_> {
                 let text = format!(
                     "topic \"{name}\": this user has no right to DESCRIBE it; allow READ and WRITE, which imply it"
                 );
-                findings.fail("topic", text, Some(self.fixes.allow(&["Read", "Write"], ("--topic", name))));
+                // It may be missing, too.
+                let create = self.config.create_topic.then_some("Create");
+                let rights: Vec<&str> = ["Read", "Write"].into_iter().chain(create).collect();
+                findings.fail("topic", text, Some(self.fixes.allow(&rights, ("--topic", name))));
             }
             Ok(None) => self.missing(planned, findings),
             Err(NotAnswered::Other(why)) => findings.fail("topic", format!("topic \"{name}\": {why}"), None),
