@@ -68,6 +68,10 @@ fn a_misplaced_argument_gets_a_hint() {
         "--brokers or --embedded is required: Kafka's addresses (--brokers HOST:PORT,..), or a trial on this machine alone (--embedded)",
     );
     refused("doctor -b a:1 --print-topic", "--group is required with --print-topic: the topic is named after it");
+    refused(
+        "doctor -g g -b a:1 --print-topic --json",
+        "--print-topic: can't be combined with --json: it prints commands for a shell",
+    );
     refused("doctor -b a:1 --lease 1ms", "--lease 1ms: must be 300ms to 60s");
     refused("completions ksh", "ksh: must be bash, fish or zsh");
     refused(
