@@ -113,7 +113,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l role -d 'Ro
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l once -d 'Only show whether this key is done' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l embedded -d 'Look at a trial on this machine, without Kafka'
-complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l json -d 'Print one JSON object'
+complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l json -d 'Print one JSON object for each election'
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand list" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
@@ -146,7 +146,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s t -l topic
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l properties -d 'Read properties, such as passwords, from a file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l role -d 'Role, by name or number [default: all]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l since -d 'Only terms that were led since then: 7d, 2h' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l since -d 'Only terms led since then or whose gap lasts: 7d, 2h' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l svg -d 'Draw the terms on a time axis into this file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l embedded -d 'Look at a trial on this machine, without Kafka'
@@ -173,7 +173,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l timeout -d 
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l embedded -d 'Look at a trial on this machine, without Kafka'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l all-roles -d 'Ask the leaders of all roles, one after the other'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l force -d 'Ask even if no candidate stands by'
-complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l json -d 'Print the outcome as one JSON object'
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l json -d 'Print one JSON object for each election'
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
@@ -187,7 +187,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l embedded -d 'L
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l all-roles -d 'End the elections of all roles'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l yes -d 'Do not ask for confirmation on a terminal'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l force -d 'Write the request even if no candidate is known'
-complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l json -d 'Print the outcome as one JSON object'
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l json -d 'Print one JSON object for each election'
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s g -l group -d 'Name of the election and of its consumer group (required)' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r

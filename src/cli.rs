@@ -77,6 +77,6 @@ neli-run --brokers kafka:9092 --group billing -- ./cron-job
 All options: neli-run --help. The manual: neli-run man | man -l -";
 
 const AFTER_LONG_HELP: &str = "\
-Durations are written 500ms, 5s or 2m. Each long option is also a variable:
+Durations are written 500ms, 5s or 2m. Each long option here is also a variable:
 NELI_RUN_STOP_TIMEOUT sets --stop-timeout, and the command line wins.
 The manual: neli-run man | man -l -";

@@ -25,7 +25,12 @@ const MEND: &str = "UPDATE=1 cargo test --test docs";
 
 #[test]
 fn the_manual_matches_the_program() {
-    keep("man/neli-run.1", &man::page().unwrap());
+    let page = man::page().unwrap();
+    for subcommand in man::pages() {
+        let name = subcommand.get_name();
+        assert!(page.contains(&format!("\n.BR neli-run-{name} (1)")), "SEE ALSO lacks {name}");
+    }
+    keep("man/neli-run.1", &page);
 }
 
 #[test]

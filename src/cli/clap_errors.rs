@@ -45,12 +45,14 @@ fn unknown_option(arguments: &[OsString], word: &str, near: &str) -> String {
     {
         return format!("{} {}: must not be negative", quoted(option), quoted(value));
     }
-    // `status --watch`, which there once was.
-    if let Some(name) = subcommands().into_iter().find(|name| word.strip_prefix("--") == Some(name)) {
+    // `--broker` is `--brokers` and not the subcommand; `status --watch` there once was.
+    let near = option_of(near);
+    let subcommand = subcommands().into_iter().find(|name| word.strip_prefix("--") == Some(name));
+    if let Some(name) = subcommand.filter(|_| levenshtein(word, near) > 1) {
         return format!("{word}: no such option; {name} is a subcommand: neli-run {name} --help");
     }
     if !near.is_empty() {
-        return format!("{word}: no such option; did you mean {}?", option_of(near));
+        return format!("{word}: no such option; did you mean {near}?");
     }
     match called(arguments) {
         Some(name) => format!("{word}: {name} has no such option; neli-run {name} --help lists them"),

@@ -34,7 +34,7 @@ fn status() -> Command {
     looks_at_one("status", about, STATUS, STATUS_EXIT)
         .arg(role(SHOWN))
         .arg(value("once", "KEY", "Only show whether this key is done"))
-        .arg(flag("json", "Print one JSON object"))
+        .arg(flag("json", "Print one JSON object for each election"))
         .arg(timeout("5s"))
 }
 
@@ -73,7 +73,7 @@ fn history() -> Command {
     let about = "List the terms that the topic keeps, and why each ended";
     looks_at_one("history", about, HISTORY, HISTORY_EXIT)
         .arg(role(SHOWN))
-        .arg(value("since", "DURATION", "Only terms that were led since then: 7d, 2h"))
+        .arg(value("since", "DURATION", "Only terms led since then or whose gap lasts: 7d, 2h"))
         .arg(flag("check", "Also report violations, gaps and missing records"))
         .arg(value("svg", "FILE", "Draw the terms on a time axis into this file").value_hint(ValueHint::FilePath))
         .arg(flag("json", "Print one JSON object for each term and finding"))
@@ -113,7 +113,7 @@ fn resign() -> Command {
         .arg(value("to", "NAME", "The standby that is to lead next"))
         .arg(flag("force", "Ask even if no candidate stands by"))
         .arg(reason())
-        .arg(flag("json", "Print the outcome as one JSON object"))
+        .arg(flag("json", "Print one JSON object for each election"))
         .arg(value("timeout", "DURATION", "Limit for each wait [default: 30s]"))
 }
 
@@ -136,7 +136,7 @@ fn end() -> Command {
         .arg(flag("yes", "Do not ask for confirmation on a terminal"))
         .arg(flag("force", "Write the request even if no candidate is known"))
         .arg(reason())
-        .arg(flag("json", "Print the outcome as one JSON object"))
+        .arg(flag("json", "Print one JSON object for each election"))
         .arg(timeout("5s"))
 }
 
@@ -175,8 +175,9 @@ fn assert() -> Command {
         .arg(timeout("5s"))
 }
 
-const ASSERT: &str = "Inside a job it needs no option and no Kafka: it reads the lease descriptor (NELI_LEASE_FD). With --epoch, or if the \
-    descriptor was closed, it reads the journal and estimates by the age of the last heartbeat.";
+const ASSERT: &str = "Inside a job it needs no option and no Kafka: it reads the lease descriptor (NELI_LEASE_FD). With --epoch, which \
+    another election than the job's needs, or if the descriptor was closed, it reads the journal and estimates by the age of the last \
+    heartbeat.";
 
 const ASSERT_EXIT: &str = "0 the term is led; 83 it is not led; 4 this can't be determined.";
 

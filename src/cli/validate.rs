@@ -48,13 +48,17 @@ pub fn doctor(args: &ParsedArgs, timeout: Duration) -> Result<Doctor> {
     if print_topic && !has_group {
         bail!("--group is required with --print-topic: the topic is named after it");
     }
+    let json = args.flag("json")?.is_some();
+    if print_topic && json {
+        bail!("--print-topic: can't be combined with --json: it prints commands for a shell");
+    }
     let path = args.raw_variable("PATH");
     let found = || job::find_command(&candidate.command, path).map(drop).map_err(|refusal| line_of(&refusal));
     Ok(Doctor {
         has_group,
         command: (!candidate.command.is_empty()).then(found),
         print_topic,
-        json: args.flag("json")?.is_some(),
+        json,
         timeout,
         candidate,
     })

@@ -12,7 +12,7 @@ use neli_proto::record::Offset;
 use neli_proto::time::millis;
 use serde_json::json;
 
-use crate::cli::parsed_args::ParsedArgs;
+use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::cli::validate::duration;
 use crate::command::look::{Look, TIMEOUT};
 use crate::command::output;
@@ -97,6 +97,9 @@ impl Assert {
                 let (text, why) = (quoted(text), "must be a term (0 or more); outside a job use --epoch");
                 bail!("NELI_EPOCH={text}: {why}");
             };
+            if let Some(refusal) = of_another_election(args) {
+                return Err(refusal);
+            }
             (term, of_job(job_variables::LEASE_FD).and_then(|number| number.to_str()?.parse().ok()))
         } else {
             bail!("--epoch is required outside a job: NELI_EPOCH is not set");
@@ -105,6 +108,22 @@ impl Assert {
         let time_namespace = of_job(job_variables::TIME_NAMESPACE).map(OsStr::to_owned);
         Ok(Self { term, descriptor, time_namespace, min_left })
     }
+}
+
+/// The refusal of an option that names another election than that of the job, whose term and lease the variables give. Variables of options
+/// are the candidate's, and don't name another.
+fn of_another_election(args: &ParsedArgs) -> Option<anyhow::Error> {
+    let names = [
+        ("group", job_variables::GROUP),
+        ("topic", job_variables::TOPIC),
+        ("role", job_variables::ROLE),
+        ("brokers", job_variables::BROKERS),
+    ];
+    names.into_iter().find_map(|(long, name)| {
+        let (given, own) = (args.value(long).filter(Value::is_option)?, args.raw_variable(name)?);
+        let why = || format!("this job's election is another ({name}={}); about others give --epoch", quoted(own));
+        (given.text != own).then(|| given.refuse(why()))
+    })
 }
 
 impl Answer {
@@ -192,6 +211,40 @@ mod tests {
             let args = crate::cli::parse(&line, vec![("NELI_EPOCH".into(), text.into())]).unwrap();
             let refusal = Assert::of(&args).err().unwrap().to_string();
             assert_eq!(refusal, format!("NELI_EPOCH={shown}: must be a term (0 or more); outside a job use --epoch"));
+        }
+    }
+
+    /// The descriptor is of the job's own lease.
+    #[test]
+    fn an_option_that_names_another_election_than_the_job_s_is_refused() {
+        let of_job = [
+            ("NELI_EPOCH", "7"),
+            ("NELI_LEASE_FD", "3"),
+            ("NELI_GROUP", "as"),
+            ("NELI_TOPIC", "as.neli"),
+            ("NELI_ROLE", "0"),
+            ("NELI_BROKERS", "kafka:9092"),
+            ("NELI_RUN_GROUP", "of-a-shell"),
+        ];
+        let of = |words: &[&str]| {
+            let line: Vec<OsString> = ["neli-run", "assert"].iter().chain(words).map(OsString::from).collect();
+            let environment = of_job.map(|(name, value)| (name.into(), value.into())).to_vec();
+            let assert = Assert::of(&crate::cli::parse(&line, environment).unwrap());
+            assert.map(|assert| assert.descriptor).map_err(|refusal| refusal.to_string())
+        };
+        for own in [&[][..], &["--group", "as"], &["--role", "0", "--topic", "as.neli", "--brokers", "kafka:9092"]] {
+            assert_eq!(of(own), Ok(Some(3)), "{own:?}");
+        }
+        for (option, name) in [("group", "as"), ("topic", "as.neli"), ("role", "0"), ("brokers", "kafka:9092")] {
+            let (long, variable) = (format!("--{option}"), option.to_uppercase());
+            let refusal = of(&[&long, "other"]).unwrap_err();
+            assert_eq!(
+                refusal,
+                format!(
+                    "{long} other: this job's election is another (NELI_{variable}={name}); about others give --epoch"
+                )
+            );
+            assert_eq!(of(&[&long, "other", "--epoch", "7"]), Ok(None), "the journal answers");
         }
     }
 }

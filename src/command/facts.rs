@@ -36,7 +36,13 @@ pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<
     if let Some(run) = attempt.filter(|run| run.outcome == Outcome::Running && leads(run) && !is_over(run)) {
         return Some(Recorded { fact: run, is_running: true });
     }
-    let newest = done.into_iter().chain(attempt).max_by_key(|fact| {
+    // The windows before a forgotten one stay over.
+    let is_before = |fact: &&Fact| {
+        let windows = facts.forgotten.as_ref().filter(|forgotten| fact.forgets < forgotten.forgets);
+        let windows = windows.and_then(|forgotten| fact.window.zip(forgotten.window));
+        windows.is_some_and(|(own, forgotten)| own.from_ms < forgotten.from_ms)
+    };
+    let newest = done.into_iter().chain(attempt).filter(|fact| !is_before(fact)).max_by_key(|fact| {
         (fact.window.map(|window| window.from_ms), fact.forgets, fact.term, fact.outcome != Outcome::Running)
     });
     newest.map(|fact| Recorded { fact, is_running: false })

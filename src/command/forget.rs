@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 
 use anyhow::{Result, bail};
 use neli_kafka::{ElectionId, FactsTopic, clock};
-use neli_proto::fact::{Fact, Facts, Outcome as RunOutcome, Place, Runs, UNREADABLE};
+use neli_proto::fact::{Account, Fact, Facts, Outcome as RunOutcome, Place, Runs, UNREADABLE};
 use neli_proto::record::Offset;
 use serde_json::json;
 
@@ -131,8 +131,10 @@ fn nothing_recorded(topic: &FactsTopic, key: Option<&str>) -> String {
 }
 
 /// The consequence of the record for the candidates.
-const fn consequence(fact: &Fact) -> &'static str {
-    if fact.window.is_some() {
+fn consequence(fact: &Fact) -> &'static str {
+    if fact.window.is_some_and(|window| window.until_ms <= clock::wall_ms()) {
+        "no candidate runs it any more, since this window is over by the clock of this machine"
+    } else if fact.window.is_some() {
         "a candidate with --window that starts in this window runs the job again; with --schedule the next leader does, while the \
          window lasts (neli-run resign lets another lead)"
     } else {
@@ -161,15 +163,16 @@ fn fact_of(key: Option<&str>, recorded: Option<&Fact>, facts: &Facts, seen: Seen
     let forgets =
         Place::ALL.into_iter().filter_map(|place| facts.at(place)).map(|fact| fact.forgets).max().unwrap_or(0);
     let key = key.map_or_else(|| recorded.map_or_else(Box::default, |fact| fact.key.clone()), Box::from);
-    // Those who look show what the newest fact tells of all runs.
+    // Those who look show what the newest fact tells of all runs and of the schedule.
     let mut runs = Runs::default();
     runs.read(facts);
+    let Account { schedule, timezone, .. } = recorded.map(|fact| fact.account.clone()).unwrap_or_default();
     Fact {
         window: recorded.and_then(|fact| fact.window),
         name: Some(operator()),
         at_ms: Some(clock::wall_ms()),
         forgets: forgets.saturating_add(1),
-        account: runs.account,
+        account: Account { schedule, timezone, ..runs.account },
         ..Fact::new(key, RunOutcome::Forgotten, term)
     }
 }

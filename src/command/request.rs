@@ -71,7 +71,7 @@ fn reason(args: &ParsedArgs) -> Result<Option<Box<str>>> {
     if text.len() > LONGEST_REASON || text.chars().any(char::is_control) {
         return Err(value.refuse(format!("must be at most {LONGEST_REASON} bytes, without control characters")));
     }
-    Ok(Some(text.into()))
+    Ok((!text.trim().is_empty()).then(|| text.into()))
 }
 
 /// How a request ended.
@@ -224,4 +224,18 @@ pub(super) fn operator() -> Box<str> {
     let name = User::from_uid(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name);
     let host = gethostname().unwrap_or_default();
     format!("{name}@{}", host.to_string_lossy()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_reason_is_none() {
+        for (text, expected) in [("", None), (" ", None), ("an upgrade", Some("an upgrade"))] {
+            let line = ["neli-run", "resign", "--reason", text].map(Into::into);
+            let args = crate::cli::parse(&line, Vec::new()).unwrap();
+            assert_eq!(reason(&args).unwrap().as_deref(), expected);
+        }
+    }
 }

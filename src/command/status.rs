@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use neli_kafka::{ElectionId, clock};
 use neli_proto::journal::{EarlierJob, View};
-use neli_proto::leadership::{Leader, Leadership, ReadAt};
+use neli_proto::leadership::{Job, Leader, Leadership, ReadAt};
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{KnownCandidate, NoRoom, Standby};
 use neli_proto::record::{JobState, Offset};
@@ -288,19 +288,24 @@ impl<'a> Snapshot<'a> {
 
     fn job(&self, leader: &Leader) -> String {
         let Some(job) = leader.job else { return "not started yet".to_owned() };
-        let is_known = self.leadership.is_led();
-        let since = job.since_ms.map_or_else(String::new, |since_ms| {
-            let since = Duration::from_millis(since_ms);
-            let more = if is_known { self.seen.observer().age(leader.last_record, self.at) } else { Duration::ZERO };
-            format!(" for {}", span(since + more))
-        });
+        let since = self.in_state(job, leader).map_or_else(String::new, |since| format!(" for {}", span(since)));
         let pid = job.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
         let attempt = job.attempt.filter(|attempt| *attempt > 1);
         let attempt = attempt.map_or_else(String::new, |attempt| format!(", attempt {attempt}"));
         // Also between the times of `--schedule`.
         let state = if job.state == JobState::Restarting { "waiting for its next run" } else { job.state.name() };
-        let by = if is_known { "" } else { ", by its last heartbeat" };
+        let by = if self.leadership.is_led() { "" } else { ", by its last heartbeat" };
         format!("{state}{since}{pid}{attempt}{by}")
+    }
+
+    /// How long the job has been in its state: until now only if its leader is known to lead, otherwise until its last heartbeat.
+    fn in_state(&self, job: Job, leader: &Leader) -> Option<Duration> {
+        let more = if self.leadership.is_led() {
+            self.seen.observer().age(leader.last_record, self.at)
+        } else {
+            Duration::ZERO
+        };
+        job.since_ms.map(|since_ms| Duration::from_millis(since_ms).saturating_add(more))
     }
 
     /// `--overlap`: the rows about two jobs, or about a leader that waits for its successor.
@@ -450,7 +455,7 @@ fn leader_part(snapshot: &Snapshot<'_>, leader: &Leader, age: Duration, left: Du
         "age_by": if leader.last_record.is_aged_by_timestamp() { "timestamp" } else { "receipt" },
         "job": leader.job.map(|job| json!({
             "state": job.state.name(),
-            "for_ms": job.since_ms.map(|since_ms| since_ms.saturating_add(millis(age))),
+            "for_ms": snapshot.in_state(job, leader).map(millis),
             "pid": job.pid,
             "attempt": job.attempt,
         })),

@@ -24,6 +24,7 @@ use neli_kafka::{ElectionId, clock};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::{AccessFlags, eaccess};
 use serde_json::Value;
 
 use crate::config::{Log, LogFormat};
@@ -366,14 +367,7 @@ impl Sink {
     /// The file can't be opened for appending.
     fn open(log: &Log) -> Result<Self> {
         let Some(path) = &log.file else { return Self::stderr() };
-        Self::append_to(path).map_err(|error| {
-            let reason = if error.raw_os_error() == Some(Errno::ENXIO as i32) {
-                "it is a named pipe that nobody reads, or a socket".to_owned()
-            } else {
-                reason(&error)
-            };
-            anyhow!("{}: can't be opened: {reason}", log.file_shown)
-        })
+        Self::append_to(path).map_err(|error| not_opened(log, &error))
     }
 
     /// The destination stderr.
@@ -407,6 +401,34 @@ impl Sink {
             *self = anew;
         }
     }
+}
+
+fn not_opened(log: &Log, error: &io::Error) -> anyhow::Error {
+    let reason = if error.raw_os_error() == Some(Errno::ENXIO as i32) {
+        "it is a named pipe that nobody reads, or a socket".to_owned()
+    } else {
+        reason(error)
+    };
+    anyhow!("{}: can't be opened: {reason}", log.file_shown)
+}
+
+/// Whether the file of `--log-file` could be opened. It is not created, and a pipe is not opened: its reader would take that for its end.
+///
+/// # Errors
+///
+/// It could not be opened for appending.
+pub fn check_file(log: &Log) -> Result<()> {
+    let Some(path) = &log.file else { return Ok(()) };
+    let checked = match fs::metadata(path) {
+        Ok(found) if found.is_file() || found.is_dir() => OpenOptions::new().append(true).open(path).map(drop),
+        Ok(_) => eaccess(path, AccessFlags::W_OK).map_err(io::Error::from),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            eaccess(directory, AccessFlags::W_OK | AccessFlags::X_OK).map_err(io::Error::from)
+        }
+        Err(error) => Err(error),
+    };
+    checked.map_err(|error| not_opened(log, &error))
 }
 
 impl From<OwnedFd> for Sink {

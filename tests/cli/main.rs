@@ -39,6 +39,7 @@ fn a_misplaced_argument_gets_a_hint() {
     refused("watch -g g now", "now: watch takes no such argument; neli-run watch --help lists them");
     refused("wacth -g g", "wacth: no such subcommand; did you mean watch?");
     refused("--gruop g -- true", "--gruop: no such option; did you mean --group?");
+    refused("-g g --broker a:1 -- true", "--broker: no such option; did you mean --brokers?");
     refused("watch -g g --lease 5s", "--lease: watch has no such option; neli-run watch --help lists them");
     refused("-g g -X a=b sleep 1", "sleep: COMMAND comes after --, as in: neli-run --group .. -- sleep");
     refused("status -g g -b a:1 --watch", "--watch: no such option; watch is a subcommand: neli-run watch --help");
@@ -67,6 +68,10 @@ fn a_misplaced_argument_gets_a_hint() {
         "--brokers or --embedded is required: Kafka's addresses (--brokers HOST:PORT,..), or a trial on this machine alone (--embedded)",
     );
     refused("doctor -b a:1 --print-topic", "--group is required with --print-topic: the topic is named after it");
+    refused(
+        "doctor -g g -b a:1 --print-topic --json",
+        "--print-topic: can't be combined with --json: it prints commands for a shell",
+    );
     refused("doctor -b a:1 --lease 1ms", "--lease 1ms: must be 300ms to 60s");
     refused("completions ksh", "ksh: must be bash, fish or zsh");
     refused(

@@ -92,6 +92,35 @@ fn the_newest_window_runs_again_and_not_those_before_it() {
     assert_eq!(late.status(), 0, "the window before is over: {late:?}");
 }
 
+/// A schedule has left out the newest window, which is over, after a run in the window before it.
+#[test]
+fn a_window_before_a_forgotten_one_stays_over_and_the_schedule_is_still_shown() {
+    let election = election(Elector::Log);
+    for topic in [election.topic(), format!("{}.once", election.topic())] {
+        Kafka::shared().create_topic(&topic, &[]);
+    }
+    let pen = Pen::new(Kafka::shared(), &format!("{}.once", election.topic()), &[]);
+    let fact = |day: u64, outcome: &str| {
+        let from_ms = 1_769_817_600_000 + day * 86_400_000;
+        format!(
+            r#"{{"v":1,"key":"day-{day}","window_from_ms":{from_ms},"window_until_ms":{},"outcome":"{outcome}","term":{day},"attempt":1,"account":{{"schedule":"0 0 * * *","timezone":"UTC"}}}}"#,
+            from_ms + 86_400_000
+        )
+    };
+    pen.write(&format!("{}%attempt", election.key()), &[fact(0, "failed").as_bytes()]);
+    pen.write(&election.key(), &[fact(1, "skipped").as_bytes()]);
+    let next_windows = || election.ask("status", &["--json"]).json()["next_windows"].as_array().map(Vec::len);
+    assert_eq!(next_windows(), Some(5));
+    let answer = election.ask("forget", &["--newest-window"]);
+    assert!(
+        answer.text.contains(": day-1 is forgotten: no candidate runs it any more, since this window is over"),
+        "{answer:?}"
+    );
+    assert_eq!((next_windows(), answer.status), (Some(5), 0));
+    let (object, status) = forget(&election, &["--newest-window"]);
+    assert_eq!((object["outcome"].as_str(), status), (Some("nothing-recorded"), 3), "{object}");
+}
+
 /// A record that this version can't decode, because another program or a newer version wrote it.
 #[test]
 fn a_record_that_can_not_be_read_is_deleted_with_force() {

@@ -113,6 +113,8 @@ fn a_leader_that_is_silent_beyond_its_lease_is_no_leader() {
     let (object, status) = json(&election);
     assert_eq!((object["state"].as_str(), status), (Some("silent"), 3), "{object}");
     assert_eq!(object["leader"]["lease_left_ms"], 0);
+    let known = object["leader"]["job"]["for_ms"].as_u64().expect("as of its last heartbeat");
+    assert_eq!(json(&election).0["leader"]["job"]["for_ms"].as_u64(), Some(known), "nothing is known of it since then");
 }
 
 /// The candidates' clocks gave the timestamps, so they do not count at once. On a terminal a line explains the wait.
@@ -257,6 +259,13 @@ fn the_last_run_is_named_with_its_key_or_window() {
     assert_eq!(of_key("v2"), ("not-recorded".to_owned(), Value::Null, 3));
     assert_eq!(run(("--once", "v3")).job(["sh", "-c", "exit 3"]).start().status(), 3);
     assert_eq!(of_key("v3"), ("failed".to_owned(), "first".into(), 3));
+    let pen = Pen::new(Kafka::shared(), &format!("{}.once", election.topic()), &[]);
+    for place in ["v1.42%attempt", "v3"] {
+        pen.write(&format!("{}/{place}", election.key()), &[b"nonsense"]);
+    }
+    assert_eq!(of_key("v1.42"), ("done".to_owned(), "first".into(), 0), "a candidate says the same");
+    assert_eq!(run(("--once", "v1.42")).job(["false"]).start().status(), 0);
+    assert_eq!(of_key("v3"), ("unknown".to_owned(), Value::Null, 4), "it may be done");
     let answer = election.ask("status", &["--once", "v2"]);
     assert!(answer.status == 3 && answer.text.ends_with(": v2: nothing is recorded\n"), "{answer:?}");
     assert_eq!(run(("--window", "1d")).job(["sh", "-c", "exit 3"]).start().status(), 3);

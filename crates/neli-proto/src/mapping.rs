@@ -140,6 +140,13 @@ impl Mapping {
         shares_none.then(|| self.differs(other, name, Difference::Roles))
     }
 
+    /// Whether each has all roles of the other, in whatever order.
+    #[must_use]
+    pub fn has_roles_of(&self, other: &Self) -> bool {
+        let has_all = |one: &Self, other: &Self| other.roles_without(one, &RoleSet::new()).is_empty();
+        has_all(self, other) && has_all(other, self)
+    }
+
     /// The mapping, where `roles` is what a user gives the roles by.
     pub(crate) fn shown(&self, roles: &str) -> String {
         let Self { typed, partitions, .. } = self;
@@ -263,6 +270,18 @@ mod tests {
         assert_eq!(conflict(("4", 3), ("4", 4)), Some(("3".into(), 0, 3)));
         assert_eq!(conflict(("4", 3), ("3", 4)), None);
         assert_eq!(conflict(("9", 3), ("1", 1)), None, "a candidate of one role");
+    }
+
+    #[test]
+    fn the_same_roles_may_be_in_another_order() {
+        let same = |own: &str, other: &str| {
+            let (own, other) = (Mapping::new(own, 1), Mapping::new(other, 1));
+            let same = own.has_roles_of(&other);
+            assert_eq!(same, other.has_roles_of(&own));
+            same
+        };
+        assert!(same("a,b", "b, a") && same("3", "3") && same("1,0", "2"));
+        assert!(!same("a,b", "a,b,c") && !same("a,b", "a,c") && !same("2", "3") && !same("0,1,x", "2"));
     }
 
     #[test]

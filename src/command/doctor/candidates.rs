@@ -58,7 +58,7 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
             tell_clock(ahead_ms, findings);
         }
         // A missing topic or right was reported before.
-        Ok((None, _)) => findings.skipped("candidates", "unknown: the topic does not exist"),
+        Ok((None, _)) => findings.skipped("candidates", "unknown: the topic does not exist, or can't be seen"),
         Err(why) => findings.skipped("candidates", format!("unknown: {why}")),
     }
     elsewhere(doctor, access, findings);
@@ -103,15 +103,16 @@ impl<'a> Group<'a> {
                 .as_ref()
                 .and_then(|other| own.warning_if_no_role_is_shared(other, candidate.shown()))
                 .map(|differs| roles_differ(&differs));
-            let refusals = [
-                overlap(config, candidate),
-                mapping.and_then(|other| own.refusal(&other, candidate.shown())).map(|differs| roles_differ(&differs)),
-            ];
+            let refusal = mapping.as_ref().and_then(|other| own.refusal(other, candidate.shown()));
+            let other_roles = mapping
+                .filter(|other| shares_no_role.is_none() && refusal.is_none() && !own.has_roles_of(other))
+                .map(|other| roles(candidate.shown(), &own, &other));
+            let refusals = [overlap(config, candidate), refusal.map(|differs| roles_differ(&differs))];
             for refusal in refusals.into_iter().flatten() {
                 findings.fail("candidates", refusal + &silence(*hello_age), None);
                 differ += 1;
             }
-            for difference in shares_no_role.into_iter().chain(differences(config, candidate)) {
+            for difference in shares_no_role.into_iter().chain(other_roles).chain(differences(config, candidate)) {
                 findings.warn("candidates", difference, None);
                 differ += 1;
             }
@@ -154,6 +155,12 @@ fn overlap(config: &Config, candidate: &KnownCandidate) -> Option<String> {
     }
 }
 
+/// The roles of which only one of the two stands for some.
+fn roles(name: &str, own: &Mapping, other: &Mapping) -> String {
+    let [other, own] = [other, own].map(Mapping::roles);
+    format!("{name} stands with --roles for {other}, and here it is for {own}: give every candidate the same roles")
+}
+
 /// Differences that are allowed, but are reported.
 fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<String> {
     let name = candidate.shown();
@@ -164,9 +171,13 @@ fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<String> {
     let other =
         candidate.hello.version.as_deref().filter(|other| *other != version && *other != format!("neli {version}"));
     let version = other.map(|other| format!("{name} has version {other}, and here it is {version}"));
+    let overlaps = candidate.hello.overlap_ms.map(Duration::from_millis).zip(config.timings.overlap);
+    let overlap = overlaps
+        .filter(|(other, own)| other != own)
+        .map(|(other, own)| format!("{name} stands with --overlap {}, and here it is {}", spoken(other), spoken(own)));
     let refused = candidate.hello.group_refuses.as_deref();
     let refused = refused.map(|words| format!("{name} has no precedence: the group refuses it ({words})"));
-    [elector, version, refused].into_iter().flatten().collect()
+    [elector, overlap, version, refused].into_iter().flatten().collect()
 }
 
 /// By how many milliseconds this machine's clock is ahead of the broker's; `None` if no record is read as soon as it is written.

@@ -159,12 +159,11 @@ impl Fixes {
         Self { bootstrap: bootstrap.to_owned(), principal, is_secured: protocol != "plaintext" }
     }
 
-    /// The command that allows these operations on a `--topic` or `--group` of this name, or on the `--cluster`, which has none.
-    pub(super) fn allow(&self, operations: &[&str], (kind, name): (&str, Option<&str>)) -> String {
-        let on = name.map_or_else(|| kind.to_owned(), |name| format!("{kind} {}", quoted(name)));
+    /// The command that allows these operations on a `--topic` or `--group` of this name.
+    pub(super) fn allow(&self, operations: &[&str], (kind, name): (&str, &str)) -> String {
         let operations: Vec<String> = operations.iter().map(|operation| format!("--operation {operation}")).collect();
         let (tool, user, operations) = (self.tool("kafka-acls.sh"), quoted(&self.principal), operations.join(" "));
-        format!("{tool} --add --allow-principal {user} {operations} {on}")
+        format!("{tool} --add --allow-principal {user} {operations} {kind} {}", quoted(name))
     }
 
     /// The command that sets a topic's setting.
@@ -245,16 +244,16 @@ mod tests {
 
     #[test]
     fn a_right_is_granted_to_the_user_of_the_login() {
-        let plain = fixes(&[]).allow(&["Read", "Write"], ("--topic", Some("g.neli")));
+        let plain = fixes(&[]).allow(&["Read", "Write"], ("--topic", "g.neli"));
         let expected = "kafka-acls.sh --bootstrap-server a:1 --add --allow-principal User:ANONYMOUS --operation Read --operation \
                         Write --topic g.neli";
         assert_eq!(plain, expected);
         let login = fixes(&[("security.protocol", "SASL_SSL"), ("sasl.username", "it's me")]);
-        let command = login.allow(&["Read"], ("--group", Some("a b")));
+        let command = login.allow(&["Read"], ("--group", "a b"));
         let expected = r"kafka-acls.sh --bootstrap-server a:1 --command-config admin.properties --add --allow-principal 'User:it'\''s me' --operation Read --group 'a b'";
         assert_eq!(command, expected);
-        let certificate = fixes(&[("security.protocol", "ssl")]).allow(&["Read"], ("--cluster", None));
-        assert!(certificate.ends_with(" User:NAME --operation Read --cluster"), "{certificate}");
+        let certificate = fixes(&[("security.protocol", "ssl")]).allow(&["Read"], ("--group", "g"));
+        assert!(certificate.ends_with(" User:NAME --operation Read --group g"), "{certificate}");
     }
 
     #[test]

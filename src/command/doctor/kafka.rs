@@ -57,7 +57,7 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
         }
         let sessions = Sessions::of(&examination);
         let lease = (&config.timings, config.lease_shown.as_str());
-        outlive_broker(lease, &sessions, replicas, &fixes, findings);
+        outlive_broker(lease, &sessions, replicas, findings);
         if matches!(config.timings.elector(), Elector::Group(_)) {
             let claims_nothing = config.timings.elector() == Elector::Group(Patience::Never);
             group(config, &examination, &fixes, sessions.most_members, claims_nothing, findings);
@@ -139,18 +139,16 @@ impl Sessions {
 
 /// Checks whether the lease, which is given with its option as a user would type it, is longer than the time of a broker's death. If the topic
 /// has a single replica, no lease is long enough.
-fn outlive_broker(
-    (timings, shown): (&Timings, &str),
-    sessions: &Sessions,
-    replicas: usize,
-    fixes: &Fixes,
-    findings: &mut Findings,
-) {
+fn outlive_broker((timings, shown): (&Timings, &str), sessions: &Sessions, replicas: usize, findings: &mut Findings) {
     let check = "broker-session";
     match (&sessions.not_answered, sessions.broker) {
         (Some(NotAnswered::Forbidden), _) => {
-            let text = "this user has no right to DESCRIBE_CONFIGS on the cluster: whether the lease outlives a broker's death is not known";
-            findings.warn(check, text, Some(fixes.allow(&["DescribeConfigs"], ("--cluster", None))));
+            // The right shows all of the cluster's settings, which is too much for this alone.
+            let text = format!(
+                "whether the lease outlives a broker's death is not known: without DESCRIBE_CONFIGS on the cluster choose it by the \
+                 brokers' {BROKER_SESSION} (see docs/operating.md)"
+            );
+            findings.warn(check, text, None);
         }
         (Some(NotAnswered::Other(why)), _) => findings.skipped(check, format!("brokers' settings are unknown: {why}")),
         (None, None) => findings.skipped(check, format!("no broker reports its {BROKER_SESSION}")),
@@ -187,7 +185,7 @@ fn group(
     findings: &mut Findings,
 ) {
     let name = &config.election.group;
-    let allow = || Some(fixes.allow(&["Read"], ("--group", Some(name))));
+    let allow = || Some(fixes.allow(&["Read"], ("--group", name)));
     let description = match examination.group(name) {
         Ok(description) => description,
         Err(NotAnswered::Forbidden) => {
@@ -249,7 +247,6 @@ fn group_session(own: Duration, sessions: &Sessions, claims_nothing: bool, findi
 
 #[cfg(test)]
 mod tests {
-    use neli_kafka::{Client, Properties};
     use neli_proto::candidate::Durations;
 
     use super::*;
@@ -277,8 +274,6 @@ mod tests {
 
     #[test]
     fn a_lease_that_the_death_of_a_broker_would_end_is_a_warning() {
-        let client = Client { brokers: Brokers::At("a:1".to_owned()), properties: Properties(Vec::new()) };
-        let fixes = Fixes::of(&client, "a:1");
         let durations = |seconds: u64| Durations {
             lease: Duration::from_secs(seconds),
             heartbeat_interval: Duration::from_millis(500),
@@ -289,14 +284,15 @@ mod tests {
         };
         let of = |seconds, replicas, sessions: &Sessions| {
             let timings = Timings::new(durations(seconds), Elector::Log).unwrap();
-            page_of(|findings| outlive_broker((&timings, "--lease 5"), sessions, replicas, &fixes, findings))
+            page_of(|findings| outlive_broker((&timings, "--lease 5"), sessions, replicas, findings))
         };
         let known = sessions(9_000, 6_000, 60_000);
         assert!(of(5, 3, &known).starts_with("WARN  broker-session  --lease 5: "), "{}", of(5, 3, &known));
         assert!(of(30, 3, &known).starts_with("ok    broker-session  the lease outlives"), "{}", of(30, 3, &known));
         assert!(of(5, 1, &known).starts_with("ok    broker-session  one replica"), "{}", of(5, 1, &known));
         let forbidden = Sessions { not_answered: Some(NotAnswered::Forbidden), ..sessions(0, 0, 0) };
-        assert!(of(5, 3, &forbidden).contains("DESCRIBE_CONFIGS"), "{}", of(5, 3, &forbidden));
+        let unknown = of(5, 3, &forbidden);
+        assert!(unknown.contains("DESCRIBE_CONFIGS") && !unknown.contains("fix: "), "{unknown}");
     }
 
     #[test]

@@ -12,11 +12,12 @@ use nix::unistd::{self, Pid};
 use tokio::runtime::Builder;
 
 use super::findings::Findings;
-use crate::config::Doctor;
+use crate::config::{Config, Doctor, Listen};
 use crate::exit::line_of;
 use crate::process::cgroup::{self, Cgroup};
 use crate::process::limits::MemoryLimit;
 use crate::process::{attributes, descriptors, limits, memory_files, procfs, signals, system};
+use crate::report::log;
 use crate::text::{reason, shown_duration};
 use crate::{guard, http};
 
@@ -51,6 +52,14 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
     pidfd(system::open_pidfd(Pid::this()).map(drop), findings);
     group(Cgroup::make().inspect(Cgroup::remove).is_ok(), unistd::geteuid().is_root(), findings);
     limit(limits::memory(), findings);
+    let Config { listen: address, log, .. } = &doctor.candidate;
+    if let Some(address) = address {
+        listen(address, findings);
+    }
+    if log.file.is_some() {
+        let checked = log::check_file(log).map_err(|error| line_of(&error));
+        needed("log-file", checked, "the log's file can be opened", None, findings);
+    }
     match &doctor.command {
         None => {}
         Some(Ok(())) => findings.ok("command", "COMMAND is found and can be run"),
@@ -64,6 +73,26 @@ fn needed(check: &'static str, found: Result<(), impl Display>, ok: &str, fix: O
     match found {
         Ok(()) => findings.ok(check, ok),
         Err(error) => findings.fail(check, error.to_string(), fix.map(str::to_owned)),
+    }
+}
+
+/// Whether the address of `--listen` can be bound. A candidate with these options may run here already, and has it then.
+fn listen(address: &Listen, findings: &mut Findings) {
+    let bound = http::bind(address).map(drop);
+    let in_use = |error: &anyhow::Error| {
+        let error = error.root_cause().downcast_ref::<io::Error>();
+        error.is_some_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+    };
+    match bound {
+        Err(error) if in_use(&error) => {
+            let why = line_of(&error);
+            findings.warn(
+                "listen",
+                format!("{why}, perhaps by the candidate with these options; no other starts beside it"),
+                None,
+            );
+        }
+        bound => needed("listen", bound.map_err(|error| line_of(&error)), "the address can be bound", None, findings),
     }
 }
 
@@ -284,6 +313,22 @@ mod tests {
             text.contains("fix: allow timerfd_create in the sandbox (seccomp)") && !text.contains("guard "),
             "{text}"
         );
+    }
+
+    /// Perhaps by the candidate that runs with these options.
+    #[test]
+    fn an_address_in_use_is_a_warning_and_one_that_is_not_here_fails() {
+        let of = |host: &str, port| {
+            let address = Listen { host: host.to_owned(), port, shown: "--listen HERE".to_owned() };
+            page_of(|findings| listen(&address, findings))
+        };
+        let bound = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = bound.local_addr().unwrap().port();
+        let text = of("127.0.0.1", port);
+        assert!(text.starts_with("WARN  listen  --listen HERE: address already in use, perhaps by the "), "{text}");
+        assert_eq!(of("127.0.0.1", 0), "ok    listen  the address can be bound\n");
+        let text = of("192.0.2.1", 0);
+        assert!(text.starts_with("FAIL  listen  --listen HERE: "), "{text}");
     }
 
     #[test]

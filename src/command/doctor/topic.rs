@@ -37,7 +37,10 @@ impl Look<'_> {
                 let text = format!(
                     "topic \"{name}\": this user has no right to DESCRIBE it; allow READ and WRITE, which imply it"
                 );
-                findings.fail("topic", text, Some(self.fixes.allow(&["Read", "Write"], ("--topic", Some(name)))));
+                // It may be missing, too.
+                let create = self.config.create_topic.then_some("Create");
+                let rights: Vec<&str> = ["Read", "Write"].into_iter().chain(create).collect();
+                findings.fail("topic", text, Some(self.fixes.allow(&rights, ("--topic", name))));
             }
             Ok(None) => self.missing(planned, findings),
             Err(NotAnswered::Other(why)) => findings.fail("topic", format!("topic \"{name}\": {why}"), None),
@@ -128,7 +131,7 @@ impl Look<'_> {
         let needed = [("READ", "Read", rights.read), ("WRITE", "Write", rights.write)];
         for (right, operation, _) in needed.iter().filter(|(.., is_there)| !is_there) {
             let text = format!("topic \"{name}\": this user has no right to {right} it; allow {right} on it");
-            findings.fail("rights", text, Some(self.fixes.allow(&[operation], ("--topic", Some(name)))));
+            findings.fail("rights", text, Some(self.fixes.allow(&[operation], ("--topic", name))));
         }
         if rights.read && rights.write {
             findings.ok("rights", format!("topic \"{name}\": this user may READ and WRITE it"));
@@ -167,7 +170,7 @@ impl Look<'_> {
             return Some(command.clone());
         }
         if let Risk::Unread(_) = risk {
-            return Some(self.fixes.allow(&["DescribeConfigs"], ("--topic", Some(planned.name))));
+            return Some(self.fixes.allow(&["DescribeConfigs"], ("--topic", planned.name)));
         }
         self.set_right(planned, risk.setting()?)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli_proto::leadership::{Leader, ReadAt};
+use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::time::millis;
 use serde_json::{Value, json};
 
@@ -57,16 +57,21 @@ fn page(state: &State, at: ReadAt, elections: &[Value]) -> String {
 fn election_part(shown: &Shown<'_>) -> Value {
     let Shown { at, topic, found, current, trouble, known_since_ms, notes, run: last } = *shown;
     let leader = current.leader();
-    let left = |leader: &Leader| {
-        let age = found.observer().age(leader.last_record, at);
-        millis(leader.lease.saturating_sub(age))
+    // A heartbeat that came after the lease's end extends no lease.
+    let left = match current {
+        Leadership::Led { left, .. } | Leadership::Overdue { left, .. } => left,
+        Leadership::Forgotten
+        | Leadership::NeverLed
+        | Leadership::Released { .. }
+        | Leadership::Silent { .. }
+        | Leadership::Unknown(_) => Duration::ZERO,
     };
     let part = json!({
         "trouble": trouble,
         "known_since": known_since_ms.map(timestamp),
         "since": leader.and_then(|leader| leader.claimed_ms).map(timestamp),
         "lease_ms": leader.map(|leader| millis(leader.lease)),
-        "lease_left_ms": leader.map(left),
+        "lease_left_ms": leader.map(|_| millis(left)),
         "last_change": notes.and_then(|notes| notes.changes.back()).map(change_part),
         "last_run": last.map(|last| run(&last.fact)),
         "last_success": last.and_then(|last| last.runs.account.success.as_ref()?.at_ms).map(timestamp),

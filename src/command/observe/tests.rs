@@ -137,6 +137,20 @@ fn trouble_comes_first_and_the_first_answer_has_the_whole_table() {
 }
 
 #[test]
+fn a_heartbeat_after_the_lease_s_end_extends_no_lease() {
+    let mut world = World::new();
+    world.claim(0, "g", "db1");
+    let beat = r#"{"v":1,"kind":"beat","member":"m","name":"db1","seq":2,"term":0,"seen":0,"lease_ms":20000}"#;
+    world.write(30, "a.neli", "g/0", beat);
+    let election = &world.object(31)["elections"][0];
+    assert_eq!(
+        (election["state"].as_str(), election["lease_left_ms"].as_u64()),
+        (Some("silent"), Some(0)),
+        "{election}"
+    );
+}
+
+#[test]
 fn a_candidate_s_own_page_is_linked_if_other_machines_reach_it() {
     for (listen, host, url) in [
         ("192.0.2.1:9464", "web1", Some("http://192.0.2.1:9464/")),

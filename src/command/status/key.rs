@@ -15,12 +15,14 @@ use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::json::{election as head, joined, run};
 use crate::text::{json, one_line};
 
+const DONE: &str = "done";
+
 /// What is recorded, in a word.
 const fn state(recorded: Option<Recorded<'_>>) -> &'static str {
     match recorded {
         None => "not-recorded",
         Some(Recorded { is_running: true, .. }) => "running",
-        Some(Recorded { fact: Fact { outcome: Outcome::Done, .. }, .. }) => "done",
+        Some(Recorded { fact: Fact { outcome: Outcome::Done, .. }, .. }) => DONE,
         Some(Recorded { fact: Fact { outcome: Outcome::Failed, .. }, .. }) => "failed",
         // It was begun, and its runner is gone.
         Some(_) => "interrupted",
@@ -42,17 +44,19 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
         let seen = observation.first()?;
         let topic = FactsTopic::of(seen.election, Some(key));
         let known = facts::read(&topic, &access, look.timeout).await?.and_then(|facts| {
-            if !unreadable(&facts, Some(key)).is_empty() {
+            let recorded = facts::recorded(&facts, seen);
+            let state = state(recorded);
+            // A candidate, too, looks for a success before it minds a record that it can't read.
+            if state != DONE && !unreadable(&facts, Some(key)).is_empty() {
                 return Err(UNREADABLE.to_owned());
             }
-            let recorded = facts::recorded(&facts, seen);
-            Ok((state(recorded), recorded.map(|recorded| recorded.fact.clone())))
+            Ok((state, recorded.map(|recorded| recorded.fact.clone())))
         });
         Ok((seen.election.clone(), known))
     })?;
     let (state, status, sentence) = match &known {
         Ok((state, fact)) => {
-            let is_done = *state == "done";
+            let is_done = *state == DONE;
             let gone =
                 if *state == "interrupted" { "; its runner is gone, and the next candidate runs it" } else { "" };
             let shown = fact.as_ref().map(|fact| facts::row(fact, clock::wall_ms()).1);

@@ -145,6 +145,28 @@ fn an_error_names_a_pipe_without_a_reader() {
 }
 
 #[test]
+fn a_file_is_checked_as_a_candidate_opens_it_and_is_not_created() {
+    let directory = tempfile::tempdir().unwrap();
+    let check = |name: &str| {
+        let file = Some(directory.path().join(name));
+        let log = Log { format: LogFormat::Text, verbosity: 0, file, file_shown: format!("--log-file {name}") };
+        let checked = check_file(&log).map_err(|error| error.to_string());
+        assert_eq!(fs::exists(log.file.as_ref().unwrap()).unwrap(), name == "." || name == "there");
+        assert_eq!(Sink::open(&log).map(drop).map_err(|error| error.to_string()), checked, "{name}");
+        checked
+    };
+    fs::write(directory.path().join("there"), "a line\n").unwrap();
+    assert_eq!(check("there"), Ok(()));
+    assert_eq!(check("new"), Ok(()));
+    assert_eq!(check("."), Err("--log-file .: can't be opened: is a directory".to_owned()));
+    assert_eq!(
+        check("missing/new"),
+        Err("--log-file missing/new: can't be opened: no such file or directory".to_owned())
+    );
+    assert_eq!(fs::read_to_string(directory.path().join("there")).unwrap(), "a line\n");
+}
+
+#[test]
 fn lines_are_written_in_order() {
     let (mut reader, writer) = pipe();
     let logger = Logger::start_on(writer.into(), form(LogFormat::Text)).unwrap();
