@@ -77,7 +77,7 @@ fn said(leadership: Leadership<'_>, wall_ms: Option<u64>) -> String {
                 Unknown::NotHeard { leader, age } => {
                     &format!("Kafka does not answer; {} led, and was heard last {}", leader.shown(), ago(age))
                 }
-                Unknown::Reading => "the journal is being read",
+                Unknown::Reading => "the journal is not read yet",
             };
             format!("can't tell who leads: {why}")
         }

@@ -103,8 +103,8 @@ const ELECTION: &[Opt] = &in_section(Section::Election, [
     Opt::new("wait", "Exit with 75 if not leading after this time")
         .value("DURATION")
         .computed("no limit")
-        .more("Counted from the start, until the first lead; if the leader has died, neli-run first waits for the \
-               end of its lease. 0: lead at once or exit, after 5s if Kafka does not answer."),
+        .more("Counted from the start, until the first lead; if the leader has died, however long ago, neli-run \
+               first waits for its lease. 0: lead at once or exit, after 5s if Kafka does not answer."),
 ]);
 
 const KAFKA: &[Opt] = &in_section(
