@@ -116,7 +116,9 @@ fn beside_a_guard_that_does_not_answer_nothing_is_claimed() {
     assert!(host.actions().contains(&Action::Kafka(Request::ReadAnew)));
     host.answered();
     let mut claims = |event: Option<supervisor::Event>| {
-        event.into_iter().for_each(|event| host.job(event));
+        if let Some(event) = event {
+            host.job(event);
+        }
         host.pass_until_due();
         host.actions().iter().any(|action| sends(action, "claim"))
     };
