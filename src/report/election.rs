@@ -310,7 +310,7 @@ mod tests {
         let mut journal = Journal::read_from(42, Origin::Beginning);
         let record = Record::parse(claim);
         let verdict = journal.read(received, 42, record.as_ref());
-        let receipt = Receipt { read: received, written_ms: None, is_live: true };
+        let receipt = Receipt { read: received, written_ms: None, is_brokers_time: true, is_live: true };
         last_term.read(journal.view(), 42, record.as_ref(), verdict, receipt);
         let why = Some(Waiting::Led);
         let position = Position::Standby(Some(StandbyReason { leader: Some("db2".into()), term: Some(42), why }));

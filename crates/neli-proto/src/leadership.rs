@@ -353,10 +353,10 @@ impl Leader {
         }
     }
 
-    /// The late heartbeat, if its last record was appended after its lease was over.
+    /// The late heartbeat, if its last record was appended after its lease was over, by the broker's clock. (A candidate's may be set forward.)
     #[must_use]
     pub fn late(&self) -> Option<LateBeat> {
-        self.punctuality.late(self.term)
+        self.punctuality.late(self.term).filter(|_| self.last_record.is_brokers_time)
     }
 
     /// For how long it writes nothing until it has missed three heartbeats.
@@ -434,6 +434,8 @@ pub struct Receipt {
     pub read: Time,
     /// When it was appended, in milliseconds since 1970; `None` if the record has no timestamp.
     pub written_ms: Option<u64>,
+    /// Whether that may be by the broker's clock, and not by the candidate's that wrote the record.
+    pub is_brokers_time: bool,
     /// Whether it was read live, as it was written. Then its age is the time since the reading.
     pub is_live: bool,
 }

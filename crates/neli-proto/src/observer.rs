@@ -56,6 +56,8 @@ pub struct Observer {
     latest_timestamp: Option<u64>,
     /// The newest record of the election, or hello.
     newest: Option<Receipt>,
+    /// Whether the timestamps are by the broker's clock.
+    is_brokers_time: bool,
     last_term: LastTerm,
     /// Void claims since the leader's last record.
     void_claims: Option<VoidClaims>,
@@ -77,6 +79,7 @@ impl Observer {
             broker_clock: None,
             latest_timestamp: None,
             newest: None,
+            is_brokers_time: true,
             last_term: LastTerm::default(),
             void_claims: None,
             candidates: BTreeMap::new(),
@@ -150,7 +153,11 @@ impl Observer {
         let verdict = self.journal.read(at.now, offset, record);
         let received = self.receipt(at, written_ms);
         self.last_term.read(self.journal.view(), offset, record, verdict, received);
-        let past = led_before.as_ref().filter(|_| verdict == Verdict::Effective);
+        // By its own clock, which may be set forward, a leader that writes on was not silent.
+        let writes_on = |leader: &Leader| self.journal.led().is_some_and(|term| term.offset == leader.term);
+        let past = led_before
+            .as_ref()
+            .filter(|leader| verdict == Verdict::Effective && (self.is_brokers_time || !writes_on(leader)));
         let past = past.and_then(|leader| self.lost.past_silence(leader, received));
         let silent = past.as_ref().map_or(silent, |past| past.silent);
         let mut changes: Vec<Change> = past.map(Change::FellSilent).into_iter().collect();
@@ -356,7 +363,8 @@ impl Observer {
         if let (true, Some(written_ms)) = (self.is_live, written_ms) {
             self.broker_clock = Some((at.now, written_ms));
         }
-        let received = Receipt { read: at.now, written_ms, is_live: self.is_live };
+        let received =
+            Receipt { read: at.now, written_ms, is_brokers_time: self.is_brokers_time, is_live: self.is_live };
         if self.newest.is_none_or(|newest| newest.written_ms <= written_ms) {
             self.newest = Some(received);
         }
@@ -398,6 +406,17 @@ impl Observer {
     /// Notes a broker's timestamp of a record of the partition, of any election.
     pub fn stamped(&mut self, written_ms: u64) {
         self.latest_timestamp = self.latest_timestamp.max(Some(written_ms));
+    }
+
+    /// Notes that a record has a candidate's own timestamp.
+    pub const fn stamped_by_candidates(&mut self) {
+        self.is_brokers_time = false;
+    }
+
+    /// Whether all timestamps that were read are by the broker's clock.
+    #[must_use]
+    pub const fn is_brokers_time(&self) -> bool {
+        self.is_brokers_time
     }
 
     /// How long to listen before the timestamps of the leader's records count. That is two of its heartbeats, if it seems silent or its

@@ -233,7 +233,7 @@ mod tests_of_room {
     fn candidate(max_roles: Option<u32>) -> KnownCandidate {
         let hello =
             Hello { roles: Some("4294967295".into()), partitions: Some(1), max_roles, ..Hello::new("ab".into(), None) };
-        let received = Receipt { read: Time::from_nanos(1), written_ms: None, is_live: true };
+        let received = Receipt { read: Time::from_nanos(1), written_ms: None, is_brokers_time: true, is_live: true };
         KnownCandidate { hello: Arc::new(hello), received }
     }
 
