@@ -42,7 +42,11 @@ fn said(leadership: Leadership<'_>, wall_ms: Option<u64>) -> String {
         Leadership::Overdue { leader, age, claimable_in, .. } => {
             let (name, silent, lease) = (leader.shown(), lasting(age), spoken(leader.lease));
             let at = wall_ms.map(|wall_ms| time_of_day(wall_ms.saturating_add(millis(claimable_in))));
-            let within = at.map_or_else(|| format!("in {}", span(claimable_in)), |at| format!("at {at}"));
+            let within = match at {
+                _ if claimable_in.is_zero() => "now".to_owned(),
+                None => format!("in {}", span(claimable_in)),
+                Some(at) => format!("at {at}"),
+            };
             format!(
                 "{name} has been silent {silent} (lease {lease}): unless a heartbeat comes, another may claim {within}"
             )

@@ -307,6 +307,20 @@ impl<'a> Leadership<'a> {
         }
     }
 
+    /// The same with the age of the leader's last record that `later` has, when less of the silence was known.
+    pub(crate) const fn aged_as(self, later: Self) -> Self {
+        let (age, left) = match later {
+            Self::Led { age, left, .. } | Self::Overdue { age, left, .. } => (age, left),
+            Self::Silent { age, .. } => (age, Duration::ZERO),
+            Self::Forgotten | Self::NeverLed | Self::Released { .. } | Self::Unknown(_) => return self,
+        };
+        match self {
+            Self::Led { leader, .. } => Self::Led { leader, age, left },
+            Self::Overdue { leader, .. } => Self::Overdue { leader, age, left, claimable_in: Duration::ZERO },
+            Self::Forgotten | Self::NeverLed | Self::Released { .. } | Self::Silent { .. } | Self::Unknown(_) => self,
+        }
+    }
+
     /// The same while Kafka does not answer: nothing shows who leads, but for a leader whose last record is too young for a missed heartbeat.
     #[must_use]
     pub const fn unanswered(self) -> Self {

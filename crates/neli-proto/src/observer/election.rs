@@ -174,9 +174,17 @@ impl Election {
     }
 
     /// Who leads. A leader is silent, or has missed heartbeats, if that was so when Kafka answered last: since then the silence may be Kafka's.
+    /// The age of its last record goes on in any case.
     #[must_use]
     pub fn leadership(&self, at: ReadAt) -> Leadership<'_> {
-        self.known_at_end(at).unwrap_or_else(|| self.observer().leadership(at))
+        let current = self.observer().leadership(at);
+        self.known_at_end(at).map_or(current, |known| known.aged_as(current))
+    }
+
+    /// The moment up to which it is known who leads.
+    #[must_use]
+    pub fn known_at(&self, at: ReadAt) -> ReadAt {
+        self.read_to_end.filter(|_| self.wants_answer(at)).map_or(at, |read_to_end| at.up_to(read_to_end))
     }
 
     /// Whether a new answer of Kafka's is needed to know who leads.
