@@ -148,14 +148,14 @@ pub(crate) fn because(why: &str) -> &str {
     }
 }
 
-/// The sentence of a standby, also for the service manager. `claim`: from now until it claims, and when that is by the wall clock.
+/// The sentence of a standby, also for the service manager. `leader`: its name, and whether it leads. `claim`: from now until it claims, and when that is by the wall clock.
 pub(super) fn standing_by(
-    leader: Option<&str>,
+    leader: Option<(&str, &str)>,
     term: Option<Offset>,
     why: Option<&str>,
     claim: Option<(Duration, u64)>,
 ) -> String {
-    let leader = leader.map_or_else(String::new, |leader| format!(": {leader} leads"));
+    let leader = leader.map_or_else(String::new, |(leader, leads)| format!(": {leader} {leads}"));
     let term = term.map_or_else(String::new, |term| format!(" (term {term})"));
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
     let claim = claim.map_or_else(String::new, |(left, wall_ms)| {
@@ -205,7 +205,7 @@ pub(crate) fn of_status(status: &Status, current: Leadership<'_>, wall_ms: u64) 
             | Leadership::Released { .. }
             | Leadership::Unknown(_) => {
                 let StandbyReason { leader, term, why } = standby.clone().unwrap_or_default();
-                standing_by(leader.as_deref(), term, why.and_then(waiting), None)
+                standing_by(leader.as_deref().map(|leader| (leader, "leads")), term, why.and_then(waiting), None)
             }
         },
         Position::Suspended => "suspended".to_owned(),

@@ -373,6 +373,12 @@ impl Leader {
         self.punctuality.late(self.term).filter(|_| self.last_record.is_brokers_time)
     }
 
+    /// Whether its last record is older than its lease, by the clocks that are only displayed.
+    #[must_use]
+    pub fn is_silent(&self, at: ReadAt) -> bool {
+        self.last_record.age(at.now, at.wall_ms) >= silence(self.lease)
+    }
+
     /// For how long it writes nothing until it has missed three heartbeats.
     #[must_use]
     pub fn overdue_after(&self) -> Duration {

@@ -129,7 +129,10 @@ impl Observer {
         } else if !self.lost.is_dead(&hello.member, received) {
             let broker_now = self.broker_now(at);
             self.candidates.retain(|_, candidate| candidate.received.age(at.now, broker_now) < HELLO_HOLDS);
-            let known = KnownCandidate { hello: Arc::clone(hello), received };
+            let before = self.candidates.get(&hello.member).map(|known| known.first);
+            // A later hello names the first one.
+            let first = before.unwrap_or_else(|| hello.joined.is_none().then_some(received));
+            let known = KnownCandidate { hello: Arc::clone(hello), received, first };
             self.candidates.insert(hello.member.clone(), Box::new(known));
         }
     }
@@ -299,6 +302,7 @@ impl Observer {
         let standbys = others.map(|candidate| Standby {
             candidate,
             age: candidate.received.age(at.now, broker_now),
+            listens: candidate.first.map(|first| first.age(at.now, broker_now)),
             failed_runs: self.failed_runs.get(&candidate.hello.member).copied().unwrap_or_default(),
         });
         let mut standbys: Vec<Standby<'_>> = standbys.filter(|standby| standby.age < HELLO_HOLDS).collect();
@@ -376,8 +380,8 @@ impl Observer {
 
 impl Observer {
     /// How much longer that candidate will not claim, as far as the records show it: it stood down and waits for another candidate, for
-    /// two leases at most; its last runs failed; or its history was cut (a topic that was created again), so that the records don't show it who
-    /// leads. Zero if there is a leader.
+    /// two leases at most; its last runs failed; its history was cut (a topic that was created again), so that the records don't show it who
+    /// leads; or it has not listened for as long as a silent leader's lease (R2). Zero if there is a leader.
     #[must_use]
     pub fn waits(&self, standby: &Standby<'_>, at: ReadAt) -> Duration {
         let (release, age) = match self.leadership(at) {
@@ -385,7 +389,10 @@ impl Observer {
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown(_) => {
                 return standby.candidate.undecided_for().saturating_sub(standby.age);
             }
-            Leadership::Led { .. } | Leadership::Overdue { .. } | Leadership::Silent { .. } => return Duration::ZERO,
+            Leadership::Overdue { leader, .. } | Leadership::Silent { leader, .. } => {
+                return standby.listens.map_or(Duration::ZERO, |listens| silence(leader.lease).saturating_sub(listens));
+            }
+            Leadership::Led { .. } => return Duration::ZERO,
         };
         let is_own = release.member.as_ref() == Some(&standby.candidate.hello.member);
         let why = release.how.why.as_deref().and_then(Why::parse).filter(|_| is_own);
