@@ -173,6 +173,7 @@ pub(super) const fn waiting(why: Waiting) -> Option<&'static str> {
         Waiting::BackingOff => "nobody leads; its last runs failed, so others may claim first",
         Waiting::CoolingOff => "it has stood down, and lets another lead first",
         Waiting::Cut => "leader unknown, because the topic's records were cut, or it was made anew",
+        Waiting::Full => "nobody leads; this process leads as many roles as --max-roles allows",
         Waiting::Led => return None,
         Waiting::NoGuard => "nobody leads; no guard lives here, so this candidate claims nothing until one does",
         Waiting::Precedence => "nobody leads; others may claim first",

@@ -8,6 +8,7 @@ use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
 use neli_proto::leadership::{ReadAt, TermState};
 use neli_proto::node::{Action, Awaited, Counts, Event, Node, Settings};
+use neli_proto::note::Waiting;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Record, What, Why};
 use neli_proto::supervisor::{Ending, JobStatus};
@@ -125,6 +126,21 @@ fn deleted_older_records_leave_the_leader_unknown() {
         (TermState::Undecided, Some(Awaited::Silence))
     );
     assert!(status.awaits.and_then(|awaits| awaits.until).is_some());
+}
+
+#[test]
+fn a_process_with_as_many_roles_as_it_may_lead_says_so() {
+    let mut host = Host::new(&[], true).listened();
+    let why = |host: &Host| {
+        let Position::Standby(standby) = host.status().position else { panic!("{:?}", host.status()) };
+        standby.and_then(|standby| standby.why)
+    };
+    host.happens(Event::SpreadBy(None));
+    host.answered();
+    assert_eq!(why(&host), Some(Waiting::Precedence), "it does not know the others yet");
+    host.happens(Event::SpreadBy(Some(Duration::from_secs(60))));
+    host.happens(Event::SpreadBy(None));
+    assert_eq!(why(&host), Some(Waiting::Full));
 }
 
 /// The leader was fenced before. The broker appended the heartbeat when the broker ran again.
