@@ -142,7 +142,7 @@ pub(crate) fn because(why: &str) -> &str {
         "left" => "the process has left this role",
         "spread" => "moved for a fair share",
         "supervisor-died" => "neli-run died",
-        "suspended" => "Ctrl-Z",
+        "suspended" => "suspended (SIGTSTP)",
         "unhealthy" => "the health command failed",
         other => other,
     }
