@@ -70,7 +70,7 @@ pub(super) fn change(observer: &Observer, change: &Change) -> String {
         Change::FellSilent(silence) => silent(silence),
         Change::SilenceEnded { silent } => format!("{leader} leads on, after {} of silence", span(*silent)),
         Change::LateBeat { gap } => format!(
-            "{leader} was heard after {} of silence: its lease{} was over by then, and it leads no more unless it goes on",
+            "{leader} was heard after {} of silence: its lease{} was over by then; it will release its term, or another will claim",
             span(*gap),
             observer.leader().map_or_else(String::new, |leader| format!(" ({})", spoken(leader.lease)))
         ),

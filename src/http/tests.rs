@@ -52,7 +52,7 @@ fn leader(is_self: bool, received: Time) -> Leader {
 }
 
 fn receipt(read: Time) -> Receipt {
-    Receipt { read, written_ms: Some(1_769_860_800_123), is_live: true }
+    Receipt { read, written_ms: Some(1_769_860_800_123), is_brokers_time: true, is_live: true }
 }
 
 /// The leader whose heartbeat was appended 30 s after the record before, under a lease of 20 s.

@@ -42,7 +42,11 @@ fn said(leadership: Leadership<'_>, wall_ms: Option<u64>) -> String {
         Leadership::Overdue { leader, age, claimable_in, .. } => {
             let (name, silent, lease) = (leader.shown(), lasting(age), spoken(leader.lease));
             let at = wall_ms.map(|wall_ms| time_of_day(wall_ms.saturating_add(millis(claimable_in))));
-            let within = at.map_or_else(|| format!("in {}", span(claimable_in)), |at| format!("at {at}"));
+            let within = match at {
+                _ if claimable_in.is_zero() => "now".to_owned(),
+                None => format!("in {}", span(claimable_in)),
+                Some(at) => format!("at {at}"),
+            };
             format!(
                 "{name} has been silent {silent} (lease {lease}): unless a heartbeat comes, another may claim {within}"
             )
@@ -138,20 +142,20 @@ pub(crate) fn because(why: &str) -> &str {
         "left" => "the process has left this role",
         "spread" => "moved for a fair share",
         "supervisor-died" => "neli-run died",
-        "suspended" => "Ctrl-Z",
+        "suspended" => "suspended (SIGTSTP)",
         "unhealthy" => "the health command failed",
         other => other,
     }
 }
 
-/// The sentence of a standby, also for the service manager. `claim`: from now until it claims, and when that is by the wall clock.
+/// The sentence of a standby, also for the service manager. `leader`: its name, and whether it leads. `claim`: from now until it claims, and when that is by the wall clock.
 pub(super) fn standing_by(
-    leader: Option<&str>,
+    leader: Option<(&str, &str)>,
     term: Option<Offset>,
     why: Option<&str>,
     claim: Option<(Duration, u64)>,
 ) -> String {
-    let leader = leader.map_or_else(String::new, |leader| format!(": {leader} leads"));
+    let leader = leader.map_or_else(String::new, |(leader, leads)| format!(": {leader} {leads}"));
     let term = term.map_or_else(String::new, |term| format!(" (term {term})"));
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
     let claim = claim.map_or_else(String::new, |(left, wall_ms)| {
@@ -169,6 +173,7 @@ pub(super) const fn waiting(why: Waiting) -> Option<&'static str> {
         Waiting::BackingOff => "nobody leads; its last runs failed, so others may claim first",
         Waiting::CoolingOff => "it has stood down, and lets another lead first",
         Waiting::Cut => "leader unknown, because the topic's records were cut, or it was made anew",
+        Waiting::Full => "nobody leads; this process leads as many roles as --max-roles allows",
         Waiting::Led => return None,
         Waiting::NoGuard => "nobody leads; no guard lives here, so this candidate claims nothing until one does",
         Waiting::Precedence => "nobody leads; others may claim first",
@@ -201,7 +206,7 @@ pub(crate) fn of_status(status: &Status, current: Leadership<'_>, wall_ms: u64) 
             | Leadership::Released { .. }
             | Leadership::Unknown(_) => {
                 let StandbyReason { leader, term, why } = standby.clone().unwrap_or_default();
-                standing_by(leader.as_deref(), term, why.and_then(waiting), None)
+                standing_by(leader.as_deref().map(|leader| (leader, "leads")), term, why.and_then(waiting), None)
             }
         },
         Position::Suspended => "suspended".to_owned(),
@@ -310,7 +315,7 @@ mod tests {
         let mut journal = Journal::read_from(42, Origin::Beginning);
         let record = Record::parse(claim);
         let verdict = journal.read(received, 42, record.as_ref());
-        let receipt = Receipt { read: received, written_ms: None, is_live: true };
+        let receipt = Receipt { read: received, written_ms: None, is_brokers_time: true, is_live: true };
         last_term.read(journal.view(), 42, record.as_ref(), verdict, receipt);
         let why = Some(Waiting::Led);
         let position = Position::Standby(Some(StandbyReason { leader: Some("db2".into()), term: Some(42), why }));

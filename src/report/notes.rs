@@ -37,6 +37,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) lease_end: Option<Time>,
     /// What the node waits for, if it waits.
     pub(crate) awaits: Option<Awaits>,
+    /// Whether the last record of the node's leader is older than its lease, by timestamps.
+    pub(crate) is_leader_silent: bool,
 }
 
 impl Moment<'_> {
@@ -216,8 +218,10 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         Note::SharesNoRole(differs) => Event::warning(roles_differ(differs)),
         Note::Standby(StandbyReason { leader, term, why }) => {
             let why = why.and_then(waiting);
-            let claim = moment.claim().filter(|_| why.is_some());
-            Event::info("standby", standing_by(leader.as_deref(), *term, why, claim))
+            let has_led = why.is_none() && moment.is_leader_silent;
+            let claim = moment.claim().filter(|_| why.is_some() || has_led);
+            let known = leader.as_deref().map(|leader| (leader, if has_led { "led last" } else { "leads" }));
+            Event::info("standby", standing_by(known, *term, why, claim))
                 .with_some("leader", leader.as_deref())
                 .with_some("term", *term)
                 .with_some("why", why)

@@ -147,13 +147,14 @@ pub fn is_own(variable: &OsStr) -> bool {
     variable == "NOTIFY_SOCKET" || variable.as_bytes().starts_with(b"WATCHDOG_")
 }
 
-/// A non-blocking socket, and the address: a path, or a name in the abstract namespace (`@name`).
+/// A non-blocking socket, and the address, where somebody must listen: a path, or a name in the abstract namespace (`@name`).
 fn open(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
     let address = match name.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         [b'/', ..] => SocketAddr::from_pathname(name)?,
         _ => return Err(io::Error::other("must be an absolute path or @name")),
     };
+    UnixDatagram::unbound()?.connect_addr(&address)?;
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
     Ok((socket, address))
@@ -311,7 +312,12 @@ mod tests {
     #[test]
     fn an_error_names_the_invalid_address() {
         let long = format!("/{}", "x".repeat(200));
-        for name in ["relative/path", "vsock:2:1234", &long] {
+        // A container may have got the variable from its host.
+        let file = file!();
+        let file = std::fs::canonicalize(file).unwrap();
+        let names =
+            ["relative/path", "vsock:2:1234", &long, "/missing/socket", "/dev/null", file.to_str().unwrap(), "@nobody"];
+        for name in names {
             let (notifier, error) = notifier(&[("NOTIFY_SOCKET", name)]);
             assert!(!notifier.has_receiver());
             assert!(error.unwrap().starts_with(&format!("NOTIFY_SOCKET={name}: ")));

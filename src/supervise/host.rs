@@ -6,6 +6,7 @@ use std::time::Duration;
 use neli_kafka::{Host, Nodes, SessionEvent, clock, undecodable};
 use neli_proto::candidate::Event;
 use neli_proto::kafka::Request;
+use neli_proto::leadership::ReadAt;
 use neli_proto::node::{self, Action, HookRun};
 use neli_proto::note::{Note, Refusal};
 use neli_proto::precedence::Assignment;
@@ -168,16 +169,18 @@ impl MainLoop {
     /// What is known beside a note of this role.
     fn moment(&self, role: usize) -> Moment<'_> {
         let (config, role) = (&self.config, &self.nodes.roles[role]);
+        let (now, wall_ms) = (clock::now(), clock::wall_ms());
         Moment {
             topic: &config.election.topic,
             command: config.command.first().map(OsString::as_os_str).unwrap_or_default(),
             stop_signal: config.stop_signal,
             timings: &config.timings,
             guard: role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw()),
-            now: clock::now(),
-            wall_ms: clock::wall_ms(),
+            now,
+            wall_ms,
             lease_end: role.node.lease_end(),
             awaits: role.node.awaits(),
+            is_leader_silent: role.node.leader().is_some_and(|leader| leader.is_silent(ReadAt { now, wall_ms })),
         }
     }
 

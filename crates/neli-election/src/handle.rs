@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use neli_kafka::clock;
+use neli_proto::candidate::Position;
 use neli_proto::leadership::ReadAt;
+use neli_proto::note::Waiting;
 use neli_proto::time::Time;
 use tokio::time;
 
@@ -295,7 +297,10 @@ impl Election {
         let trouble = state.trouble.clone().or_else(|| state.undecodable.clone());
         let at = ReadAt { now, wall_ms: clock::wall_ms() };
         let current = state.status.leadership(at, trouble.is_none());
-        Leadership::of(current, now, state.leader.as_ref(), trouble)
+        let is_cut =
+            matches!(&state.status.position, Position::Standby(Some(standby)) if standby.why == Some(Waiting::Cut));
+        let cut = is_cut.then(|| "the topic's records were cut, or it was made anew".to_owned());
+        Leadership::of(current, now, state.leader.as_ref(), trouble.or(cut))
     }
 
     /// The events of this candidate from now on. It may lead already: [`leader`](Self::leader), if it is called after this, tells what came

@@ -15,6 +15,7 @@ use neli_proto::kafka::{LogAnswer, LogRange, LogsAnswer, RECENT, TopicsAction};
 use neli_proto::record::LogRecord;
 use neli_proto::time::{Time, millis};
 use neli_proto::topic::TopicIdentity;
+use rdkafka::ClientConfig;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::Message;
@@ -45,6 +46,8 @@ const ANSWER: Duration = Duration::from_secs(2);
 /// has most of its time for others.
 const PAST_AT_ONCE: usize = 500;
 const PAST_PAUSE: Duration = Duration::from_millis(10);
+/// The property for how long a broker may hold back the answer to a fetch without records.
+const FETCH_WAIT: &str = "fetch.wait.max.ms";
 /// The longest time after which a dropped reader's threads notice the drop. The caller does not wait for that.
 const LINGER: Duration = Duration::from_millis(500);
 
@@ -508,12 +511,36 @@ impl Shared {
 
 /// A consumer of any topics. It is not told of a log's end: the asker compares what was read with the ends of the logs.
 fn consumer(access: &Access) -> Result<PartitionConsumer, String> {
+    PartitionConsumer::of_many(&config(access), access).map_err(|error| explain(&error))
+}
+
+fn config(access: &Access) -> ClientConfig {
     let mut config = access.reader();
     config.set("enable.partition.eof", "false");
-    PartitionConsumer::of_many(&config, access).map_err(|error| explain(&error))
+    if config.get(FETCH_WAIT).is_none() {
+        // A broker answers a connection's requests in turn: each of the asker's five questions waits for a fetch, by default for half a second.
+        config.set(FETCH_WAIT, "100");
+    }
+    config
 }
 
 /// In a question for offsets: the first record at or after this time in milliseconds since 1970.
 fn at_ms(ms: u64) -> Offset {
     Offset::Offset(i64::try_from(ms).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::election::Properties;
+
+    #[test]
+    fn a_fetch_holds_up_no_question_for_long_unless_the_user_says_so() {
+        let wait = |properties: &[(String, String)]| {
+            let access = Access::at("localhost:9092", &Properties(properties.into()));
+            config(&access).get(FETCH_WAIT).map(str::to_owned)
+        };
+        assert_eq!(wait(&[]).as_deref(), Some("100"));
+        assert_eq!(wait(&[(FETCH_WAIT.to_owned(), "20".to_owned())]).as_deref(), Some("20"));
+    }
 }

@@ -8,7 +8,9 @@ use core::time::Duration;
 use crate::listener::silence;
 use crate::record::{Body, JobState, Offset, Record};
 use crate::time::millis;
-use crate::timings::{LONGEST_DEFAULT_HEARTBEAT_INTERVAL, default_heartbeat_interval, heartbeat_intervals};
+use crate::timings::{
+    LONGEST_DEFAULT_HEARTBEAT_INTERVAL, LONGEST_LEASE, default_heartbeat_interval, heartbeat_intervals,
+};
 
 /// The time that a beat may need from the leader to the reader.
 pub(crate) const DELIVERY: Duration = Duration::from_millis(200);
@@ -39,10 +41,10 @@ impl LateBeat {
     }
 
     /// Whether a heartbeat that was appended at `written_ms` shows that the leader still leads, and that the broker's clock was set
-    /// forward. Heartbeats that waited together are appended together, and a leader that was fenced sends no other.
-    pub(crate) fn is_refuted_by(self, lease: Duration, written_ms: Option<u64>) -> bool {
-        let half = millis(longest_interval(lease) / 2);
-        written_ms.is_some_and(|written_ms| written_ms > self.first_ms.saturating_add(half))
+    /// forward. A leader that was fenced sends no other, and those that waited for the broker are appended long before this.
+    fn is_refuted_by(self, written_ms: Option<u64>) -> bool {
+        let until_ms = self.first_ms.saturating_add(millis(LONGEST_LEASE));
+        written_ms.is_some_and(|written_ms| written_ms > until_ms)
     }
 }
 
@@ -78,7 +80,7 @@ impl Punctuality {
                 }
                 self.late = match (self.late, LateBeat::of(self.last_ms, lease, written_ms)) {
                     (_, Some(late)) => Some(late),
-                    (Some(late), None) => (!late.is_refuted_by(lease, written_ms)).then_some(late),
+                    (Some(late), None) => (!late.is_refuted_by(written_ms)).then_some(late),
                     (None, None) => None,
                 };
                 self.last_ms = written_ms;
@@ -113,11 +115,7 @@ mod tests {
     /// Whether the leader is shown as leading after heartbeats under a lease of 5 s, which were appended this many milliseconds after the
     /// leader's claim.
     fn leads_after(beats: &[u64]) -> bool {
-        leads_under(Duration::from_secs(5), beats)
-    }
-
-    /// The same under another lease.
-    fn leads_under(lease: Duration, beats: &[u64]) -> bool {
+        let lease = Duration::from_secs(5);
         let mut punctuality = Punctuality::default();
         let mut read = |ms: u64, line: &str| {
             let record = Record::parse(line.as_bytes()).expect("a record");
@@ -142,14 +140,13 @@ mod tests {
         assert!(leads_after(&[4_900]));
         assert!(!leads_after(&[5_100]));
         assert!(!leads_after(&[1_000, 9_000, 9_400]));
+        assert!(!leads_after(&[9_000, 9_600, 10_400]), "however many were queued");
     }
 
     #[test]
     fn a_leader_that_still_leads_is_shown_again() {
-        assert!(leads_after(&[9_000, 9_600]));
-        assert!(leads_after(&[9_000, 9_501]) && !leads_after(&[9_000, 9_500]), "half of the longest interval");
-        let short = Duration::from_millis(600);
-        assert!(leads_under(short, &[700, 801]) && !leads_under(short, &[700, 800]), "half of a third of the lease");
+        let until = |last: u64| (9_000..last).step_by(1_000).chain([last]).collect::<alloc::vec::Vec<u64>>();
+        assert!(leads_after(&until(69_001)) && !leads_after(&until(69_000)), "the longest lease later");
     }
 
     /// After how many milliseconds without a record a leader with a lease of 20 s is shown as silent. Of each of its heartbeats: when it was

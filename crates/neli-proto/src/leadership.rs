@@ -307,6 +307,20 @@ impl<'a> Leadership<'a> {
         }
     }
 
+    /// The same with the age of the leader's last record that `later` has, when less of the silence was known.
+    pub(crate) const fn aged_as(self, later: Self) -> Self {
+        let (age, left) = match later {
+            Self::Led { age, left, .. } | Self::Overdue { age, left, .. } => (age, left),
+            Self::Silent { age, .. } => (age, Duration::ZERO),
+            Self::Forgotten | Self::NeverLed | Self::Released { .. } | Self::Unknown(_) => return self,
+        };
+        match self {
+            Self::Led { leader, .. } => Self::Led { leader, age, left },
+            Self::Overdue { leader, .. } => Self::Overdue { leader, age, left, claimable_in: Duration::ZERO },
+            Self::Forgotten | Self::NeverLed | Self::Released { .. } | Self::Silent { .. } | Self::Unknown(_) => self,
+        }
+    }
+
     /// The same while Kafka does not answer: nothing shows who leads, but for a leader whose last record is too young for a missed heartbeat.
     #[must_use]
     pub const fn unanswered(self) -> Self {
@@ -353,10 +367,16 @@ impl Leader {
         }
     }
 
-    /// The late heartbeat, if its last record was appended after its lease was over.
+    /// The late heartbeat, if its last record was appended after its lease was over, by the broker's clock. (A candidate's may be set forward.)
     #[must_use]
     pub fn late(&self) -> Option<LateBeat> {
-        self.punctuality.late(self.term)
+        self.punctuality.late(self.term).filter(|_| self.last_record.is_brokers_time)
+    }
+
+    /// Whether its last record is older than its lease, by the clocks that are only displayed.
+    #[must_use]
+    pub fn is_silent(&self, at: ReadAt) -> bool {
+        self.last_record.age(at.now, at.wall_ms) >= silence(self.lease)
     }
 
     /// For how long it writes nothing until it has missed three heartbeats.
@@ -434,6 +454,8 @@ pub struct Receipt {
     pub read: Time,
     /// When it was appended, in milliseconds since 1970; `None` if the record has no timestamp.
     pub written_ms: Option<u64>,
+    /// Whether that may be by the broker's clock, and not by the candidate's that wrote the record.
+    pub is_brokers_time: bool,
     /// Whether it was read live, as it was written. Then its age is the time since the reading.
     pub is_live: bool,
 }

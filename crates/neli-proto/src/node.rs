@@ -13,6 +13,7 @@ use crate::guard::{Answer, CommandKind};
 use crate::hello::Hello;
 use crate::hooks::{Hook, Hooks};
 use crate::job::CommandEnd;
+use crate::leadership::Leader;
 use crate::note::Refusal;
 use crate::once::{self, Once};
 use crate::random::Random;
@@ -248,6 +249,12 @@ impl Node {
     #[must_use]
     pub fn lease_end(&self) -> Option<Time> {
         self.candidate.lease_end()
+    }
+
+    /// The leader, or the last leader.
+    #[must_use]
+    pub const fn leader(&self) -> Option<&Leader> {
+        self.candidate.leader()
     }
 
     /// What the node waits for, if it waits.

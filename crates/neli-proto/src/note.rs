@@ -222,6 +222,8 @@ pub enum Waiting {
     BackingOff,
     /// The history was cut, or the topic was created again, and the records that were read since don't show who leads.
     Cut,
+    /// There is no leader, and this process leads as many roles as `--max-roles` allows.
+    Full,
     /// The records that were read don't show who leads.
     Undecided,
     /// Another candidate leads.

@@ -56,6 +56,8 @@ pub struct Observer {
     latest_timestamp: Option<u64>,
     /// The newest record of the election, or hello.
     newest: Option<Receipt>,
+    /// Whether the timestamps are by the broker's clock.
+    is_brokers_time: bool,
     last_term: LastTerm,
     /// Void claims since the leader's last record.
     void_claims: Option<VoidClaims>,
@@ -77,6 +79,7 @@ impl Observer {
             broker_clock: None,
             latest_timestamp: None,
             newest: None,
+            is_brokers_time: true,
             last_term: LastTerm::default(),
             void_claims: None,
             candidates: BTreeMap::new(),
@@ -126,7 +129,10 @@ impl Observer {
         } else if !self.lost.is_dead(&hello.member, received) {
             let broker_now = self.broker_now(at);
             self.candidates.retain(|_, candidate| candidate.received.age(at.now, broker_now) < HELLO_HOLDS);
-            let known = KnownCandidate { hello: Arc::clone(hello), received };
+            let before = self.candidates.get(&hello.member).map(|known| known.first);
+            // A later hello names the first one.
+            let first = before.unwrap_or_else(|| hello.joined.is_none().then_some(received));
+            let known = KnownCandidate { hello: Arc::clone(hello), received, first };
             self.candidates.insert(hello.member.clone(), Box::new(known));
         }
     }
@@ -150,7 +156,11 @@ impl Observer {
         let verdict = self.journal.read(at.now, offset, record);
         let received = self.receipt(at, written_ms);
         self.last_term.read(self.journal.view(), offset, record, verdict, received);
-        let past = led_before.as_ref().filter(|_| verdict == Verdict::Effective);
+        // By its own clock, which may be set forward, a leader that writes on was not silent.
+        let writes_on = |leader: &Leader| self.journal.led().is_some_and(|term| term.offset == leader.term);
+        let past = led_before
+            .as_ref()
+            .filter(|leader| verdict == Verdict::Effective && (self.is_brokers_time || !writes_on(leader)));
         let past = past.and_then(|leader| self.lost.past_silence(leader, received));
         let silent = past.as_ref().map_or(silent, |past| past.silent);
         let mut changes: Vec<Change> = past.map(Change::FellSilent).into_iter().collect();
@@ -292,6 +302,7 @@ impl Observer {
         let standbys = others.map(|candidate| Standby {
             candidate,
             age: candidate.received.age(at.now, broker_now),
+            listens: candidate.first.map(|first| first.age(at.now, broker_now)),
             failed_runs: self.failed_runs.get(&candidate.hello.member).copied().unwrap_or_default(),
         });
         let mut standbys: Vec<Standby<'_>> = standbys.filter(|standby| standby.age < HELLO_HOLDS).collect();
@@ -356,7 +367,8 @@ impl Observer {
         if let (true, Some(written_ms)) = (self.is_live, written_ms) {
             self.broker_clock = Some((at.now, written_ms));
         }
-        let received = Receipt { read: at.now, written_ms, is_live: self.is_live };
+        let received =
+            Receipt { read: at.now, written_ms, is_brokers_time: self.is_brokers_time, is_live: self.is_live };
         if self.newest.is_none_or(|newest| newest.written_ms <= written_ms) {
             self.newest = Some(received);
         }
@@ -368,8 +380,8 @@ impl Observer {
 
 impl Observer {
     /// How much longer that candidate will not claim, as far as the records show it: it stood down and waits for another candidate, for
-    /// two leases at most; its last runs failed; or its history was cut (a topic that was created again), so that the records don't show it who
-    /// leads. Zero if there is a leader.
+    /// two leases at most; its last runs failed; its history was cut (a topic that was created again), so that the records don't show it who
+    /// leads; or it has not listened for as long as a silent leader's lease (R2). Zero if there is a leader.
     #[must_use]
     pub fn waits(&self, standby: &Standby<'_>, at: ReadAt) -> Duration {
         let (release, age) = match self.leadership(at) {
@@ -377,7 +389,10 @@ impl Observer {
             Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown(_) => {
                 return standby.candidate.undecided_for().saturating_sub(standby.age);
             }
-            Leadership::Led { .. } | Leadership::Overdue { .. } | Leadership::Silent { .. } => return Duration::ZERO,
+            Leadership::Overdue { leader, .. } | Leadership::Silent { leader, .. } => {
+                return standby.listens.map_or(Duration::ZERO, |listens| silence(leader.lease).saturating_sub(listens));
+            }
+            Leadership::Led { .. } => return Duration::ZERO,
         };
         let is_own = release.member.as_ref() == Some(&standby.candidate.hello.member);
         let why = release.how.why.as_deref().and_then(Why::parse).filter(|_| is_own);
@@ -398,6 +413,17 @@ impl Observer {
     /// Notes a broker's timestamp of a record of the partition, of any election.
     pub fn stamped(&mut self, written_ms: u64) {
         self.latest_timestamp = self.latest_timestamp.max(Some(written_ms));
+    }
+
+    /// Notes that a record has a candidate's own timestamp.
+    pub const fn stamped_by_candidates(&mut self) {
+        self.is_brokers_time = false;
+    }
+
+    /// Whether all timestamps that were read are by the broker's clock.
+    #[must_use]
+    pub const fn is_brokers_time(&self) -> bool {
+        self.is_brokers_time
     }
 
     /// How long to listen before the timestamps of the leader's records count. That is two of its heartbeats, if it seems silent or its

@@ -66,12 +66,15 @@ pub(crate) enum NamedSuccessor {
 
 /// Decides which candidate claims a vacancy first, as far as this member knows the others.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
 pub struct Precedence {
     elector: Elector,
     /// What a candidate whose last runs failed adds to every claim delay.
     pub(crate) back_off: Duration,
     /// The part that the spread of many roles adds from now on; `None` if this candidate must not claim.
-    pub(crate) spread_delay: Option<Duration>,
+    spread_delay: Option<Duration>,
+    /// Whether the spread has let it claim before.
+    has_spread: bool,
     /// The successor that the last leader named, if any.
     successor: Option<NamedSuccessor>,
     /// `--priority`.
@@ -118,6 +121,7 @@ impl Precedence {
             elector,
             back_off: Duration::ZERO,
             spread_delay: Some(Duration::ZERO),
+            has_spread: false,
             successor: None,
             priority: 0,
             assignment: Assignment::Unknown,
@@ -139,6 +143,18 @@ impl Precedence {
     /// Notes the successor that the last leader named, if any.
     pub(crate) const fn set_successor(&mut self, successor: Option<NamedSuccessor>) {
         self.successor = successor;
+    }
+
+    /// Sets the part of the claim delay that the spread adds; with `None` nothing is claimed: before the first one because the spread does not
+    /// know the others yet.
+    pub(crate) fn spread_by(&mut self, delay: Option<Duration>) {
+        self.has_spread |= delay.is_some();
+        self.spread_delay = delay;
+    }
+
+    /// Whether the spread lets it claim no more: the process leads as many roles as it may.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.has_spread && self.spread_delay.is_none()
     }
 
     /// Whether the last leader named this candidate, and no other has led since.

@@ -24,7 +24,7 @@ impl State {
 pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
     let details = state.elections(at).filter(|shown| *shown.found.place().group == *group).map(|shown| {
         let observer = shown.found.observer();
-        let moment = by_broker(observer, at);
+        let moment = by_broker(observer, shown.found.known_at(at));
         let terms = rows(shown.found.history(), moment, 0);
         let changes = shown.notes.iter().flat_map(|notes| &notes.changes).map(change_part);
         let hello = observer.leaders_hello();

@@ -229,7 +229,7 @@ fn runs(shown: &Shown<'_>) -> Option<String> {
 
 /// The strip of the last 24 hours.
 fn day(shown: &Shown<'_>) -> String {
-    let at = by_broker(shown.found.observer(), shown.at);
+    let at = by_broker(shown.found.observer(), shown.found.known_at(shown.at));
     let step = ReadAt { wall_ms: at.wall_ms / STRIP_STEP_MS * STRIP_STEP_MS, ..at };
     let from_ms = step.wall_ms.saturating_sub(millis(DAY));
     let known = shown.known_since_ms.map(|ms| format!("<span class=\"dim\">read from {} on</span>", date(ms)));
@@ -257,7 +257,7 @@ pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
 
 fn section(page: &mut String, shown: &Shown<'_>) {
     let Shown { current, found, .. } = shown;
-    let (observer, at) = (found.observer(), by_broker(found.observer(), shown.at));
+    let (observer, at) = (found.observer(), by_broker(found.observer(), found.known_at(shown.at)));
     let sentence = lasting_sentence(*current, shown.at.wall_ms);
     let _ = write!(
         page,

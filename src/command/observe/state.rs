@@ -30,6 +30,8 @@ pub struct State {
     runs: BTreeMap<(Box<str>, Box<str>), LastRun>,
     /// When time without a leader was counted last; `None` while Kafka does not answer.
     counted: Option<ReadAt>,
+    /// When the first event came, in milliseconds since 1970.
+    began_ms: Option<u64>,
 }
 
 /// What was noted of an election since this process began.
@@ -39,6 +41,8 @@ pub(super) struct Notes {
     pub(super) changes: VecDeque<(u64, Box<str>)>,
     /// The terms that have begun, by how the one before ended.
     pub(super) terms: BTreeMap<&'static str, u64>,
+    /// When the newest of them began, in milliseconds since 1970.
+    counted_ms: Option<u64>,
     /// The time without a leader.
     pub(super) unled: Duration,
 }
@@ -62,7 +66,7 @@ impl State {
     /// Nothing is known. Without a group all elections are shown.
     #[must_use]
     pub const fn new(topics: Topics, group: Option<String>) -> Self {
-        Self { topics, group, notes: BTreeMap::new(), runs: BTreeMap::new(), counted: None }
+        Self { topics, group, notes: BTreeMap::new(), runs: BTreeMap::new(), counted: None, began_ms: None }
     }
 
     /// Handles an event of the reader.
@@ -70,6 +74,7 @@ impl State {
     /// # Errors
     /// Kafka refuses permanently.
     pub fn handle(&mut self, at: ReadAt, event: TopicsEvent) -> Result<()> {
+        self.began_ms.get_or_insert(at.wall_ms);
         if let TopicsEvent::Down(_) = event {
             self.counted = None;
         }
@@ -94,10 +99,14 @@ impl State {
         else {
             return;
         };
+        let claimed_ms = election.observer().leader().and_then(|leader| leader.claimed_ms);
         let notes = self.notes.entry((topic.into(), election.place().clone())).or_default();
         for change in &judged.changes {
             notes.note(record.written_ms.unwrap_or(at.wall_ms), wording::change(election.observer(), change));
-            if is_live && *change == Change::Led {
+            // The first terms of a new topic are not read live, and a reading that is begun anew reads terms again.
+            let is_new = claimed_ms > self.began_ms.max(notes.counted_ms);
+            if *change == Change::Led && (is_live || is_new) {
+                notes.counted_ms = claimed_ms.max(notes.counted_ms);
                 *notes.terms.entry(why_before(election)).or_default() += 1;
             }
         }

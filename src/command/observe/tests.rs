@@ -102,6 +102,26 @@ fn groups(page: &str) -> Vec<&str> {
     page.split("data-name=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect()
 }
 
+/// Its first records are there when it is found.
+#[test]
+fn the_terms_of_a_topic_that_is_made_while_it_runs_are_counted_once() {
+    let mut world = World { state: State::new(Topics::new(1_000, 100), None), next: BTreeMap::new() };
+    world.answer(10, &[]);
+    world.next.insert("a.neli", 2);
+    world.answer(20, &[("a.neli", Ok(()))]);
+    world.next.insert("a.neli", 0);
+    world.claim(9, "g", "db1");
+    world.claim(15, "g", "db2");
+    let terms = |world: &World| -> Vec<String> {
+        let metrics = world.state.metrics(at(30));
+        let counted = metrics.lines().filter(|line| line.starts_with("neli_election_terms_total{"));
+        counted.filter_map(|line| Some(line.split_once("why=")?.1.to_owned())).collect()
+    };
+    assert_eq!(terms(&world), ["\"silent\"} 1"], "the first one began before");
+    world.claim(21, "g", "db3");
+    assert_eq!(terms(&world), ["\"silent\"} 2"]);
+}
+
 #[test]
 fn trouble_comes_first_and_the_first_answer_has_the_whole_table() {
     let mut world = World::new();

@@ -11,7 +11,7 @@ use neli_proto::timings::LONGEST_LEASE;
 
 use crate::command::output::Page;
 use crate::command::wording::time_of_day;
-use crate::text::span;
+use crate::text::{span, spoken};
 
 /// After this time each candidate that may claim has claimed, with any value of `--elect` and `--priority`.
 const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
@@ -41,9 +41,20 @@ pub(super) fn rows(
         Leadership::Silent { claimable_in, .. } if !claimable_in.is_zero() => {
             (format!("{} unless another heartbeat comes", moment(at, claimable_in)), Duration::ZERO)
         }
-        Leadership::Silent { claimable_since, .. } => {
+        Leadership::Silent { leader, .. } if waits.is_some_and(|left| !left.is_zero()) => {
+            let (then, lease) = (moment(at, waits.unwrap_or_default()), spoken(leader.lease));
+            (
+                format!("{then}, by a standby, which must have listened for longer than the lease ({lease})"),
+                Duration::ZERO,
+            )
+        }
+        Leadership::Silent { leader, claimable_since, .. } => {
+            let listens = |standby: &Standby<'_>| Some(standby.listens?.saturating_sub(silence(leader.lease)));
+            // Since one of those that stand by may claim, if that is later.
+            let vacant_for = standbys.iter().map(|standby| listens(standby).unwrap_or(claimable_since)).max();
+            let vacant_for = vacant_for.unwrap_or_default().min(claimable_since);
             let since = at.wall_ms.saturating_sub(millis(claimable_since));
-            (format!("since {} ({})", time_of_day(since), span(claimable_since)), claimable_since)
+            (format!("since {} ({})", time_of_day(since), span(claimable_since)), vacant_for)
         }
         Leadership::Released { .. } if has_no_room => {
             ("now, by a candidate that starts, or has a higher --max-roles".to_owned(), Duration::ZERO)
@@ -161,6 +172,25 @@ mod tests {
         super::rows(&mut page, (&observer, observer.leadership(at)), &[], false, at);
         let page = page.render(Style { is_coloured: false, columns: None });
         assert_eq!(page, "\nclaimable  at 12:00:20Z (in 3s) unless a heartbeat comes\n");
+    }
+
+    /// A machine has died, and the only standby was started after that.
+    #[test]
+    fn a_standby_that_has_not_listened_for_a_lease_is_no_riddle() {
+        let mut observer = Observer::new(Journal::read_from(0, Origin::Beginning));
+        let claim = r#"{"v":1,"kind":"claim","member":"d1","name":"d1","seq":1,"after":-1,"lease_ms":10000}"#;
+        observer.read(AT, 0, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms));
+        let hello = Hello { seq: Some(0), ..Hello::new("d2".into(), Some("d2".into())) };
+        observer.hello_received(later(15), &Arc::new(hello), false, Some(later(15).wall_ms));
+        let rows = |seconds| {
+            let (mut page, at) = (Page::new(Tone::Bad, ""), later(seconds));
+            super::rows(&mut page, (&observer, observer.leadership(at)), &observer.standbys(at), false, at);
+            page.render(Style { is_coloured: false, columns: None })
+        };
+        let listens = "at 12:00:25Z (in 5s), by a standby, which must have listened for longer than the lease (10s)";
+        assert_eq!(rows(21), format!("\nclaimable  {listens}\n"));
+        assert_eq!(rows(30), "\nclaimable  since 12:00:10Z (19s)\n", "it may have claimed now");
+        assert!(rows(40).contains(LOOK));
     }
 
     #[test]

@@ -27,18 +27,32 @@ fn timings() -> Timings {
 
 /// The event for a note of a node whose lease ends, or that claims, in `left`.
 fn noted_with(note: &Note, left: Duration) -> Event {
-    let moment = Moment {
+    event(note, moment(left, &timings()))
+}
+
+fn moment(left: Duration, timings: &Timings) -> Moment<'_> {
+    Moment {
         topic: "billing.neli",
         command: OsStr::new("./job"),
         stop_signal: Some(15),
-        timings: &timings(),
+        timings,
         guard: 7,
         now: Time::ZERO,
         wall_ms: MOMENT_MS,
         lease_end: Some(Time::ZERO + left),
         awaits: Some(Awaits { what: Awaited::Silence, until: Some(Time::ZERO + left) }),
-    };
-    event(note, moment)
+        is_leader_silent: false,
+    }
+}
+
+/// A machine died, and this candidate was started after its lease.
+#[test]
+fn a_leader_that_has_been_silent_for_longer_than_its_lease_led_last() {
+    let timings = timings();
+    let silent = Moment { is_leader_silent: true, ..moment(ms(9_500), &timings) };
+    let led = event(&standby(Some("db1"), Some(0), Waiting::Led), silent);
+    let claim = "claiming at 12:00:01 (in 10s) unless another leader's record comes before";
+    assert_eq!(led.sentence(), format!("standing by: db1 led last (term 0); {claim}"));
 }
 
 fn noted(note: &Note) -> Event {

@@ -128,7 +128,7 @@ impl Candidate {
         let own = record.is_some_and(|record| record.member.as_ref() == Some(&self.election.hello.member));
         let is_live = self.election.listener.is_caught_up();
         let received = self.election.listener.read(now, offset, record, own);
-        let receipt = Receipt { read: now, written_ms, is_live };
+        let receipt = Receipt { read: now, written_ms, is_brokers_time: true, is_live };
         let view = self.election.listener.journal().view();
         self.election.shown.last_term.read(view, offset, record, received.verdict, receipt);
         self.election.kafka_answers();

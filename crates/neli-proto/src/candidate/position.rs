@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::state::State;
 use super::{Candidate, Election, Judgement};
 use crate::journal::View;
-use crate::leadership::{LastTerm, Receipt, TermState};
+use crate::leadership::{LastTerm, Leader, Receipt, TermState};
 use crate::record::Offset;
 use crate::status::{Awaited, Awaits, OtherCandidate, Position, Status};
 use crate::supervisor::Departure;
@@ -40,6 +40,11 @@ impl Candidate {
             leader.last_record = Receipt { read, is_live: true, ..leader.last_record };
         }
         last_term
+    }
+
+    /// The leader, or the last leader.
+    pub(crate) const fn leader(&self) -> Option<&Leader> {
+        self.election.shown.last_term.leader.as_ref()
     }
 
     /// What it shows.

@@ -51,7 +51,7 @@ impl Candidate {
 
     /// Adds this time to the claim delay from now on; with `None`, the candidate claims nothing.
     pub fn spread_by(&mut self, now: Time, delay: Option<Duration>) {
-        self.on_local(now, |candidate| candidate.election.precedence.spread_delay = delay);
+        self.on_local(now, |candidate| candidate.election.precedence.spread_by(delay));
     }
 }
 

@@ -52,14 +52,12 @@ impl Told {
 
 /// An election that is read with the other records of its topic.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
 pub struct Election {
     place: Place,
     pub(super) history: History,
     is_known: bool,
     /// Whether a record of it was read, or the role is one of the group's.
     pub(super) is_found: bool,
-    is_brokers_time: bool,
     /// Whether Kafka answers. While it does not, no heartbeat can be read, so nothing is said of a silence.
     is_answered: bool,
     /// When Kafka told last of a log that was read to its end, if this is asked again and again.
@@ -89,7 +87,6 @@ impl Election {
             history: History::new(journal),
             is_known: false,
             is_found: false,
-            is_brokers_time: true,
             is_answered: true,
             read_to_end: None,
             told: Told::Nothing,
@@ -131,7 +128,7 @@ impl Election {
     /// Whether the timestamps of its records are by the broker's clock.
     #[must_use]
     pub const fn is_brokers_time(&self) -> bool {
-        self.is_brokers_time
+        self.observer().is_brokers_time()
     }
 
     /// Whether a reading from further back would decide who leads.
@@ -177,9 +174,17 @@ impl Election {
     }
 
     /// Who leads. A leader is silent, or has missed heartbeats, if that was so when Kafka answered last: since then the silence may be Kafka's.
+    /// The age of its last record goes on in any case.
     #[must_use]
     pub fn leadership(&self, at: ReadAt) -> Leadership<'_> {
-        self.known_at_end(at).unwrap_or_else(|| self.observer().leadership(at))
+        let current = self.observer().leadership(at);
+        self.known_at_end(at).map_or(current, |known| known.aged_as(current))
+    }
+
+    /// The moment up to which it is known who leads.
+    #[must_use]
+    pub fn known_at(&self, at: ReadAt) -> ReadAt {
+        self.read_to_end.filter(|_| self.wants_answer(at)).map_or(at, |read_to_end| at.up_to(read_to_end))
     }
 
     /// Whether a new answer of Kafka's is needed to know who leads.
@@ -203,11 +208,13 @@ impl Election {
     /// Handles a record of the election. Returns what the law says of it, unless it was read before.
     pub fn read(&mut self, at: ReadAt, record: &LogRecord) -> Option<Judged> {
         let LogRecord { offset, value, written_ms, is_brokers_time, .. } = record;
-        if let Some(stamp_ms) = written_ms.filter(|_| *is_brokers_time) {
-            self.history.observer_mut().stamped(stamp_ms);
+        let observer = self.history.observer_mut();
+        if !is_brokers_time {
+            observer.stamped_by_candidates();
+        } else if let Some(stamp_ms) = written_ms {
+            observer.stamped(*stamp_ms);
         }
         self.is_known = true;
-        self.is_brokers_time &= is_brokers_time;
         let parsed = value.as_deref().and_then(Record::parse);
         let (verdict, changes) = self.history.read(at, *offset, parsed.as_ref(), *written_ms)?;
         Some(Judged { verdict, changes: self.untold(changes) })

@@ -31,6 +31,8 @@ pub struct KnownCandidate {
     pub hello: Arc<Hello>,
     /// When the hello was read and written.
     pub received: Receipt,
+    /// The same of its first hello; `None` if that was not read.
+    pub first: Option<Receipt>,
 }
 
 /// A standby.
@@ -40,6 +42,8 @@ pub struct Standby<'a> {
     pub candidate: &'a KnownCandidate,
     /// The age of its last hello.
     pub age: Duration,
+    /// For how long it has listened, if its first hello was read.
+    pub listens: Option<Duration>,
     /// The number of its failed runs in a row.
     pub failed_runs: u32,
 }

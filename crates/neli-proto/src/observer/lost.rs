@@ -138,7 +138,8 @@ mod tests {
 
     fn receipt(ms: u64, has_timestamp: bool) -> Receipt {
         let at = later(ms);
-        Receipt { read: at.now, written_ms: has_timestamp.then_some(at.wall_ms), is_live: true }
+        let written_ms = has_timestamp.then_some(at.wall_ms);
+        Receipt { read: at.now, written_ms, is_brokers_time: true, is_live: true }
     }
 
     /// The journal with one effective claim of each.

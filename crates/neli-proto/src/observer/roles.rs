@@ -233,8 +233,8 @@ mod tests_of_room {
     fn candidate(max_roles: Option<u32>) -> KnownCandidate {
         let hello =
             Hello { roles: Some("4294967295".into()), partitions: Some(1), max_roles, ..Hello::new("ab".into(), None) };
-        let received = Receipt { read: Time::from_nanos(1), written_ms: None, is_live: true };
-        KnownCandidate { hello: Arc::new(hello), received }
+        let received = Receipt { read: Time::from_nanos(1), written_ms: None, is_brokers_time: true, is_live: true };
+        KnownCandidate { hello: Arc::new(hello), received, first: None }
     }
 
     #[test]
@@ -243,14 +243,14 @@ mod tests_of_room {
             [(Some(1), Some(1), true), (Some(2), Some(1), false), (None, Some(1), false), (Some(1), None, false)]
         {
             let (leader, other) = (candidate(leader), candidate(other));
-            let standbys = [Standby { candidate: &other, age: Duration::ZERO, failed_runs: 0 }];
+            let standbys = [Standby { candidate: &other, age: Duration::ZERO, listens: None, failed_runs: 0 }];
             assert_eq!(NoRoom::for_successor(&standbys, &leader, 2).is_some(), is_full, "{leader:?}, {other:?}");
         }
     }
 
     fn room(limits: &[Option<u32>], roles: u32) -> Option<(usize, u32, Vec<u32>)> {
         let candidates: Vec<KnownCandidate> = limits.iter().copied().map(candidate).collect();
-        let standby = |candidate| Standby { candidate, age: Duration::ZERO, failed_runs: 0 };
+        let standby = |candidate| Standby { candidate, age: Duration::ZERO, listens: None, failed_runs: 0 };
         let standbys: Vec<Standby<'_>> = candidates.iter().map(standby).collect();
         let full = NoRoom::of(&standbys, roles)?;
         Some((full.candidates, full.most, full.max_roles.into_iter().collect()))

@@ -306,13 +306,13 @@ impl Topics {
         self.outage.is_none() && read.trouble(Some(place.partition)).is_none()
     }
 
-    /// Asks Kafka at once if a leader has been silent for too long since it answered last.
+    /// Asks Kafka at once if a leader has been silent for too long since it answered last, or a topic was missing from its answer.
     pub fn ask_about_silences(&mut self, at: ReadAt) {
         let wants_answer = |read: &ReadTopic| {
             let mut elections = read.topic.elections();
             elections.any(|found| found.wants_answer(at) && self.is_answered(read, found.place()))
         };
-        if self.by_name.values().any(wants_answer) {
+        if self.by_name.values().any(|read| read.was_missing || wants_answer(read)) {
             self.actions.push_back(TopicsAction::Ask);
         }
     }

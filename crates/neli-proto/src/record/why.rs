@@ -39,7 +39,7 @@ pub enum Why {
     Stopped,
     /// The supervisor died, and its guard wrote the release.
     SupervisorDied,
-    /// The process was suspended (Ctrl-Z).
+    /// The process was suspended (SIGTSTP).
     Suspended,
     /// The health command failed too often.
     Unhealthy,

@@ -68,6 +68,26 @@ fn nobody_leads_as_far_as_is_known_before_all_records_are_read() {
     assert_eq!(leadership(2, &[(1_000, CLAIM)]), Leadership::Unknown { trouble: None });
 }
 
+/// `neli-run` logs it.
+#[test]
+fn that_the_topic_was_made_anew_is_why_the_leader_is_unknown() {
+    let (mut role, state, events) = new_role();
+    let now = clock::now();
+    let judged = || candidate::Event::TopicJudged { cut_is_harmless: false, gaps_are_markers: false };
+    let answered = || candidate::Event::Answered { asked: now, start: 0, end: 0 };
+    for event in [answered(), judged(), candidate::Event::HistoryCut, answered(), judged()] {
+        role.node.handle(now, node::Event::Election(event));
+    }
+    role.publish(true);
+    let (commands, _) = mpsc::unbounded_channel();
+    let leadership =
+        Election::joining(Shared { commands: Commands::new(0, commands), state, events }).leadership_at(now);
+    assert!(
+        matches!(&leadership, Leadership::Unknown { trouble: Some(why) } if why.contains("made anew")),
+        "{leadership:?}"
+    );
+}
+
 /// A program that counts its leads by its events counts each end once.
 #[test]
 fn each_term_that_began_ends_with_one_event() {

@@ -214,16 +214,26 @@ fn records_after_the_lease_s_end_do_not_extend_a_term() {
     let late_beat = [(0, &*claim("m", -1)), (1_000, &beat("m", 0)), (20_000, &beat("m", 0)), (26_000, &claim("n", 2))];
     let late_release =
         [(0, &*claim("m", -1)), (1_000, &beat("m", 0)), (20_000, &release("m", 0, "")), (26_000, &claim("n", 2))];
-    for records in [late_beat, late_release] {
-        let history = history(&records);
+    let late_beats = [
+        late_beat[0],
+        late_beat[1],
+        late_beat[2],
+        (20_700, &beat("m", 0)),
+        (21_500, &beat("m", 0)),
+        (26_000, &claim("n", 4)),
+    ];
+    for records in [&late_beat[..], &late_release, &late_beats] {
+        let history = history(records);
         let gap = silent_for(Duration::from_secs(25));
         assert_eq!((history.terms()[0].lease_over_ms(), history.gap_after(0)), (Some(6_000), Some(gap)));
         assert_eq!(findings(&history), [Finding::Gap { after: 0, gap, is_open: false }]);
     }
-    let goes_on = history(&[(0, &claim("m", -1)), (20_000, &beat("m", 0)), (21_000, &beat("m", 0))]);
+    let beats: Vec<_> = (20_000..=81_000).step_by(1_000).map(|ms| (ms, beat("m", 0))).collect();
+    let beats = beats.iter().map(|(ms, beat)| (*ms, &**beat));
+    let goes_on = history(&core::iter::once((0, &*claim("m", -1))).chain(beats).collect::<Vec<_>>());
     assert_eq!(
         (goes_on.terms()[0].last_record_ms, findings(&goes_on)),
-        (Some(21_000), vec![]),
+        (Some(81_000), vec![]),
         "the broker's clock was set forward"
     );
 }

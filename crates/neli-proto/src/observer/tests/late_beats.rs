@@ -17,7 +17,7 @@ fn late_heartbeat() -> (Observer, alloc::vec::Vec<Change>) {
 fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
     let (mut observer, changes) = late_heartbeat();
     assert!(matches!(changes[0], Change::LateBeat { gap } if gap.as_secs() == 18), "{changes:?}");
-    read(&mut observer, 2, 18_400, &beat("m", 0, "running"));
+    assert_eq!(read(&mut observer, 2, 18_400, &beat("m", 0, "running")), []);
     let Leadership::Silent { age, claimable_since, claimable_in, .. } = observer.leadership(later(19_400)) else {
         panic!("led")
     };
@@ -32,9 +32,13 @@ fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
 #[test]
 fn a_leader_with_further_heartbeats_leads_and_the_brokers_clock_was_set_forward() {
     let (mut observer, _) = late_heartbeat();
-    let changes = read(&mut observer, 2, 19_000, &beat("m", 0, "running"));
+    let before = (0..15).map(|beat| 22_000 + 4_000 * beat);
+    for (offset, ms) in (2..).zip(before) {
+        assert_eq!(read(&mut observer, offset, ms, &beat("m", 0, "running")), []);
+    }
+    let changes = read(&mut observer, 17, 78_001, &beat("m", 0, "running"));
     assert!(matches!(changes[..], [Change::SilenceEnded { silent }] if silent.as_secs() == 18), "{changes:?}");
-    assert!(matches!(observer.leadership(later(19_500)), Leadership::Led { .. }));
+    assert!(matches!(observer.leadership(later(79_000)), Leadership::Led { .. }));
 }
 
 #[test]
@@ -42,6 +46,16 @@ fn another_claim_is_another_leader() {
     let (mut observer, _) = late_heartbeat();
     read(&mut observer, 2, 24_000, &claim("n", 1));
     assert!(matches!(observer.leadership(later(24_000)), Leadership::Led { .. }));
+}
+
+/// A candidate's clock may have been set forward.
+#[test]
+fn by_the_candidates_own_timestamps_no_heartbeat_is_late() {
+    let mut observer = observer();
+    observer.stamped_by_candidates();
+    read(&mut observer, 0, 0, &claim("m", -1));
+    assert!(matches!(*read(&mut observer, 1, 18_000, &beat("m", 0, "running")), [Change::Job(_)]));
+    assert!(matches!(observer.leadership(later(18_500)), Leadership::Led { .. }));
 }
 
 /// Without the broker's timestamps a record is as old as its reading, which may be late.

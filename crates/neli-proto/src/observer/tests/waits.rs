@@ -60,3 +60,20 @@ fn after_standing_down_a_candidate_waits_two_leases_and_after_a_failed_run_it_ba
     assert_eq!(waits("failed", "1", 200), [300, 0]);
     assert_eq!(waits("exited", "0", 200), [0, 0]);
 }
+
+/// It has heard nothing of the leader, whose machine died before.
+#[test]
+fn a_standby_that_began_to_listen_after_a_leader_s_last_record_waits_for_a_lease() {
+    let mut observer = observer();
+    read(&mut observer, 0, 0, &claim("m", -1));
+    hello(&mut observer, 1, 11_000, "n");
+    let again = r#"{"v":1,"kind":"hello","member":"n","name":"n","seq":2,"joined":1}"#;
+    read_hello(&mut observer, later(12_000), 2, again, Some(later(12_000).wall_ms));
+    let other = again.replace("\"n\"", "\"o\"");
+    read_hello(&mut observer, later(12_000), 3, &other, Some(later(12_000).wall_ms));
+    let waits = |ms: u64| -> Vec<u128> {
+        let at = later(ms);
+        observer.standbys(at).iter().map(|standby| observer.waits(standby, at).as_millis()).collect()
+    };
+    assert_eq!((waits(13_000), waits(16_060)), (vec![3_060, 0], vec![0, 0]), "the first hello of o was not read");
+}

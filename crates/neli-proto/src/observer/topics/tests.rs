@@ -139,6 +139,8 @@ fn topics_appear_and_vanish() {
     assert_eq!(world.answer(&[("a.neli", logs(1, &[0])), ("b.neli", logs(2, &[0]))]), ["2: read b.neli [0] from 0"]);
     assert_eq!(world.shown(), ["a.neli", "b.neli"]);
     assert_eq!(world.answer(&[("b.neli", logs(2, &[0]))]), [""; 0], "one broker may not know it yet");
+    world.topics.ask_about_silences(at(world.seconds));
+    assert_eq!(world.actions(), ["ask"]);
     assert_eq!(world.answer(&[("a.neli", logs(1, &[0])), ("b.neli", logs(2, &[0]))]), [""; 0]);
     world.answer(&[("b.neli", logs(2, &[0]))]);
     assert_eq!(world.answer(&[("b.neli", logs(2, &[0]))]), ["stop a.neli"]);
@@ -245,6 +247,16 @@ fn a_silence_is_known_only_up_to_the_moment_at_which_kafka_answered_last() {
             .unwrap_or("overdue")
     };
     assert_eq!((state(&world, 6), state(&world, 9), state(&world, 11)), ("led", "led", "led"));
+    let age = |world: &World, seconds| {
+        let read = world.topics.topic("a.neli").expect("it is read");
+        let found = read.topic().elections().next().expect("an election");
+        let current = world.topics.leadership(at(seconds), read, found);
+        let (Leadership::Led { age, left, .. } | Leadership::Overdue { age, left, .. }) = current else {
+            panic!("{current:?}")
+        };
+        (age.as_secs(), left.as_secs())
+    };
+    assert_eq!((age(&world, 6), age(&world, 9), age(&world, 11)), ((1, 4), (4, 1), (6, 0)));
     let asks = |world: &mut World, seconds| {
         world.topics.ask_about_silences(at(seconds));
         world.actions()
@@ -252,6 +264,7 @@ fn a_silence_is_known_only_up_to_the_moment_at_which_kafka_answered_last() {
     assert_eq!((asks(&mut world, 6), asks(&mut world, 11)), (Vec::new(), ["ask".to_string()].into()));
     world.answer(&[("a.neli", logs(1, &[1, 0]))]);
     assert_eq!((state(&world, 10), state(&world, 11)), ("overdue", "overdue"));
+    assert_eq!((age(&world, 10), age(&world, 11)), ((5, 0), (6, 0)), "it goes on");
     let told = |world: &mut World, seconds| {
         let mut elections = world.topics.topics_mut().flat_map(|(_, topic)| topic.elections_mut());
         elections.find_map(|election| election.untold_silence(at(seconds)).map(Leadership::is_vacant))
