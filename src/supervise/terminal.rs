@@ -119,13 +119,8 @@ fn number_of(received: &siginfo) -> i32 {
     received.ssi_signo.cast_signed()
 }
 
-/// The signal that was passed on at that time, if a job that ended now may have ended because of it.
-fn ended_by(passed_on: Option<(i32, Time)>, now: Time) -> Option<i32> {
-    passed_on.filter(|(_, at)| now.since(*at) < ENDS_BY_SIGNAL).map(|(signal, _)| signal)
-}
-
-/// A job that ends so soon after a signal may have ended because of it.
-const ENDS_BY_SIGNAL: Duration = Duration::from_secs(1);
+/// The time that container engines give a container to stop, if nobody has set another.
+const STOP_OF_CONTAINER: Duration = Duration::from_secs(10);
 
 /// The main loop's state about its terminal and its shell.
 pub(super) struct ShellState {
@@ -156,10 +151,11 @@ impl ShellState {
         }
     }
 
-    /// The last signal that was passed on, if this is process 1 of a container, and the job may have ended because of it: the container may
-    /// be about to be killed.
+    /// The last signal that was passed on, if this is process 1 of a container, and it was passed on so recently that the job may have
+    /// ended of it, and the container may be about to be killed.
     pub(super) fn take_container_signal(&mut self) -> Option<i32> {
-        ended_by(self.passed_on.take(), clock::now()).filter(|_| unistd::getpid().as_raw() == 1)
+        let is_recent = |(_, at): &(i32, Time)| clock::now().since(*at) < STOP_OF_CONTAINER;
+        self.passed_on.take().filter(is_recent).filter(|_| unistd::getpid().as_raw() == 1).map(|(signal, _)| signal)
     }
 
     /// Waits for the terminal's hang-up. If that is not watched, waits for ever.
@@ -176,17 +172,5 @@ impl ShellState {
         if let Some((signal, to_group)) = self.dies_of {
             let _ = terminal::die_of(signal, to_group);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_job_that_fails_long_after_a_signal_has_not_ended_of_it() {
-        let at = |ms| Time::ZERO + Duration::from_millis(ms);
-        assert_eq!(ended_by(Some((28, at(0))), at(900)), Some(28));
-        assert_eq!(ended_by(Some((28, at(0))), at(4_000)), None);
     }
 }
