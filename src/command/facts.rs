@@ -43,7 +43,9 @@ pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<
         windows.is_some_and(|(own, forgotten)| own.from_ms < forgotten.from_ms)
     };
     let newest = done.into_iter().chain(attempt).filter(|fact| !is_before(fact)).max_by_key(|fact| {
-        (fact.window.map(|window| window.from_ms), fact.forgets, fact.term, fact.outcome != Outcome::Running)
+        // A success that was recorded after a later run had failed counts.
+        let rank = (fact.outcome == Outcome::Done, fact.term, fact.outcome != Outcome::Running);
+        (fact.window.map(|window| window.from_ms), fact.forgets, rank)
     });
     newest.map(|fact| Recorded { fact, is_running: false })
 }

@@ -344,23 +344,28 @@ fn an_outcome_that_can_not_be_recorded_is_waited_for() {
     assert_eq!(runs(&election), 1);
 }
 
-/// The link is down from before the job's end until all that was sent is given up: the outcome is recorded before the candidate says that it is known.
+/// The link is down from before the job's end until all that was sent is given up, and another candidate's run fails meanwhile. The success
+/// is recorded before its candidate says that it is known, and is the same for all.
 #[test]
 fn an_outcome_that_was_not_recorded_within_the_lease_is_recorded_after_it() {
     let wired = Wired::take();
     let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
     let mut runner = once(&election, &election.until_go_file()).option("--name", "a").lease("3s").start();
     await_run(&election, 1);
+    let brokers = wired.direct().address().to_owned();
+    let mut second = once(&election, "exit 3").option("--brokers", brokers).option("--name", "b").lease("3s").start();
+    second.await_event("standby");
     wired.wire().set(LinkConditions { there: Flow::Lost, back: Flow::Lost, ..LinkConditions::default() });
     election.create_go_file();
     // Neither the outcome nor the release, which has it too, is under way any more.
     assert_eq!(runner.await_release().fields["delivered"], false);
+    assert_eq!(second.status(), 3, "{second:?}");
     wired.wire().set(LinkConditions::default());
     assert_eq!(runner.status(), 0, "{runner:?}");
     let answer = election.ask("status", &["--once", KEY]);
     assert_eq!(answer.status, 0, "{answer:?}");
     assert_skipped(&mut once(&election, "true").start(), "a", (0, 0));
-    assert_eq!(runs(&election), 1);
+    assert_eq!(runs(&election), 2);
 }
 
 /// A standby waited during a run that fails, and no retries are left: it exits with the recorded status.
