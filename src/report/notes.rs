@@ -75,8 +75,8 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         }
         Note::FenceWarning { term, left, silent, unconfirmed } => fence_warning(*term, *left, *silent, *unconfirmed),
         Note::GuardHangs => Event::error(format!(
-            "the guard (pid {guard}) does not answer: it is killed, and the job with it; the term is released when the guard \
-             has ended; see what holds it (/proc/{guard}/stack, TracerPid in /proc/{guard}/status, a frozen control group)"
+            "the guard (pid {guard}) does not answer: it is killed, and the job with it; the term of a job that ran is released \
+             when the guard has ended; see what holds it (/proc/{guard}/stack, TracerPid in /proc/{guard}/status, a frozen control group)"
         )),
         Note::GuardLost => {
             let sentence = format!("the guard (pid {guard}) died: no job runs without one, and another is started");
