@@ -148,7 +148,8 @@ pub(crate) fn because(why: &str) -> &str {
     }
 }
 
-/// The sentence of a standby, also for the service manager. `leader`: its name, and whether it leads. `claim`: from now until it claims, and when that is by the wall clock.
+/// The sentence of a standby, also for the service manager. `leader`: its name, and whether it leads. `claim`: from now until it claims, and
+/// when that is by the wall clock.
 pub(super) fn standing_by(
     leader: Option<(&str, &str)>,
     term: Option<Offset>,

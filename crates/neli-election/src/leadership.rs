@@ -46,9 +46,9 @@ pub enum Leadership {
     Vacant,
     /// It is not known whether anybody leads.
     Unknown {
-        /// Why the follower can't know it, in one line: no broker answers, the topic does not exist yet, a batch can't be decoded, or
-        /// the topic was made anew or its records were cut. The follower tries again. `None` if the journal is still being read, or if the leader has been silent for its whole lease and no
-        /// other candidate has claimed.
+        /// Why it can't be known, in one line: no broker answers, the topic does not exist yet, a batch can't be decoded, or (of a candidate)
+        /// the topic was made anew or its records were cut. It is tried again. `None` if the journal is still being read, or if the
+        /// leader has been silent for its whole lease and no other candidate has claimed.
         trouble: Option<String>,
     },
 }

@@ -178,26 +178,27 @@ impl Election {
     #[must_use]
     pub fn leadership(&self, at: ReadAt) -> Leadership<'_> {
         let current = self.observer().leadership(at);
-        self.known_at_end(at).map_or(current, |known| known.aged_as(current))
+        self.known_before(at, current).map_or(current, |(_, known)| known.aged_as(current))
     }
 
     /// The moment up to which it is known who leads.
     #[must_use]
     pub fn known_at(&self, at: ReadAt) -> ReadAt {
-        self.read_to_end.filter(|_| self.wants_answer(at)).map_or(at, |read_to_end| at.up_to(read_to_end))
+        self.known_before(at, self.observer().leadership(at)).map_or(at, |(then, _)| then)
     }
 
     /// Whether a new answer of Kafka's is needed to know who leads.
     #[must_use]
     pub fn wants_answer(&self, at: ReadAt) -> bool {
-        self.known_at_end(at).is_some()
+        self.known_before(at, self.observer().leadership(at)).is_some()
     }
 
-    /// Who led when Kafka answered last, if less of a silence was known than there would be now.
-    fn known_at_end(&self, at: ReadAt) -> Option<Leadership<'_>> {
-        let current = Told::by(self.observer().leadership(at));
-        let read_to_end = self.read_to_end.filter(|_| current != Told::Nothing)?;
-        Some(self.observer().leadership(at.up_to(read_to_end))).filter(|known| Told::by(*known) < current)
+    /// When Kafka answered last, and who led then, if less of a silence was known than there is now by the records.
+    fn known_before(&self, at: ReadAt, current: Leadership<'_>) -> Option<(ReadAt, Leadership<'_>)> {
+        let told = Told::by(current);
+        let then = at.up_to(self.read_to_end.filter(|_| told != Told::Nothing)?);
+        let known = self.observer().leadership(then);
+        (Told::by(known) < told).then_some((then, known))
     }
 
     /// Notes that the reading has reached the end that the log had when the reading began.
