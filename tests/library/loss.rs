@@ -131,8 +131,8 @@ fn the_term_of_a_blocked_task_is_never_released() {
     assert!(!kinds.iter().any(|kind| kind == "release"), "{kinds:?}");
 }
 
-/// Another candidate's claim takes the lead from a running leader. The term ends without a release, and the events contain the end of
-/// each term.
+/// Another candidate's claim takes the lead from a running leader. The term ends without a release, and the events contain its end
+/// and the next leader.
 #[test]
 fn a_lead_that_another_candidate_takes_ends_with_an_event() {
     let test_election = test_election(Elector::Log);
@@ -163,8 +163,10 @@ fn a_lead_that_another_candidate_takes_ends_with_an_event() {
             }
         };
         soon("the next leader", PATIENCE, see).await;
-        seen.retain(|event| !matches!(event, Event::Warning { .. } | Event::Standby { leader: None }));
-        assert_eq!(seen, [Event::Acquired { term }, Event::Fenced { term }, standby]);
+        // It may have led before the events were asked for.
+        let may_come = [Event::Acquired { term }, Event::Standby { leader: None }];
+        seen.retain(|event| !may_come.contains(event) && !matches!(event, Event::Warning { .. }));
+        assert_eq!(seen, [Event::Fenced { term }, standby]);
     });
 }
 
@@ -205,18 +207,24 @@ fn refused_records_are_one_warning_with_kafkas_reason() {
     const NO_RECORD: [(&str, &str); 2] = [("max.message.bytes", "100"), ("message.timestamp.type", "LogAppendTime")];
     let test_election = test_election(Elector::Log);
     let topic = test_election.topic();
-    Kafka::shared().create_topic(&topic, &NO_RECORD);
+    let set = |settings: &'static [_]| {
+        let topic = topic.clone();
+        let set = move || Kafka::shared().set_topic(&topic, settings);
+        std::thread::spawn(set).join().expect("they are set");
+    };
+    Kafka::shared().create_topic(&topic, &NO_RECORD[1..]);
     run(async {
         let election =
             candidate(&test_election).lease(Duration::from_millis(300)).join().await.expect("the candidate joins");
         let mut events = election.events();
+        set(&NO_RECORD);
         let mut warnings = Vec::new();
         // Until there is one, and then until it leads.
         for until_it_leads in [false, true] {
             let seen = async {
                 while until_it_leads || warnings.is_empty() {
                     let event = events.next().await.expect("the candidate still stands");
-                    if let Event::Acquired { .. } = event {
+                    if until_it_leads && matches!(event, Event::Acquired { .. }) {
                         break;
                     }
                     if let Event::Warning { message } = event
@@ -230,9 +238,7 @@ fn refused_records_are_one_warning_with_kafkas_reason() {
             if !until_it_leads {
                 // Meanwhile claims are given up and repeated, and each is refused as well.
                 wait::pause(Duration::from_secs(2));
-                let mended = topic.clone();
-                let mend = move || Kafka::shared().set_topic(&mended, &[("message.timestamp.type", "LogAppendTime")]);
-                std::thread::spawn(mend).join().expect("it is mended");
+                set(&NO_RECORD[1..]);
             }
         }
         assert!(warnings.len() == 1 && warnings[0].contains("max.message.bytes must be"), "{warnings:?}");
