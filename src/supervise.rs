@@ -82,7 +82,9 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus> {
 /// Makes a panic write to the log and end the log. The usual write to stderr could block for ever, and the process would not end.
 fn log_panics(logger: Logger) {
     panic::set_hook(Box::new(move |panic| {
-        let message = format!("neli-run has a bug and ends: {panic}");
+        let message = format!(
+            "neli-run has a bug and ends: {panic}; its guard kills the job and releases the term; report this line"
+        );
         logger.event(&LogEvent::error(message));
         logger.finish();
     }));

@@ -35,7 +35,8 @@ use crate::process::system;
 pub const WITHOUT_ONE: &str = "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program of the \
                                job that takes another user's id as its real one (sudo) can't be killed, and would run on after the lease's \
                                end; a process of the job that enters another PID namespace (nsenter) and changes its limit of file \
-                               locks is not found at all";
+                               locks is not found at all; without either, rule such programs out: NoNewPrivileges=yes, in Kubernetes \
+                               allowPrivilegeEscalation: false";
 
 /// The prefix of all our groups' names.
 const PREFIX: &str = "neli-run.";

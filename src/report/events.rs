@@ -95,7 +95,7 @@ pub(crate) fn left_behind(processes: &[Named], count: usize, killed: bool) -> Ev
     let noun = if count == 1 { "process" } else { "processes" };
     let what = if killed { "still there, and killed" } else { "asked to stop" };
     Event::warning(format!(
-        "the job's main process has ended and left {count} {noun} behind, {what}: {}{others}",
+        "the job's main process has ended and left {count} {noun} behind, {what}: {}{others}; let it wait for its children",
         named.join(", ")
     ))
 }

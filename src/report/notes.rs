@@ -64,7 +64,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         }
         Note::FactsLost { key } => Event::warning(format!(
             "the topic of facts was missing and is created again, although the journal names a run of {key}: its \
-             facts are lost, and a key or window that was done may run again"
+             facts are lost, and a key or window that was done may run again; find out who deleted it"
         )),
         Note::FactsUnavailable { error } => Event::warning(format!(
             "the facts of the key can't be read or written, so the job is not run here: {error}"
@@ -79,7 +79,10 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
              when the guard has ended; see what holds it (/proc/{guard}/stack, TracerPid in /proc/{guard}/status, a frozen control group)"
         )),
         Note::GuardLost => {
-            let sentence = format!("the guard (pid {guard}) died: no job runs without one, and another is started");
+            let sentence = format!(
+                "the guard (pid {guard}) died: no job runs without one, and another is started; the kernel's log names what it killed for lack of \
+                 memory"
+            );
             Event::new(Level::Error, "guard_lost", sentence).with("pid", guard)
         }
         Note::GuardStuck { pids, are_all } => Event::error(stuck_guard(guard, pids, *are_all)),
@@ -114,15 +117,15 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         }
         Note::Leading { term, .. } => Event::info("leading", format!("leading, term {term}")).with("term", *term),
         Note::LeaseUnconfirmed { term, unconfirmed } => Event::warning(format!(
-            "heartbeats come back from Kafka, but no broker has confirmed for {} that the topic is still the same: the lease is over \
-             (term {term})",
+            "heartbeats come back from Kafka, but no broker has confirmed for {} that the topic is still the same (-v logs why): the \
+             lease is over (term {term})",
             spoken(*unconfirmed)
         )),
         Note::MappingInDoubt { why, until } => {
             let at = timestamp(moment.wall_ms.saturating_add(millis(until.since(moment.now))));
             Event::warning(format!(
                 "{}; that candidate may have left: this process claims nothing until {at}, unless it \
-                 learns before that the candidate has left",
+                 learns before that the candidate has left; if it still runs, stop it, or give both the same --roles",
                 roles_differ(why)
             ))
         }
@@ -147,7 +150,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         Note::NotStarted { errno } => {
             let command = moment.command.to_string_lossy();
             let error = io::Error::from_raw_os_error(*errno);
-            Event::error(format!("{command}: can't be started: {}", reason(&error)))
+            Event::error(format!("{command}: can't be started: {}; this counts as a failed run", reason(&error)))
         }
         Note::OnceSkipped { key, fact } => once_skipped(key, fact),
         Note::Overlapped { term, by_term, by, within } => {
@@ -170,7 +173,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         }
         Note::ReaderStuck { end, silent } => Event::warning(format!(
             "the journal's reader has delivered no record for {}, although the log has records up to offset \
-             {end}: a new reader replaces it",
+             {end}: a new reader replaces it; if that is said again, check this machine's network and the brokers' load",
             spoken(*silent)
         )),
         Note::Refused(Refusal::Overlap { name, is_theirs }) => Event::error(if *is_theirs {
@@ -251,7 +254,8 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         }
         Note::TopicRemade => Event::warning(
             "the topic was deleted and made again: records of the old topic no longer count, its leader is fenced, \
-             and fencing tokens may start from 0 again",
+             and fencing tokens may start from 0 again: reset the highest one in stores that remember it, and find out who \
+             did it",
         ),
         Note::TopicUnnamed => Event::debug(
             "this broker has no ids for topics (Kafka before 2.8): a topic that is deleted and made again under a \
@@ -302,7 +306,7 @@ fn claiming(after: Offset) -> Event {
 fn fence_warning(term: Offset, left: Duration, silent: Duration, unconfirmed: Option<Duration>) -> Event {
     let what = match unconfirmed {
         Some(time) => format!(
-            "heartbeats come back from Kafka, but no broker has confirmed for {} that the topic is still the same",
+            "heartbeats come back from Kafka, but no broker has confirmed for {} that the topic is still the same (-v logs why)",
             spoken(time)
         ),
         None => format!("no heartbeat has come back from Kafka for {}", spoken(silent)),
@@ -326,8 +330,8 @@ fn fenced(term: Offset, why: &str, left: Duration, late: Option<Duration>) -> Ev
         }
         Some(late) => format!(
             "fenced too late, {shown}: a process of the job may have been alive until {} after the lease's end, and \
-             another candidate's job may have run beside it (term {term}); check what they wrote, and find out why \
-             this machine killed too late",
+             another candidate's job may have run beside it (term {term}); check what they wrote, and why this \
+             machine killed too late (neli-run doctor)",
             spoken(late.max(Duration::from_millis(1)))
         ),
     };

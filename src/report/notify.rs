@@ -55,7 +55,10 @@ impl Notifier {
             Ok(socket) => socket,
             Err(error) => {
                 let (name, reason) = (quoted(&name), reason(&error));
-                let error = format!("NOTIFY_SOCKET={name}: {reason}; the service manager gets no notifications");
+                let error = format!(
+                    "NOTIFY_SOCKET={name}: {reason}; the service manager gets no notifications; unset it if \
+                     there is none, as in a container that got it from its host"
+                );
                 return (Self::default(), Some(error));
             }
         };

@@ -104,12 +104,13 @@ fn a_sentence_contains_the_event_then_the_reason_then_the_numbers() {
              back from Kafka",
             "job unhealthy: 2 checks in a row failed (last: the health command exited with status 1; term 42)",
             "no heartbeat has come back from Kafka for 3.65s: the lease ends in 1.35s unless one does (term 42)",
-            "heartbeats come back from Kafka, but no broker has confirmed for 5s that the topic is still the same: the lease ends in \
+            "heartbeats come back from Kafka, but no broker has confirmed for 5s that the topic is still the same (-v logs why): the lease ends in \
              1.35s unless one does (term 42)",
             "fenced, no heartbeat extended the lease: nothing of the job is left, 93ms before the lease's end (term 42)",
             "fenced, no heartbeat extended the lease: nothing of the job is left (term 42)",
             "fenced too late, no heartbeat extended the lease: a process of the job may have been alive until 2.501s after the lease's end, and another \
-             candidate's job may have run beside it (term 42); check what they wrote, and find out why this machine killed too late",
+             candidate's job may have run beside it (term 42); check what they wrote, and why this machine killed too late \
+             (neli-run doctor)",
         ]
     );
 }
@@ -250,7 +251,7 @@ fn the_fields_have_the_names_and_the_order_that_scripts_read() {
             Note::NotStarted { errno: 2 },
             "error",
             "error",
-            r#""message":"./job: can't be started: no such file or directory""#,
+            r#""message":"./job: can't be started: no such file or directory; this counts as a failed run""#,
         ),
         (Note::Refused(Refusal::Said("no".into())), "error", "error", r#""message":"no""#),
     ] {
