@@ -232,8 +232,8 @@ impl Observer {
                 let Some(member) = &record.member else { return };
                 let why = why.as_deref().and_then(Why::parse);
                 self.has_released(member, why, received);
-                if let Some(Why::Exited | Why::Failed) = why {
-                    self.note_run(member, *exit == Some(0));
+                if let Some(Why::Exited | Why::Failed | Why::Unhealthy) = why {
+                    self.note_run(member, why != Some(Why::Unhealthy) && *exit == Some(0));
                 }
             }
             Body::Request { what, by, reason, successor, .. } => {
@@ -246,7 +246,7 @@ impl Observer {
         }
     }
 
-    /// Counts a run that ended by itself: of each candidate those that failed since the last one that succeeded.
+    /// Counts a run that ended by itself, or was unhealthy: of each candidate those that failed since the last one that succeeded.
     fn note_run(&mut self, member: &MemberId, has_succeeded: bool) {
         if has_succeeded {
             self.failed_runs.remove(member);

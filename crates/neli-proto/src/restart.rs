@@ -110,8 +110,8 @@ impl Backoff {
     }
 }
 
-// ---- the back-off: how long a candidate whose runs fail leaves a vacancy to the other candidates. Only runs that ended by themselves count, in
-// any term: a run that was stopped or killed shows nothing about the job
+// ---- the back-off: how long a candidate whose runs fail leaves a vacancy to the other candidates. Runs that ended by themselves and runs that
+// were unhealthy count, in any term: another run that was stopped or killed shows nothing about the job
 
 /// The back-off after the first failed run.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
@@ -131,12 +131,12 @@ pub(crate) struct FailedRuns {
 impl FailedRuns {
     /// Notes a run that has ended by itself, after `ran`.
     pub(crate) fn ended(&mut self, status: JobStatus, ran: Duration) {
-        if ran >= SOUND_RUN || status == JobStatus::Exited(0) {
-            self.in_a_row = 0;
-        }
-        if status != JobStatus::Exited(0) {
-            self.in_a_row = self.in_a_row.saturating_add(1);
-        }
+        if status == JobStatus::Exited(0) { self.forget() } else { self.failed(ran) }
+    }
+
+    /// Notes a run that has failed, or is unhealthy, after `ran`.
+    pub(crate) fn failed(&mut self, ran: Duration) {
+        self.in_a_row = if ran >= SOUND_RUN { 1 } else { self.in_a_row.saturating_add(1) };
     }
 
     /// When a run that began at `since` and is still running resets the failures; `None` if there are none.
@@ -144,7 +144,7 @@ impl FailedRuns {
         (self.in_a_row > 0).then(|| since + SOUND_RUN)
     }
 
-    /// Resets the failures, because a run has lasted for long enough.
+    /// Resets the failures, because a run has succeeded, or has lasted for long enough.
     pub(crate) const fn forget(&mut self) {
         self.in_a_row = 0;
     }

@@ -397,15 +397,17 @@ fn a_hello_of_75_s_ago_is_forgotten_at_the_next() {
 #[test]
 fn a_run_that_succeeds_resets_the_failed_runs() {
     let mut observer = observer();
-    let failed_runs = |observer: &mut Observer, claimed: Offset, ms: u64, exit: &str| {
+    let failed_runs = |observer: &mut Observer, claimed: Offset, ms: u64, (why, exit): (&str, &str)| {
         read(observer, claimed, ms, &claim("m", claimed - 1));
-        read(observer, claimed + 1, ms, &release("m", claimed, "exited", exit));
+        read(observer, claimed + 1, ms, &release("m", claimed, why, exit));
         hello(observer, claimed + 2, ms, "m");
         observer.standbys(later(ms)).first().map(|standby| standby.failed_runs)
     };
-    assert_eq!(failed_runs(&mut observer, 0, 10, "3"), Some(1));
-    assert_eq!(failed_runs(&mut observer, 3, 20, "1"), Some(2));
-    assert_eq!(failed_runs(&mut observer, 6, 30, "0"), Some(0));
+    assert_eq!(failed_runs(&mut observer, 0, 10, ("exited", "3")), Some(1));
+    assert_eq!(failed_runs(&mut observer, 3, 20, ("exited", "1")), Some(2));
+    assert_eq!(failed_runs(&mut observer, 6, 30, ("unhealthy", "0")), Some(3), "it was asked to stop");
+    assert_eq!(failed_runs(&mut observer, 9, 40, ("resigned", "1")), Some(3), "a run that was stopped shows nothing");
+    assert_eq!(failed_runs(&mut observer, 12, 50, ("exited", "0")), Some(0));
 }
 
 /// A record that is only read late is no silence; a beat in time shows that there was none.

@@ -380,6 +380,11 @@ impl Supervisor {
         }
         let command = health.poll_command(now);
         if let Some(failure) = health.poll_failure() {
+            if let Job::Running { since, .. } = self.job
+                && health.is_unhealthy()
+            {
+                self.failed_runs.failed(now.since(since));
+            }
             let (term, most) = (self.noted_term(), health.most_failures());
             self.note(Note::HealthFailed { term, failure, most });
         }
