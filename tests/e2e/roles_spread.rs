@@ -250,6 +250,12 @@ with_both_electors! {
             assert!(warnings()[0].text("message").ends_with(remedy), "{:?}", warnings());
         }
         wait::until_true("a job of each role", || are_all_led(&election, &five, &of_five) && are_all_led(&election, &two, &named));
+        let all = election.ask("status", &["--json"]);
+        assert_eq!((all.status, all.text.lines().count()), (0, 7), "{all:?}");
+        for role in ["1", "bill"] {
+            let one = election.ask("status", &["--role", role]);
+            assert_eq!(one.status, 0, "{one:?}");
+        }
         for candidate in [&five[0], &two[0]] {
             let released = candidate.events("released");
             assert!(released.iter().all(|event| event.text("why") != "spread"), "{released:?}");

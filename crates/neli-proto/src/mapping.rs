@@ -165,6 +165,12 @@ impl Mapping {
         }
     }
 
+    /// The role with this number as records and users call it: its name, or its number if it has none.
+    #[must_use]
+    pub fn label(&self, number: u32) -> String {
+        self.names().get(number as usize).map_or_else(|| format!("{number}"), |name| String::from(&**name))
+    }
+
     /// The number of partitions over which the roles are mapped.
     #[must_use]
     pub const fn partitions(&self) -> u32 {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
+use neli_kafka::names::MOST_ROLES;
 use neli_kafka::{Access, ElectionId, Elections};
 use neli_proto::hello::Hello;
 use neli_proto::listener::FIRST_SPAN;
@@ -59,7 +60,7 @@ impl FoundElections {
             let bounds = reading.read_to_end(limit, |bounds| bounds.last(span), handle_record).await?;
             let is_found = match &election.role_name {
                 Some(role) => hellos.find(role).is_some(),
-                None => hellos.mapping().is_some(),
+                None => !hellos.mappings().is_empty(),
             };
             if is_found || bounds.last(span) == bounds.start || span >= FARTHEST {
                 break hellos;
@@ -71,7 +72,8 @@ impl FoundElections {
     }
 
     fn of(election: &ElectionId, hellos: &GroupHellos, partitions: i32) -> Result<Self> {
-        let mapping = hellos.mapping();
+        let mappings = hellos.mappings();
+        let mapping = all_roles(&mappings);
         let (of_role, roles) = match &election.role_name {
             Some(role) => match (hellos.find(role), &mapping) {
                 (Some((of_role, number)), _) => (Some(of_role), number..number + 1),
@@ -81,21 +83,27 @@ impl FoundElections {
                 }
                 (None, Some(mapping)) => bail!(unknown(election, role, mapping)),
             },
-            None => (mapping.clone(), 0..mapping.as_ref().map_or(1, Mapping::count)),
+            None => (mapping.clone(), 0..mapping.as_ref().map_or(1, Mapping::count).min(MOST_ROLES)),
         };
         let names = of_role.iter().flat_map(Mapping::names).map(ToString::to_string).collect();
-        // Partitions may have been added to the topic since these candidates counted them.
-        let counted = of_role.and_then(|mapping| i32::try_from(mapping.partitions()).ok());
-        let counted = counted.filter(|counted| *counted <= partitions).unwrap_or(partitions);
         let keys = Elections { roles, names, ..Elections::from(election) };
+        // Partitions may have been added to the topic since these candidates counted them.
+        let counted =
+            |mapping: &Mapping| i32::try_from(mapping.partitions()).ok().filter(|counted| *counted <= partitions);
         let mapping = mapping.filter(|mapping| *mapping != Mapping::of_one_role());
         let elections = keys.roles.clone().map(|role| {
-            let election = keys.election(role, counted);
+            let election = keys.election(role, partitions);
+            let label = election.label();
+            let place =
+                mappings.iter().chain(&of_role).find_map(|mapping| Some((mapping.number(&label)?, counted(mapping)?)));
+            let partition =
+                place.map_or(election.partition, |(number, counted)| Elections::partition_of(number, counted));
             // So that messages about role 0 of several do not name the group alone.
-            let role_name = mapping.as_ref().map(|_| election.label());
-            ElectionId { role_name: role_name.or(election.role_name.clone()), ..election }
+            let role_name = mapping.as_ref().map(|_| label).or(election.role_name.clone());
+            ElectionId { partition, role_name, ..election }
         });
         let elections = elections.collect();
+        let counted = of_role.as_ref().and_then(counted).unwrap_or(partitions);
         Ok(Self { elections, mapping, keys, counted })
     }
 
@@ -136,6 +144,20 @@ impl FoundElections {
             Self { elections: vec![election.clone()], keys, ..self.clone() }
         })
     }
+}
+
+/// The roles of all these mappings; as names, unless the first has them all. It does not say in which partitions they are.
+fn all_roles(mappings: &[Mapping]) -> Option<Mapping> {
+    let (first, others) = mappings.split_first()?;
+    let labels = |mapping: &Mapping| -> Vec<String> {
+        (0..mapping.count().min(MOST_ROLES)).map(|number| mapping.label(number)).collect()
+    };
+    if others.iter().flat_map(labels).all(|label| first.number(&label).is_some()) {
+        return Some(first.clone());
+    }
+    let mut known = BTreeSet::new();
+    let all = mappings.iter().flat_map(labels).filter(|label| known.insert(label.clone()));
+    Some(Mapping::new(&all.collect::<Vec<_>>().join(","), first.partitions()))
 }
 
 /// One line: the role does not exist; these roles exist.
@@ -191,6 +213,15 @@ mod tests {
         let all = places(None, &[("4", 3, false)]).expect("four");
         assert_eq!(all.iter().map(|(_, partition)| *partition).collect::<Vec<_>>(), [0, 1, 2, 0]);
         assert_eq!(places(None, &[]), Ok(vec![("g/0".into(), 0)]), "nobody has said hello");
+        let mixed = [("2", 3, false), ("x,y,z", 2, false)];
+        let all = places(None, &mixed).expect("five");
+        let all: Vec<_> = all.iter().map(|(key, partition)| (key.as_str(), *partition)).collect();
+        assert_eq!(all, [("g/x", 0), ("g/y", 1), ("g/z", 0), ("g/0", 0), ("g/1", 1)]);
+        assert_eq!((place("z", &mixed), place("1", &mixed)), (Ok(("g/z".into(), 0)), Ok(("g/1".into(), 1))));
+        assert_eq!(places(None, &[("a,b", 1, false), ("b,c", 1, false)]).expect("three").len(), 3);
+        for of_stranger in [vec![("4000000000", 3, false)], vec![("4000000000", 3, false), ("x", 3, false)]] {
+            assert!(places(None, &of_stranger).expect("roles").len() <= MOST_ROLES as usize + 1);
+        }
     }
 
     #[test]

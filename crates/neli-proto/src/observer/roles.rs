@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use super::{KnownCandidate, Standby};
 use crate::hello::Hello;
@@ -81,27 +82,34 @@ impl GroupHellos {
         standing
     }
 
-    /// The mapping with the most roles by which a candidate stands. If no candidate stands, that of the last one that stood; `None` if no hello
-    /// was read.
+    /// The mappings by which candidates stand, that with the most roles first: they agree where they have roles in common. If no candidate stands,
+    /// that of the last one that stood; none if no hello was read.
     #[must_use]
-    pub fn mapping(&self) -> Option<Mapping> {
-        let longest = |last: &&LastHello| (last.hello.mapping().count(), last.offset);
-        let standing = self.standing().into_iter().max_by_key(longest);
-        standing.or_else(|| self.all().max_by_key(|last| last.rank())).map(|last| last.hello.mapping())
+    pub fn mappings(&self) -> Vec<Mapping> {
+        let mut standing = self.standing();
+        standing.sort_by_key(|last| Reverse((last.hello.mapping().count(), last.offset)));
+        if standing.is_empty() {
+            standing.extend(self.all().max_by_key(|last| last.rank()));
+        }
+        let mut mappings: Vec<Mapping> = standing.into_iter().map(|last| last.hello.mapping()).collect();
+        mappings.dedup();
+        mappings
     }
 
-    /// The mapping and the number of the role with this name or number: by [`mapping`](Self::mapping), or else by the last hello whose mapping
+    /// The mapping and the number of the role with this name or number: by the [`mappings`](Self::mappings), or else by the last hello whose mapping
     /// contains it. Where roles have names no role is called by its number, which would be another role in another list.
     #[must_use]
     pub fn find(&self, role: &str) -> Option<(Mapping, u32)> {
         let of = |mapping: Mapping| mapping.number(role).map(|number| (mapping, number));
-        let current = self.mapping()?;
-        if !current.names().is_empty() && role.parse::<u32>().is_ok() {
-            return None;
+        let current = self.mappings();
+        let have_names = current.iter().any(|mapping| !mapping.names().is_empty());
+        let found = current.into_iter().find_map(of);
+        if found.is_some() || have_names && role.parse::<u32>().is_ok() {
+            return found;
         }
         let mut others: Vec<&LastHello> = self.all().collect();
         others.sort_by_key(|last| last.rank());
-        of(current).or_else(|| others.iter().rev().find_map(|last| of(last.hello.mapping())))
+        others.iter().rev().find_map(|last| of(last.hello.mapping()))
     }
 }
 
@@ -168,7 +176,7 @@ mod tests {
     const NAMED: &str = r#","roles":"ingest,bill","partitions":2,"joined":1"#;
 
     fn roles(hellos: &GroupHellos) -> Option<alloc::string::String> {
-        hellos.mapping().map(|mapping| mapping.roles())
+        hellos.mappings().first().map(Mapping::roles)
     }
 
     #[test]

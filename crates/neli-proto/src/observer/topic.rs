@@ -273,14 +273,14 @@ impl Topic {
     fn count_candidates(&mut self) {
         let most = self.most_roles;
         for (group, hellos) in self.hellos.clone() {
-            let mapping = hellos.mapping();
-            if mapping == Some(Mapping::of_one_role()) {
+            let mappings = hellos.mappings();
+            if mappings == [Mapping::of_one_role()] {
                 // The keys of its candidates' hellos name the role.
                 let of_group = self.elections.iter_mut().filter(|(place, _)| place.group == group);
                 of_group.for_each(|(_, found)| found.is_found = true);
                 continue;
             }
-            for (role, partition) in mapping.iter().flat_map(|mapping| places(mapping, most)) {
+            for (role, partition) in mappings.iter().flat_map(|mapping| places(mapping, most)) {
                 if let Some(found) = self.found(partition, &group, &role) {
                     found.is_found = true;
                 }
@@ -360,12 +360,8 @@ impl Topic {
 
 /// The label and the partition of each role, of at most so many.
 fn places(mapping: &Mapping, most: u32) -> Vec<(String, i32)> {
-    let label = |number: u32| match mapping.names().get(number as usize) {
-        Some(name) => name.to_string(),
-        None => number.to_string(),
-    };
     let partition = |number: u32| i32::try_from(number % mapping.partitions()).unwrap_or_default();
-    (0..mapping.count().min(most)).map(|number| (label(number), partition(number))).collect()
+    (0..mapping.count().min(most)).map(|number| (mapping.label(number), partition(number))).collect()
 }
 
 #[cfg(test)]
