@@ -19,8 +19,8 @@ use crate::time::Span;
 /// The suffix that makes the name of the topic of facts from the journal's name.
 pub const TOPIC_SUFFIX: &str = ".once";
 
-/// The most facts of newer windows that are kept. One is added each time a machine's clock is more than a window behind the last run's.
-const MOST_NEWER: usize = 8;
+/// The most facts of other windows that are kept. One is added each time a machine's clock is more than a window behind the last run's, or ahead.
+const MOST_HIDDEN: usize = 16;
 
 /// The state of a key's run.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
@@ -105,9 +105,9 @@ pub struct Facts {
     pub attempt: Option<Fact>,
     /// The last request of an operator to forget the key.
     pub forgotten: Option<Fact>,
-    /// Facts of newer windows that stood at one of the first two places before: a candidate's clock was behind when it replaced them, or
-    /// theirs was ahead. They count for a candidate whose clock does not contradict them.
-    pub newer: Vec<Fact>,
+    /// Facts of other windows that stood at one of the first two places before, and were replaced since a clock is wrong: those of newer windows, and
+    /// of older ones, at whose time the fact there is not believed. Each counts for a candidate whose clock does not contradict it.
+    pub hidden: Vec<Fact>,
     /// The places whose records are no facts that this version can read.
     pub unreadable: BTreeSet<Place>,
 }
@@ -237,31 +237,34 @@ impl Facts {
             Some(Some(fact)) => {
                 if known.as_ref().is_none_or(|known| !fact.is_older_than(known)) {
                     let replaced = known.replace(fact);
-                    self.keep_newer(replaced);
+                    self.keep_hidden(replaced);
                 }
             }
         }
-        self.keep_newer(None);
+        self.keep_hidden(None);
     }
 
-    /// All facts about runs: those at the two places, and those of newer windows.
+    /// All facts about runs: those at the two places, and those that these hide.
     pub(crate) fn runs(&self) -> impl Iterator<Item = &Fact> {
-        self.done.iter().chain(&self.attempt).chain(&self.newer)
+        self.done.iter().chain(&self.attempt).chain(&self.hidden)
     }
 
-    /// Keeps these facts as well while the fact at their place is about an older window.
-    pub(crate) fn keep_newer(&mut self, replaced: impl IntoIterator<Item = Fact>) {
-        let mut newer = mem::take(&mut self.newer);
+    /// Keeps these facts as well while the fact at their place is about an older window, or lies more than a window ahead of them.
+    pub(crate) fn keep_hidden(&mut self, replaced: impl IntoIterator<Item = Fact>) {
+        let mut hidden = mem::take(&mut self.hidden);
         for fact in replaced {
-            if !newer.contains(&fact) {
-                newer.push(fact);
+            if !hidden.contains(&fact) {
+                hidden.push(fact);
             }
         }
         let start = |fact: &Fact| fact.window.map(|window| window.from_ms);
-        let is_newer = |fact: &Fact| self.at(fact.place()).is_some_and(|known| start(known) < start(fact));
-        newer.retain(is_newer);
-        newer.drain(..newer.len().saturating_sub(MOST_NEWER));
-        self.newer = newer;
+        let is_ahead = |known: &Fact, fact: &Fact| {
+            fact.window.zip(known.window).is_some_and(|(window, known)| !window.believes(known))
+        };
+        let is_hidden = |known: &Fact, fact: &Fact| start(known) < start(fact) || is_ahead(known, fact);
+        hidden.retain(|fact| self.at(fact.place()).is_some_and(|known| is_hidden(known, fact)));
+        hidden.drain(..hidden.len().saturating_sub(MOST_HIDDEN));
+        self.hidden = hidden;
     }
 }
 

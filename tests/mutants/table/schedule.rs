@@ -13,8 +13,17 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OlderWindowHides",
         breaks: "Windows: a machine whose clock is two windows behind runs an older window, and with that hides that the present one is done",
-        edits: &[edit("newer.drain(..‹newer.len().saturating_sub(MOST_NEWER)›);", "newer.len()")],
+        edits: &[edit("‹start(known) < start(fact)› || is_ahead(known, fact)", "false")],
         noticed_by: &[Node("windows::an_older_window_that_was_run_since_hides_no_newer_one", "a run is begun")],
+    },
+    Mutant {
+        name: "FutureWindowHides",
+        breaks: "Windows: a machine whose clock is far ahead runs a window of its own, and with that hides that the present one is done",
+        edits: &[edit("start(known) < start(fact) || ‹is_ahead(known, fact)›", "false")],
+        noticed_by: &[Node(
+            "windows::a_window_of_a_wrong_clock_hides_not_that_the_present_one_is_done",
+            "a run is begun",
+        )],
     },
     Mutant {
         name: "OlderWindowRun",

@@ -104,13 +104,13 @@ fn an_older_window_replaces_a_newer_one_and_does_not_hide_it() {
         let bytes: Vec<(Place, Vec<u8>)> = records[..end].iter().map(|fact| (fact.place(), fact.to_bytes())).collect();
         come_to(&bytes.iter().map(|(place, bytes)| (*place, Some(&**bytes))).collect::<Vec<_>>())
     };
-    for (end, done, newer) in
-        [(1, 0, &[][..]), (2, 1, &[0]), (3, 2, &[]), (4, 2, &[]), (5, 4, &[2]), (7, 6, &[2, 3, 4])]
+    for (end, done, hidden) in
+        [(1, 0, &[][..]), (2, 1, &[0]), (3, 2, &[0, 1]), (4, 2, &[0, 1]), (5, 4, &[1, 2]), (7, 6, &[2, 3, 4])]
     {
         let facts = read(end);
         assert_eq!(facts.done.as_ref(), Some(&records[done]), "{end}");
-        let expected: Vec<Fact> = newer.iter().map(|at: &usize| records[*at].clone()).collect();
-        assert_eq!(facts.newer, expected, "{end}");
+        let expected: Vec<Fact> = hidden.iter().map(|at: &usize| records[*at].clone()).collect();
+        assert_eq!(facts.hidden, expected, "{end}");
     }
     // A record without a value removes all of its place.
     let mut facts = read(2);

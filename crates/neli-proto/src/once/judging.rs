@@ -120,10 +120,10 @@ impl Once {
     }
 
     /// Adds facts. Of two facts in one place, the one of the later run counts; of two facts of one run, the outcome; and of two outcomes,
-    /// the more complete one. A fact of a newer window is kept beside it.
+    /// the more complete one. A fact of another window that is hidden by it is kept as well.
     pub(super) fn learn(&mut self, facts: Facts) {
         let replaced = [&self.known.done, &self.known.attempt].map(Clone::clone).into_iter().flatten();
-        let newer = facts.newer.into_iter().chain(replaced);
+        let hidden = facts.hidden.into_iter().chain(replaced);
         let tells = |fact: &Fact| (fact.outcome != Outcome::Running, fact.at_ms.is_some());
         let newest = |known: Option<Fact>, new: Option<Fact>| match (known, new) {
             (Some(known), Some(new)) => {
@@ -136,6 +136,6 @@ impl Once {
         self.known.done = newest(self.known.done.take(), facts.done);
         self.known.attempt = newest(self.known.attempt.take(), facts.attempt);
         self.known.forgotten = newest(self.known.forgotten.take(), facts.forgotten);
-        self.known.keep_newer(newer);
+        self.known.keep_hidden(hidden);
     }
 }

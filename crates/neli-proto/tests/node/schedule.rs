@@ -225,7 +225,7 @@ fn a_new_leader_runs_what_has_no_outcome() {
     let skipped =
         Facts { done: done(5).done.map(|fact| Fact { outcome: Outcome::Skipped, ..fact }), ..Facts::default() };
     // A machine whose clock was two windows behind ran window 3 since.
-    let behind = |newer: u64| Facts { newer: done(newer).done.into_iter().collect(), ..done(3) };
+    let behind = |newer: u64| Facts { hidden: done(newer).done.into_iter().collect(), ..done(3) };
     for (found, runs) in [
         (behind(5), false),
         (behind(7), true),

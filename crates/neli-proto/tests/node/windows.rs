@@ -180,6 +180,16 @@ fn an_older_window_that_was_run_since_hides_no_newer_one() {
     assert_eq!(runs_as(&far), 1, "the first clock may have been wrong");
 }
 
+/// A machine whose clock is three windows ahead has run window 8 since, and replaced the record.
+#[test]
+fn a_window_of_a_wrong_clock_hides_not_that_the_present_one_is_done() {
+    let mut found = Facts::default();
+    for done in [done(5).done, done(8).done] {
+        found.take(Place::Done, done.map(|fact| fact.to_bytes()).as_deref());
+    }
+    assert_eq!(skips_with(leads(5, found)), Ending::Skipped(7));
+}
+
 /// An operator forgot window 5. It runs again, and earlier ones do not.
 #[test]
 fn a_window_that_is_forgotten_runs_again_and_those_before_it_do_not() {
