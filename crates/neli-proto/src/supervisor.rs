@@ -84,9 +84,8 @@ pub enum Job {
     Ordered,
     /// None. The next run of the term (or its first) is due at this time, and the lead is kept.
     Restarting { at: Time },
-    /// None. The node decides what follows on the run that `ended`: another one, or the end of the term. A first run begins at `settles_until`
-    /// at the earliest.
-    Held { ended: Option<RunEnd>, settles_until: Option<Time> },
+    /// None. The node decides what follows: another run, or the end of the term. A first run begins at `settles_until` at the earliest.
+    Held { settles_until: Option<Time> },
     /// Its main process is alive.
     Running { pid: u32, since: Time },
     /// The job was asked to stop, or only processes that it left behind are alive. SIGKILL follows at `kill_at`,
@@ -118,6 +117,10 @@ struct Run {
     ran: Duration,
     /// Whether it ended by itself, before it was asked to, in a term that is held.
     by_itself: bool,
+    /// Whether it left processes when it ended by itself.
+    has_left: bool,
+    /// Whether it is over after that: nothing of it is left.
+    is_over: bool,
     /// How its job ends if the lead is lost: whether SIGKILL was needed, and the last reason for it.
     killed: Lost,
 }
@@ -290,10 +293,12 @@ impl Supervisor {
         self.term().unwrap_or(-1)
     }
 
-    /// The run of a held term that ended by itself, and after which the node decides what follows.
+    /// The last run of a held term, if it ended by itself and nothing of it is left.
     #[must_use]
-    pub const fn run_end(&self) -> Option<RunEnd> {
-        if let Job::Held { ended, .. } = self.job { ended } else { None }
+    pub fn run_end(&self) -> Option<RunEnd> {
+        let Run { status, ran, is_over, .. } = self.run;
+        let status = status.filter(|_| is_over)?;
+        Some(RunEnd { id: self.run_id, status: status.code(), ran })
     }
 
     /// The attempt of the present or the last run.

@@ -103,7 +103,7 @@ impl Supervisor {
             }
             Job::Held { .. } | Job::None | Job::Orphaned | Job::Restarting { .. } => {}
             Job::Ordered | Job::Running { .. } => {
-                self.run.by_itself = self.holds && by_itself;
+                (self.run.by_itself, self.run.has_left) = (self.holds && by_itself, left);
                 self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: None };
                 if left {
                     // A daemon that the job left behind counts as running work: it gets the stop signal, and then SIGKILL.
@@ -126,8 +126,12 @@ impl Supervisor {
             Job::Stopping { why, .. } if self.run.by_itself && why != Why::Fenced => {
                 self.run_is_over(now);
             }
-            Job::Stopping { why, .. } => self.end_term(why),
+            Job::Stopping { why, .. } => {
+                self.note_run_over_in_time();
+                self.end_term(why);
+            }
             Job::Orphaned => {
+                self.note_run_over_in_time();
                 // During a restart delay no run was alive.
                 let was_alive = self.run.killed == Lost::Fenced;
                 self.end_term_seen(Why::GuardDied, seen.filter(|_| was_alive));
@@ -136,11 +140,16 @@ impl Supervisor {
         }
     }
 
+    /// Nothing was left of a run that ended by itself when this process noticed that the lease is over, or that the guard is dead.
+    fn note_run_over_in_time(&mut self) {
+        self.run.is_over = self.run.by_itself && !self.run.has_left;
+    }
+
     /// Handles that the job ended by itself: another run under the same term follows, or the term ends.
     fn run_is_over(&mut self, now: Time) {
         if let Some(status) = self.run.status.filter(|_| self.run.by_itself) {
-            let ended = RunEnd { id: self.run_id, status: status.code(), ran: self.run.ran };
-            self.job = Job::Held { ended: Some(ended), settles_until: None };
+            self.run.is_over = true;
+            self.job = Job::Held { settles_until: None };
             // The run is over: later kills don't change its result.
             self.run.killed = Lost::Stopped;
             self.failed_runs.ended(status, self.run.ran);

@@ -103,7 +103,7 @@ impl Supervisor {
         }
         if self.holds {
             let settles_until = Some(settle).filter(|settle| !settle.is_zero()).map(|settle| now + settle);
-            self.job = Job::Held { ended: None, settles_until };
+            self.job = Job::Held { settles_until };
         } else {
             self.job = Job::Restarting { at: now + settle };
             if settle.is_zero() {
@@ -116,7 +116,7 @@ impl Supervisor {
     }
 
     fn run_once(&mut self, now: Time, id: u32, (window, attempt): (Option<Span>, u32)) {
-        if let Job::Held { settles_until, .. } = &self.job {
+        if let Job::Held { settles_until } = &self.job {
             let delay = settles_until.map_or(Duration::ZERO, |until| until.since(now));
             (self.run_id, self.window, self.next_attempt) = (id, window, attempt);
             self.job = Job::Restarting { at: now + delay };

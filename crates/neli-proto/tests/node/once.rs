@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use neli_proto::candidate;
 use neli_proto::fact::{Fact, Facts, Outcome, Place};
-use neli_proto::guard::{Answer, Order};
+use neli_proto::guard::{Answer, Order, SeenEnd};
 use neli_proto::hooks::Hook;
 use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event, FactsEvent, Node};
@@ -12,7 +12,7 @@ use neli_proto::note::Note;
 use neli_proto::once::Policy;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, KeyedRun, MemberId, Offset, Record};
-use neli_proto::supervisor::{Ending, JobStatus};
+use neli_proto::supervisor::{self, Ending, JobStatus};
 use neli_proto::topic::TopicIdentity;
 
 use crate::host::{Host, LEASE, TERM, by, exits, sends};
@@ -409,6 +409,27 @@ fn a_lease_that_ends_before_the_acknowledgement_is_a_fence_and_the_release_conta
     let id = asked(&mut host).read.expect("what is recorded counts");
     read(&mut host, id, Facts { done: Some(done), ..Facts::default() });
     assert_eq!(exits(&host.actions()), [Ending::Skipped(0)], "its own run has succeeded");
+}
+
+/// The process was stopped, or got no processor, from before the end of the run until after that of the lease. So it reads both at once.
+#[test]
+fn a_run_that_ended_in_time_has_an_outcome_although_its_end_is_noticed_after_the_lease() {
+    for (left, is_guard_dead) in [(false, false), (true, false), (false, true), (true, true)] {
+        let (mut host, begun) = running(0, Facts::default());
+        let ended_at = host.now;
+        host.now = host.now + LEASE;
+        host.answers(Answer::Exited { status: JobStatus::Exited(0), ended_at, left, foreground: false });
+        if is_guard_dead {
+            host.job(supervisor::Event::GuardDied);
+            host.job(supervisor::Event::OrphansGone(SeenEnd { gone_at: host.now, lived_at: None }));
+        } else {
+            host.answers(Answer::Gone);
+        }
+        let over = asked(&mut host);
+        let Some(Record { body: Body::Release { once, .. }, .. }) = over.releases else { panic!("{over:?}") };
+        assert_eq!(once.is_some(), !left, "what it had left was killed: {:?}", over.actions);
+        assert_eq!(over.appended.map(|(_, fact)| fact.term), (!left).then_some(begun.term));
+    }
 }
 
 /// The outcome of a run, which could not be recorded under its lead, replaces none of a later run.
