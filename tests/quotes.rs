@@ -12,7 +12,7 @@ use neli_run::cli::{self, validate};
 const QUOTING: &str = "docs/troubleshooting.md";
 
 /// Messages that say what they need, so the page has no row for them.
-const SAY_WHAT_TO_DO: [&str; 78] = [
+const SAY_WHAT_TO_DO: [&str; 79] = [
     "Kafka does not answer: …",
     "Kafka has not answered for …",
     "it is unknown who leads: …",
@@ -89,6 +89,7 @@ const SAY_WHAT_TO_DO: [&str; 78] = [
     "the skip of this window is not recorded yet …",
     "the outcome of the last run is not recorded yet …",
     "the run's outcome is not recorded yet …",
+    "Kafka has not confirmed the outcome of the last run, …",
     "--embedded is for a trial …",
     "… lines of this log were lost here, …",
 ];

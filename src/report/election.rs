@@ -141,7 +141,7 @@ pub(crate) fn because(why: &str) -> &str {
         "superseded" => "another candidate's claim took effect",
         "left" => "the process has left this role",
         "spread" => "moved for a fair share",
-        "supervisor-died" => "neli-run died",
+        "supervisor-died" => "neli-run died, or ended before Kafka had confirmed its release",
         "suspended" => "suspended (SIGTSTP)",
         "unhealthy" => "the health command failed",
         other => other,

@@ -153,6 +153,10 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             Event::error(format!("{command}: can't be started: {}; this counts as a failed run", reason(&error)))
         }
         Note::OnceSkipped { key, fact } => once_skipped(key, fact),
+        Note::OutcomeLost => Event::warning(
+            "Kafka has not confirmed the outcome of the last run, and this candidate ends: unless the record arrived, another candidate \
+             runs the job again",
+        ),
         Note::Overlapped { term, by_term, by, within } => {
             let leader = somebody(by.as_deref());
             let sentence = format!(

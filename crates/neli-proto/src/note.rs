@@ -146,6 +146,8 @@ pub enum Note {
         /// The fact that was found; for windows it may be about a newer one.
         fact: Box<Fact>,
     },
+    /// This candidate exits, and the outcome of its last run is not known to be recorded.
+    OutcomeLost,
     /// The wall clock was set back into windows that are over (S4). Windows may run when it shows this time again, in milliseconds since 1970.
     SetBack { until_ms: u64 },
     /// An earlier leader's run of this window began and did not finish, and the window is over.

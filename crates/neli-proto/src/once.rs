@@ -74,7 +74,7 @@ enum Phase {
     /// It does not lead, and claims nothing before the outcome of its last run, which was sent, is acknowledged (K3).
     RecordingLate { id: u32, fact: Fact, again_at: Option<Time> },
     /// The outcome was recorded or given up; the term must be released, for this reason.
-    Recorded { why: Option<Why> },
+    Recorded { why: Option<Why>, is_acknowledged: bool },
     /// It does not lead, and may claim.
     StandingBy,
     /// It exits, or lets another candidate lead.
@@ -147,7 +147,7 @@ impl Once {
             }
         } else if let Phase::Recording { again_at, stop_by, .. } = self.phase {
             if stop_by.is_some_and(|by| now >= by) {
-                self.finish(now);
+                self.finish(now, false);
             } else if again_at.is_some_and(|at| now >= at) {
                 self.append_again();
             }
@@ -175,7 +175,7 @@ impl Once {
                 stop_by.get_or_insert(now + self.lease);
                 WantedState::Hold { waits: false }
             }
-            (WantedState::Stop { why, by }, Phase::Recorded { why: instead }) => {
+            (WantedState::Stop { why, by }, Phase::Recorded { why: instead, .. }) => {
                 WantedState::Stop { why: instead.unwrap_or(why), by }
             }
             (state, _) => state,
@@ -258,7 +258,7 @@ impl Once {
             }
         } else if let Phase::Recording { id: awaited, .. } = self.phase {
             if awaited == id {
-                self.finish(now);
+                self.finish(now, true);
             }
         } else if let Phase::RecordingLate { id: awaited, .. } = self.phase {
             if awaited == id {
@@ -332,6 +332,13 @@ impl Once {
         (has_outcome || is_skipped).then(run)
     }
 
+    /// Handles that its release was delivered. If it names the run, that is as good as the fact (K4).
+    pub(crate) fn release_delivered(&mut self) {
+        if let Phase::Recorded { is_acknowledged, .. } = &mut self.phase {
+            *is_acknowledged = true;
+        }
+    }
+
     /// The fact in another candidate's release about the key's run (K4).
     pub(crate) fn fact_released_by(&self, event: &candidate::Event) -> Option<Fact> {
         let candidate::Event::Read { record: Some(record), .. } = event else { return None };
@@ -362,12 +369,12 @@ impl Once {
         }
     }
 
-    /// Handles that the outcome was recorded or given up.
-    fn finish(&mut self, now: Time) {
+    /// Handles that the outcome was recorded (`is_acknowledged`) or given up.
+    fn finish(&mut self, now: Time, is_acknowledged: bool) {
         let Phase::Recording { fact: Fact { term, .. }, stop_by, .. } = self.phase else { return };
         self.reported_at = None;
         if self.scheduled.is_some() && stop_by.is_some() {
-            self.phase = Phase::Recorded { why: None };
+            self.phase = Phase::Recorded { why: None, is_acknowledged };
         } else if let Some(scheduled) = &mut self.scheduled {
             self.phase = Phase::Waiting { term };
             scheduled.schedule.ended();
@@ -375,7 +382,7 @@ impl Once {
         } else {
             let again = self.skip().is_none();
             let why = if again { Why::Failed } else { Why::Exited };
-            self.phase = Phase::Recorded { why: Some(why) };
+            self.phase = Phase::Recorded { why: Some(why), is_acknowledged };
             self.stand_down(why, !again);
         }
     }

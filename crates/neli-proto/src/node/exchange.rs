@@ -155,6 +155,7 @@ impl Node {
         } else if let Note::Released { term, why, delivered } = &note {
             if *delivered {
                 self.nothing_to_release(*term);
+                self.once.iter_mut().for_each(Once::release_delivered);
             }
             self.hooks.released(now, *why);
         } else if let Note::Standby(_) = &note {
@@ -198,6 +199,9 @@ impl Node {
     fn exit(&mut self, ending: Ending) {
         if !self.has_ended {
             self.has_ended = true;
+            if self.once.as_ref().is_some_and(Once::lacks_record) {
+                self.actions.push_back(Action::Note(Note::OutcomeLost));
+            }
             self.actions.push_back(Action::Exit(ending));
         }
     }

@@ -32,9 +32,20 @@ impl Once {
         matches!(self.phase, Phase::Asking { .. } | Phase::Leaving | Phase::RecordingLate { .. })
     }
 
-    /// Whether its key, or its window, still needs a run. With a schedule there is always another window.
+    /// Whether its key, or its window, still needs a run, as far as others know. With a schedule there is always another window.
     pub(crate) fn lacks_run(&self) -> bool {
-        self.scheduled.is_none() && self.skip().is_none()
+        self.scheduled.is_none() && (self.lacks_record() || self.skip().is_none())
+    }
+
+    /// Whether the outcome of its last run is not known to be recorded.
+    pub(crate) const fn lacks_record(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Asking { unrecorded: Some(_), .. }
+                | Phase::Recorded { is_acknowledged: false, .. }
+                | Phase::Recording { .. }
+                | Phase::RecordingLate { .. }
+        )
     }
 
     /// Whether its key, or its window, needs no run any more. Then each of its candidates exits.

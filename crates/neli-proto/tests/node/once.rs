@@ -265,6 +265,30 @@ fn a_stop_waits_a_lease_for_the_acknowledgement_and_no_longer() {
     assert_eq!(waited, LEASE);
     let Body::Release { why, .. } = &released.body else { panic!("{released:?}") };
     assert_eq!(why.as_deref(), Some("stopped"), "nothing else has ended the term");
+    host.reads_what_it_sent();
+    assert_eq!(
+        exits(&host.actions()),
+        [Ending::Job(JobStatus::Exited(0))],
+        "the release names the run, and was delivered"
+    );
+}
+
+/// A status of 0 would say that the key is done.
+#[test]
+fn a_stop_whose_lease_ends_before_the_outcome_is_confirmed_is_not_the_job_s_success() {
+    let (mut host, _) = running(0, Facts::default());
+    host.ends(JobStatus::Exited(0));
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
+    host.actions();
+    host.pass(LEASE);
+    host.answers(Answer::Fenced { term: 0, end: None });
+    let mut all = host.actions();
+    while exits(&all).is_empty() {
+        host.pass_until_due();
+        all.extend(host.actions());
+    }
+    assert_eq!(exits(&all), [Ending::StoppedBy(TERM)]);
+    assert!(all.contains(&Action::Note(Note::OutcomeLost)), "{all:?}");
 }
 
 #[test]
