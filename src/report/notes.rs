@@ -268,8 +268,9 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         Note::Unfinished(fact) => {
             let (from_ms, until_ms) = fact.window.map_or((0, 0), |window| (window.from_ms, window.until_ms));
             let (from, until, by) = (to_the_second(from_ms), to_the_second(until_ms), somebody(fact.name.as_deref()));
+            let why = if until_ms <= moment.wall_ms { "that time is over" } else { "--catch-up none" };
             let sentence = format!(
-                "the run of {by} for the time from {from} to {until} was not finished, and is not begun again: that time is over"
+                "the run of {by} for the time from {from} to {until} was not finished, and is not begun again: {why}"
             );
             window_skipped(sentence, from, until, "unfinished", Some(by))
         }

@@ -136,10 +136,14 @@ impl Once {
         self.scheduled.as_ref().is_some_and(|scheduled| scheduled.is_released(run))
     }
 
-    /// The newest run, if it began and did not finish, and its window is over, so that it can't run any more.
+    /// The newest run, if it began and did not finish, and does not run any more: its window is over, or is not caught up.
     fn unfinished(&self) -> Option<&Fact> {
         let (run, shown) = (self.known.attempt.as_ref()?, self.shown?);
-        let window = run.window.filter(|window| window.until_ms <= shown.from_ms)?;
+        let is_left = |window: &Span| {
+            let is_caught_up = self.policy.schedule != Some(CatchUp::None) || self.is_forgotten(run);
+            window.until_ms <= shown.from_ms || (*window == shown && !is_caught_up)
+        };
+        let window = run.window.filter(is_left)?;
         let mut done = self.known.runs().filter(|fact| fact.place() == Place::Done && self.believes(fact));
         let is_newest = done.all(|done| done.window.is_none_or(|done| done.from_ms < window.from_ms));
         (run.outcome == Outcome::Running && !self.is_released(run) && is_newest).then_some(run)
