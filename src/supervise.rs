@@ -19,6 +19,7 @@ use neli_proto::note::Refusal;
 use neli_proto::supervisor::Ending;
 use neli_proto::time::Time;
 use nix::sys::signalfd::SignalFd;
+use nix::unistd::Pid;
 
 use crate::config::Config;
 use crate::exit::ExitStatus;
@@ -92,7 +93,7 @@ fn log_panics(logger: Logger) {
 
 impl MainLoop {
     fn new(prepared: Prepared, logger: Logger, started: Time, has_terminal: bool) -> Result<(Self, SignalFd)> {
-        let Prepared { config, access, broker, job_maker, job, signals, bound } = prepared;
+        let Prepared { config, access, broker, job_maker, job, signals, earlier_children, bound } = prepared;
         let writes_to_file_alone = config.log.file.is_some() && config.health.is_some();
         let stderr = if writes_to_file_alone { logger.on_stderr()? } else { logger.clone() };
         logger.event(&events::started(&config, &job_maker.member));
@@ -132,6 +133,7 @@ impl MainLoop {
             reserve: Reserve::of(OF_GUARD),
             reserve_of_client: Reserve::of(OF_CLIENT),
             broker: broker.map(EmbeddedBroker::new).transpose().context("--embedded")?,
+            earlier_children,
             has_warned_of_processor_time: false,
             has_warned_of_refused_waits: false,
             is_unfinished: false,
@@ -410,6 +412,8 @@ struct MainLoop {
     reserve_of_client: Reserve,
     /// The broker of `--embedded`.
     broker: Option<EmbeddedBroker>,
+    /// The children from before this program that were not waited for.
+    earlier_children: Vec<Pid>,
     has_warned_of_processor_time: bool,
     has_warned_of_refused_waits: bool,
     /// Whether there may be more signals, answers of guards, or children that have ended, than one turn handles.

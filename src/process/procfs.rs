@@ -81,6 +81,13 @@ pub fn time_namespace() -> Option<OsString> {
     fs::read_link("/proc/self/ns/time").ok().map(PathBuf::into_os_string)
 }
 
+/// The children of this thread, which is the first.
+#[must_use]
+pub fn children() -> Vec<Pid> {
+    let own = Pid::this();
+    Procfs::mounted().listed_children_of(own, own)
+}
+
 /// The children that threads other than the first have started (librdkafka's `kinit`), as far as the kernel lists them. The kernel gives
 /// orphans to the first thread.
 #[must_use]

@@ -67,6 +67,7 @@ impl MainLoop {
                 // Another process stopped the guard, but the guard must run.
                 self.job_with_guard(change.pid).iter().for_each(|job| drop(job.guard.cont()));
             } else {
+                self.earlier_children.retain(|child| *child != change.pid);
                 self.broker
                     .iter_mut()
                     .for_each(|broker| broker.started = broker.started.filter(|child| *child != change.pid));
@@ -135,14 +136,15 @@ impl MainLoop {
         !orphans.are_gone()
     }
 
-    /// This process's children that don't belong to this role's job and were not waited for: hooks, brokers, and the guards of other roles,
-    /// which kill their own jobs.
+    /// This process's children that don't belong to this role's job and were not waited for: hooks, brokers, those from before this program, and the
+    /// guards of other roles, which kill their own jobs.
     fn children_of_others(&self, role: usize) -> Vec<Pid> {
         let brokers = self.broker.iter().filter_map(|broker| broker.started);
         let hooks = self.nodes.roles.iter().flat_map(|role| role.commands.hooks.pids());
         let others = self.nodes.roles.iter().enumerate().filter(|(other, _)| *other != role);
         let guards = others.filter_map(|(_, role)| role.job.as_ref()).map(|job| &job.guard);
         let guards = guards.filter(|guard| !guard.is_dead()).map(GuardHandle::pid);
-        brokers.chain(hooks).chain(guards).chain(procfs::children_of_other_threads()).collect()
+        let others = brokers.chain(hooks).chain(guards).chain(procfs::children_of_other_threads());
+        others.chain(self.earlier_children.iter().copied()).collect()
     }
 }

@@ -47,6 +47,8 @@ pub(super) struct Prepared {
     /// or led.
     pub(super) job: Option<GuardedJob>,
     pub(super) signals: SignalFd,
+    /// The children from before this program: those of a shell that has executed it.
+    pub(super) earlier_children: Vec<Pid>,
     /// The socket of `--listen`, which is bound before the group is joined.
     pub(super) bound: Option<TcpListener>,
 }
@@ -124,6 +126,7 @@ impl Prepared {
         config.listening_at = bound.as_ref().map(TcpListener::local_addr).transpose()?;
         procfs::validate()?;
         procfs::keep_open().context("/proc can't be read")?;
+        let earlier_children = procfs::children();
         let priority = attributes::take_priority()?;
         if !priority.guard_is_real_time {
             let (timings, warning) = config.with_wider_kill_margin(limits::longest_quota().as_ref())?;
@@ -166,7 +169,7 @@ impl Prepared {
         if !has_cgroup && !unistd::geteuid().is_root() {
             config.warnings.push(cgroup::WITHOUT_ONE.to_owned());
         }
-        Ok((runtime, Self { config, access, broker, job_maker, job, signals, bound }))
+        Ok((runtime, Self { config, access, broker, job_maker, job, signals, earlier_children, bound }))
     }
 }
 

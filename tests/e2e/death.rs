@@ -147,6 +147,24 @@ fn the_supervisor_of_a_dead_guard_kills_the_tree_and_releases_the_term() {
     election.close([first, second]);
 }
 
+/// A shell that starts another program, and then executes `neli-run`, leaves it a child that is no process of the job.
+#[test]
+fn a_child_from_before_the_program_outlives_the_guard() {
+    let election = election(Elector::Log);
+    let pid_file = election.directory().join("sidecar");
+    let script = format!("sleep 1000 & echo $! >{}; exec \"$@\"", pid_file.display());
+    let mut run = election.candidate().start_behind(&["sh", "-c", &script, "sh"]);
+    let term = run.await_lead();
+    let pid = fs::read_to_string(&pid_file).expect("it was started before").trim().parse().expect("a pid");
+    let sidecar = Process::find(pid).expect("it sleeps");
+    run.guard().signal(Signal::SIGKILL);
+    run.await_event("guard_lost");
+    election.await_witness_after(term);
+    assert!(sidecar.lives());
+    sidecar.signal(Signal::SIGKILL);
+    election.close([run]);
+}
+
 /// Supervisor and guard die together: the kernel kills the job's main process with its parent (assumption 3).
 #[test]
 fn the_job_dies_with_its_supervisor_and_guard_at_once() {
