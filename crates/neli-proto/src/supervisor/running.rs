@@ -87,8 +87,11 @@ impl Supervisor {
         // Without a stop signal a run that ends before SIGKILL ends by itself.
         let has_signal = self.policy.stop.signal.is_some();
         let was_stopped = matches!(self.job, Job::Stopping { kill_at, .. } if has_signal || kill_at.is_none());
+        // The guard kills at the deadline, also while this process is stopped.
+        let was_fenced = status == JobStatus::Signaled(super::terminal::SIGKILL)
+            && self.grant.is_some_and(|grant| ended_at >= grant.until);
         // Ctrl-C in the job's terminal counts as a stop.
-        let by_itself = !was_stopped && self.terminal.interrupted_by.is_none();
+        let by_itself = !was_stopped && !was_fenced && self.terminal.interrupted_by.is_none();
         self.note(Note::JobExited { term: self.noted_term(), status, ran: self.run.ran, by_itself });
         match &mut self.job {
             Job::Stopping { main, kill_at, .. } => {

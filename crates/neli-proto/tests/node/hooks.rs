@@ -13,7 +13,7 @@ use neli_proto::record::Body;
 use neli_proto::restart::{Restart, RestartPolicy};
 use neli_proto::supervisor::{self, Ending, JobStatus};
 
-use crate::host::{Host, TERM, by, exits, hooks_in};
+use crate::host::{Host, LEASE, TERM, by, exits, hooks_in};
 
 #[test]
 fn hooks_follow_the_lead_and_are_never_before_what_starts_or_kills() {
@@ -137,6 +137,23 @@ fn each_run_has_a_hook_behind_it_and_none_waits_for_it() {
     assert!(at(&is_release) < at(&|action| matches!(action, Action::RunHook(_))), "{actions:?}");
     assert_eq!(of_runs(&actions), [("stopped", JobStatus::Exited(143), 0, 3)]);
     assert!(host.node.has_running_hooks(), "the exit waits");
+}
+
+/// The guard has killed the job at its deadline while this process was stopped, and this process reads that later.
+#[test]
+fn a_run_that_the_guard_has_killed_did_not_end_by_itself() {
+    for (killed_by, why) in [(9, "stopped"), (11, "exited")] {
+        let mut host = Host::new(&[], true);
+        let settings = Host::settings(host.now, &[Hook::Exit], true);
+        host.node = Node::new(host.now, settings, Random::from_seed(1));
+        let mut host = host.listened().led();
+        host.actions();
+        host.now = host.now + LEASE;
+        let (status, ended_at) = (JobStatus::Signaled(killed_by), host.now);
+        host.answers(Answer::Exited { status, ended_at, left: false, foreground: false });
+        host.answers(Answer::Fenced { term: host.node.term().unwrap(), end: None });
+        assert_eq!(of_runs(&host.actions()), [(why, status, LEASE.as_secs(), 1)]);
+    }
 }
 
 /// A hook is not run before nothing is left of its run, and a guard that dies leaves no status.
