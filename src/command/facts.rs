@@ -6,6 +6,7 @@ use anyhow::Result;
 use jiff::tz::TimeZone;
 use neli_kafka::{Access, ElectionId, FactsTopic};
 use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs, may_have_facts, record_key};
+use neli_proto::leadership::Leader;
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::record::LogRecord;
 
@@ -30,7 +31,11 @@ pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<
     let attempt = facts.attempt.as_ref().filter(counts);
     let current = seen.observer().leadership(read_at());
     // If it is unknown who leads, the runner may still lead.
-    let leads = |run: &Fact| current.is_unknown() || current.may_lead().is_some_and(|leader| leader.term == run.term);
+    let is_by = |leader: &Leader, run: &Fact| {
+        let members = leader.member.as_ref().zip(run.member.as_ref());
+        leader.term == run.term && members.is_none_or(|(leader, runner)| leader == runner)
+    };
+    let leads = |run: &Fact| current.is_unknown() || current.may_lead().is_some_and(|leader| is_by(leader, run));
     let done = facts.done.as_ref().filter(counts);
     let is_over = |run: &Fact| done.is_some_and(|done| done.term == run.term && done.window == run.window);
     if let Some(run) = attempt.filter(|run| run.outcome == Outcome::Running && leads(run) && !is_over(run)) {
