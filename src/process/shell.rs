@@ -86,7 +86,8 @@ fn end_of(child: &PendingChild, status: ExitStatus) -> Option<CommandEnd> {
 #[must_use]
 #[expect(clippy::needless_pass_by_value, reason = "what `map_err` gives")]
 pub fn not_started(error: io::Error) -> CommandEnd {
-    CommandEnd::NotStarted(reason(&error).into())
+    let limit = if error.kind() == io::ErrorKind::WouldBlock { " (ulimit -u, pids.max)" } else { "" };
+    CommandEnd::NotStarted(format!("{}{limit}", reason(&error)).into())
 }
 
 /// The last line is kept up to this length, in bytes.

@@ -134,7 +134,9 @@ pub(crate) fn because(why: &str) -> &str {
         "resigned" => "it was asked to stand down",
         "restart-limit" => "the job failed too often",
         "revoked" => "the consumer group has chosen another candidate",
-        "clock-set" => "this machine's clock was set forward over it, or neli-run was stopped then",
+        "clock-set" => {
+            "this machine's clock was set forward over it, neli-run was stopped then, or the schedule was another"
+        }
         "claim-expired" => "the claim took effect too late to be used",
         "skipped" => "the key needs no run",
         "stopped" => "a signal to neli-run",

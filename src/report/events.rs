@@ -93,7 +93,7 @@ pub(crate) fn left_behind(processes: &[Named], count: usize, killed: bool) -> Ev
     let named: Vec<String> = processes.iter().map(Named::to_string).collect();
     let others = if count > named.len() { format!(" and {} more", count - named.len()) } else { String::new() };
     let noun = if count == 1 { "process" } else { "processes" };
-    let what = if killed { "still there, and killed" } else { "asked to stop" };
+    let what = if killed { "still there, so killed" } else { "asked to stop" };
     Event::warning(format!(
         "the job's main process has ended and left {count} {noun} behind, {what}: {}{others}; let it wait for its children",
         named.join(", ")

@@ -44,7 +44,6 @@ fn a_duration_has_a_unit_and_bounds() {
         "lease",
         "heartbeat-interval",
         "fence-warning",
-        "patience",
         "preempt",
         "wait",
         "settle",
@@ -64,8 +63,14 @@ fn a_duration_has_a_unit_and_bounds() {
         refused_value("lease", wrong, "must be 300ms to 60s");
     }
     refused_value("lease", "300001us", "must be whole milliseconds");
-    for option in ["patience", "wait", "settle", "stop-timeout", "restart-delay", "health-interval", "health-start"] {
+    for option in ["wait", "settle", "stop-timeout", "restart-delay", "health-start"] {
         refused_value(option, "366days", "must be 0 to 365d");
+    }
+    for wrong in ["366days", "soon", ""] {
+        refused_value("patience", wrong, "must be never, or a duration from 0 to 365d");
+    }
+    for (option, wrong) in [("health-interval", "366days"), ("health-interval", "0"), ("health-timeout", "0s")] {
+        refused_value(option, wrong, "must be more than 0, and at most 365d");
     }
 }
 
@@ -212,8 +217,6 @@ fn a_schedule_is_a_cron_expression_or_a_length_and_excludes_other_modes() {
 
 #[test]
 fn a_health_command_has_a_timeout_and_a_number_of_failures() {
-    refused_value("health-interval", "0", "must be more than 0");
-    refused_value("health-timeout", "0s", "must be more than 0");
     for wrong in ["+1", "0", "-1", "1.5", "many", "", "4294967296"] {
         refused_value("health-failures", wrong, "must be a whole number, 1 or more");
     }

@@ -9,7 +9,12 @@ use thiserror::Error;
 /// Why a system call failed, by the system's own text: `no such file or directory`.
 #[must_use]
 pub fn reason(error: &io::Error) -> String {
-    error.raw_os_error().map_or_else(|| error.to_string(), |code| Errno::from_raw(code).desc().to_lowercase())
+    match error.raw_os_error().map(Errno::from_raw) {
+        // The system's text does not name the limit.
+        Some(Errno::EFBIG) => "file too large (ulimit -f)".to_owned(),
+        Some(code) => code.desc().to_lowercase(),
+        None => error.to_string(),
+    }
 }
 
 /// Why a client of Kafka could not be made, or did not take a record: one line for people, and never a secret's value. There is

@@ -243,8 +243,8 @@ const COMMANDS: &[Opt] = &in_section(
         Opt::new("on-lead", "Shell command to run when this candidate wins the lead").value("COMMAND").more(
             "/bin/sh -c runs each hook beside the job, with the job's environment and more (ENVIRONMENT in \
                neli-run(1)); the output goes to stderr. Only the exit of neli-run waits for a hook, which is killed \
-               after 10s, as is its process group when it ends. This one also ends with the job, and with --settle \
-               begins with the first run.",
+               after 10s, as is its process group when it ends. This one begins with the lead's first run, and ends \
+               with the job.",
         ),
         Opt::new("on-exit", "Shell command to run after each run of the job").value("COMMAND").more(
             "It begins when nothing of the run is left, and delays neither the release nor the next run. NELI_EXIT \

@@ -60,7 +60,11 @@ fn elector(args: &ParsedArgs) -> Result<Elector> {
     let elector = args.setting("elect");
     let patience = args.setting("patience");
     match elector.text()? {
-        "group" if patience.text()? != "never" => Ok(Elector::Group(Patience::For(duration(&patience)?))),
+        "group" if patience.text()? != "never" => {
+            let patience =
+                duration(&patience).map_err(|_| patience.refuse("must be never, or a duration from 0 to 365d"))?;
+            Ok(Elector::Group(Patience::For(patience)))
+        }
         "group" => Ok(Elector::Group(Patience::Never)),
         "log" if patience.is_given() => Err(patience.refuse(format!("has no meaning with {}", elector.shown()))),
         "log" => Ok(Elector::Log),

@@ -58,11 +58,7 @@ fn command(args: &ParsedArgs, long: &'static str) -> Result<Option<OsString>> {
 }
 
 fn some_time(value: &Value) -> Result<Duration> {
-    let time = duration(value)?;
-    if time.is_zero() {
-        return Err(value.refuse("must be more than 0"));
-    }
-    Ok(time)
+    value.duration_in(Duration::from_nanos(1)..=LONGEST, || "must be more than 0, and at most 365d".to_owned())
 }
 
 /// The most restarts in a limit: each is remembered.
