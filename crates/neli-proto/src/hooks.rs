@@ -102,6 +102,13 @@ impl Hooks {
         }
     }
 
+    /// The lead was won. Its hook runs beside the first run.
+    pub(crate) fn won(&mut self, term: Offset) {
+        if !self.given.is_empty() {
+            (self.term, self.phase) = (Some(term), Phase::Led(""));
+        }
+    }
+
     /// The first run of a lead was ordered.
     pub(crate) fn led(&mut self, now: Time, term: Offset) {
         self.term = Some(term).filter(|_| !self.given.is_empty());

@@ -149,8 +149,10 @@ impl Node {
         if let Note::Refused(why) = note {
             return self.refuse(now, why);
         }
-        // For a new leader the `--on-lead` hook starts when the job is started, and for an overlapped one its release reports the end.
-        if let Note::Fenced { why, .. } = &note {
+        // For an overlapped leader its release reports the end.
+        if let Note::Leading { term, .. } = &note {
+            self.hooks.won(*term);
+        } else if let Note::Fenced { why, .. } = &note {
             self.hooks.fenced(now, why.as_str());
         } else if let Note::Released { term, why, delivered } = &note {
             if *delivered {

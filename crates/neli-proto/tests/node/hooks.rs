@@ -139,6 +139,26 @@ fn each_run_has_a_hook_behind_it_and_none_waits_for_it() {
     assert!(host.node.has_running_hooks(), "the exit waits");
 }
 
+/// With `--settle`, or a schedule whose next window has not come.
+#[test]
+fn a_lead_that_ends_before_its_first_run_was_a_lead() {
+    let mut host = Host::new(&[], true);
+    let mut settings = Host::settings(host.now, &[Hook::Lead, Hook::Standby], true);
+    settings.job.settle = LEASE;
+    host.node = Node::new(host.now, settings, Random::from_seed(1));
+    let mut host = host.listened();
+    host.answered();
+    host.claims();
+    host.reads_what_it_sent();
+    host.actions();
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
+    let mut actions = host.actions();
+    host.reads_what_it_sent();
+    actions.extend(host.actions());
+    let runs = hooks_in(&actions);
+    assert!(matches!(runs[..], [HookRun { hook: Hook::Standby, why: "stopped", term: Some(_), .. }]), "{runs:?}");
+}
+
 /// The guard has killed the job at its deadline while this process was stopped, and this process reads that later.
 #[test]
 fn a_run_that_the_guard_has_killed_did_not_end_by_itself() {
