@@ -22,7 +22,7 @@ const WITHIN: Duration = Duration::from_secs(60);
 const HOLDS_FOR: Duration = Duration::from_secs(20);
 
 /// The number of mutants that are run at the same time, each in its own election.
-pub(crate) const AT_ONCE: usize = 4;
+pub(crate) const AT_ONCE: usize = 6;
 
 /// A mutant of the program, and the faults that reveal it: `NAME=FAULT+FAULT`.
 #[derive(Clone, Debug)]

@@ -42,7 +42,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             edit(
                 "self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None };",
                 "self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None };
-                self.finish(Time::ZERO);",
+                self.finish(Time::ZERO, true);",
             ),
             edit("self.scheduled.is_some() || run.key == self.policy.key", "run.key != self.policy.key"),
         ],
