@@ -99,7 +99,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
                 .with("reason", reason)
         }
         Note::JobContinued => Event::warning(
-            "the job stopped itself (SIGTSTP), and no shell can continue it: neli-run continued it at once",
+            "the job stopped itself (SIGTSTP), and no terminal's shell can continue it: neli-run continued it at once",
         ),
         Note::JobExited { term, status, ran, by_itself } => job_exited(*term, *status, *ran, *by_itself),
         Note::JobInBackground => Event::warning(

@@ -89,7 +89,9 @@ impl MainLoop {
         if let Answer::Started { pid } | Answer::StartedUnseen { pid } = *answer {
             self.shell.terminal.belongs_to_job(Pid::from_raw(pid));
         } else if let Answer::Stopped { signal } = *answer {
-            let (foreground, continuable) = (self.shell.terminal.foreground(), terminal::is_continuable());
+            // Without a terminal no Ctrl-Z has stopped it, and the process group may be that of a script.
+            let continuable = terminal::is_there() && terminal::is_continuable();
+            let foreground = self.shell.terminal.foreground();
             self.job_event(role, Event::JobStopped { signal, foreground, continuable });
             self.perform();
         }
