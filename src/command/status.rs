@@ -21,7 +21,7 @@ use crate::command::reading::{self, FoundElections, Observation, Seen, read_at, 
 use crate::command::wording::{counted, date, groups, leadership_in_table, named, nobody_has_room};
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::election::{asked_by, sentence, state};
-use crate::report::json::{candidate, election, ended, joined, member, release, run, runs};
+use crate::report::json::{election, ended, joined, leaders_hello, member, release, run, runs, standbys};
 use crate::text::{self, one_line, span, spoken, timestamp};
 
 mod claimable;
@@ -417,7 +417,6 @@ fn line(id: &ElectionId, at: ReadAt, why: Option<&str>, known: Option<&Snapshot<
     let observer = known.map(|snapshot| snapshot.seen.observer());
     let last_run = known.and_then(|snapshot| snapshot.last_run);
     let next_windows = last_run.map(|run| run.next_windows(at.wall_ms)).unwrap_or_default();
-    let standbys: Vec<Value> = known.iter().flat_map(|snapshot| standby_parts(snapshot)).collect();
     let line = joined([
         election(at.wall_ms, id),
         json!({
@@ -434,7 +433,7 @@ fn line(id: &ElectionId, at: ReadAt, why: Option<&str>, known: Option<&Snapshot<
             "runs": last_run.map(|of| runs(&of.runs, next_windows.first().copied())),
             "next_windows": next_windows.iter().copied().map(timestamp).collect::<Vec<_>>(),
             "void_claims": observer.and_then(|observer| observer.void_claims()).map_or(0, |claims| claims.count),
-            "standbys": standbys,
+            "standbys": observer.map(|observer| standbys(observer, at)).unwrap_or_default(),
         }),
     ]);
     text::json(&line) + "\n"
@@ -443,7 +442,6 @@ fn line(id: &ElectionId, at: ReadAt, why: Option<&str>, known: Option<&Snapshot<
 fn leader_part(snapshot: &Snapshot<'_>, leader: &Leader, age: Duration, left: Duration) -> Value {
     let (observer, at) = (snapshot.seen.observer(), snapshot.at);
     let resign = leader.resign.as_ref();
-    let hello = observer.leaders_hello();
     json!({
         "name": leader.name,
         "member": member(leader.member.as_ref()),
@@ -461,7 +459,7 @@ fn leader_part(snapshot: &Snapshot<'_>, leader: &Leader, age: Duration, left: Du
         })),
         "resign_asked_by": resign.map(|resign| resign.by.as_deref().unwrap_or("somebody")),
         "resign_reason": resign.and_then(|resign| resign.reason.as_deref()),
-        "hello": hello.map(|hello| candidate(hello, observer.age(hello.received, at), 0, Duration::ZERO)),
+        "hello": leaders_hello(observer, at),
     })
 }
 
@@ -472,13 +470,6 @@ fn earlier_job(job: &EarlierJob) -> Option<Value> {
         }
         EarlierJob::Gone | EarlierJob::Unknown => None,
     }
-}
-
-fn standby_parts<'a>(snapshot: &'a Snapshot<'_>) -> impl Iterator<Item = Value> + 'a {
-    snapshot.standbys.iter().map(|standby| {
-        let waits = snapshot.seen.observer().waits(standby, snapshot.at);
-        candidate(standby.candidate, standby.age, standby.failed_runs, waits)
-    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use neli_kafka::ElectionId;
 use neli_proto::fact::{Fact, Runs};
 use neli_proto::leadership::{Ended, HowReleased, ReadAt, Release};
-use neli_proto::observer::KnownCandidate;
+use neli_proto::observer::{KnownCandidate, Observer, Standby};
 use neli_proto::record::MemberId;
 use neli_proto::time::millis;
 use serde_json::{Map, Value, json};
@@ -29,8 +29,23 @@ pub(crate) fn election(wall_ms: u64, election: &ElectionId) -> Value {
     json!({ "ts": timestamp(wall_ms), "group": election.group, "role": election.label() })
 }
 
+/// The standbys.
+pub(crate) fn standbys(observer: &Observer, at: ReadAt) -> Vec<Value> {
+    let standbys = observer.standbys(at);
+    let part = |standby: &Standby<'_>| {
+        candidate(standby.candidate, standby.age, standby.failed_runs, observer.waits(standby, at))
+    };
+    standbys.iter().map(part).collect()
+}
+
+/// The leader by its own hello.
+pub(crate) fn leaders_hello(observer: &Observer, at: ReadAt) -> Option<Value> {
+    let hello = observer.leaders_hello()?;
+    Some(candidate(hello, observer.age(hello.received, at), 0, Duration::ZERO))
+}
+
 /// A candidate, by its last hello of this age; as a standby it waits so long before it claims.
-pub(crate) fn candidate(candidate: &KnownCandidate, age: Duration, failed_runs: u32, waits: Duration) -> Value {
+fn candidate(candidate: &KnownCandidate, age: Duration, failed_runs: u32, waits: Duration) -> Value {
     json!({
         "name": candidate.hello.name,
         "member": candidate.hello.member.as_str(),

@@ -313,10 +313,11 @@ impl Observer {
         standbys
     }
 
-    /// The leader's own hello.
+    /// The own hello of the leader, also if it is silent. After its release it stands by.
     #[must_use]
     pub fn leaders_hello(&self) -> Option<&KnownCandidate> {
-        self.candidates.get(self.leader()?.member.as_ref()?).map(|known| &**known)
+        let leader = lost::leads(&self.journal, self.leader())?;
+        self.candidates.get(leader.member.as_ref()?).map(|known| &**known)
     }
 
     /// The last request to end the election, if no term has begun since.

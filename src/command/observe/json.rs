@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::state::{Shown, State};
 use crate::command::history::{by_broker, rows, term_part};
 use crate::command::list;
-use crate::report::json::{broker, candidate, joined, run};
+use crate::report::json::{broker, joined, leaders_hello, run, standbys};
 use crate::text::{self, timestamp};
 
 impl State {
@@ -27,14 +27,11 @@ pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
         let moment = by_broker(observer, shown.found.known_at(at));
         let terms = rows(shown.found.history(), moment, 0);
         let changes = shown.notes.iter().flat_map(|notes| &notes.changes).map(change_part);
-        let hello = observer.leaders_hello();
-        let standbys = observer.standbys(at);
-        let candidates = standbys.iter().map(|standby| candidate(standby.candidate, standby.age, 0, Duration::ZERO));
         let part = json!({
             "terms": terms.iter().map(|row| term_part(row, moment)).collect::<Vec<_>>(),
             "changes": changes.collect::<Vec<_>>(),
-            "leader_hello": hello.map(|hello| candidate(hello, observer.age(hello.received, at), 0, Duration::ZERO)),
-            "candidates": candidates.collect::<Vec<_>>(),
+            "leader_hello": shown.current.leader().and_then(|_| leaders_hello(observer, at)),
+            "candidates": standbys(observer, at),
         });
         joined([election_part(&shown), part])
     });

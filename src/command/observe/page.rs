@@ -283,7 +283,7 @@ fn section(page: &mut String, shown: &Shown<'_>) {
         let head = ["name", "host", "pid", "version", "elect", "priority", "max roles", "hello", "own page"];
         let cells = all.iter().enumerate().map(|(number, (candidate, age))| {
             let mut cells = candidate_cells(candidate);
-            if number == 0 && hello.is_some() {
+            if number == 0 && hello.is_some() && current.may_lead().is_some() {
                 cells[0] += " (leads)";
             }
             let marked = cells.iter().zip(differs).map(|(cell, differs)| (html(cell), differs));

@@ -224,6 +224,24 @@ fn names_with_markup_and_escapes_are_shown_as_text_everywhere() {
     assert_eq!(found["elections"][0]["group"], MARKUP);
 }
 
+/// It was unhealthy, so that it waits before it claims again.
+#[test]
+fn one_that_has_stood_down_is_a_standby_which_waits_and_leads_no_more() {
+    let mut world = World::new();
+    world.claim(0, "g", "db1");
+    let release =
+        r#"{"v":1,"kind":"release","member":"m","name":"db1","seq":2,"term":0,"seen":0,"why":"unhealthy","exit":1}"#;
+    world.write(1, "a.neli", "g/0", release);
+    world.write(3, "a.neli", "g/0/hello", r#"{"v":1,"kind":"hello","member":"m","seq":3,"name":"db1"}"#);
+    let object: Value = serde_json::from_str(&json::of_group(&world.state, "g", at(4))).expect("JSON");
+    let election = &object["elections"][0];
+    assert_eq!(election["leader_hello"], Value::Null);
+    let [standby] = election["candidates"].as_array().expect("a list").as_slice() else { panic!("{election}") };
+    assert_eq!((standby["failed_runs"].as_u64(), standby["waits_ms"].as_u64()), (Some(1), Some(37_000)));
+    let detail = of_group(&world.state, "g", at(4));
+    assert!(detail.contains("<td>db1</td>") && !detail.contains("(leads)"), "{detail}");
+}
+
 /// The objects have each field that the page describes, and no other.
 #[test]
 fn the_objects_are_as_documented() {
