@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -100,7 +100,7 @@ impl Producer {
         timeout: Duration,
         events: Sender<KafkaEvent>,
     ) -> Result<Self, ClientError> {
-        let context = Deliveries::reported_to(events, access, timeout);
+        let context = Deliveries::reported_to(events, access, (&elections.topic, timeout));
         let config: ClientConfig = access.producer(timeout);
         let producer =
             BaseProducer::from_config_and_context(&config, context).map_err(|error| ClientError(explain(&error)))?;
@@ -308,20 +308,26 @@ struct Deliveries {
     events: Sender<KafkaEvent>,
     /// A record was refused because this user lacks a right.
     forbidden: AtomicBool,
-    /// A record was refused, and none has been appended since.
+    /// The journal's topic.
+    topic: String,
+    /// A record of the journal was refused, and none has been appended since.
     refused: AtomicBool,
+    /// Why a fact was refused, if none has been appended since.
+    fact_refused: Mutex<Option<String>>,
     /// How long after its sending a record is given up.
     timeout: Duration,
 }
 
 impl Deliveries {
-    /// The context of a producer that gives up a record `timeout` after it was sent.
-    fn reported_to(events: Sender<KafkaEvent>, access: &Access, timeout: Duration) -> Self {
+    /// The context of a producer of this topic, which gives up a record `timeout` after it was sent.
+    fn reported_to(events: Sender<KafkaEvent>, access: &Access, (topic, timeout): (&str, Duration)) -> Self {
         Self {
             context: KafkaContext::new(access),
             events,
             forbidden: AtomicBool::new(false),
+            topic: topic.to_owned(),
             refused: AtomicBool::new(false),
+            fact_refused: Mutex::default(),
             timeout,
         }
     }
@@ -332,6 +338,7 @@ impl Deliveries {
     }
 
     fn fact_delivered(&self, result: &DeliveryResult<'_>, id: u32) {
+        let refused = self.fact_refused.lock().unwrap_or_else(PoisonError::into_inner).take();
         let event = match result {
             Ok(_) => FactsEvent::Appended { id },
             Err((error, message)) => {
@@ -339,7 +346,11 @@ impl Deliveries {
                 if code.is_some_and(|code| ErrorClass::from(code) == ErrorClass::TopicForbidden) {
                     self.send(SessionEvent::Refused { role: None, error: topic::may_not_write(message.topic()) });
                 }
-                FactsEvent::NotAppended { id, error: reason(error).into() }
+                // If a fact is sent again until its time is over, the code does not say why.
+                let by_code = code.filter(|code| !ends_a_wait(*code));
+                let why = by_code.map_or(refused, |code| of_refused_append(&plain(code)));
+                let why = why.map(|why| format!("topic {:?} refuses them: {why}", message.topic()));
+                FactsEvent::NotAppended { id, error: why.unwrap_or_else(|| reason(error)).into() }
             }
         };
         self.send(SessionEvent::Facts { id, event });
@@ -355,8 +366,10 @@ impl ClientContext for Deliveries {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
         // librdkafka reports no delivery of a record that it retries until it gives up, and that report lacks the reason. So the reason is
         // taken from the log.
-        if let Some(error) = refused_append(line) {
-            self.refused(error);
+        match refused_append(line) {
+            Some((topic, error)) if topic == self.topic => self.refused(error),
+            Some((_, error)) => *self.fact_refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error),
+            None => {}
         }
         if !matches!(level, RDKafkaLogLevel::Debug) || self.context.access.wants_debug() {
             self.context.log(level, facility, line);
@@ -415,13 +428,15 @@ impl ProducerContext for Deliveries {
     }
 }
 
-/// The reason in librdkafka's debug line about an append that was refused; `None` for any other line. The line, which the property
+/// The topic and the reason in librdkafka's debug line about an append that was refused; `None` for any other line. The line, which the property
 /// `debug=msg` enables, is `TOPIC [0]: MessageSet with 1 message(s) (MsgId 0, BaseSeq -1) encountered error: Broker: WORDS (actions
 /// Retry,..)`.
-fn refused_append(line: &str) -> Option<String> {
-    let (_, message) = line.split_once(") encountered error: ")?;
+fn refused_append(line: &str) -> Option<(&str, String)> {
+    let (records, message) = line.split_once(") encountered error: ")?;
+    let (place, _) = records.split_once(": MessageSet with ")?;
+    let (_, topic) = place.rsplit_once(" [")?.0.rsplit_once(' ')?;
     let (words, _) = message.split_once(" (actions ")?;
-    of_refused_append(words)
+    Some((topic, of_refused_append(words)?))
 }
 
 /// Whether the code reports that no acknowledgement is awaited any more. A broker may have taken the record.

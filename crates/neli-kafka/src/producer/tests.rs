@@ -90,6 +90,28 @@ fn a_refusal_is_reported_although_the_record_is_sent_again() {
     }
 }
 
+/// It is no record of the journal, so it does not say that this candidate can't lead.
+#[test]
+fn a_refused_fact_is_reported_with_its_topic() {
+    use RDKafkaRespErr::{RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS};
+    let cluster = cluster();
+    cluster.create_topic("g.neli.once", 1, 1).unwrap();
+    for (code, times, reason) in [
+        (RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 1, "Message size too large; "),
+        (RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, 10_000, "Not enough in-sync replicas; "),
+    ] {
+        let (producer, mut events) = start(&cluster.bootstrap_servers(), LONG / 2);
+        cluster.request_errors(RDKafkaApiKey::Produce, &vec![code; times]);
+        producer.append_fact(7, "g.neli.once", "g/0/k", b"{}").unwrap();
+        let event = events.blocking_recv().unwrap();
+        let KafkaEvent::Process(SessionEvent::Facts { id: 7, event: FactsEvent::NotAppended { id: 7, error } }) = event
+        else {
+            panic!("{event:?}");
+        };
+        assert!(error.starts_with(&format!("topic \"g.neli.once\" refuses them: {reason}")), "{error}");
+    }
+}
+
 #[test]
 fn a_record_that_is_never_acknowledged_is_reported() {
     let (producer, mut events) = start("127.0.0.1:9", Duration::from_millis(500));
@@ -104,7 +126,8 @@ mod deliveries {
     fn a_refusal_is_parsed_from_librdkafkas_message() {
         let line = "[thrd:127.0.0.1:9092/1]: 127.0.0.1:9092/1: g.neli [0]: MessageSet with 1 message(s) (MsgId 0, BaseSeq \
                     -1) encountered error: Broker: Not enough in-sync replicas (actions Retry,MsgNotPersisted)";
-        assert!(refused_append(line).unwrap().starts_with("Not enough in-sync replicas; "));
+        let (topic, why) = refused_append(line).unwrap();
+        assert!(topic == "g.neli" && why.starts_with("Not enough in-sync replicas; "), "{topic}: {why}");
         assert_eq!(refused_append(&line.replace("Broker: Not enough in-sync replicas", "Local: Timed out")), None);
         assert_eq!(refused_append("g.neli [0]: Produce MessageSet with 1 message(s)"), None);
     }
