@@ -216,8 +216,13 @@ impl Once {
     #[must_use]
     pub fn topic_settings(&self) -> FactsSettings {
         const LEAST: Duration = Duration::from_secs(60 * 60);
-        let longest = self.occasion.calendar().and_then(|calendar| calendar.longest_window(clock::wall_ms(), LEAST));
-        FactsSettings { retention: self.retention, compaction_lag: longest.unwrap_or(LEAST) }
+        let (calendar, now_ms) = (self.occasion.calendar(), clock::wall_ms());
+        let longest = calendar.and_then(|calendar| calendar.longest_window(now_ms, LEAST));
+        let present = calendar.map(|calendar| calendar.window(now_ms).span);
+        let present = present.map(|span| Duration::from_millis(span.until_ms.saturating_sub(span.from_ms)));
+        let (compaction_lag, window) =
+            (longest.unwrap_or(LEAST), longest.or(present.map(|present| present.min(LEAST))));
+        FactsSettings { retention: self.retention, compaction_lag, window }
     }
 }
 

@@ -87,6 +87,8 @@ pub struct FactsSettings {
     /// record of an earlier window's run reaches the log late, it replaces the record of the newest run's success, and only a reader that
     /// finds both records can tell which one counts. So both are kept for as long as the window lasts.
     pub compaction_lag: Duration,
+    /// The length of a window; `None` for a key. A topic that exists must have a `min.compaction.lag.ms` of that.
+    pub window: Option<Duration>,
 }
 
 /// Reads the topic of facts in a thread of its own, which ends when this is dropped.
@@ -414,7 +416,7 @@ impl Thread {
         self.is_judged = true;
         let name = &self.topic.name;
         let place = JudgedPartition { bootstrap: &self.source.access.bootstrap, topic: name, partition: 0 };
-        let risks = judge_topic_of_facts(&facts, self.settings.retention, place)
+        let risks = judge_topic_of_facts(&facts, (self.settings.retention, self.settings.window), place)
             .map_err(|refusal| TopicError::Refused(format!("topic {name:?}: {refusal}")))?;
         if !risks.is_empty() && !self.is_over() {
             self.send(SessionEvent::Warning(format!("topic {name:?}: {}", warning(&risks))));

@@ -20,14 +20,22 @@ use crate::text::Words;
 const SETTINGS_ALLOWANCE: Duration = Duration::from_secs(1);
 
 /// The settings that R0 judges.
-const SETTINGS: [&str; 6] =
-    [CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES, TIMESTAMP_TYPE, UNCLEAN_LEADER_ELECTION, MIN_INSYNC_REPLICAS];
+const SETTINGS: [&str; 7] = [
+    CLEANUP_POLICY,
+    RETENTION_MS,
+    RETENTION_BYTES,
+    TIMESTAMP_TYPE,
+    UNCLEAN_LEADER_ELECTION,
+    MIN_INSYNC_REPLICAS,
+    MIN_COMPACTION_LAG_MS,
+];
 const CLEANUP_POLICY: &str = "cleanup.policy";
 const RETENTION_MS: &str = "retention.ms";
 const RETENTION_BYTES: &str = "retention.bytes";
 const TIMESTAMP_TYPE: &str = "message.timestamp.type";
 const UNCLEAN_LEADER_ELECTION: &str = "unclean.leader.election.enable";
 const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
+const MIN_COMPACTION_LAG_MS: &str = "min.compaction.lag.ms";
 
 /// This many other brokers are asked about the settings before the partition's leader is.
 const BESIDES_LEADER: usize = 2;
@@ -368,6 +376,7 @@ fn read(settings: &[(String, Option<String>)]) -> Option<TopicSettings> {
         timestamp_type: value(TIMESTAMP_TYPE).map(str::to_owned),
         unclean_leader_election: value(UNCLEAN_LEADER_ELECTION).map(|value| value == "true"),
         min_insync_replicas: value(MIN_INSYNC_REPLICAS).and_then(|value| value.parse().ok()),
+        min_compaction_lag_ms: value(MIN_COMPACTION_LAG_MS).and_then(|value| value.parse().ok()),
     })
 }
 

@@ -58,6 +58,8 @@ pub struct TopicSettings {
     pub unclean_leader_election: Option<bool>,
     /// `min.insync.replicas`.
     pub min_insync_replicas: Option<u32>,
+    /// `min.compaction.lag.ms`.
+    pub min_compaction_lag_ms: Option<i64>,
 }
 
 /// The judged partition and its cluster, for the commands that repair it.
@@ -163,14 +165,15 @@ fn unread(facts: &TopicFacts, reason: &str, place: JudgedPartition<'_>) -> Vec<R
     iter::once(Risk::Unread(reason.to_owned())).chain(replication_risk(&facts.layout, None, place)).collect()
 }
 
-/// Judges the topic of facts, which must keep each fact for `retention`. Returns the risks, for one warning.
+/// Judges the topic of facts, which must keep each fact for `retention`, and of windows of this length also one that a later fact replaces.
+/// Returns the risks, for one warning.
 ///
 /// # Errors
 ///
 /// The topic loses facts that a key's next run depends on.
 pub fn judge_topic_of_facts(
     facts: &TopicFacts,
-    retention: Duration,
+    (retention, window): (Duration, Option<Duration>),
     place: JudgedPartition<'_>,
 ) -> Result<Vec<Risk>, RefusedSetting> {
     let settings = match &facts.settings {
@@ -182,10 +185,16 @@ pub fn judge_topic_of_facts(
         return Err(RefusedSetting::CleanupPolicyOfFacts(policy.to_owned()));
     }
     let mut risks = Vec::new();
-    let wanted = i64::try_from(retention.as_millis()).unwrap_or(i64::MAX);
+    let of = |wanted: Duration| i64::try_from(wanted.as_millis()).unwrap_or(i64::MAX);
+    let wanted = of(retention);
     let forgets = policy.is_some_and(|policy| policy.contains("delete"));
     if let Some(actual) = settings.retention_ms.filter(|actual| forgets && (0..wanted).contains(actual)) {
         risks.push(Risk::RetentionOfFacts { actual, wanted });
+    }
+    if let Some((actual, wanted)) =
+        settings.min_compaction_lag_ms.zip(window.map(of)).filter(|(actual, wanted)| actual < wanted)
+    {
+        risks.push(Risk::CompactionLagOfFacts { actual, wanted });
     }
     if settings.unclean_leader_election == Some(true) {
         risks.push(Risk::UncleanLeaderElectionOfFacts);

@@ -147,7 +147,7 @@ impl Look<'_> {
                 let refusals = facts.settings.as_ref().map(topic::refusals).unwrap_or_default();
                 (refusals, topic::risks(facts, place))
             }
-            Some(wanted) => match topic::judge_topic_of_facts(facts, wanted.retention, place) {
+            Some(wanted) => match topic::judge_topic_of_facts(facts, (wanted.retention, wanted.window), place) {
                 Ok(risks) => (Vec::new(), risks),
                 Err(refusal) => (vec![refusal], Vec::new()),
             },

@@ -20,7 +20,7 @@ fn start(cluster: &MockCluster<'_, DefaultProducerContext>, events: Sender<Kafka
         is_for_display: false,
     };
     let topic = FactsTopic { name: "facts".into(), keys: Place::ALL.map(|place| (format!("{place:?}"), place)) };
-    let settings = FactsSettings { retention: Duration::from_secs(1), compaction_lag: Duration::ZERO };
+    let settings = FactsSettings { retention: Duration::from_secs(1), compaction_lag: Duration::ZERO, window: None };
     FactsReader::start(journal, topic, settings, events).unwrap()
 }
 

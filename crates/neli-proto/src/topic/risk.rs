@@ -8,6 +8,13 @@ use core::fmt;
 /// A property of a topic that may lose records.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Risk {
+    /// `min.compaction.lag.ms` of a topic of facts about windows.
+    CompactionLagOfFacts {
+        /// Its value, in milliseconds.
+        actual: i64,
+        /// The least right value, in milliseconds.
+        wanted: i64,
+    },
     /// The broker does not show these settings.
     Hidden(Vec<&'static str>),
     /// `min.insync.replicas`.
@@ -44,6 +51,7 @@ impl Risk {
     pub const fn setting(&self) -> Option<&'static str> {
         match self {
             Self::Hidden(_) | Self::OneReplica { .. } | Self::Unread(_) => None,
+            Self::CompactionLagOfFacts { .. } => Some("min.compaction.lag.ms"),
             Self::MinInsyncReplicas(_) => Some("min.insync.replicas"),
             Self::RetentionBytes(_) => Some("retention.bytes"),
             Self::RetentionOfFacts { .. } => Some("retention.ms"),
@@ -57,6 +65,11 @@ impl Risk {
 impl fmt::Display for Risk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::CompactionLagOfFacts { actual, wanted } => write!(
+                f,
+                "min.compaction.lag.ms={actual}: a late record of an earlier window's run may hide that the present window is done, and it \
+                 runs again; a window's length ({wanted}) or more is right"
+            ),
             Self::Hidden(names) => write!(
                 f,
                 "the broker does not show {}: whether it keeps its records is judged by the other settings alone",

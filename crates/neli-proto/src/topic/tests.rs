@@ -12,6 +12,7 @@ fn settings() -> TopicSettings {
         timestamp_type: Some("LogAppendTime".into()),
         unclean_leader_election: Some(false),
         min_insync_replicas: Some(2),
+        min_compaction_lag_ms: Some(3_600_000),
     }
 }
 
@@ -64,7 +65,7 @@ fn a_topic_of_facts_must_be_compacted_and_keep_each_fact_for_the_wanted_time() {
         let mut settings = TopicSettings { cleanup_policy: Some("compact,delete".into()), ..settings() };
         change(&mut settings);
         let facts = TopicFacts { layout: layout(3, 3), settings: Ok(settings) };
-        judge_topic_of_facts(&facts, Duration::from_secs(86_400), PLACE)
+        judge_topic_of_facts(&facts, (Duration::from_secs(86_400), Some(Duration::from_secs(3_600))), PLACE)
     };
     assert_eq!(judged(&|_| {}), Ok(vec![]));
     assert_eq!(judged(&|s| s.cleanup_policy = Some("compact".into())), Ok(vec![]));
@@ -72,6 +73,9 @@ fn a_topic_of_facts_must_be_compacted_and_keep_each_fact_for_the_wanted_time() {
     assert_eq!(deleted.unwrap_err().to_string(), "cleanup.policy=delete: must be compact or compact,delete");
     let short = judged(&|s| s.retention_ms = Some(86_399_999)).unwrap();
     assert!(warning(&short).starts_with("retention.ms=86399999: a key is forgotten"), "{short:?}");
+    assert_eq!(judged(&|s| s.min_compaction_lag_ms = Some(3_600_000)), Ok(vec![]));
+    let soon = judged(&|s| s.min_compaction_lag_ms = Some(0));
+    assert_eq!(soon, Ok(vec![Risk::CompactionLagOfFacts { actual: 0, wanted: 3_600_000 }]));
     let unclean = judged(&|s| s.unclean_leader_election = Some(true));
     assert_eq!(unclean, Ok(vec![Risk::UncleanLeaderElectionOfFacts]));
 }
@@ -161,5 +165,5 @@ fn an_empty_log_is_vacant_only_if_no_leader_s_record_can_have_been_cut() {
     assert!(!judgement.cut_is_harmless);
     assert_eq!(judgement.risks, [Risk::Unread("denied".into())]);
     assert!(judgement.risks[0].to_string().contains("(denied)"), "{judgement:?}");
-    assert_eq!(judge_topic_of_facts(&unreadable, Duration::ZERO, PLACE), Ok(judgement.risks));
+    assert_eq!(judge_topic_of_facts(&unreadable, (Duration::ZERO, None), PLACE), Ok(judgement.risks));
 }
