@@ -63,7 +63,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             Event::info("ended", sentence).with("by", by).with("reason", reason)
         }
         Note::FactsLost { key } => Event::warning(format!(
-            "the topic of facts was missing and is created again, although the journal names a run of {key}: its \
+            "the topic of facts was missing and is created again, although a run of {key} is known: its \
              facts are lost, and a key or window that was done may run again; find out who deleted it"
         )),
         Note::FactsUnavailable { error } => Event::warning(format!(

@@ -281,6 +281,7 @@ fn a_topic_of_facts_that_is_deleted_during_the_run_is_made_anew_for_the_outcome(
     harness::kafka::Kafka::shared().delete_topic(&topic_of_facts(&election));
     election.create_go_file();
     assert_eq!(runner.status(), 0, "{runner:?}");
+    assert_eq!(runner.warnings_with("the topic of facts was missing and is created again").len(), 1, "{runner:?}");
     assert_skipped(&mut once(&election, "true").start(), "a", (0, 0));
 }
 

@@ -132,7 +132,7 @@ pub enum Note {
     Stuck { pids: Vec<u32> },
 
     // ---- keys and windows -------------------------------------------------------------------------------------------
-    /// The topic of facts was missing, but the journal contains a release with a run of this key, which was recorded there.
+    /// The topic of facts was missing, but a run of this key is known, which was recorded there.
     FactsLost { key: Box<str> },
     /// The facts can't be read or written, so no job runs.
     FactsUnavailable { error: Box<str> },

@@ -202,6 +202,7 @@ impl Once {
 
     /// Handles the facts, which were read up to the requested end.
     pub(crate) fn facts_read(&mut self, now: Time, id: u32, facts: Facts) {
+        self.history.facts_were_there = true;
         if let Phase::Asking { read, unrecorded } = &mut self.phase
             && *read == id
         {
@@ -530,7 +531,7 @@ impl Once {
     }
 }
 
-// Whether the topic of facts was lost: the topic was missing, but the journal contains a run that was recorded there.
+// Whether the topic of facts was lost: the topic was missing, but a run is known that was recorded there.
 
 /// The journal's contents from before this candidate began.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
@@ -541,6 +542,8 @@ struct History {
     named: Option<Box<str>>,
     /// Whether the topic of facts was missing, and this candidate created it.
     facts_are_new: bool,
+    /// Whether the topic of facts was read: it was there.
+    facts_were_there: bool,
 }
 
 impl Once {
@@ -561,6 +564,9 @@ impl Once {
     /// Notes that the topic of facts was missing, and this candidate created it.
     pub(crate) fn facts_were_created(&mut self) {
         self.history.facts_are_new = true;
+        if self.history.facts_were_there {
+            self.history.named = self.known.runs().next().map(|fact| fact.key.clone());
+        }
         self.tell_of_lost_facts();
     }
 

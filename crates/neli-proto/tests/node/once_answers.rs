@@ -195,7 +195,6 @@ fn lost_facts_are_reported() {
         if !is_made_first {
             facts(&mut host, FactsEvent::Created);
         }
-        let is_lost = |action: &Action| matches!(action, Action::Note(Note::FactsLost { .. }));
         host.actions().iter().filter(|action| is_lost(action)).count()
     };
     for is_made_first in [true, false] {
@@ -205,6 +204,22 @@ fn lost_facts_are_reported() {
             assert_eq!(lost(end, Some("v1.41"), is_made_first), 0, "it has run since");
         }
     }
+}
+
+/// The topic was deleted while the job ran.
+#[test]
+fn facts_that_are_lost_under_a_leader_are_reported() {
+    let (mut host, _) = running(0, Facts::default());
+    facts(&mut host, FactsEvent::Created);
+    let lost = |host: &mut Host| host.actions().iter().filter(|action| is_lost(action)).count();
+    assert_eq!(lost(&mut host), 0, "nothing but that it runs was recorded");
+    host.ends(JobStatus::Exited(0));
+    facts(&mut host, FactsEvent::Created);
+    assert_eq!(lost(&mut host), 1);
+}
+
+fn is_lost(action: &Action) -> bool {
+    matches!(action, Action::Note(Note::FactsLost { .. }))
 }
 
 /// It could not claim, so the leader's job would be stopped, and nobody would lead until the leader has cooled off.
