@@ -150,7 +150,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l since -d '
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l svg -d 'Draw the terms on a time axis into this file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l embedded -d 'Look at a trial on this machine, without Kafka'
-complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l check -d 'Also report violations, gaps and missing records'
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l check -d 'Report violations, gaps and missing records'
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l json -d 'Print one JSON object for each term and finding'
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand observe" -l listen -d 'Serve metrics, probes and a status page over HTTP' -r

@@ -74,7 +74,7 @@ fn history() -> Command {
     looks_at_one("history", about, HISTORY, HISTORY_EXIT)
         .arg(role(SHOWN))
         .arg(value("since", "DURATION", "Only terms led since then or whose gap lasts: 7d, 2h"))
-        .arg(flag("check", "Also report violations, gaps and missing records"))
+        .arg(flag("check", "Report violations, gaps and missing records"))
         .arg(value("svg", "FILE", "Draw the terms on a time axis into this file").value_hint(ValueHint::FilePath))
         .arg(flag("json", "Print one JSON object for each term and finding"))
         .arg(timeout("5s"))

@@ -237,6 +237,8 @@ fn report(rows: &[Row<'_>], findings: &[Found], is_one_clock: bool, style: Style
         (Tone::Bad, format!("{terms}: two jobs may have run at once"))
     } else if findings.iter().any(|found| is_doubtful(&found.finding, is_one_clock)) {
         (Tone::Unknown, format!("{terms}: can't tell whether two overlapped"))
+    } else if rows.iter().any(|row| matches!(row.end, TermEnd::Overlapped { .. })) {
+        (Tone::Good, format!("{terms}: no two overlapped but by --overlap"))
     } else {
         (Tone::Good, format!("{terms}: no two overlapped"))
     };

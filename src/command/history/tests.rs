@@ -129,3 +129,20 @@ fn a_count_of_one_is_in_the_singular() {
     assert_eq!(sentence(&one, true), expected);
     assert_eq!(counted(1_u64, "term"), "1 term");
 }
+
+/// The leader of term 0 yields, and its successor's claim overlaps its term.
+#[test]
+fn terms_that_overlapped_as_they_were_asked_to_are_no_violation_and_are_named() {
+    let mut history = History::new(Journal::read_from(0, Origin::Beginning));
+    let claim =
+        r#"{"v":1,"kind":"claim","member":"d1","name":"d1","seq":1,"after":-1,"lease_ms":15000,"overlap_ms":5000}"#;
+    let beat = r#"{"v":1,"kind":"beat","member":"d1","name":"d1","seq":2,"term":0,"seen":0,"lease_ms":15000,"overlap_ms":5000,"yields":true}"#;
+    let next = r#"{"v":1,"kind":"claim","member":"d2","name":"d2","seq":1,"after":1,"lease_ms":15000,"overlap_ms":5000,"over":0}"#;
+    for (offset, ago_ms, line) in [(0, 3_000, claim), (1, 2_000, beat), (2, 1_000, next)] {
+        history.read(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(AT.wall_ms - ago_ms));
+    }
+    let rows = rows(&history, AT, 0);
+    assert_eq!(rows[0].how(), "another led while its job ran on (--overlap)");
+    let report = report(&rows, &history.findings(AT), true, Style { is_coloured: false, columns: None });
+    assert_eq!(report, "2 terms: no two overlapped but by --overlap\n");
+}
