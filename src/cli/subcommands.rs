@@ -126,7 +126,7 @@ const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) 
     because another leads less than its share. Needs READ and WRITE on the topic.";
 
 const RESIGN_EXIT: &str = "0 another candidate leads, or the one of --to; 1 not in time, but it may still happen, or another than that of --to leads; 2 no \
-    candidate stands by or answers, or the one of --to can't lead, and nothing was asked; 3 nobody leads; 4 this can't be determined. With --all-roles the highest of theirs.";
+    candidate stands by, answers or has room (--max-roles), or the one of --to can't lead, and nothing was asked; 3 nobody leads; 4 this can't be determined. With --all-roles the highest of theirs.";
 
 fn end() -> Command {
     let about = "End an election: every candidate stops its job and exits with 0";

@@ -1,13 +1,13 @@
 //! `resign`: asks the leader to stand down.
 
+use std::slice;
 use std::time::Duration;
 
 use anyhow::Result;
 use neli_kafka::{Access, ElectionId, clock};
 use neli_proto::journal::View;
 use neli_proto::leadership::{Leader, Leadership, Receipt};
-use neli_proto::mapping::Mapping;
-use neli_proto::observer::{NoRoom, Standby};
+use neli_proto::observer::Standby;
 use neli_proto::precedence::HELLO_HOLDS;
 use neli_proto::record::{Body, MemberId, What};
 use neli_proto::time::{Time, millis};
@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::candidate_name;
 use crate::command::look::{LONG_TIMEOUT, Look};
-use crate::command::reading::{self, FoundElections, Observation, Seen, read_at};
+use crate::command::reading::{self, FoundElections, Observation, read_at};
 use crate::command::request::{
     Answer, Appended, Ask, HEARD_WITHIN, Outcome, answered, ask_candidates, operator, request,
 };
-use crate::command::wording::{counted, named, nobody_has_room};
+use crate::command::wording::{counted, named};
 use crate::exit::{ExitStatus, NoAnswer, line_of};
 use crate::report::election::sentence;
 use crate::text::{span, spoken};
@@ -130,7 +130,7 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, found: F
         let sentence = format!("{} leads, and {why}; --force asks {whom} to stand down anyway", from.shown());
         Ok(not_resigned(election, outcome, Some(&from), sentence))
     };
-    let (mut standbys, of_leader) = (seen.observer().standbys(at), seen.observer().leaders_hello());
+    let mut standbys = seen.observer().standbys(at);
     if let Some(to) = to {
         match only_one_named(&standbys, to) {
             Ok(standby) => standbys = vec![standby],
@@ -148,17 +148,13 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, found: F
     }
     let successor = to.and_then(|_| Some(standbys.first()?.candidate.hello.member.clone()));
     if !force {
-        let roles = observation.found.mapping.as_ref().map_or(1, Mapping::count);
-        let no_room = of_leader.and_then(|leader| NoRoom::for_successor(&standbys, leader, roles));
-        match (&successor, standbys.first(), no_room) {
-            (None, None, _) => return refused(NOBODY_STANDS_BY, "it", "nobody stands by".to_owned()),
-            (None, _, Some(no_room)) => return refused(NOBODY_STANDS_BY, "it", nobody_has_room(&no_room, roles)),
-            (Some(_), Some(named), _) => {
-                if let Some(why) = can_not_lead(access, look, named).await? {
-                    return refused(CAN_NOT_LEAD, from.shown(), why);
-                }
-            }
-            (_, _, None) | (Some(_), None, _) => {}
+        let (outcome, whom, why) = match (&successor, standbys.as_slice()) {
+            (Some(_), [named, ..]) => (CAN_NOT_LEAD, from.shown(), can_not_lead(access, look, named).await?),
+            (_, []) => (NOBODY_STANDS_BY, "it", Some("nobody stands by".to_owned())),
+            (None, all) => (NOBODY_STANDS_BY, "it", none_has_room(access, look, all).await?),
+        };
+        if let Some(why) = why {
+            return refused(outcome, whom, why);
         }
         let said: Vec<String> = standbys.iter().map(said_hello).collect();
         let (who, outcome) = match to {
@@ -230,7 +226,13 @@ async fn can_not_lead(access: &Access, look: &Look, standby: &Standby<'_>) -> Re
     if !undecided.is_zero() {
         return Ok(Some(format!("{name} does not know who leads, and claims nothing for {}", span(undecided))));
     }
-    let Some(most) = standby.candidate.max_roles() else { return Ok(None) };
+    none_has_room(access, look, slice::from_ref(standby)).await
+}
+
+/// Why none of these standbys may lead another role, if so: each leads as many as its `--max-roles`.
+async fn none_has_room(access: &Access, look: &Look, standbys: &[Standby<'_>]) -> Result<Option<String>> {
+    let limits = standbys.iter().map(|standby| Some((standby.candidate.shown(), standby.candidate.max_roles()?)));
+    let Some(limits) = limits.collect::<Option<Vec<(&str, u32)>>>() else { return Ok(None) };
     let of_all = ElectionId { role_name: None, ..look.election.clone() };
     let read = async {
         let found = FoundElections::find(access, &of_all, look.timeout, |_| {}).await?;
@@ -239,17 +241,24 @@ async fn can_not_lead(access: &Access, look: &Look, standby: &Standby<'_>) -> Re
     let all = match read.await {
         Ok(all) => all,
         Err(error) => {
-            let why = error.downcast::<NoAnswer>()?.0;
-            return Ok(Some(format!("how many roles {name} leads is unknown: {why}")));
+            let (why, names) = (error.downcast::<NoAnswer>()?.0, limits.iter().map(|(name, _)| *name));
+            return Ok(Some(format!(
+                "how many roles are led by {} is unknown: {why}",
+                names.collect::<Vec<_>>().join(", ")
+            )));
         }
     };
-    let leads = |seen: &Seen<'_>| {
-        let leader = seen.observer().leadership(read_at()).may_lead();
-        leader.is_some_and(|leader| leader.member.as_ref() == Some(&standby.candidate.hello.member))
+    let at = read_at();
+    let leaders: Vec<&Leader> = all.seen().filter_map(|seen| seen.read.observer().leadership(at).may_lead()).collect();
+    let led = |member: &MemberId| leaders.iter().filter(|leader| leader.member.as_ref() == Some(member)).count();
+    let has_room = |(standby, (_, most)): (&Standby<'_>, &(&str, u32))| {
+        u32::try_from(led(&standby.candidate.hello.member)).is_ok_and(|led| led < *most)
     };
-    let led = all.seen().filter(leads).count();
-    let is_full = u32::try_from(led).is_ok_and(|led| led >= most);
-    Ok(is_full.then(|| format!("{name} leads {}, its --max-roles", counted(most, "role"))))
+    if standbys.iter().zip(&limits).any(has_room) {
+        return Ok(None);
+    }
+    let full = limits.iter().map(|(name, most)| format!("{name} leads {}, its --max-roles", counted(*most, "role")));
+    Ok(Some(full.collect::<Vec<_>>().join(", and ")))
 }
 
 /// Asks the candidates for a sign of life. Returns whether a standby, or the named one, gives one in time: a standby that has died counts as

@@ -217,6 +217,9 @@ fn a_role_is_moved_to_the_named_candidate() {
     let line =
         "neli-run: large leads, and small leads 1 role, its --max-roles; --force asks large to stand down anyway\n";
     assert_eq!((answer.errors.as_str(), answer.status), (line, 2));
+    let answer = election.ask("resign", &["--role", other(led)]);
+    let line = "neli-run: large leads, and small leads 1 role, its --max-roles; --force asks it to stand down anyway\n";
+    assert_eq!((answer.errors.as_str(), answer.status), (line, 2), "nor does another take it");
     let object = &json(&election, "resign", led, &["--to", "large"])[0];
     assert_eq!((&object["outcome"], &object["to"]["name"]), (&"resigned".into(), &"large".into()), "{object}");
     wait::until_true("the other role in exchange", || of_small() == Some(other(led)));
