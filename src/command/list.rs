@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use neli_kafka::{Client, names};
 use neli_proto::leadership::{Leader, Leadership, ReadAt};
-use neli_proto::observer::{Election, Place, Topics};
+use neli_proto::observer::{Election, Place, Topic, Topics};
 use neli_proto::record::Offset;
 use neli_proto::time::millis;
 use serde_json::{Value, json};
@@ -44,21 +44,20 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     }
     let (topics, unread) = reading::run(find(list))?;
     let at = read_at();
-    let found = || topics.topics().flat_map(|(topic, read)| read.topic().elections().map(move |of| (topic, of)));
-    warn_of_clock(found().map(|(_, election)| election.observer()));
-    let is_about = |(_, found): &(_, &Election)| list.is_about(&found.place().group);
-    let meant: Vec<_> = found().filter(is_about).collect();
+    let found = || topics.topics().flat_map(|(topic, read)| Listed::all(at, topic, read.topic()));
+    warn_of_clock(found().map(|listed| listed.found.observer()));
+    let is_about = |listed: &Listed<'_>| list.is_about(&listed.found.place().group);
+    let meant: Vec<Listed<'_>> = found().filter(is_about).collect();
     if let (Some(group), true) = (list.group.as_ref().filter(|_| meant.is_empty()), unread.is_empty()) {
-        let groups = found().map(|(_, election)| election.place().group.to_string()).collect();
+        let groups = found().map(|listed| listed.found.place().group.to_string()).collect();
         return Err(with_status(VACANT, no_election(group, list.topic.as_deref(), &groups)));
     }
     if list.json {
-        let lines = meant.into_iter().map(|(topic, found)| line(topic, found, found.observer().leadership(at), at));
-        output::print(&lines.map(|line| text::json(&line) + "\n").collect::<String>())?;
+        output::print(&meant.iter().map(|listed| text::json(&listed.json()) + "\n").collect::<String>())?;
     } else {
-        let is_shown = |(_, found): &(_, &Election)| list.has_dead || !found.observer().is_dead(at);
+        let is_shown = |listed: &Listed<'_>| list.has_dead || !listed.found.observer().is_dead(at);
         let (shown, dead): (Vec<_>, Vec<_>) = meant.into_iter().partition(is_shown);
-        output::print(&(table(&shown, at) + &hidden(dead.len())))?;
+        output::print(&(table(&shown) + &hidden(dead.len())))?;
     }
     if unread.is_empty() {
         return Ok(ExitStatus::Success);
@@ -127,7 +126,7 @@ pub(super) enum Rank {
 }
 
 impl Rank {
-    pub(super) fn of(found: &Election, current: Leadership<'_>, at: ReadAt) -> Self {
+    pub(super) fn of(Listed { at, found, current, .. }: Listed<'_>) -> Self {
         if found.observer().is_dead(at) {
             Self::Dead
         } else if current.is_led() {
@@ -144,24 +143,47 @@ impl Rank {
     }
 }
 
-/// An election as JSON, of which this is known now; docs/json.md describes it.
-pub(super) fn line(topic: &str, found: &Election, current: Leadership<'_>, at: ReadAt) -> Value {
-    let (Place { partition, group, role }, observer) = (found.place(), found.observer());
-    let leader = current.leader();
-    json!({
-        "ts": timestamp(at.wall_ms),
-        "group": group,
-        "role": role,
-        "topic": topic,
-        "partition": partition,
-        "state": state(current),
-        "why": (!current.is_led()).then(|| sentence(current)),
-        "leader": leader.map(Leader::shown),
-        "term": leader.map(|leader| leader.term),
-        "heartbeat_age_ms": leader.map(|leader| millis(observer.age(leader.last_record, at))),
-        "standbys": observer.standbys(at).len(),
-        "dead": observer.is_dead(at),
-    })
+/// An election of which this is known now.
+#[derive(Clone, Copy)]
+pub(super) struct Listed<'a> {
+    pub(super) at: ReadAt,
+    pub(super) topic: &'a str,
+    pub(super) of: &'a Topic,
+    pub(super) found: &'a Election,
+    pub(super) current: Leadership<'a>,
+}
+
+impl<'a> Listed<'a> {
+    /// Those of a topic, by their records alone.
+    fn all(at: ReadAt, topic: &'a str, of: &'a Topic) -> impl Iterator<Item = Self> {
+        of.elections().map(move |found| Self { at, topic, of, found, current: found.observer().leadership(at) })
+    }
+
+    /// The sentence about it, and why no standby may lead it too, if so.
+    pub(super) fn said(&self, sentence: impl FnOnce(Leadership<'a>) -> String) -> String {
+        wording::with_room(sentence(self.current), self.of.no_room(self.at, self.found, self.current).as_ref())
+    }
+
+    /// As docs/json.md describes it.
+    pub(super) fn json(&self) -> Value {
+        let Self { at, topic, found, current, .. } = *self;
+        let (Place { partition, group, role }, observer) = (found.place(), found.observer());
+        let leader = current.leader();
+        json!({
+            "ts": timestamp(at.wall_ms),
+            "group": group,
+            "role": role,
+            "topic": topic,
+            "partition": partition,
+            "state": state(current),
+            "why": (!current.is_led()).then(|| self.said(sentence)),
+            "leader": leader.map(Leader::shown),
+            "term": leader.map(|leader| leader.term),
+            "heartbeat_age_ms": leader.map(|leader| millis(observer.age(leader.last_record, at))),
+            "standbys": observer.standbys(at).len(),
+            "dead": observer.is_dead(at),
+        })
+    }
 }
 
 /// An error: there is no such group; these groups exist.
@@ -188,16 +210,16 @@ fn hidden(dead: usize) -> String {
     format!("{} not shown, dead for more than a week; --all shows all\n", counted(dead as u64, "election"))
 }
 
-fn table(shown: &[(&str, &Election)], at: ReadAt) -> String {
+fn table(shown: &[Listed<'_>]) -> String {
     if shown.is_empty() {
         return "no elections\n".to_owned();
     }
-    let cells = shown.iter().map(|(topic, found)| {
-        let (Place { group, role, .. }, observer) = (found.place(), found.observer());
-        let current = observer.leadership(at);
+    let cells = shown.iter().map(|listed| {
+        let Listed { at, topic, found, current, .. } = listed;
+        let Place { group, role, .. } = found.place();
         let term = current.leader().map_or_else(|| "-".to_owned(), |leader| leader.term.to_string());
-        let standbys = observer.standbys(at).len().to_string();
-        let current = one_line(&leadership_in_table(current));
+        let standbys = found.observer().standbys(*at).len().to_string();
+        let current = one_line(&listed.said(leadership_in_table));
         [one_line(group), one_line(role), (*topic).to_owned(), term, standbys, current]
     });
     let head = ["GROUP", "ROLE", "TOPIC", "TERM", "STANDBYS", "LEADER"];

@@ -18,7 +18,7 @@ use crate::command::facts::{LastRun, last_run};
 use crate::command::look::{Look, TIMEOUT};
 use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, FoundElections, Observation, Seen, read_at, warn_of_clock};
-use crate::command::wording::{counted, date, groups, leadership_in_table, named, nobody_has_room};
+use crate::command::wording::{counted, date, groups, leadership_in_table, named, with_room};
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::election::{asked_by, sentence, state};
 use crate::report::json::{election, ended, joined, leaders_hello, member, release, run, runs, standbys};
@@ -168,7 +168,7 @@ fn table(all: &[Snapshot<'_>], style: Style) -> String {
         .map(|snapshot| {
             let term = snapshot.leadership.leader().map_or_else(|| "-".to_owned(), |leader| leader.term.to_string());
             let role = one_line(&snapshot.seen.election.label());
-            let state = snapshot.with_room(leadership_in_table(snapshot.leadership));
+            let state = with_room(leadership_in_table(snapshot.leadership), snapshot.no_room.as_ref());
             [role, term, snapshot.standbys.len().to_string(), one_line(&state)]
         })
         .collect();
@@ -198,8 +198,7 @@ impl<'a> Snapshot<'a> {
         at: ReadAt,
     ) -> Self {
         let standbys = seen.read.observer().standbys(at);
-        let roles = mapping.map_or(1, Mapping::count);
-        let no_room = NoRoom::of(&standbys, roles).filter(|_| leadership.is_vacant());
+        let no_room = NoRoom::of(&standbys, || mapping.map_or(1, Mapping::count)).filter(|_| leadership.is_vacant());
         Self { seen, mapping, last_run, at, leadership, standbys, no_room }
     }
 
@@ -221,13 +220,7 @@ impl<'a> Snapshot<'a> {
 
     /// The leader, or why there is none.
     fn sentence(&self) -> String {
-        self.with_room(sentence(self.leadership))
-    }
-
-    /// The sentence, and that no standby may lead this role too, if so.
-    fn with_room(&self, sentence: String) -> String {
-        let Some(no_room) = &self.no_room else { return sentence };
-        format!("{sentence}; {}", nobody_has_room(no_room, self.mapping.map_or(1, Mapping::count)))
+        with_room(sentence(self.leadership), self.no_room.as_ref())
     }
 
     /// The page, with so many standbys at most.

@@ -119,10 +119,12 @@ pub(super) fn job(job: Job) -> String {
     }
 }
 
-/// Why no standby can lead a role of so many.
-pub(super) fn nobody_has_room(no_room: &NoRoom, roles: u32) -> String {
-    let NoRoom { candidates, most, max_roles } = no_room;
+/// The sentence, and why no standby may lead this role too, if so.
+pub(super) fn with_room(sentence: String, no_room: Option<&NoRoom>) -> String {
+    let Some(NoRoom { candidates, most, roles, max_roles }) = no_room else { return sentence };
     let limits: Vec<String> = max_roles.iter().map(u32::to_string).collect();
     let candidates = if *candidates == 1 { "one candidate".to_owned() } else { format!("{candidates} candidates") };
-    format!("nobody has room for it: {candidates} may lead {most} of {roles} roles (--max-roles {})", limits.join(", "))
+    let limits = limits.join(", ");
+    let why = format!("nobody has room for it: {candidates} may lead {most} of {roles} roles (--max-roles {limits})");
+    format!("{sentence}; {why}")
 }

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use neli_kafka::{TopicsEvent, clock, names};
-use neli_proto::leadership::{Leadership, ReadAt};
-use neli_proto::observer::{Election, JudgedRecord, Place, Topics};
+use neli_proto::leadership::ReadAt;
+use neli_proto::observer::{Election, JudgedRecord, Place, ReadTopic, Topics};
 use neli_proto::time::Time;
 
-use super::{List, Rank, SPAN, UNKNOWN, hidden, is_meant, line, place};
+use super::{List, Listed, Rank, SPAN, UNKNOWN, hidden, is_meant, place};
 use crate::command::output::{self, Style, Tone, checked, unless_closed};
 use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, to_be_told};
 use crate::command::wording::{self, counted, leadership_in_table};
@@ -215,8 +215,12 @@ impl<'a> Watch<'a> {
         }
         let read = self.topics.topic(topic);
         if let Some((read, election)) = read.and_then(|read| Some((read, read.topic().election(place)?))) {
-            self.lines.push(json(&line(topic, election, self.topics.leadership(at, read, election), at)));
+            self.lines.push(json(&self.listed(at, topic, read, election).json()));
         }
+    }
+
+    fn listed<'b>(&self, at: ReadAt, topic: &'b str, read: &'b ReadTopic, found: &'b Election) -> Listed<'b> {
+        Listed { at, topic, of: read.topic(), found, current: self.topics.leadership(at, read, found) }
     }
 
     fn print(&mut self) -> Result<()> {
@@ -251,7 +255,7 @@ impl<'a> Watch<'a> {
                 if found.observer().is_dead(at) && !self.list.has_dead {
                     dead += 1;
                 } else {
-                    table.push(Row::of(topic, found, self.topics.leadership(at, read, found), at));
+                    table.push(Row::of(self.listed(at, topic, read, found)));
                 }
             }
         }
@@ -266,13 +270,13 @@ impl<'a> Watch<'a> {
 }
 
 impl Row {
-    fn of(topic: &str, found: &Election, current: Leadership<'_>, at: ReadAt) -> Self {
-        let standbys = found.observer().standbys(at).len().to_string();
+    fn of(listed: Listed<'_>) -> Self {
+        let Listed { at, topic, found, .. } = listed;
         Self {
-            rank: Rank::of(found, current, at),
+            rank: Rank::of(listed),
             name: one_line(&name(topic, found.place())),
-            standbys,
-            text: one_line(&leadership_in_table(current)),
+            standbys: found.observer().standbys(at).len().to_string(),
+            text: one_line(&listed.said(leadership_in_table)),
         }
     }
 }

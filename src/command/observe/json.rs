@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::state::{Shown, State};
 use crate::command::history::{by_broker, rows, term_part};
-use crate::command::list;
+use crate::command::list::Listed;
 use crate::report::json::{broker, joined, leaders_hello, run, standbys};
 use crate::text::{self, timestamp};
 
@@ -52,7 +52,7 @@ fn page(state: &State, at: ReadAt, elections: &[Value]) -> String {
 }
 
 fn election_part(shown: &Shown<'_>) -> Value {
-    let Shown { at, topic, found, current, trouble, known_since_ms, notes, run: last } = *shown;
+    let Shown { listed: Listed { at, current, .. }, trouble, known_since_ms, notes, run: last } = *shown;
     let leader = current.leader();
     // A heartbeat that came after the lease's end extends no lease.
     let left = match current {
@@ -74,7 +74,7 @@ fn election_part(shown: &Shown<'_>) -> Value {
         "last_success": last.and_then(|last| last.runs.account.success.as_ref()?.at_ms).map(timestamp),
         "next_window": last.and_then(|last| last.next_windows(at.wall_ms).first().copied()).map(timestamp),
     });
-    joined([list::line(topic, found, current, at), part])
+    joined([shown.listed.json(), part])
 }
 
 fn change_part((at_ms, what): &(u64, Box<str>)) -> Value {

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::DAY;
 use super::state::{Shown, State};
 use crate::command::history::{HEAD, by_broker, cells, draw, rows, strip};
-use crate::command::list::Rank;
+use crate::command::list::{Listed, Rank};
 use crate::command::wording::{counted, date};
 use crate::report::election::lasting_sentence;
 use crate::text::{self, html, span, spoken};
@@ -204,7 +204,7 @@ fn row(shown: &Shown<'_>, is_alone: bool) -> String {
     let none = || "-".to_owned();
     let change = shown.notes.and_then(|notes| notes.changes.back());
     let cells = [
-        format!("{}{trouble}", html(&lasting_sentence(shown.current, at.wall_ms))),
+        format!("{}{trouble}", html(&shown.said(|current| lasting_sentence(current, at.wall_ms)))),
         leader.and_then(|leader| leader.claimed_ms).map_or_else(none, date),
         leader.filter(|_| shown.current.is_led()).map_or_else(none, left),
         observer.standbys(at).len().to_string(),
@@ -256,9 +256,9 @@ pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
 }
 
 fn section(page: &mut String, shown: &Shown<'_>) {
-    let Shown { current, found, .. } = shown;
+    let Listed { current, found, .. } = shown.listed;
     let (observer, at) = (found.observer(), by_broker(found.observer(), found.known_at(shown.at)));
-    let sentence = lasting_sentence(*current, shown.at.wall_ms);
+    let sentence = shown.said(|current| lasting_sentence(current, shown.at.wall_ms));
     let _ = write!(
         page,
         "<section class=\"{}\"><h2>{}: {}</h2>\n<p class=\"dim\">topic {}, partition {}{}</p>\n",

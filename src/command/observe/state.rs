@@ -1,17 +1,18 @@
 //! What is known of all elections, and how it is shown: who leads each, its last changes, and what was counted since this process began.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Deref;
 use std::time::Duration;
 
 use anyhow::Result;
 use neli_kafka::TopicsEvent;
 use neli_proto::fact::{Fact, TOPIC_SUFFIX};
-use neli_proto::leadership::{Leadership, ReadAt};
+use neli_proto::leadership::ReadAt;
 use neli_proto::observer::{Change, Election, JudgedRecord, Place, ReadTopic, TermEnd, Topics};
 use neli_proto::record::{LogRecord, Why};
 
 use crate::command::facts::{LastRun, election_of};
-use crate::command::list::Rank;
+use crate::command::list::{Listed, Rank};
 use crate::command::reading::pass_on;
 use crate::command::wording;
 use crate::report::election::sentence;
@@ -50,10 +51,7 @@ pub(super) struct Notes {
 /// An election as it is shown.
 #[derive(Clone, Copy)]
 pub(super) struct Shown<'a> {
-    pub(super) at: ReadAt,
-    pub(super) topic: &'a str,
-    pub(super) found: &'a Election,
-    pub(super) current: Leadership<'a>,
+    pub(super) listed: Listed<'a>,
     /// Why its partition can't be read.
     pub(super) trouble: Option<&'a str>,
     /// From when on its terms are known, in milliseconds since 1970, while those before are not read yet.
@@ -156,7 +154,8 @@ impl State {
         let (place, Place { group, role, .. }) = ((topic.into(), found.place().clone()), found.place());
         let run = self.runs.get(&(topic.into(), format!("{group}/{role}").into()));
         let known_since_ms = read.known_since_ms(found.place().partition);
-        Shown { at, topic, found, current, trouble, known_since_ms, notes: self.notes.get(&place), run }
+        let listed = Listed { at, topic, of: read.topic(), found, current };
+        Shown { listed, trouble, known_since_ms, notes: self.notes.get(&place), run }
     }
 
     /// The topics that can't be read, and why.
@@ -179,9 +178,17 @@ impl Notes {
     }
 }
 
+impl<'a> Deref for Shown<'a> {
+    type Target = Listed<'a>;
+
+    fn deref(&self) -> &Listed<'a> {
+        &self.listed
+    }
+}
+
 impl Shown<'_> {
     pub(super) fn rank(&self) -> Rank {
-        Rank::of(self.found, self.current, self.at)
+        Rank::of(self.listed)
     }
 }
 

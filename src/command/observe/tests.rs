@@ -242,6 +242,21 @@ fn one_that_has_stood_down_is_a_standby_which_waits_and_leads_no_more() {
     assert!(detail.contains("<td>db1</td>") && !detail.contains("(leads)"), "{detail}");
 }
 
+#[test]
+fn a_role_for_which_no_standby_has_room_says_so() {
+    let mut world = World::new();
+    let many = r#"{"v":1,"kind":"hello","member":"n","seq":1,"roles":"a,b","partitions":1,"max_roles":1,"joined":0}"#;
+    world.write(1, "a.neli", "g/a/hello", many);
+    world.claim(2, "g", "db1");
+    let why =
+        "no leader: nobody has ever led; nobody has room for it: one candidate may lead 1 of 2 roles (--max-roles 1)";
+    for (role, election) in [("a", 1), ("b", 2)] {
+        let election = &world.object(3)["elections"][election];
+        assert_eq!((election["role"].as_str(), election["why"].as_str()), (Some(role), Some(why)), "{election}");
+    }
+    assert!(page(&world, 3).contains(why) && of_group(&world.state, "g", at(3)).contains(why));
+}
+
 /// The objects have each field that the page describes, and no other.
 #[test]
 fn the_objects_are_as_documented() {

@@ -73,7 +73,7 @@ impl FoundElections {
 
     fn of(election: &ElectionId, hellos: &GroupHellos, partitions: i32) -> Result<Self> {
         let mappings = hellos.mappings();
-        let mapping = all_roles(&mappings);
+        let mapping = hellos.all_roles(MOST_ROLES);
         let (of_role, roles) = match &election.role_name {
             Some(role) => match (hellos.find(role), &mapping) {
                 (Some((of_role, number)), _) => (Some(of_role), number..number + 1),
@@ -144,20 +144,6 @@ impl FoundElections {
             Self { elections: vec![election.clone()], keys, ..self.clone() }
         })
     }
-}
-
-/// The roles of all these mappings; as names, unless the first has them all. It does not say in which partitions they are.
-fn all_roles(mappings: &[Mapping]) -> Option<Mapping> {
-    let (first, others) = mappings.split_first()?;
-    let labels = |mapping: &Mapping| -> Vec<String> {
-        (0..mapping.count().min(MOST_ROLES)).map(|number| mapping.label(number)).collect()
-    };
-    if others.iter().flat_map(labels).all(|label| first.number(&label).is_some()) {
-        return Some(first.clone());
-    }
-    let mut known = BTreeSet::new();
-    let all = mappings.iter().flat_map(labels).filter(|label| known.insert(label.clone()));
-    Some(Mapping::new(&all.collect::<Vec<_>>().join(","), first.partitions()))
 }
 
 /// One line: the role does not exist; these roles exist.

@@ -3,11 +3,12 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use super::{KnownCandidate, Standby};
+use super::Standby;
 use crate::hello::Hello;
 use crate::leadership::ReadAt;
 use crate::mapping::Mapping;
@@ -96,6 +97,23 @@ impl GroupHellos {
         mappings
     }
 
+    /// All roles for which candidates stand, by the [`mappings`](Self::mappings): as names, unless the first has them all. It does not say in which
+    /// partitions they are. Of each list at most the first `most` are looked at.
+    #[must_use]
+    pub fn all_roles(&self, most: u32) -> Option<Mapping> {
+        let mappings = self.mappings();
+        let (first, others) = mappings.split_first()?;
+        let labels = |mapping: &Mapping| -> Vec<String> {
+            (0..mapping.count().min(most)).map(|number| mapping.label(number)).collect()
+        };
+        if others.iter().flat_map(labels).all(|label| first.number(&label).is_some()) {
+            return Some(first.clone());
+        }
+        let mut known = BTreeSet::new();
+        let all = mappings.iter().flat_map(labels).filter(|label| known.insert(label.clone()));
+        Some(Mapping::new(&all.collect::<Vec<_>>().join(","), first.partitions()))
+    }
+
     /// The mapping and the number of the role with this name or number: by the [`mappings`](Self::mappings), or else by the last hello whose mapping
     /// contains it. Where roles have names no role is called by its number, which would be another role in another list.
     #[must_use]
@@ -129,32 +147,23 @@ pub struct NoRoom {
     pub candidates: usize,
     /// The number of roles that they may lead together.
     pub most: u32,
+    /// The number of roles that there are.
+    pub roles: u32,
     /// The values of `--max-roles`, without repetition.
     pub max_roles: BTreeSet<u32>,
 }
 
 impl NoRoom {
-    /// For a role without a leader: the limits of its standbys, if all of them together may lead fewer than `roles` roles; `None` if they
+    /// For a role without a leader: the limits of its standbys, if all of them together may lead fewer roles than there are; `None` if they
     /// may lead enough or one of them has no limit. A candidate that leads another role is a standby of this one.
     #[must_use]
-    pub fn of(standbys: &[Standby<'_>], roles: u32) -> Option<Self> {
-        Self::of_limits(standbys.iter().map(|standby| standby.candidate.max_roles()), roles)
-    }
-
-    /// For a role with a leader: the limits of all candidates, if they may lead no more than `roles` roles together.
-    /// While all of these are led, no standby may lead this one too.
-    #[must_use]
-    pub fn for_successor(standbys: &[Standby<'_>], leader: &KnownCandidate, roles: u32) -> Option<Self> {
-        let candidates = standbys.iter().map(|standby| standby.candidate).chain([leader]);
-        Self::of_limits(candidates.map(KnownCandidate::max_roles), roles.saturating_add(1))
-    }
-
-    fn of_limits(limits: impl Iterator<Item = Option<u32>>, roles: u32) -> Option<Self> {
-        let limits: Option<Vec<u32>> = limits.collect();
+    pub fn of(standbys: &[Standby<'_>], roles: impl FnOnce() -> u32) -> Option<Self> {
+        let limits: Option<Vec<u32>> = standbys.iter().map(|standby| standby.candidate.max_roles()).collect();
         let limits = limits.filter(|limits| !limits.is_empty())?;
         let most = limits.iter().fold(0, |most: u32, limit| most.saturating_add(*limit));
+        let roles = roles();
         let is_full = most < roles;
-        is_full.then(|| Self { candidates: limits.len(), most, max_roles: limits.into_iter().collect() })
+        is_full.then(|| Self { candidates: limits.len(), most, roles, max_roles: limits.into_iter().collect() })
     }
 }
 
@@ -175,7 +184,7 @@ mod tests {
 
     const NAMED: &str = r#","roles":"ingest,bill","partitions":2,"joined":1"#;
 
-    fn roles(hellos: &GroupHellos) -> Option<alloc::string::String> {
+    fn roles(hellos: &GroupHellos) -> Option<String> {
         hellos.mappings().first().map(Mapping::roles)
     }
 
@@ -236,6 +245,7 @@ mod tests_of_room {
 
     use super::*;
     use crate::leadership::Receipt;
+    use crate::observer::KnownCandidate;
     use crate::time::Time;
 
     fn candidate(max_roles: Option<u32>) -> KnownCandidate {
@@ -245,22 +255,11 @@ mod tests_of_room {
         KnownCandidate { hello: Arc::new(hello), received, first: None }
     }
 
-    #[test]
-    fn a_successor_has_room_unless_all_limits_together_are_used_up() {
-        for (leader, other, is_full) in
-            [(Some(1), Some(1), true), (Some(2), Some(1), false), (None, Some(1), false), (Some(1), None, false)]
-        {
-            let (leader, other) = (candidate(leader), candidate(other));
-            let standbys = [Standby { candidate: &other, age: Duration::ZERO, listens: None, failed_runs: 0 }];
-            assert_eq!(NoRoom::for_successor(&standbys, &leader, 2).is_some(), is_full, "{leader:?}, {other:?}");
-        }
-    }
-
     fn room(limits: &[Option<u32>], roles: u32) -> Option<(usize, u32, Vec<u32>)> {
         let candidates: Vec<KnownCandidate> = limits.iter().copied().map(candidate).collect();
         let standby = |candidate| Standby { candidate, age: Duration::ZERO, listens: None, failed_runs: 0 };
         let standbys: Vec<Standby<'_>> = candidates.iter().map(standby).collect();
-        let full = NoRoom::of(&standbys, roles)?;
+        let full = NoRoom::of(&standbys, || roles)?;
         Some((full.candidates, full.most, full.max_roles.into_iter().collect()))
     }
 

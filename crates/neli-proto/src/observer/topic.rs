@@ -7,10 +7,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::{fmt, mem};
 
-use super::{Election, GroupHellos, Judged, LastHello};
+use super::{Election, GroupHellos, Judged, LastHello, NoRoom};
 use crate::hello::Hello;
 use crate::journal::Journal;
-use crate::leadership::ReadAt;
+use crate::leadership::{Leadership, ReadAt};
 use crate::listener::LogBounds;
 use crate::mapping::Mapping;
 use crate::record::{ElectionKey, LogRecord, Offset};
@@ -330,6 +330,14 @@ impl Topic {
         self.elections.values().map(|election| &**election).filter(|election| election.is_found)
     }
 
+    /// Why no standby of this election may lead it, if nobody does (`--max-roles`).
+    #[must_use]
+    pub fn no_room(&self, at: ReadAt, found: &Election, current: Leadership<'_>) -> Option<NoRoom> {
+        let standbys = current.is_vacant().then(|| found.observer().standbys(at))?;
+        let all = || self.hellos.get(&found.place().group)?.all_roles(self.most_roles);
+        NoRoom::of(&standbys, || all().map_or(1, |all| all.count()))
+    }
+
     /// The other groups whose records were read, if only one is.
     #[must_use]
     pub const fn other_groups(&self) -> &BTreeSet<String> {
@@ -369,7 +377,6 @@ mod tests {
     use alloc::format;
 
     use super::*;
-    use crate::leadership::Leadership;
 
     const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
     const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"m","seq":1,"after":-1,"lease_ms":5000}"#;
