@@ -128,7 +128,7 @@ pub(super) struct Row<'a> {
     past: &'a PastTerm,
     /// Until when its leader led at least; `None` if it still leads or the time is unknown.
     to_ms: Option<u64>,
-    /// [`TermEnd::Open`] only if its leader leads: one that has missed three heartbeats has fallen silent.
+    /// [`TermEnd::Open`] only if its leader leads: one that has missed three heartbeats has fallen silent, and it may be unknown who leads.
     end: &'a TermEnd,
     gap: Option<Gap>,
     /// There is no leader now: the gap lasts until now.
@@ -165,6 +165,9 @@ impl Row<'_> {
                     self.gap.map_or_else(String::new, |gap| format!("; last heartbeat {} {since}", span(gap.most)));
                 format!("silent beyond its lease ({}){last_heartbeat}", spoken(self.past.lease))
             }
+            TermEnd::Unknown if self.past.end == TermEnd::Open => {
+                "unknown: no heartbeat has come since one that lies in the future".to_owned()
+            }
             TermEnd::Unknown => "records are missing".to_owned(),
         }
     }
@@ -176,7 +179,11 @@ pub(super) fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> 
     let is_silent = matches!(current, Leadership::Overdue { .. } | Leadership::Silent { .. });
     let (open, last) = (history.open_gap(at), history.terms().len().saturating_sub(1));
     let rows = history.terms().iter().enumerate().map(|(number, past)| {
-        let end = if past.end == TermEnd::Open && is_silent { &TermEnd::Silent } else { &past.end };
+        let end = match past.end {
+            TermEnd::Open if is_silent => &TermEnd::Silent,
+            TermEnd::Open if current.is_unknown() => &TermEnd::Unknown,
+            _ => &past.end,
+        };
         let has_ended = *end != TermEnd::Open;
         let to_ms = past.led_until_ms().filter(|_| has_ended);
         let open = open.filter(|_| number == last);

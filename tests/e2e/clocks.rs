@@ -191,3 +191,19 @@ fn a_full_stderr_delays_nothing() {
     run.signal(Signal::SIGCONT);
     election.close([run]);
 }
+
+/// A dead leader's records lie a minute ahead of this machine's clock, which does not tell their age: nobody says that it leads.
+#[test]
+fn a_leader_that_is_not_heard_after_a_record_of_the_future_is_unknown() {
+    let election = election(Elector::Log);
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "CreateTime")]);
+    let claim = br#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":60000}"#;
+    Pen::new(Kafka::shared(), &election.topic(), &[]).write_ahead(&election.key(), &[claim], 60);
+    let why =
+        "the last heartbeat of web lies in the future by this machine's clock, and none has come since it was read";
+    for words in [&["status"][..], &["assert", "--epoch", "0"], &["resign"]] {
+        let answer = election.ask(words[0], &words[1..]);
+        assert!(answer.text.contains(why) || answer.errors.contains(why), "{words:?}: {answer:?}");
+        assert_eq!(answer.status, 4, "{words:?}: {answer:?}");
+    }
+}

@@ -52,6 +52,8 @@ pub enum Unknown<'a> {
     NotHeard { leader: &'a Leader, age: Duration },
     /// The journal is being read.
     Reading,
+    /// This leader's last record lies in the future by this machine's clock, so that its age is unknown, and for two heartbeats none has come.
+    Unheard { leader: &'a Leader },
 }
 
 /// What the law says of the last term.
@@ -464,7 +466,9 @@ impl Receipt {
     /// The record's age; `broker_now` is the broker's clock now.
     pub(crate) fn age(self, now: Time, broker_now: u64) -> Duration {
         match (self.is_live, self.written_ms) {
-            (false, Some(written_ms)) => Duration::from_millis(broker_now.saturating_sub(written_ms)),
+            (false, Some(written_ms)) => {
+                Duration::from_millis(broker_now.saturating_sub(written_ms)).max(now.since(self.read))
+            }
             (true, _) | (false, None) => now.since(self.read),
         }
     }

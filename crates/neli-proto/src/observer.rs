@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use crate::hello::Hello;
 use crate::journal::{Journal, Verdict, View};
-use crate::leadership::{Ended, Job, LastTerm, Leader, Leadership, ReadAt, Receipt, Release, TermState};
+use crate::leadership::{Ended, Job, LastTerm, Leader, Leadership, ReadAt, Receipt, Release, TermState, Unknown};
 use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
 use crate::record::{Body, MemberId, Offset, Record, Why};
@@ -276,7 +276,9 @@ impl Observer {
     /// The leader, or why there is none.
     #[must_use]
     pub fn leadership(&self, at: ReadAt) -> Leadership<'_> {
-        self.last_term.leadership(TermState::of(self.journal.view()), |received| self.age(received, at))
+        let by_age = self.last_term.leadership(TermState::of(self.journal.view()), |received| self.age(received, at));
+        let unheard = by_age.may_lead().filter(|leader| self.is_unheard(leader, at));
+        unheard.map_or(by_age, |leader| Leadership::Unknown(Unknown::Unheard { leader }))
     }
 
     /// The age of a record.
@@ -434,10 +436,7 @@ impl Observer {
         let (View::Led(_), None, Some(leader)) = (self.journal.view(), self.broker_clock, self.leader()) else {
             return None;
         };
-        let is_ahead = leader
-            .last_record
-            .written_ms
-            .is_some_and(|written| written.saturating_sub(at.wall_ms) > millis(CLOCKS_DIFFER));
+        let is_ahead = self.is_of_the_future(leader, at);
         let silent_after = match self.leadership(at) {
             Leadership::Overdue { .. } => Some(leader.overdue_after()),
             Leadership::Silent { .. } => Some(silence(leader.lease)),
@@ -449,6 +448,19 @@ impl Observer {
         };
         let is_doubtful = silent_after.is_some_and(|after| !self.was_silent_by_brokers_clock(after));
         (is_ahead || is_doubtful).then(|| leader.two_beats())
+    }
+
+    /// Whether the leader's last record lay in the future by this machine's clock when it was read, and nothing shows the broker's clock.
+    fn is_of_the_future(&self, leader: &Leader, at: ReadAt) -> bool {
+        let Receipt { read, written_ms, .. } = leader.last_record;
+        let read_ms = at.wall_ms.saturating_sub(millis(at.now.since(read)));
+        let is_ahead = written_ms.is_some_and(|written| written.saturating_sub(read_ms) > millis(CLOCKS_DIFFER));
+        is_ahead && self.broker_clock.is_none()
+    }
+
+    /// Whether that is so, and nothing was heard for two heartbeats since.
+    fn is_unheard(&self, leader: &Leader, at: ReadAt) -> bool {
+        at.now.since(leader.last_record.read) >= leader.two_beats() && self.is_of_the_future(leader, at)
     }
 
     /// How far the newest record lies in the future by this machine's clock, if so: then the age of what was not read live is too short.

@@ -146,3 +146,16 @@ fn terms_that_overlapped_as_they_were_asked_to_are_no_violation_and_are_named() 
     let report = report(&rows, &history.findings(AT), true, Style { is_coloured: false, columns: None });
     assert_eq!(report, "2 terms: no two overlapped but by --overlap\n");
 }
+
+#[test]
+fn a_leader_of_which_nothing_was_heard_since_a_heartbeat_of_the_future_is_unknown() {
+    let mut history = History::new(Journal::read_from(0, Origin::Beginning));
+    let claim = r#"{"v":1,"kind":"claim","member":"d1","name":"d1","seq":1,"after":-1,"lease_ms":15000}"#;
+    history.read(AT, 0, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms + 60_000));
+    let shown = |ms| {
+        let at = ReadAt { now: AT.now + Duration::from_millis(ms), wall_ms: AT.wall_ms + ms };
+        rows(&history, at, 0).iter().map(Row::how).collect::<String>()
+    };
+    assert_eq!(shown(2_100), "leads");
+    assert_eq!(shown(3_000), "unknown: no heartbeat has come since one that lies in the future");
+}

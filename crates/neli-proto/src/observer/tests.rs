@@ -143,7 +143,7 @@ fn timestamps_do_not_count_before_a_record_is_read_live() {
     assert!(matches!(observer.leadership(fast(5_010)), Leadership::Led { .. }));
     assert_eq!(observer.doubts_timestamps(fast(5_010)), None);
     let standbys = observer.standbys(fast(5_010));
-    assert_eq!(standbys.iter().map(|standby| standby.age.as_millis()).collect::<Vec<_>>(), [505]);
+    assert_eq!(standbys.iter().map(|standby| standby.age.as_millis()).collect::<Vec<_>>(), [510]);
 }
 
 /// With a clock that is behind, every record seems new, also the last record of a dead leader.
@@ -154,6 +154,14 @@ fn timestamps_of_the_future_do_not_count() {
     observer.caught_up();
     assert!(matches!(observer.leadership(AT), Leadership::Led { .. }));
     assert!(observer.doubts_timestamps(AT).is_some());
+    assert!(matches!(observer.leadership(later(2_199)), Leadership::Led { .. }));
+    assert!(observer.doubts_timestamps(later(2_199)).is_some(), "also once this machine's clock has passed it");
+    for ms in [2_200, 5_059] {
+        assert!(matches!(observer.leadership(later(ms)), Leadership::Unknown(Unknown::Unheard { .. })), "{ms} ms");
+    }
+    assert!(matches!(observer.leadership(later(5_060)), Leadership::Silent { .. }), "it was read a lease ago");
+    read_late(&mut observer, 1, later(5_070), 6_400, &beat("m", 0, "running"));
+    assert!(matches!(observer.leadership(later(8_000)), Leadership::Led { .. }), "that was read live");
 }
 
 #[test]
