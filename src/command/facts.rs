@@ -1,14 +1,16 @@
 //! The facts that `--once`, `--window` and `--schedule` record in the topic `<topic>.once`: those of a key, and the last run of an election.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
 use jiff::tz::TimeZone;
 use neli_kafka::{Access, ElectionId, FactsTopic};
 use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs, may_have_facts, record_key};
-use neli_proto::leadership::Leader;
+use neli_proto::leadership::{Leader, Release};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
-use neli_proto::record::LogRecord;
+use neli_proto::observer::{PastLeader, PastTerm, TermEnd};
+use neli_proto::record::{KeyedRun, LogRecord};
 
 use crate::calendar::{Calendar, Edges};
 use crate::command::reading::{Limit, Reading, Seen, read_at};
@@ -55,6 +57,25 @@ pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<
     newest.map(|fact| Recorded { fact, is_running: false })
 }
 
+/// Adds the success of a key that a release in the journal names, unless one counts already: it is as good as the fact (K4).
+pub(super) fn learn_release(facts: &mut Facts, key: &str, seen: Seen<'_>) {
+    let forgotten = facts.forgotten.as_ref();
+    let counts = |fact: &Fact| !forgotten.is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
+    let released = |past: &PastTerm| {
+        let TermEnd::Released { how, .. } = &past.end else { return None };
+        let is_meant = |run: &&KeyedRun| *run.key == *key && run.is_window != Some(true);
+        how.once.as_ref().filter(is_meant).filter(|_| how.exit == Some(0))?;
+        let PastLeader { member, name } = (*past.leader).clone();
+        let fact = Fact { member, name, exit: Some(0), ..Fact::new(key, Outcome::Done, past.term) };
+        Some(fact).filter(counts)
+    };
+    if !facts.done.as_ref().is_some_and(counts)
+        && let Some(success) = seen.history().terms().iter().rev().find_map(released)
+    {
+        facts.done = Some(success);
+    }
+}
+
 /// Reads the facts in this topic, or returns why they are unknown.
 pub(super) async fn read(topic: &FactsTopic, access: &Access, timeout: Duration) -> Result<Result<Facts, String>> {
     let mut facts = Facts::default();
@@ -95,13 +116,13 @@ pub(super) fn last_run(access: &Access, election: &ElectionId) -> impl Future<Ou
         let mut last = None;
         let handle_record = |_, _: &_, record: LogRecord| {
             let is_own = record.key.is_some_and(|own| is_of(&key, &own));
-            if let Some(value) = record.value.filter(|_| is_own) {
-                last = Fact::parse(&value).or(last.take());
+            if let Some(fact) = record.value.filter(|_| is_own).and_then(|value| Fact::parse(&value)) {
+                last = Some(LastRun::after(last.take(), fact));
             }
         };
         let last_records = |bounds: &LogBounds| bounds.last(FIRST_SPAN);
         reading?.read_to_end(Limit::of_all(WITHIN), last_records, handle_record).await.ok()?;
-        last.map(LastRun::of)
+        last
     }
 }
 
@@ -110,17 +131,41 @@ pub(super) struct LastRun {
     pub(super) fact: Fact,
     pub(super) runs: Runs,
     calendar: Option<Calendar>,
+    /// The last request to forget each key or window.
+    forgotten: BTreeMap<Box<str>, Fact>,
 }
 
 impl LastRun {
-    pub(super) fn of(fact: Fact) -> Self {
+    /// The last run by the next fact in the log. A run whose key was forgotten while it went on counts for nothing: the key is to run again.
+    pub(super) fn after(before: Option<Self>, fact: Fact) -> Self {
+        let (mut forgotten, before) =
+            before.map_or_else(Default::default, |before| (before.forgotten, Some(before.fact)));
+        let counts = !forgotten.get(&fact.key).is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
+        if fact.outcome == Outcome::Forgotten {
+            forgotten.insert(fact.key.clone(), fact.clone());
+        }
+        let own = Self { forgotten, ..Self::of(fact) };
+        match before {
+            Some(fact) if !counts => Self { fact, ..own },
+            _ => own,
+        }
+    }
+
+    /// Whether the run that this release names was forgotten since, so that the key or window is to run again.
+    pub(super) fn has_forgotten(&self, release: &Release, now_ms: u64) -> bool {
+        let forgotten = release.how.once.as_ref().and_then(|run| self.forgotten.get(&run.key));
+        let is_due = |forgotten: &Fact| forgotten.window.is_none_or(|window| window.until_ms > now_ms);
+        forgotten.is_some_and(|forgotten| release.term <= forgotten.term && is_due(forgotten))
+    }
+
+    fn of(fact: Fact) -> Self {
         let last = matches!(fact.outcome, Outcome::Done | Outcome::Failed).then(|| fact.clone());
         let runs = Runs { account: Account::of(&fact), last };
         let Account { schedule, timezone, .. } = &runs.account;
         let edges = schedule.as_deref().and_then(|text| Edges::of_schedule(text).ok());
         let zone = timezone.as_deref().and_then(|name| TimeZone::get(name).ok());
         let calendar = edges.zip(zone).map(|(edges, zone)| Calendar::new(edges, zone));
-        Self { fact, runs, calendar }
+        Self { fact, runs, calendar, forgotten: BTreeMap::new() }
     }
 
     /// The starts of the next windows: with a schedule the next five, otherwise that of the next one.
@@ -265,6 +310,18 @@ mod tests {
                 ),
             ]
         );
+    }
+
+    /// The run is recorded after its key was forgotten with `--force`.
+    #[test]
+    fn a_run_whose_key_was_forgotten_while_it_went_on_does_not_count() {
+        let of = |outcome, term, forgets| Fact { forgets, ..Fact { term, ..fact(outcome, None) } };
+        let log = [of(Outcome::Running, 3, 0), of(Outcome::Forgotten, 9, 1), of(Outcome::Done, 3, 0)];
+        let last = log.into_iter().fold(None, |before, fact| Some(LastRun::after(before, fact))).expect("a run");
+        assert_eq!(last.fact.outcome, Outcome::Forgotten);
+        assert!(last.runs.last.as_ref().is_some_and(|last| last.outcome == Outcome::Done), "it has ended");
+        let again = LastRun::after(Some(last), of(Outcome::Running, 12, 1));
+        assert_eq!((again.fact.outcome, again.fact.term), (Outcome::Running, 12));
     }
 
     #[test]

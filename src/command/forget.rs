@@ -83,6 +83,7 @@ async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result
     for place in &unreadable {
         facts.take(*place, None);
     }
+    key.into_iter().for_each(|key| facts::learn_release(&mut facts, key, seen));
     let recorded = facts::recorded(&facts, seen);
     if recorded.is_none() && unreadable.is_empty() && (key.is_none() || !force) {
         return Ok((NOTHING_RECORDED, nothing_recorded(&topic, key)));
@@ -122,10 +123,7 @@ async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result
 fn nothing_recorded(topic: &FactsTopic, key: Option<&str>) -> String {
     let name = &topic.name;
     match key {
-        Some(key) => format!(
-            "{key}: nothing is recorded in topic {name:?} that keeps it from running; use --force if a release in \
-             the journal keeps it from running"
-        ),
+        Some(key) => format!("{key}: nothing is recorded in topic {name:?} or the journal that keeps it from running"),
         None => format!("no window is recorded in topic {name:?} that is not forgotten already"),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use neli_proto::candidate::{JobReport, Position, StandbyReason, Waiting};
 use neli_proto::leadership::{HowReleased, Leadership, Request, Unknown};
 use neli_proto::node::{Awaited, Status};
-use neli_proto::record::{JobState, Offset, Why};
+use neli_proto::record::{JobState, KeyedRun, Offset, Why};
 use neli_proto::time::millis;
 
 use crate::text::{span, spoken, time_of_day, timestamp, to_the_second};
@@ -96,10 +96,11 @@ fn said(leadership: Leadership<'_>, wall_ms: Option<u64>) -> String {
 pub(crate) fn how_released(release: &HowReleased) -> String {
     let why = because(release.why.as_deref().unwrap_or("no reason said"));
     let asked = release.request.as_ref().map_or_else(String::new, |request| format!(" {}", asked_by(request)));
-    let once = release.once.as_ref().map_or_else(String::new, |key| {
+    // It may have been forgotten since.
+    let once = release.once.as_ref().map_or_else(String::new, |KeyedRun { key, .. }| {
         let how = match release.exit {
-            None => "is done already, or has failed with no retries left",
-            Some(0) => "is done",
+            None => "was done already, or had failed with no retries left",
+            Some(0) => "has succeeded",
             Some(_) => "has failed",
         };
         format!("; {key} {how}")

@@ -91,7 +91,7 @@ pub(crate) fn how_released(release: Option<&HowReleased>) -> Value {
         "reason": request.and_then(|request| request.reason.as_deref()),
         "exit": release.and_then(|release| release.exit),
         "late_ms": release.and_then(|release| release.late.map(millis)),
-        "once": release.and_then(|release| release.once.as_deref()),
+        "once": release.and_then(|release| release.once.as_ref()).map(|run| &run.key),
     })
 }
 

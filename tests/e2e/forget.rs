@@ -6,6 +6,7 @@ use harness::journal::Pen;
 use harness::kafka::Kafka;
 use harness::schema::Schema;
 use harness::terminal::{Shell, Terminal};
+use harness::wait;
 use serde_json::Value;
 
 use crate::once::{KEY, await_run, once, runs};
@@ -64,6 +65,52 @@ fn a_key_that_runs_now_is_forgotten_only_with_force() {
     second.await_event("standby");
     election.create_go_file();
     assert_eq!((runner.status(), second.status()), (0, 0));
+    assert_eq!(runs(&election), 2);
+}
+
+/// Its run succeeds, and the next candidate runs the key nevertheless: that is what is shown.
+#[test]
+fn a_run_whose_key_was_forgotten_meanwhile_is_not_shown_as_done() {
+    let election = election(Elector::Log);
+    let job = election.until_go_file();
+    let mut runner = once(&election, &job).start();
+    await_run(&election, 1);
+    assert_eq!(forget(&election, &["--once", KEY, "--force"]).1, 0);
+    election.create_go_file();
+    assert_eq!(runner.status(), 0);
+    let object = election.ask("status", &["--json"]).json();
+    assert_eq!(
+        (&object["last_run"]["outcome"], &object["runs"]["count"]),
+        (&"forgotten".into(), &1.into()),
+        "{object}"
+    );
+    let answer = election.ask("status", &[]);
+    assert!(answer.text.contains("forgotten by") && !answer.text.contains(&format!("{KEY} is done")), "{answer:?}");
+    assert_eq!(election.ask("status", &["--once", KEY]).status, 3);
+    assert_eq!(once(&election, "true").start().status(), 0);
+    assert_eq!(runs(&election), 2);
+    assert_eq!(election.ask("status", &["--once", KEY]).status, 0);
+}
+
+/// The topic of facts was deleted: a release in the journal is as good for candidates, and so for those who look and for `forget`.
+#[test]
+fn a_key_that_only_a_release_shows_to_be_done() {
+    let election = election(Elector::Log);
+    let kafka = Kafka::shared();
+    assert_eq!(once(&election, "true").option("--name", "a").start().status(), 0);
+    let facts = format!("{}.once", election.topic());
+    kafka.delete_topic(&facts);
+    wait::until_true("a topic that is gone", || !kafka.has_topic(&facts));
+    let answer = election.ask("status", &["--once", KEY]);
+    assert!(answer.text.contains(&format!("{KEY}: done by a (term ")), "{answer:?}");
+    assert_eq!((answer.status, election.ask("status", &["--once", "v1.41"]).status), (0, 3));
+    // This makes the topic again.
+    assert_eq!(once(&election, "true").start().status(), 0);
+    assert_eq!(runs(&election), 1, "it is skipped");
+    let (object, status) = forget(&election, &["--once", KEY]);
+    assert_eq!((object["outcome"].as_str(), status), (Some("forgotten"), 0), "{object}");
+    assert_eq!(election.ask("status", &["--once", KEY]).status, 3);
+    assert_eq!(once(&election, "true").start().status(), 0);
     assert_eq!(runs(&election), 2);
 }
 

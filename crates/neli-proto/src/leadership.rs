@@ -8,7 +8,7 @@ use core::time::Duration;
 use crate::journal::{Term, Verdict, View};
 use crate::late_beat::{LateBeat, Punctuality};
 use crate::listener::silence;
-use crate::record::{Body, JobState, MemberId, Offset, Record, What, Why};
+use crate::record::{Body, JobState, KeyedRun, MemberId, Offset, Record, What, Why};
 use crate::time::{Time, millis};
 
 /// Who leads, or why nobody does.
@@ -158,8 +158,8 @@ pub struct HowReleased {
     pub exit: Option<u8>,
     /// How long after the lease's end a process of the job may have been alive.
     pub late: Option<Duration>,
-    /// `--once`: the key whose run ended.
-    pub once: Option<Box<str>>,
+    /// `--once`, `--window` or `--schedule`: the key or window whose run ended, or that needed none.
+    pub once: Option<KeyedRun>,
 }
 
 impl Release {
@@ -414,7 +414,7 @@ impl Release {
             Some(Body::Release { exit, late_ms, once, .. }) => (*exit, *late_ms, once.clone()),
             _ => (None, None, None),
         };
-        let (late, once) = (late_ms.map(Duration::from_millis), once.map(|run| run.key));
+        let late = late_ms.map(Duration::from_millis);
         Self { term, name, member, how: Arc::new(HowReleased { why, request, exit, late, once }), received }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use neli_kafka::TopicsEvent;
 use neli_proto::fact::{Fact, TOPIC_SUFFIX};
-use neli_proto::leadership::ReadAt;
+use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::observer::{Change, Election, JudgedRecord, Place, ReadTopic, TermEnd, Topics};
 use neli_proto::record::{LogRecord, Why};
 
@@ -88,7 +88,9 @@ impl State {
         if let Some(journal) = topic.strip_suffix(TOPIC_SUFFIX) {
             let fact = record.value.as_deref().and_then(Fact::parse);
             if let (Some(election), Some(fact)) = (record.key.as_deref().and_then(election_of), fact) {
-                self.runs.insert((journal.into(), election.into()), LastRun::of(fact));
+                let place = (journal.into(), election.into());
+                let last = LastRun::after(self.runs.remove(&place), fact);
+                self.runs.insert(place, last);
             }
             return;
         }
@@ -188,7 +190,14 @@ impl<'a> Deref for Shown<'a> {
 
 impl Shown<'_> {
     pub(super) fn rank(&self) -> Rank {
-        Rank::of(self.listed)
+        match (Rank::of(self.listed), self.current, self.run) {
+            (Rank::Done, Leadership::Released { release, .. }, Some(run))
+                if run.has_forgotten(release, self.at.wall_ms) =>
+            {
+                Rank::Vacant
+            }
+            (rank, ..) => rank,
+        }
     }
 }
 

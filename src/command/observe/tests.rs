@@ -149,11 +149,17 @@ fn trouble_comes_first_and_the_first_answer_has_the_whole_table() {
     }
     let states = [("done", "released"), ("gone", "released"), ("led", "led")];
     assert_eq!(world.states(2), states.map(|(group, state)| (group.into(), state.into())));
-    let metrics = world.state.metrics(at(2));
-    for (group, is_done) in [("done", 1), ("gone", 0), ("led", 0)] {
+    let assert_done = |world: &World, group: &str, is_done: u8| {
+        let metrics = world.state.metrics(at(2));
         let line = format!("neli_election_done{{topic=\"a.neli\",group=\"{group}\",role=\"0\"}} {is_done}");
         assert!(metrics.lines().any(|other| other == line), "{line}: {metrics}");
+    };
+    for (group, is_done) in [("done", 1), ("gone", 0), ("led", 0)] {
+        assert_done(&world, group, is_done);
     }
+    let forgotten = r#"{"v":1,"key":"2026-01-31","outcome":"forgotten","term":4,"attempt":1,"forgets":1}"#;
+    world.write(2, "a.neli.once", "done/0/2026-01-31%forgotten", forgotten);
+    assert_done(&world, "done", 0);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use neli_kafka::{FactsTopic, clock};
 use neli_proto::fact::{Fact, Outcome, UNREADABLE};
 use serde_json::json;
 
-use crate::command::facts::{self, Recorded, unreadable};
+use crate::command::facts::{self, Recorded, learn_release, unreadable};
 use crate::command::look::Look;
 use crate::command::output;
 use crate::command::reading;
@@ -43,7 +43,8 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
         };
         let seen = observation.first()?;
         let topic = FactsTopic::of(seen.election, Some(key));
-        let known = facts::read(&topic, &access, look.timeout).await?.and_then(|facts| {
+        let known = facts::read(&topic, &access, look.timeout).await?.and_then(|mut facts| {
+            learn_release(&mut facts, key, seen);
             let recorded = facts::recorded(&facts, seen);
             let state = state(recorded);
             // A candidate, too, looks for a success before it minds a record that it can't read.

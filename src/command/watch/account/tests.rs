@@ -121,14 +121,14 @@ fn terms_before_the_requested_time_are_not_shown() {
 #[test]
 fn a_release_tells_what_became_of_its_key() {
     for (release, told) in [
-        (r#""why":"exited","exit":0,"once":"v1.42""#, "the job has ended (the job's status: 0); v1.42 is done"),
+        (r#""why":"exited","exit":0,"once":"v1.42""#, "the job has ended (the job's status: 0); v1.42 has succeeded"),
         (
             r#""why":"failed","exit":3,"once":"v1.42""#,
             "the job has failed, and is to be tried again (the job's status: 3); v1.42 has failed",
         ),
         (
             r#""why":"skipped","exit":null,"once":"v1.42""#,
-            "the key needs no run; v1.42 is done already, or has failed with no retries left",
+            "the key needs no run; v1.42 was done already, or had failed with no retries left",
         ),
         (r#""why":"stopped","exit":0"#, "a signal to neli-run (the job's status: 0)"),
         (r#""why":"facts-unavailable","exit":null"#, "the facts of the key can't be read or written"),
