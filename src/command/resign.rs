@@ -22,7 +22,7 @@ use crate::command::request::{
 };
 use crate::command::wording::{counted, named};
 use crate::exit::{ExitStatus, NoAnswer, line_of};
-use crate::report::election::sentence;
+use crate::report::election::{asked_by, sentence};
 use crate::text::{span, spoken};
 
 /// Another candidate leads, or with `--to` the named one.
@@ -135,6 +135,12 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, found: F
         match only_one_named(&standbys, to) {
             Ok(standby) => standbys = vec![standby],
             Err(_) if from.shown() == to => {
+                let is_leaving = from.resign.as_ref().map(|request| ("it was asked to stand down", request));
+                let ended = seen.observer().ended().map(|ended| ("the election was ended", &ended.request));
+                if let Some((what, request)) = is_leaving.or(ended) {
+                    let sentence = format!("{to} leads, and {what} {}", asked_by(request));
+                    return Ok(not_resigned(election, CAN_NOT_LEAD, Some(&from), sentence));
+                }
                 let sentence = format!("{to} leads already, term {}", from.term);
                 let handover = handover(None, Some(&from), None);
                 return Ok(Answer { handover, ..Answer::new(election, LEADS_ALREADY, None, sentence) });

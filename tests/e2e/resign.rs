@@ -259,6 +259,28 @@ fn a_standby_that_died_is_not_waited_for() {
 }
 
 #[test]
+fn one_that_is_about_to_stand_down_does_not_lead_already() {
+    let request = |what: &str, term: &str| {
+        format!(
+            r#"{{"v":1,"kind":"request","name":"ann","what":"{what}","term":{term},"by":"ann","reason":"patching"}}"#
+        )
+    };
+    for (what, term, why) in [
+        ("resign", "0", "web leads, and it was asked to stand down by ann: patching"),
+        ("end", "null", "web leads, and the election was ended by ann: patching"),
+    ] {
+        let election = election(Elector::Log);
+        Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+        let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);
+        pen.write(&election.key(), &[CLAIM.as_bytes()]);
+        assert_eq!(resign(&election, &["--to", "web"]).0["outcome"], "leads-already");
+        pen.write(&election.key(), &[request(what, term).as_bytes()]);
+        let (object, status) = resign(&election, &["--to", "web"]);
+        assert_eq!((object["outcome"].as_str(), object["why"].as_str(), status), (Some("can-not-lead"), Some(why), 2));
+    }
+}
+
+#[test]
 fn nobody_leads() {
     let election = election(Elector::Log);
     Kafka::shared().create_topic(&election.topic(), &[]);
