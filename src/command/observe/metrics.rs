@@ -59,7 +59,7 @@ const OF_ELECTIONS: [Metric<OfElection>; 11] = [
         one(number(shown.found.observer().standbys(shown.at).len() as u64))
     }),
     gauge("neli_election_lease_seconds", "The leader's lease. Missing without a leader.", |shown| {
-        shown.current.leader().map_or_else(Vec::new, |leader| one(leader.lease.as_secs_f64()))
+        shown.current.may_lead().map_or_else(Vec::new, |leader| one(leader.lease.as_secs_f64()))
     }),
     gauge(
         "neli_election_last_success_timestamp_seconds",

@@ -174,6 +174,7 @@ fn a_heartbeat_after_the_lease_s_end_extends_no_lease() {
         (Some("silent"), Some(0)),
         "{election}"
     );
+    assert!(!world.state.metrics(at(31)).contains("neli_election_lease_seconds{"), "nobody leads");
 }
 
 #[test]
