@@ -67,7 +67,7 @@ async fn ending(end: &Ask) -> Result<Vec<Answer>> {
     if !is_confirmed && io::stdin().is_terminal() && !wanted.is_empty() && !is_wanted(&wanted, candidates) {
         let not = |seen: &Seen<'_>| not_ended(seen.election, NOT_CONFIRMED, "it was not confirmed".to_owned());
         endings.extend(wanted.iter().map(not));
-        return Ok(endings);
+        wanted.clear();
     }
     for Seen { election, .. } in wanted {
         let body = Body::Request {
@@ -92,6 +92,8 @@ async fn ending(end: &Ask) -> Result<Vec<Answer>> {
             }
         });
     }
+    let of_role = |ending: &Answer| observation.seen().position(|seen| seen.election.key() == ending.election.key());
+    endings.sort_by_key(of_role);
     Ok(endings)
 }
 

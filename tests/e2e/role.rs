@@ -154,12 +154,12 @@ fn a_role_that_nobody_leads_is_seen_and_all_are_ended_on_request() {
     let election = election(Elector::Log);
     let mut candidates = vec![candidate(&election, "3").start()];
     wait::until_true("a job of each role", || are_all_led(&election, &candidates, &crate::roles::numbers(3)));
-    let answer = election.ask("end", &["--role", "0"]);
+    let answer = election.ask("end", &["--role", "1"]);
     assert!(
-        answer.text.starts_with(&format!("{}/0 is ended: its candidates stop its job,", election.group)),
+        answer.text.starts_with(&format!("{}/1 is ended: its candidates stop its job,", election.group)),
         "{answer:?}"
     );
-    wait::until_true("its release", || json_of_all(&election, "status", &[]).0[0]["state"] == "released");
+    wait::until_true("its release", || json_of_all(&election, "status", &[]).0[1]["state"] == "released");
     let answer = election.ask("status", &[]);
     let head = format!("{}: 2 of 3 roles are led; --role shows one of them\n", election.group);
     assert!(answer.text.starts_with(&head) && answer.status == 3, "{answer:?}");
@@ -170,10 +170,15 @@ fn a_role_that_nobody_leads_is_seen_and_all_are_ended_on_request() {
         |lines: &[Value]| lines.iter().map(|line| (line["role"].clone(), line["state"].clone())).collect::<Vec<_>>();
     assert_eq!(states(&listed), states(&shown));
 
-    let (ended, exit) = json_of_all(&election, "end", &["--all-roles", "--force"]);
-    assert_eq!((roles_of(&ended), exit), (vec!["0", "1", "2"], 0));
-    assert!(ended.iter().all(|line| line["outcome"] == "ended"), "{ended:?}");
-    assert_eq!(candidates[0].status(), 0);
+    for (options, of_1, status) in
+        [(&["--all-roles"][..], "nobody-stands", 3), (&["--all-roles", "--force"], "ended", 0)]
+    {
+        let (ended, exit) = json_of_all(&election, "end", options);
+        assert_eq!((roles_of(&ended), exit), (vec!["0", "1", "2"], status));
+        let outcomes: Vec<&str> = ended.iter().filter_map(|line| line["outcome"].as_str()).collect();
+        assert_eq!(outcomes, ["ended", of_1, "ended"]);
+        assert_eq!(candidates[0].status(), 0);
+    }
     election.close(candidates);
 }
 
