@@ -344,7 +344,8 @@ impl Supervisor {
     // ---- actions ------------------------------------------------------------------------------------------------
 
     fn set_report(&mut self, state: JobState, pid: Option<u32>, since: Time) {
-        self.report = JobReport { state, pid, attempt: self.run.attempt, since };
+        // Before the first run of a schedule there is none.
+        self.report = JobReport { state, pid, attempt: self.run.attempt.max(1), since };
     }
 
     fn order(&mut self, order: Order) {

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use neli_proto::candidate::Position;
 use neli_proto::fact::{Fact, Facts, Outcome};
 use neli_proto::guard::{Answer, Order};
 use neli_proto::node::{Action, Awaited, Event, FactsEvent};
 use neli_proto::note::{Note, SkipReason};
 use neli_proto::once::Policy;
-use neli_proto::record::{Body, KeyedRun, Record};
+use neli_proto::record::{Body, JobState, KeyedRun, Record};
 use neli_proto::schedule::CatchUp;
 use neli_proto::supervisor::{Ending, JobStatus};
 
@@ -87,6 +88,14 @@ fn awaits_window(host: &Host) -> bool {
 /// The note that it waits for the window with this number.
 fn waiting(number: u64) -> Action {
     Action::Note(Note::WindowAwaited { next_ms: span(number).from_ms })
+}
+
+#[test]
+fn attempts_begin_at_one_also_before_the_first_run() {
+    let (host, asked) = leads(5, done(5));
+    assert!(asked.appended.is_none() && awaits_window(&host));
+    let Position::Leading { job, .. } = host.status().position else { panic!("{:?}", host.status()) };
+    assert_eq!((job.state, job.attempt), (JobState::Restarting, 1));
 }
 
 #[test]
