@@ -32,12 +32,14 @@ pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<
     let counts = |fact: &&Fact| !is_forgotten(fact);
     let attempt = facts.attempt.as_ref().filter(counts);
     let current = seen.observer().leadership(read_at());
-    // If it is unknown who leads, the runner may still lead.
-    let is_by = |leader: &Leader, run: &Fact| {
-        let members = leader.member.as_ref().zip(run.member.as_ref());
-        leader.term == run.term && members.is_none_or(|(leader, runner)| leader == runner)
+    // In a journal that was made anew another may lead in the same term.
+    let is_its = |leader: &Leader, run: &Fact| {
+        let is_anothers =
+            leader.member.as_ref().zip(run.member.as_ref()).is_some_and(|(leader, runner)| leader != runner);
+        leader.term == run.term && !is_anothers
     };
-    let leads = |run: &Fact| current.is_unknown() || current.may_lead().is_some_and(|leader| is_by(leader, run));
+    // If it is unknown who leads, the runner may still lead.
+    let leads = |run: &Fact| current.is_unknown() || current.may_lead().is_some_and(|leader| is_its(leader, run));
     let done = facts.done.as_ref().filter(counts);
     let is_over = |run: &Fact| done.is_some_and(|done| done.term == run.term && done.window == run.window);
     if let Some(run) = attempt.filter(|run| run.outcome == Outcome::Running && leads(run) && !is_over(run)) {

@@ -114,6 +114,25 @@ fn a_key_that_only_a_release_shows_to_be_done() {
     assert_eq!(runs(&election), 2);
 }
 
+/// The journal was made anew, and its leader has the number of the runner's term: the run is not its.
+#[test]
+fn a_run_in_the_same_term_of_an_earlier_journal_is_over() {
+    let election = election(Elector::Log);
+    let facts = format!("{}.once", election.topic());
+    for topic in [&election.topic(), &facts] {
+        Kafka::shared().create_topic(topic, &[("message.timestamp.type", "LogAppendTime")]);
+    }
+    let claim = br#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":60000}"#;
+    Pen::new(Kafka::shared(), &election.topic(), &[]).write(&election.key(), &[claim]);
+    let pen = Pen::new(Kafka::shared(), &facts, &[]);
+    for (member, state, forgotten) in [("m", "running", 2), ("earlier", "interrupted", 0)] {
+        let fact = format!(r#"{{"v":1,"key":"{KEY}","outcome":"running","term":0,"member":"{member}","attempt":1}}"#);
+        pen.write(&format!("{}/{KEY}%attempt", election.key()), &[fact.as_bytes()]);
+        assert_eq!(election.ask("status", &["--once", KEY, "--json"]).json()["state"], state);
+        assert_eq!(forget(&election, &["--once", KEY]).1, forgotten);
+    }
+}
+
 #[test]
 fn nothing_is_written_if_nothing_is_recorded() {
     let election = election(Elector::Log);
