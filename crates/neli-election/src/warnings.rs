@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
@@ -14,6 +15,14 @@ pub(crate) type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 pub(crate) fn to_stderr(message: &str) {
     // If stderr is closed, the line is lost.
     let _ = writeln!(io::stderr(), "neli-election: {message}");
+}
+
+/// Calls the program's callback. If it panics, the warning goes to stderr, and the next one to the callback again: otherwise nobody would learn of
+/// those that follow, and the caller would end with it.
+pub(crate) fn pass(callback: &OnWarning, message: &str) {
+    if catch_unwind(AssertUnwindSafe(|| callback(message))).is_err() {
+        to_stderr(message);
+    }
 }
 
 /// The sender of warnings to the callback. Each warning goes with the role that reports it, if it is about all roles and each of
@@ -37,7 +46,7 @@ impl Warnings {
                     reported_by = BTreeSet::from([role]);
                     last.clone_from(&message);
                 }
-                callback(&message);
+                pass(&callback, &message);
             }
         }));
         Self(sender)

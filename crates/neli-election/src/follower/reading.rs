@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::event::{Event, Leader};
 use crate::leadership::{self, Leadership};
 use crate::waiter::Waiter;
-use crate::warnings::{OnWarning, to_stderr};
+use crate::warnings::{OnWarning, pass, to_stderr};
 
 /// A reader that has handed over nothing for this long, although the log has more records, is replaced. Candidates wait as long with the
 /// default lease.
@@ -205,7 +205,7 @@ impl Reading {
         let event = Event::warning(message);
         if let Event::Warning { message } = &event {
             match &self.on_warning {
-                Some(callback) => callback(message),
+                Some(callback) => pass(callback, message),
                 // One receiver is kept for those that ask later.
                 None if self.warnings.receiver_count() <= 1 => to_stderr(message),
                 None => {}

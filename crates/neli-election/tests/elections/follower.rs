@@ -81,6 +81,15 @@ async fn warnings_go_to_the_callback() {
     assert!(warning.starts_with("it is unknown who leads: ") && warning.contains("127.0.0.1:9"), "{warning}");
 }
 
+/// The callback runs in the follower's own thread, which must go on.
+#[tokio::test(flavor = "current_thread")]
+async fn a_callback_that_panics_does_not_end_the_follower() {
+    let builder = Election::builder("billing").brokers("127.0.0.1:9").on_warning(|_| panic!("a user's fault"));
+    let mut follower = builder.follow().unwrap();
+    let message = until(&mut follower, trouble).await;
+    assert!(message.contains("127.0.0.1:9"), "{message}");
+}
+
 /// One election and several roles are joined and followed by different calls, which say so.
 #[tokio::test(flavor = "current_thread")]
 async fn roles_are_refused_where_one_election_is_meant() {

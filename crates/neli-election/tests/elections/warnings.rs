@@ -97,3 +97,21 @@ async fn a_warning_about_one_role_of_many_names_it() {
         assert!(warning.starts_with(begin) && warning.contains("nobody took the lead within a lease"), "{warning}");
     }
 }
+
+/// The callback is the program's, and an error in it must not silence the candidate.
+#[tokio::test(flavor = "current_thread")]
+async fn a_callback_that_panics_gets_the_next_warning_as_well() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let (warn, mut warnings) = unbounded_channel();
+    let builder = Election::builder("billing").embedded(&broker).lease(Duration::from_millis(300));
+    let builder = builder.on_warning(move |message| {
+        warn.send(message.to_owned()).unwrap();
+        panic!("a user's fault");
+    });
+    // Nobody takes its leads.
+    let _election = soon("the join", builder.join()).await.unwrap();
+    for _ in 0..2 {
+        let warning = soon("a warning", warnings.recv()).await.unwrap();
+        assert!(warning.contains("nobody took the lead within a lease"), "{warning}");
+    }
+}
