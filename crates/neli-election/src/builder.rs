@@ -240,9 +240,9 @@ impl Builder {
     /// still valid, and for `limit` at most, however much of the stop timeout the tasks took. When the limit or the lease is over, its
     /// future is dropped. If the lease was lost, nothing is released, and the callback is not called.
     ///
-    /// The callback is called in a task of its own, in the runtime that [`join`](Self::join) was called in; if that has ended, it is not
-    /// called. The lead is released nevertheless then, and also if the callback panics or is dropped. An
-    /// [`Event::Warning`](crate::Event::Warning) reports each of these.
+    /// The callback is called in a task of its own, in the runtime that [`join`](Self::join) was called in. If that has ended, or if a task
+    /// under the lead blocks beyond the stop timeout and `limit`, it is not called. The lead is released nevertheless then, and also if the
+    /// callback panics or is dropped. An [`Event::Warning`](crate::Event::Warning) reports each of these.
     ///
     /// # Examples
     ///
@@ -276,7 +276,7 @@ impl Builder {
     /// all [roles](Self::roles) of the process is passed once, and one about a single role of many begins with its name.
     ///
     /// The callback is called in a task of its own, in the runtime that `join` was called in. Without a callback each warning is a line on
-    /// stderr.
+    /// stderr, as is one at which the callback panics.
     ///
     /// # Examples
     ///

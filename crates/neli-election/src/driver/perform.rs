@@ -149,9 +149,8 @@ impl Driver {
         self.nodes.touch(role);
         let of_role = &mut self.nodes.roles[role];
         let Some(held) = &mut of_role.held else { return };
-        if !mem::replace(&mut held.is_last_begun, true)
-            && let (Some(last), Ok(task)) = (&self.settings.before_release, held.tenure.begin_last())
-        {
+        let last = self.settings.before_release.as_ref().filter(|_| !mem::replace(&mut held.is_last_begun, true));
+        if let Some((last, Ok(task))) = last.map(|last| (last, held.tenure.begin_last())) {
             let reason = held.tenure.ends().unwrap_or(Reason::Resigned);
             let (lease, callback) = (Lease::new(Arc::clone(&held.tenure)), Arc::clone(&last.callback));
             held.drop_at = Some(clock::now() + last.limit);
@@ -161,8 +160,15 @@ impl Driver {
             held.last = Some(LastCall::spawn(&self.settings.runtime, task, commands, call));
             return;
         }
+        let is_skipped = last.is_some() && held.tenure.ends() != Some(Reason::Expired);
         held.tenure.end(Reason::Resigned);
         of_role.held = None;
+        if is_skipped {
+            of_role.report_warning(
+                "the callback of before_release was not called: a task under the lead ended only after the stop timeout and the limit, \
+                 or when the lease was over",
+            );
+        }
         of_role.guard.ended(clock::now(), &nothing);
         self.perform_of_guard(role);
     }

@@ -1,6 +1,6 @@
 //! The callback of [`neli_election::Builder::before_release`]: when and where it is called, and what happens when it fails.
 
-use std::future::{pending, ready};
+use std::future::{Ready, pending, ready};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
@@ -53,8 +53,7 @@ async fn the_callback_itself_runs_in_the_runtime_of_join() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_callback_that_panics_does_not_end_the_election() {
     let broker = EmbeddedBroker::start().unwrap();
-    let builder =
-        candidate(&broker).before_release(LONG, |_, _| -> std::future::Ready<()> { panic!("a user's fault") });
+    let builder = candidate(&broker).before_release(LONG, |_, _| -> Ready<()> { panic!("a user's fault") });
     let election = builder.join().await.unwrap();
     let mut events = election.events();
     let lead = election.lead().await.unwrap();
@@ -182,6 +181,35 @@ fn a_callback_that_is_not_called_is_reported() {
         assert!(all[warned..].iter().any(is_release), "{all:?}");
         drop((lead, kept));
     }
+}
+
+/// The lead is released after it nevertheless, so what the callback was to do is not done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callback_for_which_a_blocking_task_leaves_no_time_is_reported() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let builder = candidate(&broker).stop_timeout(Duration::ZERO);
+    let builder =
+        builder.before_release(Duration::from_millis(50), |_, _| -> Ready<()> { panic!("it comes too late") });
+    let election = builder.join().await.unwrap();
+    let mut events = election.events();
+    let lead = election.lead().await.unwrap();
+    let lease = lead.lease();
+    let (begun, is_begun) = oneshot::channel();
+    let task = tokio::spawn(async move {
+        let blocking = async |lease: Lease| {
+            begun.send(()).unwrap();
+            while lease.is_valid() {
+                std::thread::yield_now();
+            }
+        };
+        lease.run(blocking).await
+    });
+    is_begun.await.unwrap();
+    lead.resign().await;
+    let (warnings, _, reason) = until_released(&mut events).await;
+    assert_eq!(reason, Reason::Resigned);
+    assert!(warnings.len() == 1 && warnings[0].contains("was not called: a task under the lead"), "{warnings:?}");
+    let _ended = task.await.unwrap();
 }
 
 /// The events of a candidate whose callback blocks, and can't be dropped, end with its candidacy.
