@@ -27,16 +27,27 @@ use neli_kafka::{clock, random_bytes};
 use neli_proto::time::Time;
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc;
+use nix::sys::prctl;
 use nix::unistd::{self, Pid};
 
 use crate::process::system;
 
-/// The consequence of having no group for the job, if neli-run does not run as root.
+/// The consequence of having no group for the job, unless the job can be [killed without one](kills_without_one).
 pub const WITHOUT_ONE: &str = "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program of the \
                                job that takes another user's id as its real one (sudo) can't be killed, and would run on after the lease's \
                                end; a process of the job that enters another PID namespace (nsenter) and changes its limit of file \
-                               locks is not found at all; without either, rule such programs out: NoNewPrivileges=yes, in Kubernetes \
-                               allowPrivilegeEscalation: false";
+                               locks is not found at all; without either, rule setuid programs out: NoNewPrivileges=yes, in Kubernetes \
+                               allowPrivilegeEscalation: false, elsewhere setpriv --no-new-privs";
+
+/// Why a job without a group can be killed nevertheless: nothing in it has an id that this process may not kill. `None` if that may happen.
+#[must_use]
+pub fn kills_without_one() -> Option<&'static str> {
+    if unistd::geteuid().is_root() {
+        return Some("as root");
+    }
+    // The kernel gives nobody below this process a setuid program's id.
+    prctl::get_no_new_privs().is_ok_and(|is_set| is_set).then_some("with no_new_privs")
+}
 
 /// The prefix of all our groups' names.
 const PREFIX: &str = "neli-run.";

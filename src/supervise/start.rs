@@ -166,7 +166,7 @@ impl Prepared {
             Some(job) => job.has_cgroup(),
             None => job_maker.cgroups.make().is_ok(),
         };
-        if !has_cgroup && !unistd::geteuid().is_root() {
+        if !has_cgroup && cgroup::kills_without_one().is_none() {
             config.warnings.push(cgroup::WITHOUT_ONE.to_owned());
         }
         Ok((runtime, Self { config, access, broker, job_maker, job, signals, earlier_children, bound }))

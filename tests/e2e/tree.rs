@@ -13,7 +13,7 @@ use harness::pid_namespace::PidNamespace;
 use harness::process::Process;
 use harness::wait;
 use harness::witness::Witness;
-use neli_run::process::cgroup::Cgroup;
+use neli_run::process::cgroup::{self, Cgroup};
 use nix::sys::signal::Signal;
 use nix::unistd::{Gid, Uid, chown};
 
@@ -71,6 +71,22 @@ fn a_process_that_cannot_die_is_named_and_its_term_never_released() {
     election.assert_gone(term);
 }
 
+/// A crontab that runs it with `-q` would mail the warning at each run.
+#[test]
+fn where_no_setuid_program_takes_effect_none_is_warned_of() {
+    if !is_root() {
+        return;
+    }
+    let election = election(Elector::Log);
+    let as_nobody = ["sh", "-c", AS_NOBODY, "sh", "", "setpriv", "--no-new-privs"];
+    let mut run = election.candidate().job(["sleep", "1000"]).start_behind(&as_nobody);
+    run.await_job();
+    assert!(!warns(&run.events("warning")), "{run:?}");
+    run.signal(Signal::SIGTERM);
+    run.await_release();
+    assert_eq!(run.status(), 143);
+}
+
 /// A process's tracer delays the report of its end, but the process is dead: the term is released.
 #[test]
 fn a_process_that_is_dead_and_traced_is_not_left() {
@@ -79,7 +95,7 @@ fn a_process_that_is_dead_and_traced_is_not_left() {
     let mut run = election.candidate().lease("1s").option("--stop-timeout", "200ms").job(job).start();
     let term = run.await_lead();
     election.await_witness(term);
-    let is_out_of_reach = !Uid::effective().is_root() && Cgroup::make().is_err();
+    let is_out_of_reach = cgroup::kills_without_one().is_none() && Cgroup::make().is_err();
     assert_eq!(warns(&run.events("warning")), is_out_of_reach);
     let hold = run.await_job().hold();
     run.signal(Signal::SIGTERM);

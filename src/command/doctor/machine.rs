@@ -8,7 +8,7 @@ use std::{io, thread};
 
 use neli_kafka::clock::{self, Alarm};
 use neli_proto::assumptions::{ClockReading, Rate};
-use nix::unistd::{self, Pid};
+use nix::unistd::Pid;
 use tokio::runtime::Builder;
 
 use super::findings::Findings;
@@ -50,7 +50,7 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
     start(&refused, findings);
     needed("proc", procfs::validate(), "/proc shows all of a job's processes", None, findings);
     pidfd(system::open_pidfd(Pid::this()).map(drop), findings);
-    group(Cgroup::make().inspect(Cgroup::remove).is_ok(), unistd::geteuid().is_root(), findings);
+    group(Cgroup::make().inspect(Cgroup::remove).is_ok(), cgroup::kills_without_one(), findings);
     limit(limits::memory(), findings);
     let Config { listen: address, log, .. } = &doctor.candidate;
     if let Some(address) = address {
@@ -185,16 +185,18 @@ fn pidfd(opened: io::Result<()>, findings: &mut Findings) {
     }
 }
 
-/// Whether the job gets its own control group.
-fn group(can_be_made: bool, is_root: bool, findings: &mut Findings) {
+/// Whether the job gets its own control group. `why_without`: why all of it can be killed without one.
+fn group(can_be_made: bool, why_without: Option<&str>, findings: &mut Findings) {
     if can_be_made {
         findings.ok("control-group", "the job gets a control group of its own");
-    } else if is_root {
-        let text = "none for the job; as root neli-run can kill all of it without one, except for a process that enters another PID \
-            namespace (nsenter) and changes its limit of file locks";
+    } else if let Some(why) = why_without {
+        let text = format!(
+            "none for the job; {why} neli-run can kill all of it without one, except for a process that enters another PID namespace \
+             (nsenter) and changes its limit of file locks"
+        );
         findings.ok("control-group", text);
     } else {
-        findings.warn("control-group", cgroup::WITHOUT_ONE, Some("Delegate=yes".to_owned()));
+        findings.warn("control-group", cgroup::WITHOUT_ONE, Some("Delegate=yes, or NoNewPrivileges=yes".to_owned()));
     }
 }
 
@@ -337,9 +339,9 @@ mod tests {
         assert!(text.starts_with("WARN  memory-lock  ") && text.contains("LimitMEMLOCK=infinity"), "{text}");
         let text = page_of(|findings| pidfd(Err(io::Error::from_raw_os_error(38)), findings));
         assert!(text.starts_with("WARN  pidfd  no descriptors of processes ("), "{text}");
-        let text = page_of(|findings| group(false, false, findings));
+        let text = page_of(|findings| group(false, None, findings));
         assert!(text.starts_with("WARN  control-group  ") && text.contains("Delegate=yes"), "{text}");
-        let as_root = page_of(|findings| group(false, true, findings));
+        let as_root = page_of(|findings| group(false, Some("as root"), findings));
         assert!(as_root.starts_with("ok    control-group  none for the job; as root"), "{as_root}");
     }
 
