@@ -18,6 +18,8 @@ const TEMPLATE: &str = include_str!("../packaging/neli-run@.service");
 const DEPLOYMENT: &str = include_str!("../examples/kubernetes.yaml");
 const COMPOSE: &str = include_str!("../examples/compose.yaml");
 const CRONTAB: &str = include_str!("../examples/crontab");
+const ALERTS: [&str; 2] =
+    [include_str!("../examples/monitoring/alerts.yaml"), include_str!("../examples/monitoring/observe.alerts.yaml")];
 
 /// Parses and validates a command line. The example's COMMAND is not installed on this machine, so `true` replaces it.
 fn prove(words: &[String], variables: &[(&str, &str)]) -> Config {
@@ -102,6 +104,36 @@ fn each_line_of_the_crontab_is_for_the_next_window() {
         assert!(words.iter().any(|word| word == "--window"), "{line}");
         prove(&words, &[("NELI_RUN_BROKERS", setting(CRONTAB, "NELI_RUN_BROKERS="))]);
     }
+}
+
+/// Whoever is called by an alert can do what it asks for: its commands are complete, and it names no event, which the default log never shows.
+#[test]
+fn the_action_of_an_alert_can_be_done() {
+    let actions =
+        ALERTS.iter().flat_map(|rules| rules.lines()).filter_map(|line| line.trim_start().strip_prefix("action: "));
+    let mut commands = 0;
+    for action in actions {
+        let action = action.replace("{{ $labels.group }}", "billing").replace("{{ $labels.topic }}", "billing.neli");
+        assert!(!action.contains('_'), "{action}");
+        let Some((_, command)) = action.split_once("\"neli-run ") else { continue };
+        let words = command.split(' ').take_while(|word| !["says", "shows", "verifies"].contains(word));
+        let arguments: Vec<OsString> = ["neli-run"].into_iter().chain(words).map(OsString::from).collect();
+        let args = cli::parse(&arguments, Vec::new()).unwrap();
+        assert!(
+            args.subcommand().is_some() && args.value("group").is_some() && args.value("brokers").is_some(),
+            "{action}"
+        );
+        commands += 1;
+    }
+    assert_eq!(commands, 8);
+}
+
+/// The alert would never fire if it waited for longer than a lease may last.
+#[test]
+fn an_alert_about_a_lease_does_not_wait() {
+    let (_, rule) = ALERTS[0].split_once("alert: NeliLeaseRunsOut\n").unwrap();
+    let (rule, _) = rule.split_once("- alert: ").unwrap();
+    assert!(!rule.contains("for: "), "{rule}");
 }
 
 #[test]

@@ -22,13 +22,15 @@ const ALERTS: [&str; 2] = [
 const OF_PROMETHEUS: [&str; 2] = ["instance", "job"];
 
 /// Words that may occur in an expression, besides metrics, labels and variables.
-const WORDS: [&str; 13] = [
+const WORDS: [&str; 15] = [
+    "absent",
     "and",
     "by",
     "group_left",
     "histogram_quantile",
     "increase",
     "label_values",
+    "last_over_time",
     "max",
     "on",
     "or",
