@@ -21,7 +21,7 @@ use crate::context::explain;
 use crate::election::{ElectionId, Elections};
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::event::{KafkaEvent, SessionEvent};
-use crate::librdkafka::{AdminError, NewTopic, topic_identity};
+use crate::librdkafka::{AdminError, NewTopic, TopicDescription, Variation, describe_topic};
 use crate::partition_consumer::PartitionConsumer;
 use crate::questions::AnswerLimit;
 use crate::reading::{IfMissing, Source, end_offset};
@@ -247,6 +247,9 @@ impl Thread {
         self.source.access.admit(consumer.consumer().client()).map_err(TopicError::Refused)?;
         context.rebootstrap.answered();
         self.judge(consumer, limit)?;
+        if start == end {
+            self.may_read(consumer, limit)?;
+        }
         let was_known = self.progress.topic.is_some();
         // The topic's id is asked for before the first record is read, because the facts of these records may be kept.
         let topic = if was_known || end - start > SHORT { self.topic_id(consumer, limit) } else { Ok(None) };
@@ -473,18 +476,39 @@ impl Thread {
         Elections { topic: self.topic.name.clone(), roles: 0..1, ..self.source.elections.clone() }
     }
 
-    /// The topic's id, from the broker that leads its partition; `None` from a broker without topic ids (before 2.8).
+    /// Whether this user may read the topic. Its log is empty, so no record is asked for, and the first one would be the last that is written:
+    /// each later reading would be refused.
+    fn may_read(&self, consumer: &PartitionConsumer, limit: &AnswerLimit) -> Result<(), TopicError> {
+        let described = self.described(consumer, limit, Variation::IncludeRights);
+        let rights = described.ok().and_then(|described| described.rights);
+        if rights.is_some_and(|rights| !rights.read) {
+            return Err(TopicError::Refused(topic::may_not_read(&self.topic.name)));
+        }
+        Ok(())
+    }
+
+    /// The topic's id; `None` from a broker without topic ids (before 2.8).
     fn topic_id(&self, consumer: &PartitionConsumer, limit: &AnswerLimit) -> Result<Option<TopicId>, RDKafkaErrorCode> {
+        match self.described(consumer, limit, Variation::None)?.identity {
+            TopicIdentity::Id(id) => Ok(Some(id)),
+            TopicIdentity::Missing => Err(RDKafkaErrorCode::UnknownTopicOrPartition),
+            TopicIdentity::Unnamed => Ok(None),
+        }
+    }
+
+    /// The topic, from the broker that leads its partition.
+    fn described(
+        &self,
+        consumer: &PartitionConsumer,
+        limit: &AnswerLimit,
+        variation: Variation,
+    ) -> Result<TopicDescription, RDKafkaErrorCode> {
         let client = consumer.consumer().client();
         let name = &self.topic.name;
         let metadata = client.fetch_metadata(Some(name), limit.limit()).map_err(|error| code_of(&error))?;
         let mut leaders = metadata.topics().iter().flat_map(MetadataTopic::partitions).map(MetadataPartition::leader);
         let leader = leaders.find(|leader| *leader >= 0).ok_or(RDKafkaErrorCode::LeaderNotAvailable)?;
-        match topic_identity(client, name, Some(leader), limit.limit())? {
-            TopicIdentity::Id(id) => Ok(Some(id)),
-            TopicIdentity::Missing => Err(RDKafkaErrorCode::UnknownTopicOrPartition),
-            TopicIdentity::Unnamed => Ok(None),
-        }
+        describe_topic(client, name, Some(leader), limit.limit(), variation)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::bad_input::assert_refused;
 use crate::once::{KEY, once};
 
 /// READ and WRITE on the topic of facts, and CREATE where it is missing, besides the rights on the journal. Without one of them a candidate
-/// names it, and runs no job.
+/// names it, and runs no job; READ also while the topic is empty, since the next candidate would be refused.
 #[test]
 fn to_run_a_key_once() {
     let tenancy = Tenancy::new(Elector::Log);
@@ -42,10 +42,17 @@ fn to_run_a_key_once() {
     tenancy.guarded.create_topic();
     tenancy.allow(needs(Elector::Log));
     let facts = format!("{}.once", tenancy.topic);
-    for operation in [Create, Reads, Writes] {
-        tenancy.rights.make(&[Rule::allow(tenancy.account.name(), Resource::Topic(&facts), operation)]);
-    }
-    let mut run = tenancy.candidate().option("--once", KEY).job(["true"]).start();
+    let allow =
+        |operation| tenancy.rights.make(&[Rule::allow(tenancy.account.name(), Resource::Topic(&facts), operation)]);
+    let start = || -> Running { tenancy.candidate().option("--once", KEY).job(["true"]).start() };
+    allow(Create);
+    allow(Writes);
+    // This creates the topic.
+    let run = start();
+    assert!(run.events("job_started").is_empty(), "{run:?}");
+    assert_refused(run, &[&format!("topic \"{facts}\""), "no right to READ"]);
+    allow(Reads);
+    let mut run = start();
     assert_eq!(run.status(), 0);
     assert_eq!((run.count("job_started"), tenancy.guarded.plain.has_topic(&facts)), (1, true), "{run:?}");
 }
