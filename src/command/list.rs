@@ -57,7 +57,8 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     } else {
         let is_shown = |listed: &Listed<'_>| list.has_dead || !listed.found.observer().is_dead(at);
         let (shown, dead): (Vec<_>, Vec<_>) = meant.into_iter().partition(is_shown);
-        output::print(&(table(&shown) + &hidden(dead.len())))?;
+        let table = if shown.is_empty() { none(list.topic.as_deref()) + "\n" } else { table(&shown) };
+        output::print(&(table + &hidden(dead.len())))?;
     }
     if unread.is_empty() {
         return Ok(ExitStatus::Success);
@@ -96,7 +97,7 @@ impl List {
 async fn find(list: &List) -> Result<(Topics, Vec<String>)> {
     let access = reading::access(&list.client)?;
     let (mut following, mut topics) =
-        (Following::start(&access, is_meant(list))?, Topics::new(SPAN, names::MOST_ROLES));
+        (Following::start(&access, list.topic.as_deref(), is_meant(list))?, Topics::new(SPAN, names::MOST_ROLES));
     let unread = following.read_to_ends(&mut topics, Limit::of_each_answer(list.timeout)).await?;
     match (&list.topic, unread.as_slice()) {
         (Some(topic), _) if topics.topic(topic).is_none() => bail!("topic \"{topic}\" does not exist"),
@@ -210,10 +211,12 @@ fn hidden(dead: usize) -> String {
     format!("{} not shown, dead for more than a week; --all shows all\n", counted(dead as u64, "election"))
 }
 
+/// That nothing is found. Kafka does not tell of topics that this user may not see.
+fn none(topic: Option<&str>) -> String {
+    format!("no elections in {}", place(topic))
+}
+
 fn table(shown: &[Listed<'_>]) -> String {
-    if shown.is_empty() {
-        return "no elections\n".to_owned();
-    }
     let cells = shown.iter().map(|listed| {
         let Listed { at, topic, found, current, .. } = listed;
         let Place { group, role, .. } = found.place();

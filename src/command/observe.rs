@@ -97,11 +97,13 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 async fn serve(client: &Client, bound: TcpListener, topics: Vec<String>, group: Option<String>) -> Result<ExitStatus> {
     let mut told = Told { topics: topics.join(","), ..Told::default() };
+    let named: Vec<String> = topics.iter().filter(|pattern| !pattern.contains('*')).cloned().collect();
     let is_read = move |name: &str| {
         let journal = name.strip_suffix(TOPIC_SUFFIX).unwrap_or(name);
         topics.iter().any(|pattern| matches(pattern, journal))
     };
-    let mut following = Following::start(&reading::access(client)?, is_read)?;
+    let access = reading::access(client)?;
+    let mut following = Following::start(&access, named.iter().map(String::as_str), is_read)?;
     let topics = Topics::new(FIRST_SPAN, names::MOST_ROLES).with_past(DAY);
     let state = Arc::new(Mutex::new(State::new(topics, group)));
     let (address, served) = (bound.local_addr()?, Arc::clone(&state));

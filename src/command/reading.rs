@@ -408,14 +408,19 @@ pub(super) struct Following {
 }
 
 impl Following {
-    /// Must be called within a runtime.
+    /// Must be called within a runtime. Of the topics that are `named` it is told that this user may not see them.
     ///
     /// # Errors
     ///
     /// The process has no free thread or descriptor.
-    pub(super) fn start(access: &Access, is_meant: impl Fn(&str) -> bool + Send + Sync + 'static) -> Result<Self> {
+    pub(super) fn start<'a>(
+        access: &Access,
+        named: impl IntoIterator<Item = &'a str>,
+        is_meant: impl Fn(&str) -> bool + Send + Sync + 'static,
+    ) -> Result<Self> {
         let (sender, events) = channel(WAITING_OF_ALL);
-        let reader = TopicsReader::start(access, is_meant, sender).map_err(|error| anyhow!(error))?;
+        let reader = TopicsReader::start(access, named.into_iter().map(Box::from).collect(), is_meant, sender)
+            .map_err(|error| anyhow!(error))?;
         Ok(Self { reader, events, timer: timer()?, tick: None })
     }
 

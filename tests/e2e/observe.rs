@@ -287,6 +287,30 @@ fn a_topic_that_may_not_be_read_is_named_and_hides_no_other() {
     rights.make(&[Rule::allow(tenant, Resource::Topic(&closed), Operation::Read)]);
     observing.await_leader(&closed, Some("a"));
     assert_eq!(observing.object()["unread"].as_array().map(Vec::len), Some(0));
+    // Kafka lists it no more, as if it were gone.
+    rights.unmake(
+        &[Operation::Describe, Operation::Read]
+            .map(|operation| Rule::allow(tenant, Resource::Topic(&closed), operation)),
+    );
+    let line = observing.await_line("no right to DESCRIBE it");
+    assert!(line.contains(&closed), "{line}");
+    wait::until_true("the topic that can't be seen", || observing.object()["unread"][0]["topic"] == closed.as_str());
+    assert!(get(&observing.address, "/metrics").1.contains("neli_observe_topics_unread 1\n"));
+}
+
+/// Kafka lists no topic that its user may not see.
+#[test]
+fn a_topic_that_is_named_and_may_not_be_seen_is_named() {
+    let guarded = Guarded::new(Elector::Log);
+    guarded.create_topic();
+    let topic = guarded.election.topic();
+    let properties = login(Account::Tenant.name(), PASSWORD);
+    let properties: Vec<String> = properties.iter().map(|(key, value)| format!("--property={key}={value}")).collect();
+    let words: Vec<&str> = ["--topics", &topic].into_iter().chain(properties.iter().map(String::as_str)).collect();
+    let observing = Observing::start(&guarded.address, &words);
+    let line = observing.await_line("no right to DESCRIBE it");
+    assert!(line.contains(&topic), "{line}");
+    assert_eq!(observing.object()["unread"][0]["topic"], topic.as_str());
 }
 
 #[test]

@@ -336,14 +336,18 @@ fn the_right_to_read_the_topic_is_enough_to_read_an_election() {
     let mut run = tenancy.guarded.election.candidate().job(["true"]).start();
     assert_eq!(run.status(), 0);
 
+    let list = &["list", "--topic", &tenancy.topic][..];
     let refused = |right: &str| {
-        for (words, _, _) in LOOKS {
+        for words in LOOKS.iter().map(|(words, _, _)| *words).chain([list]) {
             let answer = tenancy.look(words);
             assert_eq!((answer.text.as_str(), answer.status), ("", 125), "{words:?}: {answer:?}");
             assert!(answer.errors.contains(right) && answer.errors.lines().count() == 1, "{words:?}: {answer:?}");
         }
     };
     refused("no right to DESCRIBE");
+    let mut all = Command::new(PROGRAM);
+    all.args(["list", "--brokers", &tenancy.guarded.address, "--properties"]).arg(tenancy.properties());
+    assert_eq!(Answer::of(all).text, "no elections in any topic *.neli that this user may see\n");
     tenancy.allow(&[(Of::Topic, Describe)]);
     refused("no right to READ");
     tenancy.allow(&[(Of::Topic, Reads)]);

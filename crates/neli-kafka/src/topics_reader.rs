@@ -114,13 +114,14 @@ struct Shared {
 }
 
 impl TopicsReader {
-    /// Begins to ask for the topics whose names are meant.
+    /// Begins to ask for the topics whose names are meant, and for those that are `named`: of them it is told that this user may not see them.
     ///
     /// # Errors
     ///
     /// One line: librdkafka does not accept the configuration, or a thread can't be started.
     pub fn start(
         access: &Access,
+        named: BTreeSet<Box<str>>,
         is_meant: impl Fn(&str) -> bool + Send + Sync + 'static,
         events: Sender<TopicsEvent>,
     ) -> Result<Self, String> {
@@ -138,7 +139,8 @@ impl TopicsReader {
         });
         let (polls, asks) = (Arc::clone(&shared), Arc::clone(&shared));
         let limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
-        let asker = Asker { shared: asks, limit, ask_at: clock::now(), servers: None, past: None };
+        let known = named.clone();
+        let asker = Asker { shared: asks, named, known, limit, ask_at: clock::now(), servers: None, past: None };
         threads::start("neli-reader", move || polls.poll())
             .and_then(|()| threads::start("neli-asker", move || asker.run(&received)))
             .map_err(|error| format!("no thread for the reader: {}", reason(&error)))?;
@@ -249,6 +251,9 @@ impl Shared {
 /// The thread that asks the blocking questions.
 struct Asker {
     shared: Arc<Shared>,
+    named: BTreeSet<Box<str>>,
+    /// Those, and the topics of the last answer. A broker's list leaves out what this user may not see, as if it were gone.
+    known: BTreeSet<Box<str>>,
     /// The time limit of the next question.
     limit: AnswerLimit,
     /// When it is asked.
@@ -354,7 +359,7 @@ impl Asker {
     /// Asks which topics there are, and reports it. Returns whether there was an answer.
     fn ask(&mut self) -> bool {
         let (limit, asked) = (self.limit.ask(), clock::now());
-        let answered = self.shared.topics(limit);
+        let answered = self.shared.topics(&self.known, limit);
         let (client, context) = (self.shared.consumer.consumer().client(), self.shared.consumer.context());
         match answered {
             Ok((topics, all)) => {
@@ -369,6 +374,7 @@ impl Asker {
                 self.shared.access.answered.store(true, Ordering::Relaxed);
                 context.rebootstrap.answered();
                 context.forget_trouble();
+                self.known = self.named.iter().chain(topics.keys()).cloned().collect();
                 self.shared.send(TopicsEvent::Answered { asked, topics, all });
                 true
             }
@@ -391,15 +397,28 @@ impl Asker {
 }
 
 impl Shared {
-    /// The topics that are meant, with their logs, and the number of all topics.
-    fn topics(&self, limit: Duration) -> Result<(BTreeMap<Box<str>, LogsAnswer>, usize), RDKafkaErrorCode> {
+    /// The topics that are meant, with their logs, and those of the `known` ones that this user may not see; and the number of all topics.
+    fn topics(
+        &self,
+        known: &BTreeSet<Box<str>>,
+        limit: Duration,
+    ) -> Result<(BTreeMap<Box<str>, LogsAnswer>, usize), RDKafkaErrorCode> {
         let consumer = self.consumer.consumer();
         let metadata = consumer.fetch_metadata(None, limit).map_err(|error| code_of(&error))?;
         let all = metadata.topics().len();
         let meant: Vec<_> = metadata.topics().iter().filter(|topic| (self.is_meant)(topic.name())).collect();
-        let names: Vec<&str> = meant.iter().map(|topic| topic.name()).collect();
-        let descriptions = self.describe(&names, metadata.orig_broker_id(), limit)?;
+        let mut names: Vec<&str> = meant.iter().map(|topic| topic.name()).collect();
+        let listed: BTreeSet<&str> = names.iter().copied().collect();
+        let unlisted: Vec<&str> = known.iter().map(|name| &**name).filter(|name| !listed.contains(name)).collect();
+        names.extend(&unlisted);
+        let mut descriptions = self.describe(&names, metadata.orig_broker_id(), limit)?;
         let (mut topics, mut led) = (BTreeMap::new(), ByBroker::<Partition>::new());
+        for (name, description) in unlisted.into_iter().zip(descriptions.split_off(meant.len())) {
+            if description.map_err(ErrorClass::from) == Err(ErrorClass::TopicForbidden) {
+                let logs = Err(may_not_describe(name).into());
+                topics.insert(name.into(), LogsAnswer { identity: TopicIdentity::Unnamed, logs });
+            }
+        }
         for (topic, description) in meant.iter().zip(descriptions) {
             let name: Box<str> = topic.name().into();
             let error = topic.error().map(RDKafkaErrorCode::from).or(description.err());

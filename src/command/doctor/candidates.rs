@@ -43,7 +43,7 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
     let (name, topic) = (&config.election.group, &config.election.topic);
     let read = reading::run(async {
         let (own, limit) = (topic.clone(), Limit::of_each_answer(doctor.timeout));
-        let mut following = Following::start(access, move |name| name == own)?;
+        let mut following = Following::start(access, [topic.as_str()], move |name| name == own)?;
         let mut topics = Topics::new(FIRST_SPAN, MOST_ROLES);
         if let Some(why) = following.read_to_ends(&mut topics, limit).await?.into_iter().next() {
             bail!(why);
@@ -58,7 +58,7 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
             tell_clock(ahead_ms, findings);
         }
         // A missing topic or right was reported before.
-        Ok((None, _)) => findings.skipped("candidates", "unknown: the topic does not exist, or can't be seen"),
+        Ok((None, _)) => findings.skipped("candidates", "unknown: the topic does not exist"),
         Err(why) => findings.skipped("candidates", format!("unknown: {why}")),
     }
     elsewhere(doctor, access, findings);
@@ -223,7 +223,7 @@ fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
     let (name, own) = (&doctor.candidate.election.group, &doctor.candidate.election.topic);
     let read = reading::run(async {
         let own = own.clone();
-        let mut following = Following::start(access, move |topic| topic != own && topic.ends_with(SUFFIX))?;
+        let mut following = Following::start(access, [], move |topic| topic != own && topic.ends_with(SUFFIX))?;
         let mut topics = Topics::new(SPAN_ELSEWHERE, MOST_ROLES);
         let unread = following.read_to_ends(&mut topics, Limit::of_all(doctor.timeout)).await?;
         Ok((topics, unread))

@@ -9,7 +9,7 @@ use neli_proto::leadership::ReadAt;
 use neli_proto::observer::{Election, JudgedRecord, Place, ReadTopic, Topics};
 use neli_proto::time::Time;
 
-use super::{List, Listed, Rank, SPAN, UNKNOWN, hidden, is_meant, place};
+use super::{List, Listed, Rank, SPAN, UNKNOWN, hidden, is_meant, none, place};
 use crate::command::output::{self, Style, Tone, checked, unless_closed};
 use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, to_be_told};
 use crate::command::wording::{self, counted, leadership_in_table};
@@ -28,7 +28,8 @@ pub(super) fn main(list: &List) -> Result<ExitStatus> {
 
 async fn watch(list: &List) -> Result<ExitStatus> {
     let access = reading::access(&list.client)?;
-    let (mut following, mut watch) = (Following::start(&access, is_meant(list))?, Watch::new(list));
+    let (mut following, mut watch) =
+        (Following::start(&access, list.topic.as_deref(), is_meant(list))?, Watch::new(list));
     loop {
         let events = following.next().await?;
         if events.is_empty() {
@@ -262,7 +263,9 @@ impl<'a> Watch<'a> {
         let (head, tone) = match self.topics.outage() {
             Some((_, why)) => (format!("Kafka does not answer: {why}"), Tone::Unknown),
             None if self.answer_due.is_some() => ("Kafka has not answered yet".to_owned(), Tone::Unknown),
-            None if table.is_empty() => (self.awaited().unwrap_or_else(|| "no elections".to_owned()), Tone::Unknown),
+            None if table.is_empty() => {
+                (self.awaited().unwrap_or_else(|| none(self.list.topic.as_deref())), Tone::Unknown)
+            }
             None => summary(&table),
         };
         drawn((&one_line(&head), tone), table, &hidden(dead), style, rows)

@@ -81,7 +81,11 @@ impl Overview {
         let mut page = beginning("elections");
         let columns = heads(&COLUMNS);
         let groups: String = self.groups.iter().map(|(_, body)| body.as_str()).collect();
-        let none = if self.groups.is_empty() { "<p id=\"none\">no elections</p>" } else { "" };
+        let none = if self.groups.is_empty() {
+            "<p id=\"none\">no elections in the topics that this user may see</p>"
+        } else {
+            ""
+        };
         // Writing to a String can't fail.
         let _ = write!(
             page,
