@@ -88,7 +88,7 @@ impl KeyFacts {
     pub(super) fn new(session: &Session, election: &ElectionId, once: &Once) -> io::Result<Self> {
         let topic = FactsTopic::of(election, once.key());
         Ok(Self {
-            reader: Some(session.facts_reader(topic.clone(), once.topic_settings())?),
+            reader: Some(session.facts_reader(topic.clone(), once.topic_settings(), once.schedule.is_some())?),
             topic,
             runs: Runs { account: account_of(once), last: None },
             wall_clock: WallClock::of(once),

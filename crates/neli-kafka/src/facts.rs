@@ -3,7 +3,8 @@
 //! are kept, and the next reading continues where the last one stopped.
 
 use std::cell::Cell;
-use std::sync::mpsc::{self, TryRecvError};
+use std::mem;
+use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
@@ -91,11 +92,14 @@ pub struct FactsSettings {
     pub window: Option<Duration>,
 }
 
+/// The time between two attempts to judge a topic that is not read yet.
+const JUDGE_AGAIN: Duration = Duration::from_secs(5);
+
 /// Reads the topic of facts in a thread of its own, which ends when this is dropped.
 pub struct FactsReader(mpsc::Sender<u32>);
 
 impl FactsReader {
-    /// Starts the thread; its events go to `events`.
+    /// Starts the thread; its events go to `events`. `judges_first`: the topic, if there is one, is judged before it is to be read.
     ///
     /// # Errors
     ///
@@ -105,10 +109,11 @@ impl FactsReader {
         topic: FactsTopic,
         settings: FactsSettings,
         events: Sender<KafkaEvent>,
+        judges_first: bool,
     ) -> Result<Self, std::io::Error> {
         let (sender, orders) = mpsc::channel();
         let (id, is_judged, progress) = (Cell::new(0), false, Progress::default());
-        let reading = Thread { source, topic, settings, events, orders, id, is_judged, progress };
+        let reading = Thread { source, topic, settings, events, orders, id, judges_first, is_judged, progress };
         threads::start("neli-facts", move || reading.run())?;
         Ok(Self(sender))
     }
@@ -132,19 +137,57 @@ struct Thread {
     orders: mpsc::Receiver<u32>,
     /// The number of the present reading. If it changes while the thread reads, the thread must ask for the log's end once more.
     id: Cell<u32>,
-    /// The topic's settings were judged.
+    /// The topic is to be judged before the first reading.
+    judges_first: bool,
+    /// The topic's settings, and the rights to it, were judged.
     is_judged: bool,
     progress: Progress,
 }
 
 impl Thread {
     fn run(mut self) {
-        while let Ok(id) = self.orders.recv() {
-            self.id.set(id);
-            if let Err(error) = self.read_to_end() {
+        let mut judge_in = Duration::ZERO;
+        loop {
+            let order = if self.judges_first {
+                self.orders.recv_timeout(mem::replace(&mut judge_in, JUDGE_AGAIN))
+            } else {
+                self.orders.recv().map_err(RecvTimeoutError::from)
+            };
+            let done = match order {
+                Ok(id) => {
+                    self.id.set(id);
+                    self.judges_first = false;
+                    self.read_to_end()
+                }
+                Err(RecvTimeoutError::Timeout) => self.judge_first(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            if let Err(error) = done {
                 return self.send(SessionEvent::Refused { role: None, error });
             }
         }
+    }
+
+    /// Judges the topic, if there is one and Kafka answers.
+    ///
+    /// # Errors
+    ///
+    /// Kafka refuses for good: one line.
+    fn judge_first(&mut self) -> Result<(), String> {
+        let consumer = self.connect(&self.source.access.reader()).map_err(|error| explain(&error))?;
+        let (client, mut limit) = (consumer.consumer().client(), AnswerLimit::new(FIRST_ANSWER, ANSWER));
+        let looked = topic::look(client, &self.place(), limit.ask());
+        self.source.access.admit(client)?;
+        let judged = looked.and_then(|presence| match presence {
+            Presence::There(_) => self.judge(&consumer, &mut limit),
+            Presence::Coming | Presence::Missing { .. } => Ok(()),
+        });
+        match judged {
+            Err(TopicError::Refused(error)) => return Err(error),
+            Err(TopicError::Transient(_)) => {}
+            Ok(()) => self.judges_first = false,
+        }
+        Ok(())
     }
 
     /// Reads, with a consumer of its own, until the end was reached.
@@ -247,9 +290,6 @@ impl Thread {
         self.source.access.admit(consumer.consumer().client()).map_err(TopicError::Refused)?;
         context.rebootstrap.answered();
         self.judge(consumer, limit)?;
-        if start == end {
-            self.may_read(consumer, limit)?;
-        }
         let was_known = self.progress.topic.is_some();
         // The topic's id is asked for before the first record is read, because the facts of these records may be kept.
         let topic = if was_known || end - start > SHORT { self.topic_id(consumer, limit) } else { Ok(None) };
@@ -410,10 +450,20 @@ pub fn facts_to_create(name: &str, kept: FactsSettings, replicas: usize) -> NewT
 }
 
 impl Thread {
-    /// Judges the topic's settings once, and warns of risks. The embedded broker's topic has no settings.
+    /// Judges once the rights to the topic, and its settings, and warns of risks. A right that is missing would otherwise be noticed by the first
+    /// record that is read or written, perhaps by a candidate that leads already. The embedded broker's topic has no settings.
     fn judge(&mut self, consumer: &PartitionConsumer, limit: &mut AnswerLimit) -> Result<(), TopicError> {
         if self.is_judged || self.source.access.embedded.is_some() {
             return Ok(());
+        }
+        let described = self.described(consumer, limit, Variation::IncludeRights);
+        if let Some(rights) = described.ok().and_then(|described| described.rights) {
+            if !rights.read {
+                return Err(TopicError::Refused(topic::may_not_read(&self.topic.name)));
+            }
+            if !rights.write {
+                return Err(TopicError::Refused(topic::may_not_write(&self.topic.name)));
+            }
         }
         let facts = topic::facts(consumer.consumer().client(), &self.place(), limit)?;
         self.is_judged = true;
@@ -474,17 +524,6 @@ impl Thread {
     /// The topic of facts, in the form of one election's topic.
     fn place(&self) -> Elections {
         Elections { topic: self.topic.name.clone(), roles: 0..1, ..self.source.elections.clone() }
-    }
-
-    /// Whether this user may read the topic. Its log is empty, so no record is asked for, and the first one would be the last that is written:
-    /// each later reading would be refused.
-    fn may_read(&self, consumer: &PartitionConsumer, limit: &AnswerLimit) -> Result<(), TopicError> {
-        let described = self.described(consumer, limit, Variation::IncludeRights);
-        let rights = described.ok().and_then(|described| described.rights);
-        if rights.is_some_and(|rights| !rights.read) {
-            return Err(TopicError::Refused(topic::may_not_read(&self.topic.name)));
-        }
-        Ok(())
     }
 
     /// The topic's id; `None` from a broker without topic ids (before 2.8).

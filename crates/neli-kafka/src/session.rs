@@ -336,13 +336,20 @@ impl Session {
 // ---- what a session does with the topic of facts -------------------------------------------------------------------
 
 impl Session {
-    /// A reader of the topic of facts: [`SessionEvent::Facts`] follows for each of its readings.
+    /// A reader of the topic of facts: [`SessionEvent::Facts`] follows for each of its readings. `judges_first`: the topic is judged before the
+    /// first one, which may be long after.
     ///
     /// # Errors
     ///
     /// The machine has no thread to spare.
-    pub fn facts_reader(&self, topic: FactsTopic, settings: FactsSettings) -> io::Result<FactsReader> {
-        FactsReader::start(source(&self.access, &self.settings), topic, settings, self.event_sender.clone())
+    pub fn facts_reader(
+        &self,
+        topic: FactsTopic,
+        settings: FactsSettings,
+        judges_first: bool,
+    ) -> io::Result<FactsReader> {
+        let source = source(&self.access, &self.settings);
+        FactsReader::start(source, topic, settings, self.event_sender.clone(), judges_first)
     }
 
     /// Hands over a fact under this key, and returns at once: its result is reported with `id`.

@@ -1,8 +1,9 @@
 //! The rights that `--once` needs.
 
-use harness::candidate::{Elector, Running};
+use harness::candidate::{Candidate, Elector, Running};
 use harness::rights::Operation::{self, Create, Describe, Read as Reads, Write as Writes};
 use harness::rights::{Resource, Rule};
+use nix::sys::signal::Signal;
 
 use super::{Tenancy, needs};
 use crate::bad_input::assert_refused;
@@ -55,4 +56,26 @@ fn to_run_a_key_once() {
     let mut run = start();
     assert_eq!(run.status(), 0);
     assert_eq!((run.count("job_started"), tenancy.guarded.plain.has_topic(&facts)), (1, true), "{run:?}");
+}
+
+/// A standby reads the facts only once it leads. If a right is missing it must not take over first, and cost the election its leader.
+#[test]
+fn a_standby_of_a_schedule_names_a_missing_right() {
+    let tenancy = Tenancy::new(Elector::Log);
+    tenancy.guarded.create_topic();
+    tenancy.allow(needs(Elector::Log));
+    let facts = format!("{}.once", tenancy.topic);
+    let of_schedule = |candidate: Candidate| candidate.option("--schedule", "@monthly").job(["true"]).start();
+    let mut leader = of_schedule(tenancy.guarded.election.candidate());
+    leader.await_event("window_awaited");
+    for (right, allowed) in [("DESCRIBE", Describe), ("READ", Reads), ("WRITE", Writes)] {
+        let run = of_schedule(tenancy.candidate());
+        assert!(run.events("claiming").is_empty(), "{run:?}");
+        assert_refused(run, &[&format!("topic \"{facts}\""), &format!("no right to {right}")]);
+        tenancy.rights.make(&[Rule::allow(tenancy.account.name(), Resource::Topic(&facts), allowed)]);
+    }
+    let mut standby = of_schedule(tenancy.candidate());
+    standby.await_event("standby");
+    leader.signal(Signal::SIGTERM);
+    standby.await_event("window_awaited");
 }

@@ -21,7 +21,7 @@ fn start(cluster: &MockCluster<'_, DefaultProducerContext>, events: Sender<Kafka
     };
     let topic = FactsTopic { name: "facts".into(), keys: Place::ALL.map(|place| (format!("{place:?}"), place)) };
     let settings = FactsSettings { retention: Duration::from_secs(1), compaction_lag: Duration::ZERO, window: None };
-    FactsReader::start(journal, topic, settings, events).unwrap()
+    FactsReader::start(journal, topic, settings, events, false).unwrap()
 }
 
 /// The next event besides the warning that the mock does not show how the topic is set.
