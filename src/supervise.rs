@@ -22,7 +22,7 @@ use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 
 use crate::config::Config;
-use crate::exit::ExitStatus;
+use crate::exit::{ExitStatus, line_of, status_of};
 use crate::process::descriptors::{OF_CLIENT, OF_GUARD, Reserve};
 use crate::process::ready::{Ready, Timer};
 use crate::report::election::sentence;
@@ -70,7 +70,11 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus> {
     let logger = Logger::start(&prepared.config.log, &prepared.config.election, &prepared.config.name)?;
     log_panics(logger.clone());
     runtime.block_on(async move {
-        let (mut main_loop, signals) = MainLoop::new(prepared, logger, time, has_terminal)?;
+        let config = prepared.config.clone();
+        let (mut main_loop, signals) = match MainLoop::new(prepared, logger.clone(), time, has_terminal) {
+            Ok(started) => started,
+            Err(error) => return not_started(&logger, &config, error),
+        };
         let status = main_loop.run(signals).await;
         main_loop.logger.event(&events::exiting(status, &main_loop.config, main_loop.last_leadership().as_deref()));
         main_loop.logger.finish();
@@ -78,6 +82,15 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus> {
         main_loop.shell.die_of_signal();
         Ok(status)
     })
+}
+
+/// Logs why the main loop can't begin, and ends the log. Returns the error for stderr, unless the log is there.
+fn not_started(logger: &Logger, config: &Config, error: anyhow::Error) -> Result<ExitStatus> {
+    let status = status_of(&error);
+    logger.event(&LogEvent::error(line_of(&error)));
+    logger.event(&events::exiting(status, config, None));
+    logger.finish();
+    if config.log.file.is_some() { Err(error) } else { Ok(status) }
 }
 
 /// Makes a panic write to the log and end the log. The usual write to stderr could block for ever, and the process would not end.

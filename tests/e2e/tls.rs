@@ -261,7 +261,8 @@ fn the_wrong_password_of_a_key_is_not_shown() {
     let mut run = candidate(&election, &mutual, broker().authority(), &properties).start();
     assert_eq!(run.status(), 125);
     let message = format!("{run:?}");
-    assert!(message.contains("ssl.key.location") && !message.contains(PASSWORD), "{message}");
+    assert!(message.contains("ssl.key.password is not its password") && !message.contains(PASSWORD), "{message}");
+    assert_eq!((run.count("error"), run.count("exiting")), (1, 1), "the log says it as well: {message}");
 
     allow_tenant(&election);
     properties.push(("ssl.key.password".to_owned(), "another-horse".to_owned()));

@@ -18,7 +18,7 @@ use crate::threads::locked;
 #[must_use]
 pub(super) fn explain(error: &KafkaError) -> String {
     if let KafkaError::ClientCreation(reason) = error {
-        return reason.clone();
+        return error_class::of_own_tls(reason).unwrap_or_else(|| reason.clone());
     }
     let KafkaError::ClientConfig(kind, reason, key, _) = error else { return error.to_string() };
     if *kind == RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN {

@@ -114,6 +114,8 @@ pub(super) fn of_refused_append(words: &str) -> Option<String> {
 /// The steps of connecting to a broker; each one needs the previous one.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Layer {
+    /// The client itself: a file of TLS can't be used, for example.
+    Client,
     /// The connection.
     Connection,
     /// TLS.
@@ -159,6 +161,27 @@ pub(super) fn of_certificate(trouble: &str) -> Option<String> {
     let ours = "the broker does not accept our certificate: there is none (ssl.certificate.location, ssl.key.location), it \
                 has expired, or is by an authority that the broker does not know";
     if is_alert { message(ours, words) } else { None }
+}
+
+/// What is wrong with a file of TLS of our own, in one line; `None` for any other reason why there is no client. OpenSSL's words come last.
+#[must_use]
+pub(super) fn of_own_tls(reason: &str) -> Option<String> {
+    // `ssl.key.location failed: ../crypto/x509/x509_cmp.c:403:X509_check_private_key error:05800074:x509 certificate routines::key values mismatch`
+    let (property, words) = match reason.strip_prefix("Failed to parse PKCS#12 file: ") {
+        Some(words) => ("ssl.keystore.location", words),
+        None => reason.split_once(" failed: ")?,
+    };
+    let words = words.find("error:").map_or(words, |at| &words[at..]).trim();
+    let what = match property.strip_prefix("ssl.")?.split_once('.')?.0 {
+        "key" if words.contains("key values mismatch") => {
+            "it is not the key of the certificate in ssl.certificate.location"
+        }
+        "key" => "it is no private key in PEM format, or ssl.key.password is not its password",
+        "ca" | "certificate" => "it has no certificate in PEM format",
+        "keystore" => "it is no PKCS#12 file, or ssl.keystore.password is not its password",
+        _ => return None,
+    };
+    Some(format!("property {property}: {what} ({words})"))
 }
 
 /// A part of each line about a connection that is closed without an answer, whatever the reason.
@@ -333,6 +356,31 @@ mod tests {
         }
         for other in ["kafka:9093/1: Connect to ipv4#10.0.0.1:9093 failed: Connection refused", "no answer"] {
             assert_eq!(of_certificate(other), None);
+        }
+    }
+
+    #[test]
+    fn an_error_in_a_file_of_our_own_says_what_to_check() {
+        let mismatch = "ssl.key.location failed: ../crypto/x509/x509_cmp.c:403:X509_check_private_key error:05800074:x509 certificate \
+                        routines::key values mismatch";
+        assert_eq!(
+            of_own_tls(mismatch).as_deref(),
+            Some(
+                "property ssl.key.location: it is not the key of the certificate in ssl.certificate.location (error:05800074:x509 \
+                 certificate routines::key values mismatch)"
+            )
+        );
+        let file = "../ssl/ssl_rsa.c:385:SSL_CTX_use_PrivateKey_file error:0A080009:SSL routines::PEM lib";
+        for (reason, said) in [
+            (format!("ssl.key.location failed: {file}"), "ssl.key.password"),
+            (format!("ssl.certificate.location failed: {file}"), "PEM format"),
+            (format!("ssl.ca.pem failed: {file}"), "PEM format"),
+            (format!("Failed to parse PKCS#12 file: {file}"), "ssl.keystore.password"),
+        ] {
+            assert!(of_own_tls(&reason).is_some_and(|line| line.contains(said) && !line.contains("../")), "{reason}");
+        }
+        for other in ["ssl.cipher.suites failed: no cipher match", "`ssl.keystore.password` is mandatory"] {
+            assert_eq!(of_own_tls(other), None);
         }
     }
 

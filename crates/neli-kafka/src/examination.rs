@@ -97,10 +97,7 @@ impl Examination {
     /// The layer that fails, and the reason.
     pub fn start(access: &Access, topic: Option<&str>, timeout: Duration) -> Result<Self, Unreachable> {
         let consumer = BaseConsumer::from_config_and_context(&access.reader(), KafkaContext::new(access));
-        let consumer = consumer.map_err(|error| {
-            let why = explain(&error);
-            Unreachable { layer: error_class::layer_of(&why), why }
-        })?;
+        let consumer = consumer.map_err(|error| Unreachable { layer: Layer::Client, why: explain(&error) })?;
         let consumer: Arc<BaseConsumer<KafkaContext>> = Arc::new(consumer);
         let (answer, answered) = mpsc::channel();
         let (asked, of_topic) = (Arc::clone(&consumer), topic.map(str::to_owned));

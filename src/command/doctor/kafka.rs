@@ -96,6 +96,7 @@ fn reached(config: &Config, access: &Access, layer: Layer, findings: &mut Findin
 
 fn not_reached(config: &Config, access: &Access, Unreachable { layer, why }: &Unreachable, findings: &mut Findings) {
     let (works, check) = match layer {
+        Layer::Client => return findings.fail(if why.contains("ssl.") { "tls" } else { "brokers" }, why, None),
         Layer::Connection => return findings.fail("brokers", why, None),
         Layer::Tls => (Layer::Connection, "tls"),
         Layer::Login => (Layer::Tls, "login"),
