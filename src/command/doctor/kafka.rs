@@ -85,13 +85,27 @@ fn reached(config: &Config, access: &Access, layer: Layer, findings: &mut Findin
         findings.ok("brokers", format!("{}: it accepts connections", access.bootstrap));
     }
     if layer >= Layer::Tls && protocol.ends_with("ssl") {
-        findings.ok("tls", "the broker's certificate is accepted");
+        trusted(find("enable.ssl.certificate.verification"), find("ssl.endpoint.identification.algorithm"), findings);
     }
     if layer == Layer::Login && protocol.starts_with("sasl") {
         let mechanism = find("sasl.mechanisms").unwrap_or("GSSAPI");
         let user = find("sasl.username").map_or_else(String::new, |user| format!(" as {user}"));
         findings.ok("login", format!("{mechanism}{user}"));
     }
+}
+
+/// Reports whom the TLS of this client trusts, by two of its properties.
+fn trusted(verification: Option<&str>, identification: Option<&str>, findings: &mut Findings) {
+    let is = |value: Option<&str>, off: &[&str]| value.is_some_and(|value| off.contains(&&*value.to_lowercase()));
+    let (text, fix) = if is(verification, &["false", "f", "0"]) {
+        ("no certificate is verified", "leave out enable.ssl.certificate.verification; ssl.ca.location=FILE")
+    } else if is(identification, &["none"]) {
+        ("a certificate may be that of another host", "leave out ssl.endpoint.identification.algorithm")
+    } else {
+        return findings.ok("tls", "the broker's certificate is accepted");
+    };
+    let text = format!("{text}: whoever is on the way to Kafka can read all that is sent, and answer in its place");
+    findings.warn("tls", text, Some(fix.to_owned()));
 }
 
 fn not_reached(config: &Config, access: &Access, Unreachable { layer, why }: &Unreachable, findings: &mut Findings) {
@@ -256,6 +270,15 @@ mod tests {
     fn sessions(broker: u64, shortest: u64, longest: u64) -> Sessions {
         let [broker, shortest, longest] = [broker, shortest, longest].map(|ms| Some(Duration::from_millis(ms)));
         Sessions { not_answered: None, broker, shortest, longest, most_members: None }
+    }
+
+    #[test]
+    fn tls_that_verifies_nothing_is_a_warning() {
+        let of = |verification, identification| page_of(|findings| trusted(verification, identification, findings));
+        assert!(of(None, None).starts_with("ok    tls  "));
+        assert!(of(Some("true"), Some("https")).starts_with("ok    tls  "));
+        assert!(of(Some("False"), None).starts_with("WARN  tls  no certificate is verified: "));
+        assert!(of(None, Some("none")).starts_with("WARN  tls  a certificate may be that of another host: "));
     }
 
     #[test]
