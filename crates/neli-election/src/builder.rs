@@ -310,7 +310,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// An option is missing or wrong, or Kafka refuses this candidate: the error says what would be right. Or there is no tokio runtime.
+    /// An option is missing or wrong, or Kafka refuses this candidate: the error says what would be right. Or there is no tokio runtime. That
+    /// candidates of the group stand for [roles](Self::roles), and this one does not, may be known only later: then
+    /// [`Election::lead`](crate::Election::lead) returns the error.
     ///
     /// # Cancel safety
     ///

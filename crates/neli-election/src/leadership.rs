@@ -47,8 +47,9 @@ pub enum Leadership {
     /// It is not known whether anybody leads.
     Unknown {
         /// Why it can't be known, in one line: no broker answers, the topic does not exist yet, a batch can't be decoded, or (of a candidate)
-        /// the topic was made anew or its records were cut. It is tried again. `None` if the journal is still being read, or if the
-        /// leader has been silent for its whole lease and no other candidate has claimed.
+        /// the topic was made anew or its records were cut. It is tried again. `None` if the journal does not show it:
+        /// it is still being read, records of it are missing, the release of this candidate is not read back yet, or the leader has been
+        /// silent for its whole lease and no other candidate has claimed.
         trouble: Option<String>,
     },
 }
