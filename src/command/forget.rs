@@ -83,7 +83,9 @@ async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result
     for place in &unreadable {
         facts.take(*place, None);
     }
-    key.into_iter().for_each(|key| facts::learn_release(&mut facts, key, seen));
+    if let Some(key) = key {
+        facts::learn_release(&mut facts, key, seen);
+    }
     let recorded = facts::recorded(&facts, seen);
     if recorded.is_none() && unreadable.is_empty() && (key.is_none() || !force) {
         return Ok((NOTHING_RECORDED, nothing_recorded(&topic, key)));

@@ -176,14 +176,16 @@ impl Row<'_> {
 /// The terms that were led since `from_ms`, in milliseconds since 1970.
 pub(super) fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
     let current = history.observer().leadership(at);
-    let is_silent = matches!(current, Leadership::Overdue { .. } | Leadership::Silent { .. });
     let (open, last) = (history.open_gap(at), history.terms().len().saturating_sub(1));
     let rows = history.terms().iter().enumerate().map(|(number, past)| {
-        let end = match past.end {
-            TermEnd::Open if is_silent => &TermEnd::Silent,
-            TermEnd::Open if current.is_unknown() => &TermEnd::Unknown,
-            _ => &past.end,
+        let of_open = match current {
+            Leadership::Overdue { .. } | Leadership::Silent { .. } => &TermEnd::Silent,
+            Leadership::Unknown(_) => &TermEnd::Unknown,
+            Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed | Leadership::Released { .. } => {
+                &TermEnd::Open
+            }
         };
+        let end = if past.end == TermEnd::Open { of_open } else { &past.end };
         let has_ended = *end != TermEnd::Open;
         let to_ms = past.led_until_ms().filter(|_| has_ended);
         let open = open.filter(|_| number == last);

@@ -116,13 +116,32 @@ struct Run {
     /// How long the main process was alive.
     ran: Duration,
     /// Whether it ended by itself, before it was asked to, in a term that is held.
-    by_itself: bool,
-    /// Whether it left processes when it ended by itself.
-    has_left: bool,
-    /// Whether it is over after that: nothing of it is left.
-    is_over: bool,
+    own_end: OwnEnd,
     /// How its job ends if the lead is lost: whether SIGKILL was needed, and the last reason for it.
     killed: Lost,
+}
+
+/// Whether a run of a held term has ended by itself.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+enum OwnEnd {
+    #[default]
+    No,
+    /// Its main process has, and left others.
+    HasLeft,
+    /// Its main process has, and left none.
+    Alone,
+    /// It is over: nothing of it is left.
+    Over,
+}
+
+impl OwnEnd {
+    const fn of_main(by_itself: bool, left: bool) -> Self {
+        match (by_itself, left) {
+            (false, _) => Self::No,
+            (true, true) => Self::HasLeft,
+            (true, false) => Self::Alone,
+        }
+    }
 }
 
 impl Run {
@@ -296,8 +315,8 @@ impl Supervisor {
     /// The last run of a held term, if it ended by itself and nothing of it is left.
     #[must_use]
     pub fn run_end(&self) -> Option<RunEnd> {
-        let Run { status, ran, is_over, .. } = self.run;
-        let status = status.filter(|_| is_over)?;
+        let Run { status, ran, own_end, .. } = self.run;
+        let status = status.filter(|_| own_end == OwnEnd::Over)?;
         Some(RunEnd { id: self.run_id, status: status.code(), ran })
     }
 

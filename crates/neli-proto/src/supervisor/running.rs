@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::wanted::Over;
 use super::watch::Watch;
-use super::{Job, JobStatus, Lost, NextGuard, Run, Supervisor};
+use super::{Job, JobStatus, Lost, NextGuard, OwnEnd, Run, Supervisor};
 use crate::guard::{Answer, CommandKind, Order, SeenEnd, Step};
 use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
@@ -53,7 +53,7 @@ impl Supervisor {
         // Otherwise it is being stopped or killed already.
         if let Job::Running { pid, since } = self.job {
             self.run.status = Some(JobStatus::Exited(CAN_NOT_BE_STARTED));
-            self.run.by_itself = self.holds;
+            self.run.own_end = OwnEnd::of_main(self.holds, false);
             self.job = Job::Stopping { why: Why::Exited, main: Some((pid, since)), kill_at: None };
             self.order(Order::Kill);
         }
@@ -64,7 +64,7 @@ impl Supervisor {
         let code = if at == Step::Exec && errno == ENOENT { NOT_FOUND } else { CAN_NOT_BE_STARTED };
         self.note(Note::NotStarted { errno });
         self.run.status = Some(JobStatus::Exited(code));
-        self.run.by_itself = self.holds;
+        self.run.own_end = OwnEnd::of_main(self.holds, false);
         if self.has_run() {
             self.gone(now, None);
         }
@@ -97,7 +97,9 @@ impl Supervisor {
             Job::Stopping { main, kill_at, .. } => {
                 *main = None;
                 // What follows for the run is the node's to decide, although the term ends.
-                self.run.by_itself |= self.holds && by_itself;
+                if self.holds && by_itself {
+                    self.run.own_end = OwnEnd::of_main(true, left);
+                }
                 // The processes that it left, for example in another session, did not get the stop signal yet. The first stop timeout
                 // applies.
                 if let Some(kill_at) = kill_at.filter(|_| left) {
@@ -106,7 +108,7 @@ impl Supervisor {
             }
             Job::Held { .. } | Job::None | Job::Orphaned | Job::Restarting { .. } => {}
             Job::Ordered | Job::Running { .. } => {
-                (self.run.by_itself, self.run.has_left) = (self.holds && by_itself, left);
+                self.run.own_end = OwnEnd::of_main(self.holds && by_itself, left);
                 self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: None };
                 if left {
                     // A daemon that the job left behind counts as running work: it gets the stop signal, and then SIGKILL.
@@ -126,7 +128,7 @@ impl Supervisor {
             Job::Held { .. } | Job::None | Job::Restarting { .. } => {}
             Job::Ordered | Job::Running { .. } | Job::Stopping { why: Why::Exited, .. } => self.run_is_over(now),
             // It got the stop signal when only processes that it had left were alive.
-            Job::Stopping { why, .. } if self.run.by_itself && why != Why::Fenced => {
+            Job::Stopping { why, .. } if self.run.own_end != OwnEnd::No && why != Why::Fenced => {
                 self.run_is_over(now);
             }
             Job::Stopping { why, .. } => {
@@ -145,13 +147,15 @@ impl Supervisor {
 
     /// Nothing was left of a run that ended by itself when this process noticed that the lease is over, or that the guard is dead.
     fn note_run_over_in_time(&mut self) {
-        self.run.is_over = self.run.by_itself && !self.run.has_left;
+        if self.run.own_end == OwnEnd::Alone {
+            self.run.own_end = OwnEnd::Over;
+        }
     }
 
     /// Handles that the job ended by itself: another run under the same term follows, or the term ends.
     fn run_is_over(&mut self, now: Time) {
-        if let Some(status) = self.run.status.filter(|_| self.run.by_itself) {
-            self.run.is_over = true;
+        if let Some(status) = self.run.status.filter(|_| self.run.own_end != OwnEnd::No) {
+            self.run.own_end = OwnEnd::Over;
             self.job = Job::Held { settles_until: None };
             // The run is over: later kills don't change its result.
             self.run.killed = Lost::Stopped;
