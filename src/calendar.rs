@@ -207,9 +207,9 @@ impl Calendar {
             at = span.until_ms.max(at + step);
             (!is_over).then_some(span)
         });
-        // After the last time there is no window.
-        let ends = |span: &Span| span.until_ms < LAST.unsigned_abs();
-        spans.filter(ends).map(|span| Duration::from_millis(span.until_ms - span.from_ms)).max()
+        // Before the first time and after the last one there is no window.
+        let is_one = |span: &Span| span.from_ms > 0 && span.until_ms < LAST.unsigned_abs();
+        spans.filter(is_one).map(|span| Duration::from_millis(span.until_ms - span.from_ms)).max()
     }
 }
 
@@ -314,6 +314,8 @@ mod tests {
             ("0 0 29 2 *", days(90), Some(days(4 * 365 + 1))),
             ("* * * 1 *", days(90), Some(days(334) + Duration::from_secs(24 * HOUR + 60))),
             ("0 9 * * MON", days(90), None),
+            ("0 0 0 1 1 * 2027", days(90), None),
+            ("0 0 0 * * * 2027-2028", days(1), Some(days(1))),
         ] {
             let calendar = Calendar::new(Edges::of_cron(expression).unwrap(), TimeZone::UTC);
             let longest = calendar.longest_window(ms("2026-11-22T12:00:00Z"), least);

@@ -55,16 +55,14 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
         return Err(idle.refuse(format!("has no meaning with {}", value.shown())));
     }
     let (occasion, text) = (occasion((&once, &window), value, zone, catch_up)?, value.text()?);
-    // A schedule that names years may have windows that are longer than the longest retention.
-    let longest = occasion.calendar().filter(|_| retention < LONGEST_RETENTION);
-    if let Some(longest) = longest.and_then(|calendar| calendar.longest_window(clock::wall_ms(), retention)) {
-        let shown = if longest < DAY {
+    if let Some(longest) = occasion.calendar().and_then(|calendar| calendar.longest_window(clock::wall_ms(), retention))
+    {
+        let longest = if longest < DAY {
             humantime::format_duration(longest).to_string()
         } else {
             format!("{}d", longest.div_duration_f64(DAY).ceil())
         };
-        let needed = if longest < LONGEST_RETENTION { format!("more than {shown}") } else { "3650d".to_owned() };
-        let why = format!("must be {needed}: the longest window of {} is {shown}", value.shown());
+        let why = format!("must be more than {longest}, the longest window of {}", value.shown());
         return Err(given_retention.refuse(why));
     }
     validate_topic(value, election)?;
