@@ -105,7 +105,10 @@ fn a_dead_election_is_only_counted_unless_it_is_asked_for() {
 }
 
 #[test]
-fn a_topic_that_does_not_exist_and_a_broker_that_is_down() {
+fn a_topic_without_elections_one_that_does_not_exist_and_a_broker_that_is_down() {
+    let empty = election(Elector::Log).topic();
+    Kafka::shared().create_topic(&empty, &[("message.timestamp.type", "LogAppendTime")]);
+    assert_eq!(list(&["--topic", &empty]).text, format!("no elections in topic {empty}\n"));
     let answer = list(&["--topic", "no-such-topic"]);
     assert_eq!((answer.errors.as_str(), answer.status), ("neli-run: topic \"no-such-topic\" does not exist\n", 125));
     let mut command = Command::new(PROGRAM);
