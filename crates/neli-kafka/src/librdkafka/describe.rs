@@ -25,9 +25,8 @@ use crate::error_class::ErrorClass;
 
 /// A user's rights to a topic or a group, as a broker with ACLs reports them. Only these operations matter here.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[expect(missing_docs, clippy::struct_excessive_bools, reason = "Kafka's own names")]
+#[expect(missing_docs, reason = "Kafka's own names")]
 pub struct Rights {
-    pub describe: bool,
     pub describe_configs: bool,
     pub read: bool,
     pub write: bool,
@@ -206,8 +205,8 @@ unsafe fn rights<T>(
         }
         slice::from_raw_parts(operations, count)
     };
-    Some(Rights {
-        describe: operations.contains(&RD_KAFKA_ACL_OPERATION_DESCRIBE),
+    // A list without the right that the answer itself needs is no list of rights: some servers that are not Kafka leave it empty.
+    operations.contains(&RD_KAFKA_ACL_OPERATION_DESCRIBE).then(|| Rights {
         describe_configs: operations.contains(&RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS),
         read: operations.contains(&RD_KAFKA_ACL_OPERATION_READ),
         write: operations.contains(&RD_KAFKA_ACL_OPERATION_WRITE),
