@@ -295,7 +295,10 @@ fn a_topic_that_may_not_be_read_is_named_and_hides_no_other() {
     let line = observing.await_line("no right to DESCRIBE it");
     assert!(line.contains(&closed), "{line}");
     wait::until_true("the topic that can't be seen", || observing.object()["unread"][0]["topic"] == closed.as_str());
-    assert!(get(&observing.address, "/metrics").1.contains("neli_observe_topics_unread 1\n"));
+    let metrics = get(&observing.address, "/metrics").1;
+    assert!(metrics.contains("neli_observe_topics_unread 1\n"), "{metrics}");
+    let is_led = |topic: &str| metrics.contains(&format!("neli_election_led{{topic=\"{topic}\""));
+    assert!(is_led(&open) && !is_led(&closed), "no alert says that nobody leads: {metrics}");
 }
 
 /// Kafka lists no topic that its user may not see.

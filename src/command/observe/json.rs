@@ -52,7 +52,7 @@ fn page(state: &State, at: ReadAt, elections: &[Value]) -> String {
 }
 
 fn election_part(shown: &Shown<'_>) -> Value {
-    let Shown { listed: Listed { at, current, .. }, trouble, known_since_ms, notes, run: last } = *shown;
+    let Shown { listed: Listed { at, current, .. }, trouble, known_since_ms, notes, run: last, .. } = *shown;
     let leader = current.leader();
     // A heartbeat that came after the lease's end extends no lease.
     let left = match current {

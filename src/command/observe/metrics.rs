@@ -19,8 +19,9 @@ type OfElection = fn(&Shown<'_>) -> Vec<(String, f64)>;
 const OF_ELECTIONS: [Metric<OfElection>; 11] = [
     gauge(
         "neli_election_led",
-        "Whether a candidate leads, as far as this process knows: 1 or 0. 0 if the leader has missed three heartbeats.",
-        |shown| one(flag(shown.current.is_led())),
+        "Whether a candidate leads, as far as this process knows: 1 or 0. 0 if the leader has missed three heartbeats. Missing while this user \
+         may not read the topic.",
+        |shown| if shown.is_unread { Vec::new() } else { one(flag(shown.current.is_led())) },
     ),
     gauge(
         "neli_election_done",

@@ -52,6 +52,8 @@ pub(super) struct Notes {
 #[derive(Clone, Copy)]
 pub(super) struct Shown<'a> {
     pub(super) listed: Listed<'a>,
+    /// Whether this user may not read its topic, so that nothing is known of it now.
+    pub(super) is_unread: bool,
     /// Why its partition can't be read.
     pub(super) trouble: Option<&'a str>,
     /// From when on its terms are known, in milliseconds since 1970, while those before are not read yet.
@@ -157,7 +159,8 @@ impl State {
         let run = self.runs.get(&(topic.into(), format!("{group}/{role}").into()));
         let known_since_ms = read.known_since_ms(found.place().partition);
         let listed = Listed { at, topic, of: read.topic(), found, current };
-        Shown { listed, trouble, known_since_ms, notes: self.notes.get(&place), run }
+        let is_unread = read.trouble(None).is_some();
+        Shown { listed, is_unread, trouble, known_since_ms, notes: self.notes.get(&place), run }
     }
 
     /// The topics that can't be read, and why.
