@@ -58,6 +58,24 @@ pub(super) const MUTANTS: &[Mutant] = &[
         )],
     },
     Mutant {
+        name: "EndNoticedLateIsNone",
+        breaks: "once: a run that ended in time has no outcome if its end is noticed after the lease, and the key runs again",
+        edits: &[edit("if ‹self.run.own_end == OwnEnd::Alone› {", "false")],
+        noticed_by: &[Node(
+            "once::a_run_that_ended_in_time_has_an_outcome_although_its_end_is_noticed_after_the_lease",
+            "what it had left was killed",
+        )],
+    },
+    Mutant {
+        name: "UnconfirmedIsSuccess",
+        breaks: "once: a candidate that is told to stop exits with 0 although the outcome of its run was not acknowledged",
+        edits: &[edit("(‹self.lacks_record()› || self.skip().is_none())", "false")],
+        noticed_by: &[Node(
+            "once::a_stop_whose_lease_ends_before_the_outcome_is_confirmed_is_not_the_job_s_success",
+            "left: [Job(Exited(0))]",
+        )],
+    },
+    Mutant {
         name: "ForgottenForEver",
         breaks: "once: facts that are recorded after a key was forgotten, in a journal that was created again, are ignored",
         edits: &[edit("‹self.forgets < forgotten.forgets› && self.term <= forgotten.term", "true")],
