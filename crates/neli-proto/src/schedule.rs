@@ -92,8 +92,9 @@ impl Schedule {
         self.asked_for = window;
     }
 
-    /// Begins the lead. `recorded`: the newest window with an outcome, or that no outcome was ever recorded.
-    pub fn led(&mut self, recorded: Recorded) {
+    /// Begins the lead. `recorded`: the newest window with an outcome, or that no outcome was ever recorded. `is_begun`: a run of the present
+    /// window was begun, and did not finish.
+    pub fn led(&mut self, recorded: Recorded, is_begun: bool) {
         let Some(shown) = self.shown.clone() else { return };
         self.over.clear();
         (self.newest, self.waits_until) = (None, None);
@@ -123,8 +124,11 @@ impl Schedule {
             }
             CatchUp::None => {
                 let from_ms = self.newest.map_or(shown.span.from_ms, |newest| newest.until_ms);
-                let span = Span { from_ms, ..shown.span };
-                self.notes.push(Note::WindowsSkipped { span, why: SkipReason::NobodyLed });
+                let until_ms = if is_begun { shown.span.from_ms } else { shown.span.until_ms };
+                if from_ms < until_ms {
+                    let span = Span { from_ms, until_ms };
+                    self.notes.push(Note::WindowsSkipped { span, why: SkipReason::NobodyLed });
+                }
                 self.skip(shown);
             }
         }

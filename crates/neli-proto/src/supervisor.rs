@@ -115,6 +115,8 @@ struct Run {
     status: Option<JobStatus>,
     /// How long the main process was alive.
     ran: Duration,
+    /// When it was first asked to stop, or killed, by an order.
+    asked_at: Option<Time>,
     /// Whether it ended by itself, before it was asked to, in a term that is held.
     own_end: OwnEnd,
     /// How its job ends if the lead is lost: whether SIGKILL was needed, and the last reason for it.

@@ -63,7 +63,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         edits: &[edit("if ‹self.run.own_end == OwnEnd::Alone› {", "false")],
         noticed_by: &[Node(
             "once::a_run_that_ended_in_time_has_an_outcome_although_its_end_is_noticed_after_the_lease",
-            "what it had left was killed",
+            ": what it had left was killed",
         )],
     },
     Mutant {

@@ -62,13 +62,15 @@ impl Once {
 
     /// Handles that the claim took effect, and the facts were read (S1).
     pub(super) fn begin_schedule(&mut self, now: Time) {
-        let (unfinished, recorded) = (self.unfinished().cloned(), self.recorded());
+        let (left, recorded) = (self.left_unfinished().cloned(), self.recorded());
+        let is_begun = left.is_some();
+        let unfinished = left.or_else(|| self.unfinished().cloned());
         self.actions.extend(unfinished.map(|fact| Action::Note(Note::Unfinished(fact.into()))));
         let forgotten = self.known.forgotten.as_ref().and_then(|forgotten| forgotten.window);
         let Some(scheduled) = &mut self.scheduled else { return };
         (scheduled.skip, scheduled.told) = (None, None);
         scheduled.schedule.ask_for(forgotten);
-        scheduled.schedule.led(recorded);
+        scheduled.schedule.led(recorded, is_begun);
         self.follow_schedule(now);
     }
 
@@ -136,14 +138,18 @@ impl Once {
         self.scheduled.as_ref().is_some_and(|scheduled| scheduled.is_released(run))
     }
 
-    /// The newest run, if it began and did not finish, and does not run any more: its window is over, or is not caught up.
+    /// The newest run, if it began and did not finish, and the present window is not caught up.
+    fn left_unfinished(&self) -> Option<&Fact> {
+        let run =
+            self.known.attempt.as_ref().filter(|run| run.outcome == Outcome::Running && run.window == self.shown)?;
+        let is_caught_up = self.policy.schedule != Some(CatchUp::None) || self.is_forgotten(run);
+        (!is_caught_up && !self.is_released(run)).then_some(run)
+    }
+
+    /// The newest run, if it began and did not finish, and its window is over, so that it can't run any more.
     fn unfinished(&self) -> Option<&Fact> {
         let (run, shown) = (self.known.attempt.as_ref()?, self.shown?);
-        let is_left = |window: &Span| {
-            let is_caught_up = self.policy.schedule != Some(CatchUp::None) || self.is_forgotten(run);
-            window.until_ms <= shown.from_ms || (*window == shown && !is_caught_up)
-        };
-        let window = run.window.filter(is_left)?;
+        let window = run.window.filter(|window| window.until_ms <= shown.from_ms)?;
         let mut done = self.known.runs().filter(|fact| fact.place() == Place::Done && self.believes(fact));
         let is_newest = done.all(|done| done.window.is_none_or(|done| done.from_ms < window.from_ms));
         (run.outcome == Outcome::Running && !self.is_released(run) && is_newest).then_some(run)

@@ -86,7 +86,8 @@ impl Supervisor {
         self.run.ran = ended_at.since(main.unwrap_or(ended_at));
         // Without a stop signal a run that ends before SIGKILL ends by itself.
         let has_signal = self.policy.stop.signal.is_some();
-        let was_stopped = matches!(self.job, Job::Stopping { kill_at, .. } if has_signal || kill_at.is_none());
+        let was_stopped = matches!(self.job, Job::Stopping { kill_at, .. } if has_signal || kill_at.is_none())
+            && self.run.asked_at.is_none_or(|asked_at| asked_at <= ended_at);
         // The guard kills at the deadline, also while this process is stopped.
         let was_fenced = status == JobStatus::Signaled(super::terminal::SIGKILL)
             && self.grant.is_some_and(|grant| ended_at >= grant.until);
@@ -145,7 +146,7 @@ impl Supervisor {
         }
     }
 
-    /// Nothing was left of a run that ended by itself when this process noticed that the lease is over, or that the guard is dead.
+    /// Nothing was left of a run that ended by itself when this process or its guard noticed that the lease is over, or that the guard is dead.
     fn note_run_over_in_time(&mut self) {
         if self.run.own_end == OwnEnd::Alone {
             self.run.own_end = OwnEnd::Over;
@@ -221,6 +222,7 @@ impl Supervisor {
     pub(super) fn fenced(&mut self, term: Offset, seen: Option<SeenEnd>) {
         if self.term() == Some(term) && self.job != Job::None {
             self.note_kill(Lost::Fenced);
+            self.note_run_over_in_time();
             self.fenced.get_or_insert(Why::Fenced);
             self.end_term_seen(Why::Fenced, seen);
         }

@@ -247,7 +247,7 @@ impl Supervisor {
         if self.job == Job::None {
             self.gives_up = true;
         } else {
-            self.kill(Why::Stopped);
+            self.kill(now, Why::Stopped);
         }
     }
 }

@@ -185,6 +185,7 @@ impl Supervisor {
     fn begin_to_stop(&mut self, now: Time, why: Why, main: Option<(u32, Time)>, timeout: Duration) {
         self.note(Note::Stopping { term: self.noted_term(), why, timeout });
         let kill_at = now + timeout;
+        self.run.asked_at = Some(now);
         self.order_stop_by(kill_at);
         self.job = Job::Stopping { why, main, kill_at: Some(kill_at) };
         self.set_report(JobState::Stopping, main.map(|(pid, _)| pid), now);
@@ -192,14 +193,14 @@ impl Supervisor {
 
     /// Handles that the lease is over or another candidate took over: there is no barrier.
     fn lose(&mut self, now: Time) {
-        self.kill(Why::Fenced);
+        self.kill(now, Why::Fenced);
         // No later beat makes the guard answer. Its next answer is that no process is left.
         if let Some(watch) = &mut self.watch {
             watch.ask_for_end(now);
         }
     }
 
-    pub(super) fn kill(&mut self, why: Why) {
+    pub(super) fn kill(&mut self, now: Time, why: Why) {
         let main = match self.job {
             Job::Running { pid, since } => Some((pid, since)),
             Job::Stopping { main, .. } => main,
@@ -209,6 +210,7 @@ impl Supervisor {
             Job::None | Job::Orphaned => return,
         };
         self.run.note_kill(if why == Why::Fenced { Lost::Fenced } else { Lost::Killed });
+        self.run.asked_at.get_or_insert(now);
         self.job = Job::Stopping { why, main, kill_at: None };
         self.order(Order::Kill);
     }

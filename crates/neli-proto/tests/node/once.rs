@@ -435,23 +435,31 @@ fn a_lease_that_ends_before_the_acknowledgement_is_a_fence_and_the_release_conta
     assert_eq!(exits(&host.actions()), [Ending::Skipped(0)], "its own run has succeeded");
 }
 
-/// The process was stopped, or got no processor, from before the end of the run until after that of the lease. So it reads both at once.
+/// The process was stopped, or got no processor, from before the end of the run until after that of the lease. It reads both at once, or notices
+/// the lease's end first. Its guard may have been stopped, too, or has died.
 #[test]
 fn a_run_that_ended_in_time_has_an_outcome_although_its_end_is_noticed_after_the_lease() {
-    for (left, is_guard_dead) in [(false, false), (true, false), (false, true), (true, true)] {
+    for case in 0..12 {
+        let (left, is_noticed_first, end) = (case % 2 == 1, case / 2 % 2 == 1, case / 4);
         let (mut host, begun) = running(0, Facts::default());
         let ended_at = host.now;
         host.now = host.now + LEASE;
+        if is_noticed_first {
+            host.pass(Duration::ZERO);
+            host.actions();
+        }
         host.answers(Answer::Exited { status: JobStatus::Exited(0), ended_at, left, foreground: false });
-        if is_guard_dead {
-            host.job(supervisor::Event::GuardDied);
-            host.job(supervisor::Event::OrphansGone(SeenEnd { gone_at: host.now, lived_at: None }));
-        } else {
-            host.answers(Answer::Gone);
+        match end {
+            0 => host.answers(Answer::Gone),
+            1 => host.answers(Answer::Fenced { term: begun.term, end: None }),
+            _ => {
+                host.job(supervisor::Event::GuardDied);
+                host.job(supervisor::Event::OrphansGone(SeenEnd { gone_at: host.now, lived_at: None }));
+            }
         }
         let over = asked(&mut host);
         let Some(Record { body: Body::Release { once, .. }, .. }) = over.releases else { panic!("{over:?}") };
-        assert_eq!(once.is_some(), !left, "what it had left was killed: {:?}", over.actions);
+        assert_eq!(once.is_some(), !left, "{case}: what it had left was killed: {:?}", over.actions);
         assert_eq!(over.appended.map(|(_, fact)| fact.term), (!left).then_some(begun.term));
     }
 }

@@ -44,11 +44,12 @@ impl Subject for Scenario {
             }
             "led" => {
                 (self.is_idle, self.waits_until) = (true, None);
-                self.schedule.led(match words.value("recorded") {
+                let recorded = match words.value("recorded") {
                     None => Recorded::Nothing,
                     Some("begun") => Recorded::NoOutcome,
                     Some(_) => Recorded::Newest(span(words.number_of("recorded").unwrap_or_default())),
-                });
+                };
+                self.schedule.led(recorded, false);
             }
             "shows" => {
                 let number: u64 = words.number(1);
