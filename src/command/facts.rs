@@ -41,8 +41,11 @@ pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<
     // If it is unknown who leads, the runner may still lead.
     let leads = |run: &Fact| current.is_unknown() || current.may_lead().is_some_and(|leader| is_its(leader, run));
     let done = facts.done.as_ref().filter(counts);
-    let is_over = |run: &Fact| done.is_some_and(|done| done.term == run.term && done.window == run.window);
-    if let Some(run) = attempt.filter(|run| run.outcome == Outcome::Running && leads(run) && !is_over(run)) {
+    let is_over =
+        |run: &Fact| facts.done.as_ref().is_some_and(|done| done.term == run.term && done.window == run.window);
+    // Also if the key was forgotten meanwhile.
+    let is_running = |run: &&Fact| run.outcome == Outcome::Running && leads(run) && !is_over(run);
+    if let Some(run) = facts.attempt.as_ref().filter(is_running) {
         return Some(Recorded { fact: run, is_running: true });
     }
     // The windows before a forgotten one stay over.

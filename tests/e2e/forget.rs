@@ -76,6 +76,8 @@ fn a_run_whose_key_was_forgotten_meanwhile_is_not_shown_as_done() {
     let mut runner = once(&election, &job).start();
     await_run(&election, 1);
     assert_eq!(forget(&election, &["--once", KEY, "--force"]).1, 0);
+    assert_eq!(election.ask("status", &["--once", KEY, "--json"]).json()["state"], "running");
+    assert_eq!(forget(&election, &["--once", KEY]).0["outcome"], "running");
     election.create_go_file();
     assert_eq!(runner.status(), 0);
     let object = election.ask("status", &["--json"]).json();
