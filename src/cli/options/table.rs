@@ -178,8 +178,8 @@ const JOB: &[Opt] = &in_section(
             .value("N/DURATION")
             .default("10/5m")
             .more(
-                "At the next failure neli-run releases the lead and exits with 84. none: no limit. Not with \
-               --restart no.",
+                "At the next failure neli-run releases the lead and exits with 84; with --roles it leaves that role. none: \
+               no limit. Not with --restart no.",
             ),
         Opt::new("timezone", "Time zone of --schedule, and of the midnight of --window")
             .value("NAME")

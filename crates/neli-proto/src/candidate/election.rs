@@ -208,7 +208,11 @@ impl Election {
                 }
             }
             Body::Release { group_member, why, .. } => {
-                let known = record.member.as_ref().and_then(|member| self.precedence.released(member));
+                // The hellos of many roles are in one partition: an earlier release may be older than a hello that was read before it.
+                let goes_for_good = why.as_deref().and_then(Why::parse).is_some_and(Why::goes_for_good);
+                let may_have_stayed = self.precedence.is_one_of_many && !received.fresh && !goes_for_good;
+                let member = record.member.as_ref().filter(|_| !may_have_stayed);
+                let known = member.and_then(|member| self.precedence.released(member));
                 if is_news {
                     // A dead leader's release can't contain its group member id. If another member holds the partition, that member was the
                     // leader.

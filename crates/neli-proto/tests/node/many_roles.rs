@@ -233,6 +233,25 @@ fn a_node_knows_the_holder_of_its_role_from_the_records() {
     assert_eq!(host.node.holding(), Holding::Vacant { successor: Some("db3".into()) });
 }
 
+/// A process that starts may read another's hello, which is in partition 0, before that one's earlier releases of the role.
+#[test]
+fn an_earlier_release_hides_no_process_that_has_said_hello_since() {
+    for (why, is_known) in [("resigned", true), ("spread", true), ("stopped", false), ("supervisor-died", false)] {
+        let mut host = Host::listening(&[]);
+        host.node = host.node.one_of_many();
+        host.happens(heard(&hello("db1", "4", Some(2)), 1));
+        host.answered_with(2);
+        host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
+        let (term, seen, why_said) = (0, 0, Some(why.into()));
+        let (exit, late_ms, group_member, once, successor) = (None, None, None, None, None);
+        host.reads(by(
+            "db1",
+            Body::Release { term, seen, why: why_said, exit, late_ms, group_member, once, successor },
+        ));
+        assert_eq!(host.status().standbys.len(), usize::from(is_known), "{why}");
+    }
+}
+
 /// Others would hand it the role, and nobody would lead it until they knew better.
 #[test]
 fn a_process_whose_job_can_not_be_killed_stands_for_the_role_no_more() {
