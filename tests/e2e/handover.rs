@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use harness::candidate::{Elector, Running};
+use harness::candidate::{Elector, Event, Running};
 use harness::election::TestElection;
 use harness::journal::Pen;
 use harness::kafka::{Broker, Kafka};
@@ -178,6 +178,8 @@ fn a_stop_while_claiming_starts_nothing() {
     Pen::new(&broker.kafka(), &election.topic(), &[]).write(&format!("{}/hello", election.key()), &hellos);
     first.signal(Signal::SIGTERM);
     first.status();
+    let knows_of_vacancy = |event: &Event| event.fields.get("claim_at").is_some();
+    wait::until_true("a standby that waits", || second.events("standby").iter().any(knows_of_vacancy));
     broker.freeze();
     second.await_event("claiming");
     second.signal(Signal::SIGTERM);
@@ -234,7 +236,7 @@ fn standbys_that_join_do_not_affect_the_job_with_unused_partitions() {
         standbys.push(last);
         assert_eq!(election.testimony().signals().count(), 0, "{partitions} partitions");
         assert_eq!((leader.events("stopping").len(), leader.events("leading").len()), (0, 1));
-        let said = |event: &&harness::candidate::Event| event.text("message").contains("partitions");
+        let said = |event: &&Event| event.text("message").contains("partitions");
         assert_eq!(leader.events("warning").iter().filter(said).count(), 1, "{leader:?}");
         standbys.push(leader);
         election.close(standbys);
