@@ -321,7 +321,7 @@ impl Once {
         let has_outcome = matches!(self.phase, Phase::Recorded { .. } | Phase::Recording { .. });
         let unrecorded = if let Phase::Recording { fact, .. } = &self.phase { Some(fact.clone()) } else { None };
         let is_skipped = self.phase == Phase::Leaving;
-        if self.scheduled.is_some() && !(is_leaving && unrecorded.is_some()) {
+        if self.scheduled.is_some() && !(is_leaving && self.lacks_record()) {
             self.phase = Phase::StandingBy;
         } else if !is_leaving && self.phase != Phase::Leaving {
             self.ask(unrecorded);

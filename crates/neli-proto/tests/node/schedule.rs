@@ -200,6 +200,31 @@ fn a_run_that_is_unfinished_when_the_next_window_begins_is_reported() {
     starts(&mut host, first, 6);
 }
 
+/// It is told to stop while Kafka is away.
+#[test]
+fn an_outcome_that_is_not_confirmed_when_the_leader_goes_is_reported() {
+    for is_confirmed in [false, true] {
+        let (mut host, first) = leads(5, done(4));
+        starts(&mut host, first, 5);
+        host.ends(JobStatus::Exited(0));
+        let (id, _) = asked(&mut host).appended.unwrap();
+        if is_confirmed {
+            facts(&mut host, FactsEvent::Appended { id });
+        }
+        host.happens(Event::Signal { signal: TERM, by_terminal: false });
+        let mut all = host.actions();
+        if !is_confirmed {
+            host.pass(LEASE);
+            host.answers(Answer::Fenced { term: host.node.term().unwrap(), end: None });
+            all.extend(host.actions());
+        }
+        host.reads_what_it_sent();
+        all.extend(host.actions());
+        assert_eq!(exits(&all).len(), 1, "{all:?}");
+        assert_eq!(all.contains(&Action::Note(Note::OutcomeLost)), !is_confirmed, "{all:?}");
+    }
+}
+
 /// The same window is still shown, but `--catch-up none` leaves it.
 #[test]
 fn a_run_that_is_unfinished_and_not_caught_up_is_reported() {
