@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -22,8 +22,9 @@ use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{MainQueue, Waker, topic_identity};
 use crate::questions::AnswerLimit;
 use crate::text::{self, ClientError};
+use crate::threads::{self, locked};
 use crate::topic::{self, Presence, TopicError};
-use crate::{clock, embedded, identity, threads};
+use crate::{clock, embedded, identity};
 
 /// The time limit of the question that opens the producer's connection.
 const WARMING: Duration = Duration::from_secs(16);
@@ -338,7 +339,7 @@ impl Deliveries {
     }
 
     fn fact_delivered(&self, result: &DeliveryResult<'_>, id: u32) {
-        let refused = self.fact_refused.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let refused = locked(&self.fact_refused).take();
         let event = match result {
             Ok(_) => FactsEvent::Appended { id },
             Err((error, message)) => {
@@ -368,7 +369,7 @@ impl ClientContext for Deliveries {
         // taken from the log.
         match refused_append(line) {
             Some((topic, error)) if topic == self.topic => self.refused(error),
-            Some((_, error)) => *self.fact_refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error),
+            Some((_, error)) => *locked(&self.fact_refused) = Some(error),
             None => {}
         }
         if !matches!(level, RDKafkaLogLevel::Debug) || self.context.access.wants_debug() {
