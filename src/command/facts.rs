@@ -28,8 +28,7 @@ pub(super) struct Recorded<'a> {
 
 /// The fact that still counts, if any does.
 pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<'a>> {
-    let is_forgotten = |fact: &Fact| facts.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
-    let counts = |fact: &&Fact| !is_forgotten(fact);
+    let counts = |fact: &&Fact| !facts.has_forgotten(fact);
     let attempt = facts.attempt.as_ref().filter(counts);
     let current = seen.observer().leadership(read_at());
     // In a journal that was made anew another may lead in the same term.
@@ -64,8 +63,7 @@ pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<
 
 /// Adds the success of a key that a release in the journal names, unless one counts already: it is as good as the fact (K4).
 pub(super) fn learn_release(facts: &mut Facts, key: &str, seen: Seen<'_>) {
-    let forgotten = facts.forgotten.as_ref();
-    let counts = |fact: &Fact| !forgotten.is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
+    let counts = |fact: &Fact| !facts.has_forgotten(fact);
     let released = |past: &PastTerm| {
         let TermEnd::Released { how, .. } = &past.end else { return None };
         let is_meant = |run: &&KeyedRun| *run.key == *key && run.is_window != Some(true);

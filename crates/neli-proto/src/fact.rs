@@ -223,6 +223,12 @@ impl Facts {
         }
     }
 
+    /// Whether this fact does not count, because an operator asked to forget the key after it.
+    #[must_use]
+    pub fn has_forgotten(&self, fact: &Fact) -> bool {
+        self.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten))
+    }
+
     /// Adds the next record at this place; `None` is a record without a value, which removes the one before it.
     pub fn take(&mut self, place: Place, value: Option<&[u8]>) {
         let known = match place {

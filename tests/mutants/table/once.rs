@@ -100,7 +100,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "NothingIsForgotten",
         breaks: "once: a key that an operator has forgotten still counts as done",
-        edits: &[edit("(None, _) => ‹!self.is_forgotten(fact)›,", "true")],
+        edits: &[edit("(None, _) => ‹!self.known.has_forgotten(fact)›,", "true")],
         noticed_by: &[Model("a_key_that_is_forgotten")],
     },
     Mutant {

@@ -57,19 +57,14 @@ impl Once {
     /// an outcome. If a window was forgotten, or a schedule has left it out, the windows before it stay over.
     fn covers(&self, fact: &Fact) -> bool {
         match (self.policy.window, fact.window) {
-            (None, _) => !self.is_forgotten(fact),
+            (None, _) => !self.known.has_forgotten(fact),
             (Some(_), None) => false,
             (Some(own), Some(other)) => {
                 let left_out = fact.outcome == Outcome::Skipped && self.scheduled.is_none();
-                let is_own_over = own.from_ms == other.from_ms && !left_out && !self.is_forgotten(fact);
+                let is_own_over = own.from_ms == other.from_ms && !left_out && !self.known.has_forgotten(fact);
                 (own.from_ms < other.from_ms || is_own_over) && self.believes(fact)
             }
         }
-    }
-
-    /// Whether an operator asked to forget the key after this fact.
-    pub(super) fn is_forgotten(&self, fact: &Fact) -> bool {
-        self.known.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten))
     }
 
     /// How often an operator asked to forget the key.
@@ -121,7 +116,7 @@ impl Once {
     /// The number of the wanted run. A run whose candidate died or was stopped does not count as failed.
     pub(super) fn next_attempt(&self) -> u32 {
         let is_same = |fact: &&Fact| {
-            fact.place() == Place::Attempt && fact.window == self.policy.window && !self.is_forgotten(fact)
+            fact.place() == Place::Attempt && fact.window == self.policy.window && !self.known.has_forgotten(fact)
         };
         match self.known.runs().find(is_same) {
             Some(Fact { outcome: Outcome::Failed, attempt, .. }) => attempt.saturating_add(1),

@@ -142,7 +142,7 @@ impl Once {
     fn left_unfinished(&self) -> Option<&Fact> {
         let run =
             self.known.attempt.as_ref().filter(|run| run.outcome == Outcome::Running && run.window == self.shown)?;
-        let is_caught_up = self.policy.schedule != Some(CatchUp::None) || self.is_forgotten(run);
+        let is_caught_up = self.policy.schedule != Some(CatchUp::None) || self.known.has_forgotten(run);
         (!is_caught_up && !self.is_released(run)).then_some(run)
     }
 
@@ -162,7 +162,7 @@ impl Once {
             |fact: &&Fact| fact.outcome != Outcome::Running || self.is_released(fact) || Some(*fact) == unfinished;
         // If a window was forgotten, the windows before it are over.
         let span_of = |fact: &Fact| {
-            let is_forgotten = self.is_forgotten(fact);
+            let is_forgotten = self.known.has_forgotten(fact);
             fact.window.map(|span| {
                 if is_forgotten {
                     Span { from_ms: span.from_ms.saturating_sub(1), until_ms: span.from_ms }
