@@ -247,7 +247,7 @@ impl Thread {
         self.report(FactsEvent::Unread { error });
     }
 
-    /// Whether nobody needs the reading any more. Takes up a later number.
+    /// Whether nobody needs the reading any more. Takes up a later number, so only a reading may ask: nothing else goes on with that number.
     fn is_over(&self) -> bool {
         loop {
             match self.orders.try_recv() {
@@ -471,7 +471,7 @@ impl Thread {
         let place = JudgedPartition { bootstrap: &self.source.access.bootstrap, topic: name, partition: 0 };
         let risks = judge_topic_of_facts(&facts, (self.settings.retention, self.settings.window), place)
             .map_err(|refusal| TopicError::Refused(format!("topic {name:?}: {refusal}")))?;
-        if !risks.is_empty() && !self.is_over() {
+        if !risks.is_empty() {
             self.send(SessionEvent::Warning(format!("topic {name:?}: {}", warning(&risks))));
         }
         Ok(())

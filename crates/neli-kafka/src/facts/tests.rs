@@ -10,8 +10,15 @@ use super::*;
 use crate::access::Access;
 use crate::election::Properties;
 
-fn start(cluster: &MockCluster<'_, DefaultProducerContext>, events: Sender<KafkaEvent>) -> FactsReader {
-    let journal = Source {
+type Cluster<'a> = MockCluster<'a, DefaultProducerContext>;
+
+fn start(cluster: &Cluster<'_>, events: Sender<KafkaEvent>) -> FactsReader {
+    let (source, topic, settings) = parts(cluster);
+    FactsReader::start(source, topic, settings, events, false).unwrap()
+}
+
+fn parts(cluster: &Cluster<'_>) -> (Source, FactsTopic, FactsSettings) {
+    let source = Source {
         access: Access::at(&cluster.bootstrap_servers(), &Properties::default()),
         elections: Elections { group: "g".into(), topic: "journal".into(), roles: 0..1, names: Arc::new([]) },
         partitions: None,
@@ -21,7 +28,7 @@ fn start(cluster: &MockCluster<'_, DefaultProducerContext>, events: Sender<Kafka
     };
     let topic = FactsTopic { name: "facts".into(), keys: Place::ALL.map(|place| (format!("{place:?}"), place)) };
     let settings = FactsSettings { retention: Duration::from_secs(1), compaction_lag: Duration::ZERO, window: None };
-    FactsReader::start(journal, topic, settings, events, false).unwrap()
+    (source, topic, settings)
 }
 
 /// The next event besides the warning that the mock does not show how the topic is set.
@@ -66,6 +73,26 @@ fn a_reading_that_still_runs_continues_with_a_later_number() {
             return;
         }
     }
+}
+
+/// A candidate may lead while its topic is judged: that reading is asked for only once.
+#[test]
+fn a_reading_that_is_asked_for_while_the_topic_is_judged_follows() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("facts", 1, 1).unwrap();
+    let ((source, topic, settings), (events, mut received)) = (parts(&cluster), mpsc::channel(8));
+    let (sender, orders) = std::sync::mpsc::channel();
+    let (id, is_judged, progress) = (Cell::new(0), false, Progress::default());
+    let judges_first = true;
+    let mut reading = Thread { source, topic, settings, events, orders, id, judges_first, is_judged, progress };
+    sender.send(7).unwrap();
+    reading.judge_first().unwrap();
+    thread::spawn(move || reading.run());
+    let read = next_of(&mut received);
+    assert!(
+        matches!(read, KafkaEvent::Process(SessionEvent::Facts { id: 7, event: FactsEvent::Read { .. } })),
+        "{read:?}"
+    );
 }
 
 /// If the partition has no leader for long, that is reported, and Kafka is asked a few times a second.
