@@ -283,6 +283,7 @@ impl GuardLoop {
         // The kernel keeps one at a time.
         let _ = self.children.read_signal();
         self.observe_start();
+        let had_ended = self.job.as_ref().is_some_and(Job::has_ended);
         let reaped = reap(REAPED_AT_ONCE, |ended| self.commands.end_group_of(ended));
         (self.has_children, self.may_have_ended_children) = (reaped.children_left, reaped.may_be_more);
         self.keeps_ended = (self.keeps_ended && reaped.children_left) || reaped.is_refused;
@@ -296,7 +297,11 @@ impl GuardLoop {
         for change in reaped.changes.iter().filter(|change| Some(change.pid) == main) {
             self.observe_main(now, change.status);
         }
-        if let Some(status) = self.job.as_mut().and_then(Job::unwaited_end) {
+        // One that ended after the others were waited for is waited for at the next turn.
+        if had_ended
+            && !reaped.may_be_more
+            && let Some(status) = self.job.as_mut().and_then(Job::unwaited_end)
+        {
             self.keeps_ended = true;
             self.observe_main(now, status);
         }

@@ -36,10 +36,14 @@ impl Job {
         self.process.as_ref().map(AsFd::as_fd)
     }
 
-    /// How the main process has ended, if it has and was not waited for; returned once.
+    /// Whether the main process has ended, and that was not noticed.
+    pub(super) fn has_ended(&self) -> bool {
+        self.end_fd().is_some_and(system::tells_end)
+    }
+
+    /// How the main process, which has ended, did so, if it can't be waited for; returned once.
     pub(super) fn unwaited_end(&mut self) -> Option<ExitStatus> {
-        let process = self.process.take_if(|process| system::tells_end(process.as_fd()));
-        process.filter(|_| self.has_main).and_then(|_| procfs::status_of_ended(self.pid))
+        self.process.take().filter(|_| self.has_main).and_then(|_| procfs::status_of_ended(self.pid))
     }
 
     /// Becomes readable when the job has executed its program or failed to; `None` after that.
