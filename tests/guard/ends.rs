@@ -342,9 +342,7 @@ fn processes_that_ended_in_time_have_not_outlived_the_lease_however_late_their_e
     let mut until = near_deadline();
     fixture.start(3, until);
     while fixture.pipe.next_line_before(until - Duration::from_secs(1)).is_none() {
-        until = near_deadline();
-        fixture.send(&Order::Lease(grant(3, until)));
-        assert_eq!(fixture.receive(), Answer::Extended { until });
+        fixture.renew(3, &mut until);
     }
     nix::sys::signal::kill(fixture.handle().pid(), nix::sys::signal::SIGSTOP).unwrap();
     harness::wait::until_true("all to have ended", || {

@@ -257,6 +257,15 @@ impl GuardFixture {
         (Pid::from_raw(pid), process.expect("a pidfd"))
     }
 
+    /// Renews the lease of this term if it ends within a second.
+    pub(crate) fn renew(&self, term: i64, until: &mut Time) {
+        if clock::now() >= *until - Duration::from_secs(1) {
+            *until = near_deadline();
+            self.send(&Order::Lease(grant(term, *until)));
+            assert_eq!(self.receive(), Answer::Extended { until: *until });
+        }
+    }
+
     /// Closes the socket.
     pub(crate) fn close(&mut self) {
         self.guard = None;

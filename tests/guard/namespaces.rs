@@ -2,6 +2,7 @@
 //! process of that namespace, and not to the guard.
 
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use harness::not_tested;
 use harness::pid_namespace::PidNamespace;
@@ -19,11 +20,13 @@ struct Escaped {
     fixture: GuardFixture,
     process: OwnedFd,
     namespace: PidNamespace,
+    /// The end of the lease.
+    until: Time,
 }
 
 impl Escaped {
     /// `prepare` is what the process does first, as a command of the shell.
-    fn start(prepare: &str, until: Time) -> Option<Self> {
+    fn start(prepare: &str, mut until: Time) -> Option<Self> {
         let Some(namespace) = PidNamespace::new(&[]) else {
             not_tested("no user namespace can be made here");
             return None;
@@ -35,22 +38,25 @@ impl Escaped {
         );
         let mut fixture = GuardFixture::running(&text);
         let (main, _) = fixture.start(0, until);
-        assert_eq!(fixture.pipe.next_line(), "left");
+        while fixture.pipe.next_line_before(until - Duration::from_secs(1)).is_none() {
+            fixture.renew(0, &mut until);
+        }
         let others = || fixture.processes_of_jobs().into_iter().filter(|process| process.pid != main.as_raw());
         let escaped = wait::until("a process that has executed", || {
+            fixture.renew(0, &mut until);
             others().find(|process| process.name().as_deref() == Some("sleep"))
         });
         let parent = escaped.parent().and_then(Process::find).and_then(Process::name);
         assert_eq!(parent.as_deref(), Some("sh"), "the first process of the namespace");
         assert_ne!(escaped.parent(), Some(main.as_raw()));
         let process = process_of(escaped.pid);
-        Some(Self { fixture, process, namespace })
+        Some(Self { fixture, process, namespace, until })
     }
 }
 
 #[test]
 fn it_is_named_and_killed_before_the_job_is_gone() {
-    let Some(Escaped { fixture, process, namespace: _namespace }) = Escaped::start("true", far_deadline()) else {
+    let Some(Escaped { fixture, process, namespace: _namespace, .. }) = Escaped::start("true", far_deadline()) else {
         return;
     };
     fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
@@ -67,7 +73,7 @@ fn it_is_named_and_killed_before_the_job_is_gone() {
 #[test]
 fn without_the_job_s_environment_it_is_killed_all_the_same() {
     let scrub = "exec env -i PIPE=$PIPE sleep 600";
-    let Some(Escaped { fixture, process, namespace: _namespace }) = Escaped::start(scrub, far_deadline()) else {
+    let Some(Escaped { fixture, process, namespace: _namespace, .. }) = Escaped::start(scrub, far_deadline()) else {
         return;
     };
     fixture.kill_job();
@@ -76,8 +82,10 @@ fn without_the_job_s_environment_it_is_killed_all_the_same() {
 
 #[test]
 fn it_is_killed_at_the_deadline() {
-    let until = near_deadline();
-    let Some(Escaped { fixture, process, namespace: _namespace }) = Escaped::start("true", until) else { return };
+    let Some(Escaped { fixture, process, namespace: _namespace, until }) = Escaped::start("true", near_deadline())
+    else {
+        return;
+    };
     fixture.receive_main_killed();
     let end = fixture.receive_fenced(0);
     assert!(end.is_some_and(|end| end.gone_at >= until));
@@ -86,7 +94,8 @@ fn it_is_killed_at_the_deadline() {
 
 #[test]
 fn it_is_killed_when_the_supervisor_s_end_closes() {
-    let Some(Escaped { mut fixture, process, namespace: _namespace }) = Escaped::start("true", far_deadline()) else {
+    let Some(Escaped { mut fixture, process, namespace: _namespace, .. }) = Escaped::start("true", far_deadline())
+    else {
         return;
     };
     fixture.send(&Order::Released { term: 0 });
