@@ -48,8 +48,13 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
         if let Some(why) = following.read_to_ends(&mut topics, limit).await?.into_iter().next() {
             bail!(why);
         }
-        let is_led = topics.topic(topic).is_some_and(|read| Group::of(name, read).leaders().next().is_some());
-        let ahead_ms = if is_led { broker_clock(&mut following, access, doctor.timeout).await? } else { None };
+        // By a clock that is ahead a leader seems silent.
+        let may_be_led = |read| Group::of(name, read).elections.iter().any(|observer| observer.leader().is_some());
+        let ahead_ms = if topics.topic(topic).is_some_and(may_be_led) {
+            broker_clock(&mut following, access, doctor.timeout).await?
+        } else {
+            None
+        };
         Ok((topics, ahead_ms))
     });
     match read.map(|(topics, ahead_ms)| (topics.topic(topic).cloned(), ahead_ms)) {

@@ -1,13 +1,12 @@
 //! The elections of a command, as far as they were read; the reading goes on for as long as the command asks.
 
-use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, IsTerminal};
 use std::ops::Deref;
 use std::time::Duration;
 
 use anyhow::Result;
-use neli_kafka::{Access, ElectionId, KafkaEvent, Source, bootstrap_servers, clock};
+use neli_kafka::{Access, ElectionId, KafkaEvent, Source, clock};
 use neli_proto::kafka::Event;
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
@@ -22,8 +21,6 @@ use crate::text::{span, spoken};
 
 /// The time limit for reading the claim of the current term separately. The claim only shows since when the leader leads.
 const CLAIM_WITHIN: Duration = Duration::from_millis(300);
-/// The time limit for finding out whether the brokers are on this machine, which avoids longer waits.
-const LOOK: Duration = Duration::from_millis(500);
 /// If the leader is still unknown, the next reading begins this many times further back.
 const FURTHER: Offset = 8;
 
@@ -247,7 +244,7 @@ impl Observation {
     /// Reads on for a moment, if the timestamps don't tell whether the leaders are silent.
     async fn listen(&mut self, deadline: Time) -> Result<()> {
         self.topic.caught_up();
-        let Some(doubt) = self.doubt(deadline) else { return Ok(()) };
+        let Some(doubt) = self.doubt() else { return Ok(()) };
         let until = deadline.min(clock::now() + doubt);
         while self.seen().any(|seen| seen.observer().doubts_timestamps(read_at()).is_some()) {
             if self.next(Some(until)).await?.is_none() {
@@ -260,23 +257,15 @@ impl Observation {
     }
 
     /// How long to listen before the timestamps of the leaders' records count, if they don't count yet; that is explained on a terminal.
-    fn doubt(&self, deadline: Time) -> Option<Duration> {
-        let is_one_clock = LazyCell::new(|| {
-            let Source { access, elections, .. } = &self.reading.source;
-            bootstrap_servers::runs_on_this_machine(access, &elections.topic, deadline.since(clock::now()).min(LOOK))
-        });
-        // If the timestamps are by this machine's clock, no difference of clocks matters. If candidates write them, those on an embedded broker are.
-        let is_sure = |seen: &Seen<'_>| {
-            (seen.is_brokers_time() || self.reading.is_embedded())
-                && matches!(
-                    seen.observer().leadership(read_at()),
-                    Leadership::Overdue { .. } | Leadership::Silent { .. }
-                )
-                && *is_one_clock
+    fn doubt(&self) -> Option<Duration> {
+        // An embedded broker and all of its candidates have this machine's clock.
+        let is_sure = |observer: &Observer| {
+            self.reading.is_embedded()
+                && matches!(observer.leadership(read_at()), Leadership::Overdue { .. } | Leadership::Silent { .. })
         };
-        let doubted = self.seen().filter_map(|seen| {
-            let doubt = seen.observer().doubts_timestamps(read_at())?;
-            (!is_sure(&seen)).then_some((doubt, seen.read.observer()))
+        let doubted = self.seen().map(|seen| seen.read.observer()).filter_map(|observer| {
+            let doubt = observer.doubts_timestamps(read_at())?;
+            (!is_sure(observer)).then_some((doubt, observer))
         });
         let (doubt, observer) = doubted.max_by_key(|(doubt, _)| *doubt)?;
         say_doubt(observer, doubt);
