@@ -225,8 +225,8 @@ fn only_one_named<'a>(standbys: &[Standby<'a>], to: &str) -> Result<Standby<'a>,
 async fn can_not_lead(access: &Access, look: &Look, standby: &Standby<'_>) -> Result<Option<String>> {
     let (name, back_off) = (standby.candidate.shown(), standby.back_off());
     if !back_off.is_zero() {
-        let (runs, wait) = (counted(standby.failed_runs, "run"), span(back_off));
-        return Ok(Some(format!("the last {runs} of {name} failed, so that it would claim {wait} late")));
+        let (times, wait) = (counted(standby.failed_runs, "time"), span(back_off));
+        return Ok(Some(format!("{name} failed {times} in a row, so that it would claim {wait} late")));
     }
     let undecided = standby.candidate.undecided_for().saturating_sub(standby.age);
     if !undecided.is_zero() {

@@ -339,8 +339,8 @@ impl<'a> Snapshot<'a> {
             let leaders = leader.map(describe).unwrap_or_default();
             cells.extend(differs.filter(|fact| !leaders.contains(fact)));
             if standby.failed_runs > 0 {
-                let (waits, failed) = (spoken(standby.back_off()), counted(standby.failed_runs, "run"));
-                cells.push(format!("its last {failed} failed: waits {waits} before it claims"));
+                let (waits, failed) = (spoken(standby.back_off()), counted(standby.failed_runs, "time"));
+                cells.push(format!("failed {failed} in a row: waits {waits} before it claims"));
             }
             let waits = self.seen.observer().waits(standby, self.at);
             if waits > Duration::ZERO {

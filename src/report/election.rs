@@ -133,8 +133,8 @@ pub(crate) fn because(why: &str) -> &str {
         "fenced" => "no heartbeat extended the lease",
         "guard-died" => "the guard died",
         "history-cut" => "the topic's records were cut, or it was made anew",
-        "nobody-led" => "nobody led then",
-        "overrun" => "the previous run was still going on at its start",
+        "nobody-led" => "no leader ran the job then",
+        "overrun" => "the previous run was not over at its start, or its outcome not recorded yet",
         "refused" => "this candidate can't stand for election any more",
         "resigned" => "it was asked to stand down",
         "restart-limit" => "the job failed too often",
@@ -178,7 +178,7 @@ pub(super) fn standing_by(
 pub(super) const fn waiting(why: Waiting) -> Option<&'static str> {
     Some(match why {
         Waiting::Answer => "nobody leads; a candidate of this group has --roles, and may refuse this one",
-        Waiting::BackingOff => "nobody leads; its last runs failed, so others may claim first",
+        Waiting::BackingOff => "nobody leads; its last lead failed, so others may claim first",
         Waiting::CoolingOff => "it has stood down, and lets another lead first",
         Waiting::Cut => "leader unknown, because the topic's records were cut, or it was made anew",
         Waiting::Full => "nobody leads; this process leads as many roles as --max-roles allows",

@@ -232,7 +232,7 @@ impl Observer {
                 let Some(member) = &record.member else { return };
                 let why = why.as_deref().and_then(Why::parse);
                 self.has_released(member, why, received);
-                if let Some(Why::Exited | Why::Failed | Why::Unhealthy) = why {
+                if let Some(Why::Exited | Why::FactsUnavailable | Why::Failed | Why::Unhealthy) = why {
                     self.note_run(member, why != Some(Why::Unhealthy) && *exit == Some(0));
                 }
             }
@@ -246,7 +246,8 @@ impl Observer {
         }
     }
 
-    /// Counts a run that ended by itself, or was unhealthy: of each candidate those that failed since the last one that succeeded.
+    /// Counts a run that ended by itself, was unhealthy, or could not begin for want of the facts: of each candidate those that failed since the
+    /// last one that succeeded.
     fn note_run(&mut self, member: &MemberId, has_succeeded: bool) {
         if has_succeeded {
             self.failed_runs.remove(member);

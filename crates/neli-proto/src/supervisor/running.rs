@@ -312,6 +312,10 @@ impl Supervisor {
         let Some(term) = self.term().filter(|_| self.job != Job::None) else { return };
         self.job = Job::None;
         self.watch = None;
+        // Otherwise candidates that can't read the facts would pass the lead on to each other without a pause.
+        if why == Why::FactsUnavailable {
+            self.failed_runs.failed(Duration::ZERO);
+        }
         self.over = Some(Over { why, seen });
         self.order(Order::Over { term });
     }

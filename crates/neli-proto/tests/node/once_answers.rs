@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::candidate::{Durations, Elector, Timings};
-use neli_proto::fact::{Fact, Facts, Outcome};
+use neli_proto::fact::{Fact, Facts, Outcome, Place};
 use neli_proto::guard::Answer;
 use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event, FactsEvent, Node};
@@ -42,6 +42,29 @@ fn a_leader_that_has_not_read_all_facts_in_time_logs_its_progress() {
         host.pass_until_due();
     };
     assert!(notes.contains(&Action::Note(Note::FactsUnavailable { error: "5 of 9".into() })), "{notes:?}");
+}
+
+/// Candidates that can't read the facts would otherwise pass the lead on to each other without a pause.
+#[test]
+fn each_lead_without_the_facts_doubles_the_wait_before_the_next_also_if_another_led_meanwhile() {
+    let (mut host, mut id) = leading(0);
+    for back_off_ms in [500, 1_000, 2_000] {
+        read(&mut host, id, Facts { unreadable: [Place::Attempt].into(), ..Facts::default() });
+        let stands_by = asked(&mut host);
+        assert!(stands_by.releases.is_some());
+        host.reads_what_it_sent();
+        let term = host.end();
+        host.reads(by("db1", Body::Claim { after: term - 1, lease_ms: 2_000, overlap: None }));
+        let why = Some(Why::FactsUnavailable.as_str().into());
+        let (exit, once, late_ms, group_member, successor) = (None, None, None, None, None);
+        host.reads(by("db1", Body::Release { term, seen: term, why, exit, late_ms, group_member, once, successor }));
+        let vacant = host.now;
+        read(&mut host, stands_by.read.unwrap(), Facts::default());
+        host.claims();
+        assert!(host.now.since(vacant) >= Duration::from_millis(back_off_ms), "{:?}", host.now.since(vacant));
+        host.reads_what_it_sent();
+        id = asked(&mut host).read.unwrap();
+    }
 }
 
 /// A candidate that exits waits for its release only: a run that it announced then would never be.
