@@ -171,6 +171,12 @@ impl Mapping {
         self.names().get(number as usize).map_or_else(|| format!("{number}"), |name| String::from(&**name))
     }
 
+    /// The label and the partition of each role, of at most so many.
+    pub(crate) fn places(&self, most: u32) -> Vec<(String, i32)> {
+        let partition = |number: u32| i32::try_from(number % self.partitions).unwrap_or_default();
+        (0..self.count().min(most)).map(|number| (self.label(number), partition(number))).collect()
+    }
+
     /// The number of partitions over which the roles are mapped.
     #[must_use]
     pub const fn partitions(&self) -> u32 {

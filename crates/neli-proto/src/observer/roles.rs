@@ -3,7 +3,6 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -50,10 +49,15 @@ impl GroupHellos {
         if self.last.len() <= MOST_READ_ON {
             return;
         }
-        let newest_ms = self.last.values().filter_map(|last| last.written_ms).max();
         let kept = self.last.values().max_by_key(|last| last.rank()).map(|last| last.offset);
-        let is_old = |written_ms: u64| newest_ms.is_some_and(|newest| newest - written_ms >= millis(HELLO_HOLDS));
-        self.last.retain(|_, last| Some(last.offset) == kept || !last.written_ms.is_some_and(is_old));
+        let is_old = self.is_old();
+        self.last.retain(|_, last| Some(last.offset) == kept || !is_old(last));
+    }
+
+    /// Whether a hello was written 75 s or more before the last one of all.
+    fn is_old(&self) -> impl Fn(&LastHello) -> bool + use<> {
+        let newest_ms = self.last.values().filter_map(|last| last.written_ms).max();
+        move |last| last.written_ms.zip(newest_ms).is_some_and(|(ms, newest_ms)| newest_ms - ms >= millis(HELLO_HOLDS))
     }
 
     /// The last hello of each candidate, also of those that have left.
@@ -65,12 +69,8 @@ impl GroupHellos {
     /// agrees with the last one on the partition of each role. A candidate that is refused does not stand: it says no hello after its first
     /// one but that it leaves.
     fn standing(&self) -> Vec<&LastHello> {
-        let newest_ms = self.last.values().filter_map(|last| last.written_ms).max();
-        let is_old = |written_ms: u64| newest_ms.is_some_and(|newest| newest - written_ms >= millis(HELLO_HOLDS));
-        let stands = |last: &&LastHello| {
-            let LastHello { hello, written_ms, .. } = last;
-            hello.takes_roles() && !hello.stands_for_no_role() && !written_ms.is_some_and(is_old)
-        };
+        let is_old = self.is_old();
+        let stands = |last: &&LastHello| last.hello.takes_roles() && !last.hello.stands_for_no_role() && !is_old(last);
         let mut standing: Vec<&LastHello> = self.all().filter(stands).collect();
         // A candidate without `--roles` does not stand beside those that have roles. The release of its last term, which says that it goes, is
         // no hello.
@@ -103,9 +103,7 @@ impl GroupHellos {
     pub fn all_roles(&self, most: u32) -> Option<Mapping> {
         let mappings = self.mappings();
         let (first, others) = mappings.split_first()?;
-        let labels = |mapping: &Mapping| -> Vec<String> {
-            (0..mapping.count().min(most)).map(|number| mapping.label(number)).collect()
-        };
+        let labels = |mapping: &Mapping| mapping.places(most).into_iter().map(|(label, _)| label);
         if others.iter().flat_map(labels).all(|label| first.number(&label).is_some()) {
             return Some(first.clone());
         }
@@ -170,6 +168,7 @@ impl NoRoom {
 #[cfg(test)]
 mod tests {
     use alloc::format;
+    use alloc::string::String;
 
     use super::*;
     use crate::time::Time;

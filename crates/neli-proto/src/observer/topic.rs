@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString as _};
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::{fmt, mem};
 
 use super::{Election, GroupHellos, Judged, LastHello, NoRoom};
@@ -258,7 +257,7 @@ impl Topic {
         if self.group.is_some() {
             self.elections.values_mut().for_each(|found| found.hello_received(at, hello, written_ms));
         } else if self.is_live {
-            for (role, partition) in places(&hello.mapping(), self.most_roles) {
+            for (role, partition) in hello.mapping().places(self.most_roles) {
                 if let Some(found) = self.found(partition, group, &role) {
                     found.is_found |= hello.takes_roles();
                     found.hello_received(at, hello, written_ms);
@@ -280,13 +279,13 @@ impl Topic {
                 of_group.for_each(|(_, found)| found.is_found = true);
                 continue;
             }
-            for (role, partition) in mappings.iter().flat_map(|mapping| places(mapping, most)) {
+            for (role, partition) in mappings.iter().flat_map(|mapping| mapping.places(most)) {
                 if let Some(found) = self.found(partition, &group, &role) {
                     found.is_found = true;
                 }
             }
             for LastHello { hello, at, written_ms, .. } in hellos.all().filter(|last| last.hello.roles.is_some()) {
-                for (role, partition) in places(&hello.mapping(), most) {
+                for (role, partition) in hello.mapping().places(most) {
                     let place = Place { partition, group: group.clone(), role: role.into() };
                     if let Some(found) = self.elections.get_mut(&place) {
                         found.hello_received(*at, hello, *written_ms);
@@ -366,15 +365,10 @@ impl Topic {
     }
 }
 
-/// The label and the partition of each role, of at most so many.
-fn places(mapping: &Mapping, most: u32) -> Vec<(String, i32)> {
-    let partition = |number: u32| i32::try_from(number % mapping.partitions()).unwrap_or_default();
-    (0..mapping.count().min(most)).map(|number| (mapping.label(number), partition(number))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use alloc::format;
+    use alloc::vec::Vec;
 
     use super::*;
 
