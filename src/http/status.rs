@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use neli_proto::candidate::Position;
 use neli_proto::leadership::{Leader, Leadership, ReadAt};
-use neli_proto::node::{Awaited, Status};
+use neli_proto::node::Status;
 use neli_proto::time::{Time, millis};
 use serde_json::{Value, json};
 
@@ -102,10 +102,8 @@ fn standbys(snapshot: &Snapshot, role: &RoleSnapshot, now: Time) -> Vec<Value> {
 
 /// When this candidate claims, unless a leader's record comes before.
 fn claims_at(status: &Status, current: Leadership<'_>) -> Option<Time> {
-    let awaits = status.awaits?;
-    let is_claim = matches!(awaits.what, Awaited::ClaimDelay | Awaited::CoolOff | Awaited::Silence);
     let may_claim = !current.is_led() && (!current.is_unknown() || status.leader().is_none());
-    awaits.until.filter(|_| is_claim && may_claim)
+    status.claims_at.filter(|_| may_claim)
 }
 
 /// Why this process does not lead, on one line.

@@ -11,7 +11,7 @@ use neli_proto::candidate::{JobReport, Position, StandbyReason, Waiting};
 use neli_proto::fact::{Account, Fact, Runs, Success};
 use neli_proto::late_beat::Punctuality;
 use neli_proto::leadership::{Ended, HowReleased, LastTerm, Leader, ReadAt, Receipt, Release, Request, TermState};
-use neli_proto::node::{Awaited, Awaits, Counts, OtherCandidate, Status};
+use neli_proto::node::{Counts, OtherCandidate, Status};
 use neli_proto::record::{JobState, Record};
 use neli_proto::time::{Span, Time};
 use serde_json::Value;
@@ -376,10 +376,10 @@ fn a_process_that_has_left_an_election_does_not_say_who_leads_it() {
 #[test]
 fn the_status_of_a_standby_shows_when_it_claims() {
     let mut waiting = standing_by(None, TermState::Undecided);
-    waiting.status.awaits = Some(Awaits { what: Awaited::Silence, until: Some(now() + Duration::from_secs(50)) });
+    waiting.status.claims_at = Some(now() + Duration::from_secs(50));
     assert_eq!(json(waiting)["roles"][0]["claims_at"], "2026-01-31T12:00:50.123Z");
     let mut led = led_by(leader(false, now()));
-    led.status.awaits = Some(Awaits { what: Awaited::Silence, until: Some(now() + Duration::from_secs(20)) });
+    led.status.claims_at = Some(now() + Duration::from_secs(20));
     assert_eq!(json(led)["roles"][0]["claims_at"], Value::Null);
 }
 

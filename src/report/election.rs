@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use neli_proto::candidate::{JobReport, Position, StandbyReason, Waiting};
 use neli_proto::leadership::{HowReleased, Leadership, Request, Unknown};
-use neli_proto::node::{Awaited, Status};
+use neli_proto::node::Status;
 use neli_proto::record::{JobState, KeyedRun, Offset, Why};
 use neli_proto::time::millis;
 
@@ -195,9 +195,7 @@ pub(crate) fn of_status(status: &Status, current: Leadership<'_>, wall_ms: u64) 
         Position::AwaitingJudgement { .. } | Position::Claiming => "claiming the lead".to_owned(),
         Position::Departed => "has left the election".to_owned(),
         Position::Fenced { term } => format!("fenced: the job is being killed (term {term})"),
-        Position::Leading { term, .. } if status.awaits.is_some_and(|awaits| awaits.what == Awaited::Window) => {
-            format!("leading, term {term}")
-        }
+        Position::Leading { term, .. } if status.awaits_window => format!("leading, term {term}"),
         Position::Leading { term, job, stopping } => format!("leading, term {term}, {}", of_job(job, *stopping)),
         Position::Listening => "reading the journal".to_owned(),
         Position::Overlapped { term } => format!("another leads, and the job of term {term} is being stopped"),

@@ -8,7 +8,6 @@ use neli_proto::candidate::{StandbyReason, Timings};
 use neli_proto::fact::{Fact, Outcome};
 use neli_proto::health::Failure;
 use neli_proto::job::CommandEnd;
-use neli_proto::node::{Awaited, Awaits};
 use neli_proto::note::{Loss, Note, Refusal, SkipReason};
 use neli_proto::record::{Offset, Why};
 use neli_proto::supervisor::JobStatus;
@@ -35,8 +34,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) wall_ms: u64,
     /// When the node's own lease ends if nothing extends it.
     pub(crate) lease_end: Option<Time>,
-    /// What the node waits for, if it waits.
-    pub(crate) awaits: Option<Awaits>,
+    /// When the node claims, unless a record of another candidate comes before.
+    pub(crate) claims_at: Option<Time>,
     /// Whether the last record of the node's leader is older than its lease, by timestamps.
     pub(crate) is_leader_silent: bool,
 }
@@ -44,10 +43,8 @@ pub(crate) struct Moment<'a> {
 impl Moment<'_> {
     /// The time until the node claims, unless a record of another candidate comes before; and that time by the wall clock.
     fn claim(&self) -> Option<(Duration, u64)> {
-        let Awaits { what, until } = self.awaits?;
-        let left = until?.since(self.now);
-        let is_claim = matches!(what, Awaited::ClaimDelay | Awaited::CoolOff | Awaited::Silence);
-        is_claim.then(|| (left, self.wall_ms.saturating_add(millis(left))))
+        let left = self.claims_at?.since(self.now);
+        Some((left, self.wall_ms.saturating_add(millis(left))))
     }
 }
 

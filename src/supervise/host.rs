@@ -179,7 +179,7 @@ impl MainLoop {
             now,
             wall_ms,
             lease_end: role.node.lease_end(),
-            awaits: role.node.awaits(),
+            claims_at: role.node.claims_at(),
             is_leader_silent: role.node.leader().is_some_and(|leader| leader.is_silent(ReadAt { now, wall_ms })),
         }
     }

@@ -24,7 +24,7 @@ use crate::time::{Time, Window};
 
 pub use crate::action::{Action, HookRun};
 pub use crate::fact::FactsEvent;
-pub use crate::status::{Awaited, Awaits, Counts, OtherCandidate, Status};
+pub use crate::status::{Counts, OtherCandidate, Status};
 
 mod exchange;
 
@@ -257,16 +257,17 @@ impl Node {
         self.candidate.leader()
     }
 
-    /// What the node waits for, if it waits.
+    /// When the node claims, unless a record of another candidate comes before.
     #[must_use]
-    pub fn awaits(&self) -> Option<Awaits> {
-        self.candidate.awaits().or_else(|| self.awaits_window()).or_else(|| self.supervisor.awaits())
+    pub fn claims_at(&self) -> Option<Time> {
+        self.candidate.claims_at()
     }
 
     /// The node's state, and the data that it knows.
     #[must_use]
     pub fn status(&self, now: Time) -> Status {
-        Status { awaits: self.awaits(), ..self.candidate.status(now) }
+        let awaits_window = self.once.as_ref().is_some_and(Once::is_waiting);
+        Status { awaits_window, ..self.candidate.status(now) }
     }
 }
 

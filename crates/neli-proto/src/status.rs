@@ -21,8 +21,11 @@ pub struct Status {
     pub position: Position,
     /// When the node's own lease ends if no beat extends it; `None` while it holds none.
     pub lease_end: Option<Time>,
-    /// The event that the node waits for, if any.
-    pub awaits: Option<Awaits>,
+    /// When the node claims, unless a record of another candidate comes before; `None` if it does not stand by, or waits for something that has no
+    /// time.
+    pub claims_at: Option<Time>,
+    /// `--schedule`: whether it waits for the wall clock to enter another window.
+    pub awaits_window: bool,
     /// When the node departs because of `--wait`, unless it leads before.
     pub departs_at: Option<Time>,
     /// The other candidates by their hellos of the last 75 s, at most 1,000. The leader is not included.
@@ -143,44 +146,4 @@ pub struct OtherCandidate {
     pub name: Option<Box<str>>,
     /// How long ago its last hello was read.
     pub age: Duration,
-}
-
-/// The event that a node waits for, and its time limit.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Awaits {
-    /// The event.
-    pub what: Awaited,
-    /// When the event occurs or the wait for it ends; `None` if there is no such time.
-    pub until: Option<Time>,
-}
-
-/// The events that a node may wait for.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Awaited {
-    /// The node's claim is read back.
-    Claim,
-    /// The node's own claim delay ends. There is no leader, and other candidates may claim before.
-    ClaimDelay,
-    /// SIGCONT arrives.
-    Continuation,
-    /// After standing down: another candidate leads, or two leases have passed.
-    CoolOff,
-    /// The release is acknowledged.
-    Delivery,
-    /// `--once`: the key's facts are read, or a fact that was written is acknowledged.
-    Facts,
-    /// No process of the job is left; SIGKILL is sent at `until` unless it was sent before.
-    JobEnd,
-    /// The job's main process runs.
-    JobStart,
-    /// R0: the check whether the topic is fit for an election has finished.
-    Judgement,
-    /// The job's next run.
-    NextRun,
-    /// R1: the records written before the node started are read.
-    Records,
-    /// R2: the leader, or a candidate that may lead, has been silent for long enough to claim.
-    Silence,
-    /// `--schedule`: the wall clock enters another window.
-    Window,
 }

@@ -16,7 +16,6 @@ use crate::job::CommandEnd;
 use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
 use crate::restart::{Backoff, FailedRuns, RestartPolicy};
-use crate::status::{Awaited, Awaits};
 use crate::time::{Span, Time};
 use terminal::{SIGKILL, Terminal};
 use wanted::Over;
@@ -347,19 +346,6 @@ impl Supervisor {
     /// Whether a process of the job is alive, or may be alive soon.
     pub(crate) fn job_may_be_alive(&self) -> bool {
         self.job != Job::None
-    }
-
-    /// The event that the supervisor waits for, if there is or was a job.
-    pub(crate) fn awaits(&self) -> Option<Awaits> {
-        let (what, until) = match self.job {
-            Job::None | Job::Running { .. } => return None,
-            Job::Held { .. } => (Awaited::Facts, None),
-            Job::Ordered => (Awaited::JobStart, None),
-            Job::Orphaned => (Awaited::JobEnd, None),
-            Job::Restarting { at } => (Awaited::NextRun, Some(at)),
-            Job::Stopping { kill_at, .. } => (Awaited::JobEnd, kill_at),
-        };
-        Some(Awaits { what, until })
     }
 
     // ---- actions ------------------------------------------------------------------------------------------------

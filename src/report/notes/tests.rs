@@ -40,7 +40,7 @@ fn moment(left: Duration, timings: &Timings) -> Moment<'_> {
         now: Time::ZERO,
         wall_ms: MOMENT_MS,
         lease_end: Some(Time::ZERO + left),
-        awaits: Some(Awaits { what: Awaited::Silence, until: Some(Time::ZERO + left) }),
+        claims_at: Some(Time::ZERO + left),
         is_leader_silent: false,
     }
 }

@@ -7,7 +7,7 @@ use super::{Candidate, Election, Judgement};
 use crate::journal::View;
 use crate::leadership::{LastTerm, Leader, Receipt, TermState};
 use crate::record::Offset;
-use crate::status::{Awaited, Awaits, OtherCandidate, Position, Status};
+use crate::status::{OtherCandidate, Position, Status};
 use crate::supervisor::Departure;
 use crate::time::Time;
 
@@ -60,7 +60,8 @@ impl Candidate {
             },
             position: self.position(),
             lease_end: self.lease_end(),
-            awaits: self.awaits(),
+            claims_at: self.claims_at(),
+            awaits_window: false,
             departs_at: self.election.wait_due().filter(|_| matches!(self.state, State::StandingBy { .. })),
             standbys: self.standbys(now),
             counts: self.election.shown.counts,
@@ -85,34 +86,21 @@ impl Candidate {
         self.state.lease_end(&self.election)
     }
 
-    /// What it waits for. While it leads or is fenced, the supervisor answers this question.
-    pub(crate) fn awaits(&self) -> Option<Awaits> {
-        let election = &self.election;
-        let (what, until) = match &self.state {
-            State::AwaitingJudgement { .. } => (Awaited::Judgement, self.state.due(election)),
-            State::Claiming(_) => (Awaited::Claim, self.state.due(election)),
-            State::Departed(_) | State::Fenced(_) | State::Leading(_) | State::Overlapped(_) => return None,
-            State::Releasing(releasing) => (Awaited::Delivery, Some(releasing.gives_up_at)),
-            State::StandingBy { .. } if !election.listener.is_caught_up() => (Awaited::Records, None),
-            State::StandingBy { .. } if election.next_claim.is_held => (Awaited::Facts, None),
-            State::StandingBy { .. } if election.cooling_off.is_some() => (Awaited::CoolOff, election.cooling_off),
-            State::StandingBy { .. } if election.judgement == (Judgement::Awaited { claimed: true }) => {
-                (Awaited::Judgement, None)
-            }
-            State::StandingBy { not_before } => match election.listener.journal().view() {
-                View::Led(_) => (Awaited::Silence, self.silent_from()),
-                View::Undecided(_) if !election.listener.is_vacant() => (Awaited::Silence, self.silent_from()),
-                View::NeverLed | View::Released { .. } | View::Undecided(_) => {
-                    (Awaited::ClaimDelay, election.claim_due(*not_before))
-                }
-            },
-            State::Suspended => (Awaited::Continuation, None),
-        };
-        Some(Awaits { what, until })
-    }
-
-    fn silent_from(&self) -> Option<Time> {
-        self.election.listener.claim_window().map(|claim_window| claim_window.since)
+    /// When it claims, unless a record of another candidate comes before.
+    pub(crate) fn claims_at(&self) -> Option<Time> {
+        let State::StandingBy { not_before } = self.state else { return None };
+        let Election { listener, next_claim, cooling_off, judgement, .. } = &self.election;
+        if !listener.is_caught_up() || next_claim.is_held {
+            None
+        } else if cooling_off.is_some() {
+            *cooling_off
+        } else if *judgement == (Judgement::Awaited { claimed: true }) {
+            None
+        } else if listener.is_vacant() {
+            self.election.claim_due(not_before)
+        } else {
+            listener.claim_window().map(|claim_window| claim_window.since)
+        }
     }
 
     /// Whether the log was read up to the requested end.

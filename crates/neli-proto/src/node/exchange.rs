@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Action, Awaited, Awaits, FactsEvent, Node};
+use super::{Action, FactsEvent, Node};
 use crate::action::{Ending, HookRun};
 use crate::candidate;
 use crate::guard::Order;
@@ -263,12 +263,6 @@ impl Node {
     #[must_use]
     pub fn next_window_ms(&self) -> Option<u64> {
         self.once.as_ref().filter(|once| once.is_waiting()).and_then(Once::next_window_ms)
-    }
-
-    /// With a schedule: the wait between two runs.
-    pub(super) fn awaits_window(&self) -> Option<Awaits> {
-        let is_waiting = self.once.as_ref().is_some_and(Once::is_waiting);
-        is_waiting.then_some(Awaits { what: Awaited::Window, until: None })
     }
 
     /// The status with which the node ends. A candidate that leaves because the key needs no run has a special status. A run that was

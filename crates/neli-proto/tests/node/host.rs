@@ -8,7 +8,7 @@ use neli_proto::hello::Hello;
 use neli_proto::hooks::Hook;
 use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
-use neli_proto::node::{Action, Awaited, Awaits, Event, HookRun, Node, Settings, Status};
+use neli_proto::node::{Action, Event, HookRun, Node, Settings, Status};
 use neli_proto::note::{Note, Refusal};
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Offset, Record};
@@ -21,7 +21,7 @@ use crate::records::{Written, hello};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(5);
 pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
-pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(8);
+const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 pub(crate) const TERM: i32 = 15;
 pub(crate) const TSTP_ENDS: i32 = 18;
 
@@ -253,8 +253,4 @@ pub(crate) fn refusals(actions: &[Action]) -> Vec<Refusal> {
 
 pub(crate) fn hooks_in(actions: &[Action]) -> Vec<HookRun> {
     actions.iter().filter_map(|action| if let Action::RunHook(run) = action { Some(*run) } else { None }).collect()
-}
-
-pub(crate) fn awaits(what: Awaited, until: impl Into<Option<Time>>) -> Awaits {
-    Awaits { what, until: until.into() }
 }

@@ -28,22 +28,19 @@ use neli_proto::hooks::Hook;
 use neli_proto::job::CommandEnd;
 use neli_proto::kafka;
 use neli_proto::leadership::{Leadership, ReadAt, Request, TermState, Unknown};
-use neli_proto::node::{Action, Awaited, Counts, Event, HookRun, OtherCandidate};
+use neli_proto::node::{Action, Counts, Event, HookRun, OtherCandidate};
 use neli_proto::note::{Note, Refusal, StandbyReason, Waiting};
 use neli_proto::record::{Body, JobState, MemberId, Offset, What, Why};
 use neli_proto::supervisor::{self, Ending, JobStatus};
 use neli_proto::topic::{TopicId, TopicIdentity};
 
-use host::{Host, LEASE, STOP_TIMEOUT, TERM, TSTP_ENDS, awaits, by, exits, hooks_in, refusals, sends};
+use host::{Host, LEASE, TERM, TSTP_ENDS, by, exits, hooks_in, refusals, sends};
 use records::hello;
 
 #[test]
 fn the_status_of_a_standby_names_the_leader_and_the_others() {
     let mut host = Host::listening(&[]);
-    assert_eq!(
-        (host.status().position, host.status().awaits),
-        (Position::Listening, Some(awaits(Awaited::Records, None)))
-    );
+    assert_eq!((host.status().position, host.status().claims_at), (Position::Listening, None));
     host.answered_with(1);
     host.actions();
     let lease_ms = 2_000;
@@ -73,7 +70,7 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
     let standby = StandbyReason { leader: Some("db1-name".into()), term: Some(0), why: Some(Waiting::Led) };
     assert_eq!(status.position, Position::Standby(Some(standby)));
     // R2: its own lease plus 1 % and 10 ms.
-    assert_eq!(status.awaits, Some(awaits(Awaited::Silence, since + Duration::from_millis(2_030))));
+    assert_eq!(status.claims_at, Some(since + Duration::from_millis(2_030)));
     let member = MemberId::from("db3");
     let age = Duration::from_secs(1);
     assert_eq!(status.standbys, [OtherCandidate { member, name: Some("db3-name".into()), age }]);
@@ -161,10 +158,7 @@ fn the_status_of_a_leader_from_its_claim_to_its_release() {
     host.answered();
     host.claims();
     let lease_end = host.now + LEASE;
-    assert_eq!(
-        (host.status().position, host.status().awaits),
-        (Position::Claiming, Some(awaits(Awaited::Claim, lease_end)))
-    );
+    assert_eq!((host.status().position, host.status().claims_at), (Position::Claiming, None));
     assert_eq!((host.status().leader(), host.status().lease_end), (None, None));
 
     host.reads_what_it_sent();
@@ -174,26 +168,23 @@ fn the_status_of_a_leader_from_its_claim_to_its_release() {
     assert_eq!((leader.since, status.lease_end), (host.now, Some(lease_end)));
     let shown = |now| status.leadership(ReadAt { now, wall_ms: 0 }, false);
     assert!(shown(host.now).is_led() && !shown(lease_end).is_led(), "also if Kafka does not answer");
-    assert_eq!(status.awaits, Some(awaits(Awaited::JobStart, None)));
 
     host.pass(Duration::from_millis(20));
     host.started();
     let running = host.status();
     let job = JobReport { state: JobState::Running, pid: Some(7), attempt: 1, since: host.now };
     assert_eq!(running.position, Position::Leading { term: leader.term, job, stopping: None });
-    assert_eq!((running.awaits, running.leader().map(|leader| leader.since)), (None, Some(leader.since)));
+    assert_eq!((running.claims_at, running.leader().map(|leader| leader.since)), (None, Some(leader.since)));
 
     host.happens(Event::Signal { signal: TERM, by_terminal: false });
     let status = host.status();
     assert!(status.is_leaving && host.node.is_leaving());
-    assert_eq!(status.awaits, Some(awaits(Awaited::JobEnd, host.now + STOP_TIMEOUT)));
     let Position::Leading { stopping, .. } = status.position else { panic!("{status:?}") };
     assert_eq!(stopping, Some(Why::Stopped));
 
     host.ends(JobStatus::Exited(3));
     let status = host.status();
     assert_eq!(status.position, Position::Releasing { term: leader.term });
-    assert_eq!(status.awaits.unwrap().what, Awaited::Delivery);
     host.actions();
     host.reads_what_it_sent();
     assert_eq!(host.status().position, Position::Departed);
@@ -201,7 +192,7 @@ fn the_status_of_a_leader_from_its_claim_to_its_release() {
 }
 
 #[test]
-fn a_term_without_judgement_shows_until_when_it_is_awaited() {
+fn a_term_without_judgement_is_held_for_a_part_of_its_lease() {
     let mut host = Host::new(&[], true);
     host.identified(TopicIdentity::Unnamed);
     host.answered();
@@ -211,7 +202,7 @@ fn a_term_without_judgement_shows_until_when_it_is_awaited() {
     let status = host.status();
     assert_eq!(status.position, Position::AwaitingJudgement { term: 0 });
     // A lease minus the heartbeat interval and the kill margin.
-    assert_eq!(status.awaits, Some(awaits(Awaited::Judgement, sent + LEASE * 78 / 100)));
+    assert_eq!(host.node.poll_timeout(), Some(sent + LEASE * 78 / 100));
     assert_eq!(status.lease_end, Some(sent + LEASE));
 }
 
@@ -389,7 +380,6 @@ fn a_suspended_node_waits_for_its_hook_and_goes_on_from_the_beginning() {
     host.happens(Event::HookEnded { hook: Hook::Standby, id, end: CommandEnd::Exited(0) });
     assert_eq!(host.actions(), [Action::Suspend]);
     assert!(host.node.is_suspended());
-    assert_eq!(host.status().awaits, Some(awaits(Awaited::Continuation, None)));
     host.happens(Event::Signal { signal: TSTP_ENDS, by_terminal: false });
     assert!(!host.node.is_suspended() && host.actions().contains(&Action::Kafka(kafka::Request::ReadAnew)));
 }

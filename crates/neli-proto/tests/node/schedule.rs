@@ -5,7 +5,7 @@ use std::time::Duration;
 use neli_proto::candidate::Position;
 use neli_proto::fact::{Fact, Facts, Outcome};
 use neli_proto::guard::{Answer, Order};
-use neli_proto::node::{Action, Awaited, Event, FactsEvent};
+use neli_proto::node::{Action, Event, FactsEvent};
 use neli_proto::note::{Note, SkipReason};
 use neli_proto::once::Policy;
 use neli_proto::record::{Body, JobState, KeyedRun, Record};
@@ -82,7 +82,7 @@ fn ends(host: &mut Host, status: u8) -> Asked {
 }
 
 fn awaits_window(host: &Host) -> bool {
-    host.status().awaits.is_some_and(|awaits| awaits.what == Awaited::Window)
+    host.status().awaits_window
 }
 
 /// The note that it waits for the window with this number.

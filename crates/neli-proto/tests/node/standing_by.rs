@@ -7,14 +7,14 @@ use neli_proto::fact::Facts;
 use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
 use neli_proto::leadership::{ReadAt, TermState};
-use neli_proto::node::{Action, Awaited, Counts, Event, Node, Settings};
+use neli_proto::node::{Action, Counts, Event, Node, Settings};
 use neli_proto::note::Waiting;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Record, What, Why};
 use neli_proto::supervisor::{Ending, JobStatus};
 use neli_proto::topic::TopicIdentity;
 
-use crate::host::{HEARTBEAT_INTERVAL, Host, LEASE, awaits, by, exits, refusals, sends};
+use crate::host::{HEARTBEAT_INTERVAL, Host, LEASE, by, exits, refusals, sends};
 use crate::once;
 use crate::records::hello;
 
@@ -76,8 +76,8 @@ fn under_a_leader_its_silence_is_awaited() {
     host.reads(claim_of_db2());
     assert!(host.node.is_caught_up());
     let status = host.status();
-    assert_eq!((status.awaits.map(|awaits| awaits.what), status.term_state), (Some(Awaited::Silence), TermState::Led));
-    let until = status.awaits.and_then(|awaits| awaits.until).unwrap();
+    assert_eq!(status.term_state, TermState::Led);
+    let until = status.claims_at.unwrap();
     assert!(until >= host.now + LEASE && until < host.now + LEASE + HEARTBEAT_INTERVAL, "{until:?}");
     assert_eq!(status.counts, Counts::default(), "what was written before it began to listen is not counted");
     assert_eq!(status.departs_at, None);
@@ -121,11 +121,8 @@ fn deleted_older_records_leave_the_leader_unknown() {
     host.elects(candidate::Event::Read { offset: 3, record: Some(beat_of_db2(0, 1)), written_ms: None });
     host.elects(candidate::Event::Read { offset: 4, record: Some(beat_of_db2(0, 1)), written_ms: None });
     let status = host.status();
-    assert_eq!(
-        (status.term_state, status.awaits.map(|awaits| awaits.what)),
-        (TermState::Undecided, Some(Awaited::Silence))
-    );
-    assert!(status.awaits.and_then(|awaits| awaits.until).is_some());
+    assert_eq!(status.term_state, TermState::Undecided);
+    assert!(status.claims_at > Some(host.now), "a leader may be there, and its silence is waited for");
 }
 
 #[test]
@@ -176,14 +173,13 @@ fn where_all_older_records_were_deleted_the_election_is_forgotten() {
     let hello = Hello::new(member, name);
     host.elects(candidate::Event::ReadHello { offset: 3, hello: Box::new(hello) });
     let status = host.status();
-    let awaited = status.awaits.map(|awaits| awaits.what);
-    assert_eq!((status.term_state, awaited), (TermState::Forgotten, Some(Awaited::ClaimDelay)));
+    assert_eq!(status.term_state, TermState::Forgotten);
 }
 
 #[test]
 fn the_facts_of_a_key_are_awaited_before_a_claim() {
     let mut host = once::listening(0);
-    assert_eq!(host.status().awaits, Some(awaits(Awaited::Facts, None)));
+    assert_eq!(host.status().claims_at, None);
     host.pass(Duration::from_secs(1));
     let id = once::asked(&mut host).read.unwrap();
     once::read(&mut host, id, Facts::default());
@@ -203,10 +199,9 @@ fn after_a_resign_another_lead_is_awaited_for_two_leases() {
     host.reads(by("ann", by_ann));
     host.ends(JobStatus::Exited(0));
     host.actions();
-    let held_until = host.now + LEASE;
-    assert_eq!(host.status().awaits, Some(awaits(Awaited::Delivery, held_until)));
+    assert_eq!(host.status().claims_at, None);
     host.reads_what_it_sent();
-    assert_eq!(host.status().awaits, Some(awaits(Awaited::CoolOff, host.now + LEASE * 2)));
+    assert_eq!(host.status().claims_at, Some(host.now + LEASE * 2));
 }
 
 #[test]
@@ -217,7 +212,7 @@ fn after_a_void_claim_the_topics_judgement_is_awaited() {
     host.claims();
     host.reads(claim_of_db2());
     host.reads_what_it_sent();
-    assert_eq!(host.status().awaits, Some(awaits(Awaited::Judgement, None)));
+    assert_eq!(host.status().claims_at, None);
 }
 
 #[test]
@@ -225,7 +220,7 @@ fn a_term_that_is_held_before_the_judgement_has_a_lease_and_is_released_at_a_ref
     let mut host = holding_unjudged();
     let lease_end = host.now + LEASE;
     assert_eq!(host.status().lease_end, Some(lease_end));
-    assert_eq!(host.status().awaits.map(|awaits| awaits.what), Some(Awaited::Judgement));
+    assert!(matches!(host.status().position, Position::AwaitingJudgement { .. }));
     host.happens(Event::Refused("no right to write".into()));
     let actions = host.actions();
     assert!(actions.iter().any(|action| sends(action, "release")) && exits(&actions).is_empty(), "{actions:?}");
