@@ -185,14 +185,11 @@ impl Role {
 
     /// Reports a warning about this role. The callback for warnings is that of all roles, so it gets the role's name, too.
     pub(super) fn report_warning(&self, message: &str) {
-        let event = Event::warning(message);
-        if let Event::Warning { message } = &event {
-            match &self.label {
-                Some(label) => self.warnings.send(&format!("role {label}: {message}"), None),
-                None => self.warnings.send(message, None),
-            }
+        match &self.label {
+            Some(label) => self.warnings.send(&format!("role {label}: {message}"), None),
+            None => self.warnings.send(message, None),
         }
-        self.pass_on(event);
+        self.pass_on(Event::warning(message));
     }
 
     /// Passes an event on to the subscribers.

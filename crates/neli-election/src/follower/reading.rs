@@ -202,16 +202,13 @@ impl Reading {
 
     /// Warns the followers, and the callback. If there is none, and nobody has asked for events, the warning goes to stderr.
     fn warn(&self, message: &str) {
-        let event = Event::warning(message);
-        if let Event::Warning { message } = &event {
-            match &self.on_warning {
-                Some(callback) => pass(callback, message),
-                // One receiver is kept for those that ask later.
-                None if self.warnings.receiver_count() <= 1 => to_stderr(message),
-                None => {}
-            }
+        match &self.on_warning {
+            Some(callback) => pass(callback, message),
+            // One receiver is kept for those that ask later.
+            None if self.warnings.receiver_count() <= 1 => to_stderr(message),
+            None => {}
         }
-        drop(self.warnings.send(event));
+        drop(self.warnings.send(Event::warning(message)));
     }
 
     fn handle(&mut self, event: KafkaEvent) -> Result<(), Error> {
