@@ -156,7 +156,7 @@ impl Commands {
 
     /// Starts a command, or reports its end if that is known already.
     pub(super) fn start(&mut self, kind: CommandKind, id: u32, kill_at: Time, actions: &mut VecDeque<Action>) {
-        let running = &mut self.running[index(kind)];
+        let running = &mut self.running[kind as usize];
         if running.is_some() {
             // The previous one was killed and does not die, so another one would hang too.
             actions.push_back(ended(kind, id, CommandEnd::TimedOut));
@@ -178,7 +178,7 @@ impl Commands {
 
     fn kill(&mut self, which: impl Fn(Time) -> bool, end: &CommandEnd, actions: &mut VecDeque<Action>) {
         for kind in KINDS {
-            let Some(running) = &mut self.running[index(kind)] else { continue };
+            let Some(running) = &mut self.running[kind as usize] else { continue };
             if running.kill_at.take_if(|kill_at| which(*kill_at)).is_some() {
                 actions.push_back(Action::KillCommand(kind));
                 actions.push_back(ended(kind, running.id, end.clone()));
@@ -188,7 +188,7 @@ impl Commands {
 
     /// Handles a command that was waited for, or could not be started. Reports its end, unless that was reported before.
     pub(super) fn ended(&mut self, kind: CommandKind, end: CommandEnd, actions: &mut VecDeque<Action>) {
-        if let Some(Running { id, kill_at: Some(_) }) = self.running[index(kind)].take() {
+        if let Some(Running { id, kill_at: Some(_) }) = self.running[kind as usize].take() {
             actions.push_back(ended(kind, id, end));
         }
     }
@@ -197,13 +197,6 @@ impl Commands {
 /// The answer to a command order.
 pub(super) const fn ended(kind: CommandKind, id: u32, end: CommandEnd) -> Action {
     Action::Answer(Answer::CommandEnded { kind, id, end })
-}
-
-const fn index(kind: CommandKind) -> usize {
-    match kind {
-        CommandKind::Health => 0,
-        CommandKind::Lead => 1,
-    }
 }
 
 // The guard's view of its supervisor: the known state of that process, and the consequences of its death.
