@@ -217,8 +217,7 @@ impl<R: HasNode> Nodes<R> {
     }
 
     /// Whether no other candidate would wait for this process in the group.
-    #[must_use]
-    pub fn are_alone(&self, now: Time) -> bool {
+    pub(crate) fn are_alone(&self, now: Time) -> bool {
         self.roles.iter().all(|role| role.node().is_alone(now))
     }
 

@@ -135,7 +135,7 @@ impl Producer {
     /// # Errors
     ///
     /// The thread can't be started.
-    pub fn judge(&self) -> Result<(), std::io::Error> {
+    pub(crate) fn judge(&self) -> Result<(), std::io::Error> {
         let (producer, elections, stopped) =
             (Arc::clone(&self.inner), self.elections.clone(), Arc::clone(&self.polling.stopped));
         threads::start("neli-topic", move || {
@@ -218,7 +218,7 @@ impl Producer {
     /// # Errors
     ///
     /// The queue is full (1,000 records) or the hello is too large.
-    pub fn say_hello(&self, payload: &[u8]) -> Result<(), ClientError> {
+    pub(crate) fn say_hello(&self, payload: &[u8]) -> Result<(), ClientError> {
         let partition = (&*self.elections.topic, Elections::PARTITION_OF_HELLOS);
         self.queue(partition, &self.elections.hello_key(), Some(payload), Sent::Hello)
     }
@@ -228,14 +228,14 @@ impl Producer {
     /// # Errors
     ///
     /// The queue is full (1,000 records) or the fact is too large; then no event follows for `id`.
-    pub fn append_fact(&self, id: u32, topic: &str, key: &str, payload: &[u8]) -> Result<(), ClientError> {
+    pub(crate) fn append_fact(&self, id: u32, topic: &str, key: &str, payload: &[u8]) -> Result<(), ClientError> {
         self.queue((topic, 0), key, Some(payload), Sent::Fact(id))
     }
 
     /// Asks which topic exists under the topic's name, until there is an answer: [`KafkaEvent::Identified`]. `partitions` is the number of
     /// partitions by which roles are assigned to partitions; `None` means the number that the topic has now. With the embedded broker
     /// nothing is asked.
-    pub fn identify(&self, partitions: Option<i32>) {
+    pub(crate) fn identify(&self, partitions: Option<i32>) {
         if let Some(identities) = &self.identities {
             // An error means that the thread has ended, and then no code waits for the answer.
             let _ = identities.send(partitions);

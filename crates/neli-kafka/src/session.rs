@@ -150,8 +150,7 @@ impl Session {
     }
 
     /// The election of a role, once it is known how many partitions the topic has.
-    #[must_use]
-    pub fn election(&self, role: u32) -> Option<ElectionId> {
+    pub(crate) fn election(&self, role: u32) -> Option<ElectionId> {
         self.router.partitions().map(|partitions| self.settings.elections.election(role, partitions))
     }
 
@@ -182,7 +181,7 @@ impl Session {
 
     /// Reads the role's journal anew: [`Event::Answered`] follows, to be answered by [`read_from`](Self::read_from); and the judgement of
     /// R0, [`Event::TopicJudged`].
-    pub fn read_anew(&mut self, role: u32) {
+    pub(crate) fn read_anew(&mut self, role: u32) {
         let now = clock::now();
         self.router.read_anew(now, role);
         self.follow_router();
@@ -196,23 +195,23 @@ impl Session {
     }
 
     /// Reads the role's journal from this offset on.
-    pub fn read_from(&mut self, role: u32, offset: i64) {
+    pub(crate) fn read_from(&mut self, role: u32, offset: i64) {
         self.router.read_from(clock::now(), role, offset);
         self.follow_router();
     }
 
     /// The role has read its journal up to the end.
-    pub fn note_caught_up(&mut self, role: u32) {
+    pub(crate) fn note_caught_up(&mut self, role: u32) {
         self.router.note_caught_up(role);
     }
 
     /// The records of other elections since the role last got them: to be passed on before the role gets a timeout or another event.
-    pub fn take_passed(&mut self, role: u32) -> Option<Event> {
+    pub(crate) fn take_passed(&mut self, role: u32) -> Option<Event> {
         self.router.take_passed(role)
     }
 
     /// Asks soon where the log ends.
-    pub fn look_for_end(&mut self, role: u32) {
+    pub(crate) fn look_for_end(&mut self, role: u32) {
         self.router.look_for_end(role);
         self.follow_router();
     }
@@ -225,12 +224,12 @@ impl Session {
 
     /// Hands over a record of the role, and returns at once whether that was possible: its result is reported with its `seq`. If the queue is full,
     /// the record too large, or the topic not known yet, [`SessionEvent::AppendRefused`] and [`Event::Undelivered`] follow.
-    pub fn send(&mut self, role: u32, record: &Record) -> bool {
+    pub(crate) fn send(&mut self, role: u32, record: &Record) -> bool {
         self.hand_over(role, record.seq, ElectionId::key, &record.to_bytes())
     }
 
     /// The same for a hello of the role's candidate. The delivery of the last one is reported by [`SessionEvent::HelloDelivered`].
-    pub fn send_hello(&mut self, role: u32, hello: &Hello) -> bool {
+    pub(crate) fn send_hello(&mut self, role: u32, hello: &Hello) -> bool {
         let seq = hello.seq.filter(|_| !hello.leaves);
         let is_handed_over = self.hand_over(role, seq, ElectionId::hello_key, &hello.to_bytes());
         if is_handed_over && hello.leaves {
@@ -251,13 +250,12 @@ impl Session {
     }
 
     /// How many partitions the topic has, once that is known.
-    #[must_use]
-    pub const fn partitions(&self) -> Option<i32> {
+    pub(crate) const fn partitions(&self) -> Option<i32> {
         self.router.partitions()
     }
 
     /// Asks for the id of the topic with this name until there is an answer: [`Event::TopicIdentified`], for all roles.
-    pub fn identify(&self) {
+    pub(crate) fn identify(&self) {
         self.producer.identify(self.router.partitions());
     }
 
@@ -267,7 +265,7 @@ impl Session {
     /// (librdkafka's issue 4898). A new producer remembers nothing.
     ///
     /// If it can't be made, [`SessionEvent::Refused`] follows: without one the process can't stand.
-    pub fn renew_producer(&mut self, role: u32) {
+    pub(crate) fn renew_producer(&mut self, role: u32) {
         if self.known_renewals.get(&role).copied().unwrap_or_default() == self.renewals {
             let SessionSettings { elections, timeout, .. } = &self.settings;
             match Producer::start(&self.access, elections, *timeout, self.event_sender.clone()) {
@@ -368,7 +366,7 @@ impl Session {
     /// Hands over a hello for all roles of this process, and returns at once: [`SessionEvent::HelloDelivered`] follows when it is in the log. If
     /// it can't be delivered, no event follows; if it can't be handed over (the queue is full, or the hello too large),
     /// [`SessionEvent::AppendRefused`].
-    pub fn say_hello(&mut self, hello: &Hello) {
+    pub(crate) fn say_hello(&mut self, hello: &Hello) {
         if let Err(error) = self.producer.say_hello(&hello.to_bytes()) {
             self.outputs.push_back(SessionEvent::AppendRefused { error: error.to_string() });
         } else if hello.leaves {

@@ -186,8 +186,7 @@ pub fn question(by: &str) -> Vec<u8> {
 }
 
 /// Whether this is such a question.
-#[must_use]
-pub fn is_question(line: &[u8]) -> bool {
+pub(crate) fn is_question(line: &[u8]) -> bool {
     let is_one = |fields: Fields| {
         fields.str("kind") == Some(KIND) && fields.str("member").is_none() && fields.str("asks") == Some(ALL)
     };

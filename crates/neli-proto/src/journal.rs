@@ -78,7 +78,7 @@ pub enum View {
 }
 
 /// The data that are kept while the view is undecided.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Undecided {
     /// The log begins here, its head was cut, and no record of the election has been read since.
     pub empty_since_cut_head: bool,
@@ -121,8 +121,8 @@ impl Journal {
     pub fn read_from(from: Offset, origin: Origin) -> Self {
         let view = match origin {
             Origin::Beginning => View::NeverLed,
-            Origin::CutHead => View::Undecided(Undecided { empty_since_cut_head: true, ..Undecided::new() }),
-            Origin::Middle => View::Undecided(Undecided::new()),
+            Origin::CutHead => View::Undecided(Undecided { empty_since_cut_head: true, ..Undecided::default() }),
+            Origin::Middle => View::Undecided(Undecided::default()),
         };
         let earlier_job = match origin {
             Origin::Beginning => EarlierJob::Gone,
@@ -169,7 +169,7 @@ impl Journal {
         self.window = offset;
         self.earlier_job = EarlierJob::Unknown;
         if !matches!(self.view, View::Undecided(_)) {
-            self.view = View::Undecided(Undecided::new());
+            self.view = View::Undecided(Undecided::default());
         }
     }
 
@@ -229,8 +229,7 @@ impl Journal {
     }
 
     /// The same with its known properties.
-    #[must_use]
-    pub const fn led(&self) -> Option<&Term> {
+    pub(crate) const fn led(&self) -> Option<&Term> {
         if let View::Led(term) = &self.view { Some(term) } else { None }
     }
 
@@ -289,7 +288,7 @@ impl Journal {
         match &mut self.view {
             View::Undecided(undecided) => undecided.unjudged = Some(offset),
             View::Led(_) | View::NeverLed | View::Released { .. } => {
-                self.view = View::Undecided(Undecided { unjudged: Some(offset), ..Undecided::new() });
+                self.view = View::Undecided(Undecided { unjudged: Some(offset), ..Undecided::default() });
             }
         }
         Verdict::Undecided
@@ -346,12 +345,6 @@ impl Term {
             self.yields |= overlap.is_some_and(|overlap| overlap.yields);
             self.has_run |= *state == Some(JobState::Running);
         }
-    }
-}
-
-impl Undecided {
-    const fn new() -> Self {
-        Self { empty_since_cut_head: false, unjudged: None, released: BTreeSet::new() }
     }
 }
 

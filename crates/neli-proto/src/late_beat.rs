@@ -93,15 +93,13 @@ impl Punctuality {
     }
 
     /// The late heartbeat because of which the leader of `term` does not lead, if its last ones came after its lease was over.
-    #[must_use]
-    pub fn late(&self, term: Offset) -> Option<LateBeat> {
+    pub(crate) fn late(&self, term: Offset) -> Option<LateBeat> {
         self.late.filter(|_| self.term == Some(term))
     }
 
     /// For how long a leader with this lease writes nothing until it is shown as silent: three of its heartbeats. Its records do not contain
     /// the interval: it is the last one that was seen in its term, and at least the default one.
-    #[must_use]
-    pub fn overdue_after(&self, lease: Duration) -> Duration {
+    pub(crate) fn overdue_after(&self, lease: Duration) -> Duration {
         let interval = self.interval.unwrap_or_default().max(default_heartbeat_interval(lease));
         let interval = interval.min(*heartbeat_intervals(lease).end());
         (interval * MISSED + DELIVERY).min(silence(lease))

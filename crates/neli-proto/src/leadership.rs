@@ -164,14 +164,12 @@ pub struct HowReleased {
 
 impl Release {
     /// Whether the job of `--once`, `--window` or `--schedule` has succeeded for its key or window.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.how.once.is_some() && self.how.exit == Some(0)
     }
 
     /// Whether the job has ended by itself with status 0.
-    #[must_use]
-    pub fn is_success(&self) -> bool {
+    pub(crate) fn is_success(&self) -> bool {
         self.how.exit == Some(0) && self.how.why.as_deref().and_then(Why::parse) == Some(Why::Exited)
     }
 }
@@ -382,8 +380,7 @@ impl Leader {
     }
 
     /// For how long it writes nothing until it has missed three heartbeats.
-    #[must_use]
-    pub fn overdue_after(&self) -> Duration {
+    pub(crate) fn overdue_after(&self) -> Duration {
         self.punctuality.overdue_after(self.lease)
     }
 
@@ -442,8 +439,7 @@ pub struct ReadAt {
 
 impl ReadAt {
     /// This moment, or `latest` if that was before.
-    #[must_use]
-    pub fn up_to(self, latest: Time) -> Self {
+    pub(crate) fn up_to(self, latest: Time) -> Self {
         let ago = self.now.since(latest);
         Self { now: self.now.min(latest), wall_ms: self.wall_ms.saturating_sub(millis(ago)) }
     }

@@ -340,8 +340,7 @@ impl Listener {
     }
 
     /// Whether the records show that there is no leader.
-    #[must_use]
-    pub fn is_vacant(&self) -> bool {
+    pub(crate) fn is_vacant(&self) -> bool {
         match self.journal.view() {
             View::Led(_) => false,
             View::NeverLed | View::Released { .. } => true,
@@ -424,7 +423,7 @@ impl CutSigns {
     /// # Errors
     ///
     /// The topic is gone, and the history with it.
-    pub fn missing(&mut self, asked: Time) -> Result<(), HistoryCut> {
+    pub(crate) fn missing(&mut self, asked: Time) -> Result<(), HistoryCut> {
         lasted(*self.missing.get_or_insert(asked), asked, GONE_AFTER)
     }
 }

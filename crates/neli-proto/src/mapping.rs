@@ -65,8 +65,7 @@ impl Mapping {
     }
 
     /// Whether it is that of a candidate without `--roles`, or with one role that has no name.
-    #[must_use]
-    pub const fn is_of_one_role(&self) -> bool {
+    pub(crate) const fn is_of_one_role(&self) -> bool {
         matches!(self.roles, Roles::Count(1))
     }
 
@@ -166,8 +165,7 @@ impl Mapping {
     }
 
     /// The role with this number as records and users call it: its name, or its number if it has none.
-    #[must_use]
-    pub fn label(&self, number: u32) -> String {
+    pub(crate) fn label(&self, number: u32) -> String {
         self.names().get(number as usize).map_or_else(|| format!("{number}"), |name| String::from(&**name))
     }
 

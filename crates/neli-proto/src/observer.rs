@@ -102,19 +102,19 @@ impl Observer {
 
     /// Notes that the reading has reached the end that the log had when the reading began. A record that comes now is as old as its
     /// reading.
-    pub const fn caught_up(&mut self) {
+    pub(crate) const fn caught_up(&mut self) {
         self.is_live = true;
     }
 
     /// Handles the record at `offset`, which is not of this election.
-    pub fn read_other(&mut self, now: Time, offset: Offset) {
+    pub(crate) fn read_other(&mut self, now: Time, offset: Offset) {
         if offset >= self.journal.next() {
             self.journal.read_other(now, offset);
         }
     }
 
     /// Handles all records before `offset` that were not passed on; they are not of this election.
-    pub fn read_others_up_to(&mut self, now: Time, offset: Offset) {
+    pub(crate) fn read_others_up_to(&mut self, now: Time, offset: Offset) {
         let next = self.journal.next();
         if offset > next {
             self.journal.read_others(now, next, offset - 1);
@@ -209,7 +209,7 @@ impl Observer {
     }
 
     /// The time at which the current term's claim was appended, if it was read by a separate request.
-    pub fn learn_claim(&mut self, offset: Offset, written_ms: Option<u64>) {
+    pub(crate) fn learn_claim(&mut self, offset: Offset, written_ms: Option<u64>) {
         if let Some(leader) = self.last_term.leader.as_mut().filter(|leader| leader.term == offset) {
             leader.claimed_ms = leader.claimed_ms.or(written_ms);
         }
@@ -290,8 +290,7 @@ impl Observer {
 
     /// When the leader will have missed three heartbeats, or when its silence will exceed its lease if it has, unless a record comes before;
     /// `None` if there is no leader.
-    #[must_use]
-    pub fn silent_at(&self, at: ReadAt) -> Option<Time> {
+    pub(crate) fn silent_at(&self, at: ReadAt) -> Option<Time> {
         self.leadership(at).changes_in().map(|left| at.now + left)
     }
 
@@ -415,18 +414,17 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(1);
 
 impl Observer {
     /// Notes a broker's timestamp of a record of the partition, of any election.
-    pub fn stamped(&mut self, written_ms: u64) {
+    pub(crate) fn stamped(&mut self, written_ms: u64) {
         self.latest_timestamp = self.latest_timestamp.max(Some(written_ms));
     }
 
     /// Notes that a record has a candidate's own timestamp.
-    pub const fn stamped_by_candidates(&mut self) {
+    pub(crate) const fn stamped_by_candidates(&mut self) {
         self.is_brokers_time = false;
     }
 
     /// Whether all timestamps that were read are by the broker's clock.
-    #[must_use]
-    pub const fn is_brokers_time(&self) -> bool {
+    pub(crate) const fn is_brokers_time(&self) -> bool {
         self.is_brokers_time
     }
 

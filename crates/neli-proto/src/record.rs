@@ -406,8 +406,7 @@ pub struct ElectionKey<'a> {
 
 impl<'a> ElectionKey<'a> {
     /// The parts of a record's key; `None` if it is no election's.
-    #[must_use]
-    pub fn parse(key: &'a [u8]) -> Option<Self> {
+    pub(crate) fn parse(key: &'a [u8]) -> Option<Self> {
         let key = core::str::from_utf8(key).ok()?;
         // The key of a role that is called `hello` ends like that of a hello, but has no other role before it.
         let of_hello = key.strip_suffix("/hello").filter(|label| label.contains('/'));

@@ -32,8 +32,7 @@ impl RoleSet {
     }
 
     /// Whether the roles from 0 on are in it, as many as this.
-    #[must_use]
-    pub fn has_first(&self, count: usize) -> bool {
+    pub(crate) fn has_first(&self, count: usize) -> bool {
         Self::of_first(count)
             .runs
             .iter()
@@ -41,14 +40,12 @@ impl RoleSet {
     }
 
     /// Whether no role is in it.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
     /// Whether a role is in it.
-    #[must_use]
-    pub fn contains(&self, role: usize) -> bool {
+    pub(crate) fn contains(&self, role: usize) -> bool {
         u32::try_from(role).is_ok_and(|role| self.contains_number(role))
     }
 
@@ -91,13 +88,6 @@ impl RoleSet {
                     self.runs.push((high + 1, last));
                 }
             }
-        }
-    }
-
-    /// Adds all roles of another set.
-    pub fn extend(&mut self, others: &Self) {
-        for (first, last) in &others.runs {
-            self.insert_run(*first, *last);
         }
     }
 
@@ -208,9 +198,8 @@ mod tests {
             assert!(roles.is_empty());
             for _ in 0..=below(12) {
                 let (first, length) = (below(16), below(4));
-                let mut run = RoleSet::new();
-                (first..=first + length).for_each(|role| run.insert(role));
-                roles.extend(&run);
+                let number = |role: usize| u32::try_from(role).unwrap();
+                roles.insert_range(number(first)..number(first + length + 1));
                 expected.extend(first..=first + length);
             }
             let all: BTreeSet<usize> = (0..24).filter(|role| roles.contains(*role)).collect();

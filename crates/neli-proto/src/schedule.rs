@@ -88,7 +88,7 @@ impl Schedule {
     }
 
     /// Sets, before a lead, the window that an operator asked for last.
-    pub const fn ask_for(&mut self, window: Option<Span>) {
+    pub(crate) const fn ask_for(&mut self, window: Option<Span>) {
         self.asked_for = window;
     }
 

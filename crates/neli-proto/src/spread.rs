@@ -183,7 +183,7 @@ impl Spread {
 
     /// Notes the `--priority` of a candidate, this process or another. Of the candidates that can have a vacant role, one of the highest
     /// priority is to have it.
-    pub fn note_priority(&mut self, now: Time, member: &MemberId, priority: u16) {
+    pub(crate) fn note_priority(&mut self, now: Time, member: &MemberId, priority: u16) {
         self.members.known(member).priority = priority;
         self.changed(now);
     }

@@ -61,7 +61,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "StartDecided",
         breaks: "L4: a start in the middle of the log counts as a vacancy",
-        edits: &[edit("Origin::Middle => ‹View::Undecided(Undecided::new())›", "View::NeverLed")],
+        edits: &[edit("Origin::Middle => ‹View::Undecided(Undecided::default())›", "View::NeverLed")],
         noticed_by: &[Model("a_start_in_the_middle"), Law],
     },
     Mutant {

@@ -27,7 +27,7 @@ impl BrokerDirectory {
     /// # Errors
     ///
     /// It can't be created, or another user could enter it.
-    pub fn below(runtime: Option<&OsStr>) -> io::Result<Self> {
+    pub(crate) fn below(runtime: Option<&OsStr>) -> io::Result<Self> {
         Self::at(&choose(runtime, geteuid().as_raw(), Path::is_dir))
     }
 

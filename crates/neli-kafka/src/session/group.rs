@@ -18,7 +18,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 impl Session {
     /// Adds the role to the group. The process joins the group with its first role.
-    pub fn join_group(&mut self, role: u32) {
+    pub(crate) fn join_group(&mut self, role: u32) {
         self.in_group.insert(role);
         if self.member.is_some() {
             self.tell_standing(role);
@@ -28,7 +28,7 @@ impl Session {
     }
 
     /// Removes the role from the group. The process leaves the group with its last role. `alone`: no other candidate waits for it there.
-    pub fn leave_group(&mut self, role: u32, alone: bool) {
+    pub(crate) fn leave_group(&mut self, role: u32, alone: bool) {
         self.in_group.remove(&role);
         if self.in_group.is_empty() {
             self.leave(alone);
@@ -36,13 +36,13 @@ impl Session {
     }
 
     /// Removes all roles, and leaves the group.
-    pub fn leave_group_for_good(&mut self, alone: bool) {
+    pub(crate) fn leave_group_for_good(&mut self, alone: bool) {
         self.in_group.clear();
         self.leave(alone);
     }
 
     /// Sets whether this process leads the role. While it leads any role, its member does not wait for a rebalance.
-    pub fn set_leads(&mut self, role: u32, leads: bool) {
+    pub(crate) fn set_leads(&mut self, role: u32, leads: bool) {
         let has_changed = if leads { self.leading.insert(role) } else { self.leading.remove(&role) };
         if has_changed {
             self.tell_member_whether_it_leads();

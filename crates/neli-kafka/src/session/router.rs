@@ -196,7 +196,7 @@ impl Router {
     }
 
     /// Makes the reading that the election follows ask soon where the log ends.
-    pub fn look_for_end(&mut self, role: u32) {
+    pub(crate) fn look_for_end(&mut self, role: u32) {
         if let Some(reading) = self.place(role).reading {
             self.order(reading, Order::Ask);
         }

@@ -169,7 +169,7 @@ impl Election {
     }
 
     /// Notes that the log was read up to the end that it had at this time.
-    pub const fn was_read_to_end(&mut self, asked: Time) {
+    pub(crate) const fn was_read_to_end(&mut self, asked: Time) {
         self.read_to_end = Some(asked);
     }
 
@@ -222,13 +222,13 @@ impl Election {
     }
 
     /// Handles the hello of a candidate of this role alone.
-    pub fn candidate_said(&mut self, at: ReadAt, hello: &Arc<Hello>, written_ms: Option<u64>) {
+    pub(crate) fn candidate_said(&mut self, at: ReadAt, hello: &Arc<Hello>, written_ms: Option<u64>) {
         self.is_known = true;
         self.history.observer_mut().hello_received(at, hello, hello.leaves, written_ms);
     }
 
     /// Handles a hello, if its writer stands or stood for the role.
-    pub fn hello_received(&mut self, at: ReadAt, hello: &Arc<Hello>, written_ms: Option<u64>) {
+    pub(crate) fn hello_received(&mut self, at: ReadAt, hello: &Arc<Hello>, written_ms: Option<u64>) {
         if let Some(number) = self.number_by(hello) {
             self.is_known = true;
             self.history.observer_mut().hello_received(at, hello, hello.leaves_role(number), written_ms);

@@ -159,8 +159,7 @@ impl History {
     }
 
     /// The history without findings about records that were appended before `from_ms`, in milliseconds since 1970.
-    #[must_use]
-    pub fn since(self, from_ms: u64) -> Self {
+    pub(crate) fn since(self, from_ms: u64) -> Self {
         Self { from_ms, ..self }
     }
 
@@ -171,7 +170,7 @@ impl History {
     }
 
     /// The same, for what changes no term.
-    pub const fn observer_mut(&mut self) -> &mut Observer {
+    pub(crate) const fn observer_mut(&mut self) -> &mut Observer {
         &mut self.observer
     }
 
@@ -258,7 +257,7 @@ impl History {
     }
 
     /// Forgets the oldest terms beyond so many.
-    pub fn keep_terms(&mut self, most: usize) {
+    pub(crate) fn keep_terms(&mut self, most: usize) {
         let surplus = self.terms.len().saturating_sub(most);
         self.terms.drain(..surplus);
     }

@@ -84,8 +84,7 @@ impl Progress {
     }
 
     /// The end that a partition's log had when the reading began, once it is known.
-    #[must_use]
-    pub fn end(&self, partition: i32) -> Option<Offset> {
+    pub(crate) fn end(&self, partition: i32) -> Option<Offset> {
         self.by_partition.get(&partition)?.bounds.map(|bounds| bounds.end)
     }
 
@@ -111,8 +110,7 @@ impl LogBounds {
     }
 
     /// The journal of an election in this log that is read from an offset on.
-    #[must_use]
-    pub fn journal_from(&self, now: Time, from: Offset) -> Journal {
+    pub(crate) fn journal_from(&self, now: Time, from: Offset) -> Journal {
         let origin = if from > self.start {
             Origin::Middle
         } else if from > 0 {

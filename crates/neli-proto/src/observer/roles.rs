@@ -61,7 +61,7 @@ impl GroupHellos {
     }
 
     /// The last hello of each candidate, also of those that have left.
-    pub fn all(&self) -> impl Iterator<Item = &LastHello> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &LastHello> {
         self.last.values().map(|last| &**last)
     }
 
