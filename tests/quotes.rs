@@ -101,7 +101,7 @@ const WARNS: [&str; 5] =
 /// The sources of the program's texts.
 const SOURCES: [&str; 4] = ["src", "crates/neli-election/src", "crates/neli-kafka/src", "crates/neli-proto/src"];
 /// The file with the risks of a topic, which share one warning.
-const RISKS: &str = "crates/neli-proto/src/topic/risk.rs";
+const RISKS: &str = "crates/neli-proto/src/topic.rs";
 /// The log builds some sentences from parts, so no source contains them whole. This unit test contains them whole.
 const BUILT_SENTENCES: &str = "src/report/notes/tests.rs";
 

@@ -6,17 +6,22 @@
 //! `State` is the state in the election, and `Election` what the candidate knows of it in every state. What happens is handled in the file of
 //! its kind (`on_kafka`, `on_local`, and here what is due when time has passed), and only the transitions in `state` replace the state.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::hello::Hello;
+use crate::journal::View;
+use crate::leadership::{LastTerm, Leader, Receipt, TermState};
 use crate::listener::LogBounds;
 use crate::random::Random;
-use crate::record::{Offset, Why};
+use crate::record::{JobState, Offset, Why};
+use crate::status::{OtherCandidate, Status};
+use crate::supervisor::{JobIs, Local, Wanted};
 use crate::time::Time;
 use election::Election;
 use lease::Leading;
 use overlapping::Overlapped;
-use state::State;
+use state::{Claiming, Fenced, State};
 
 pub use crate::action::Action;
 pub use crate::kafka::{Event, Request};
@@ -31,9 +36,7 @@ mod identifying;
 mod lease;
 mod membership;
 mod on_kafka;
-mod on_local;
 mod overlapping;
-mod position;
 mod release;
 mod spreading;
 mod state;
@@ -59,7 +62,7 @@ pub struct Setup {
 pub struct Candidate {
     election: Election,
     /// What it last saw of this machine.
-    seen: on_local::Seen,
+    seen: Seen,
     state: State,
 }
 
@@ -88,7 +91,7 @@ impl Candidate {
     pub fn new(now: Time, setup: Setup, random: Random) -> Self {
         Self {
             election: Election::new(now, setup, random),
-            seen: on_local::Seen::default(),
+            seen: Seen::default(),
             state: State::StandingBy { not_before: now },
         }
     }
@@ -249,5 +252,315 @@ impl Candidate {
         } else {
             election.report_standby(now, not_before);
         }
+    }
+}
+
+// ---- the state of a candidate as seen from outside ------------------------------------------------------------------
+
+impl Candidate {
+    /// The present state. If it stands by, the value is the one that was logged last, so that status and log agree.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        match &self.state {
+            State::AwaitingJudgement { claim, .. } => Position::AwaitingJudgement { term: claim.term() },
+            State::Claiming(_) => Position::Claiming,
+            State::Departed(_) => Position::Departed,
+            State::Fenced(fenced) => Position::Fenced { term: fenced.wanted.grant.term },
+            State::Leading(leading) => {
+                Position::Leading { term: leading.term, job: leading.job, stopping: leading.stands_down_for() }
+            }
+            State::Overlapped(overlapped) => Position::Overlapped { term: overlapped.wanted.grant.term },
+            State::Releasing(releasing) => Position::Releasing { term: releasing.term },
+            State::StandingBy { .. } if !self.election.listener.is_caught_up() => Position::Listening,
+            State::StandingBy { .. } => Position::Standby(self.election.standing_by.clone()),
+            State::Suspended => Position::Suspended,
+        }
+    }
+
+    /// The last term, as far as its records were read. A record that is older than its listening counts as read when that began.
+    fn last_term(&self) -> LastTerm {
+        let mut last_term = self.election.shown.last_term.clone();
+        if let Some(leader) = &mut last_term.leader {
+            leader.is_self = leader.member.as_ref() == Some(&self.election.hello.member);
+            let read = self.election.listener.last_effective();
+            leader.last_record = Receipt { read, is_live: true, ..leader.last_record };
+        }
+        last_term
+    }
+
+    /// The leader, or the last leader.
+    pub(crate) const fn leader(&self) -> Option<&Leader> {
+        self.election.shown.last_term.leader.as_ref()
+    }
+
+    /// What it shows.
+    pub(crate) fn status(&self, now: Time) -> Status {
+        let listener = &self.election.listener;
+        Status {
+            last_term: self.last_term(),
+            // What the law says of it.
+            term_state: if listener.is_caught_up() {
+                TermState::of(listener.journal().view())
+            } else {
+                TermState::Unread
+            },
+            position: self.position(),
+            lease_end: self.lease_end(),
+            claims_at: self.claims_at(),
+            awaits_window: false,
+            departs_at: self.election.wait_due().filter(|_| matches!(self.state, State::StandingBy { .. })),
+            standbys: self.standbys(now),
+            counts: self.election.shown.counts,
+            is_leaving: self.is_leaving(),
+        }
+    }
+
+    /// The other candidates known by their hellos, without the leader.
+    fn standbys(&self, now: Time) -> Vec<OtherCandidate> {
+        let leader = self.election.leader();
+        let others = self.election.precedence.others(now).filter(|(member, ..)| Some(*member) != leader);
+        let other = others.map(|(member, name, received)| OtherCandidate {
+            member: member.clone(),
+            name: name.map(Into::into),
+            age: now.since(received),
+        });
+        other.collect()
+    }
+
+    /// The end of its own lease, while it holds one.
+    pub(crate) fn lease_end(&self) -> Option<Time> {
+        self.state.lease_end(&self.election)
+    }
+
+    /// When it claims, unless a record of another candidate comes before.
+    pub(crate) fn claims_at(&self) -> Option<Time> {
+        let State::StandingBy { not_before } = self.state else { return None };
+        let Election { listener, next_claim, cooling_off, judgement, .. } = &self.election;
+        if !listener.is_caught_up() || next_claim.is_held {
+            None
+        } else if cooling_off.is_some() {
+            *cooling_off
+        } else if *judgement == (Judgement::Awaited { claimed: true }) {
+            None
+        } else if listener.is_vacant() {
+            self.election.claim_due(not_before)
+        } else {
+            listener.claim_window().map(|claim_window| claim_window.since)
+        }
+    }
+
+    /// Whether the log was read up to the requested end.
+    pub(crate) fn is_caught_up(&self) -> bool {
+        self.election.listener.is_caught_up()
+    }
+
+    /// Whether all records were read and no other candidate is known, neither by its hello nor as the leader.
+    #[must_use]
+    pub fn is_alone(&self, now: Time) -> bool {
+        let Election { hello, listener, precedence, .. } = &self.election;
+        let another_leads = listener.journal().led().is_some_and(|term| term.member.as_ref() != Some(&hello.member));
+        let is_decided = !matches!(listener.journal().view(), View::Undecided(_));
+        listener.is_caught_up() && is_decided && !another_leads && precedence.standbys(now) == 0
+    }
+
+    /// The last released term, if no other term has begun.
+    pub(crate) const fn released_term(&self) -> Option<Offset> {
+        match self.election.listener.journal().view() {
+            View::Released { term, .. } => Some(*term),
+            View::Led(_) | View::NeverLed | View::Undecided(_) => None,
+        }
+    }
+
+    /// The term that it holds, while the lease lasts.
+    pub(crate) const fn leads(&self) -> Option<Offset> {
+        if let State::Leading(leading) = &self.state { Some(leading.term) } else { None }
+    }
+
+    /// Whether it holds nothing and must be suspended until SIGCONT.
+    pub(crate) const fn is_suspended(&self) -> bool {
+        matches!(self.state, State::Suspended)
+    }
+
+    /// Why it has exited, if it has.
+    #[must_use]
+    pub const fn departed(&self) -> Option<Departure> {
+        if let State::Departed(departure) = self.state { Some(departure) } else { None }
+    }
+
+    /// Whether it holds or releases a term, or a claim is in flight.
+    pub(crate) const fn holds_or_awaits(&self) -> bool {
+        !matches!(self.state, State::Departed(_) | State::StandingBy { .. } | State::Suspended)
+    }
+
+    /// Whether it exits when it holds nothing.
+    pub(crate) const fn is_leaving(&self) -> bool {
+        self.election.leaving.is_some()
+    }
+}
+
+// ---- what happens on this machine: to the job, to its guard, and to the process -------------------------------------
+
+/// What a candidate last saw of its machine, besides the job's state.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+struct Seen {
+    is_stopped: bool,
+    is_suspended: bool,
+    is_unhealthy: bool,
+}
+
+impl Candidate {
+    /// What it wants of the job of the term that it holds; `None` while it holds none.
+    #[must_use]
+    pub fn wants(&self) -> Option<Wanted> {
+        self.state.wants()
+    }
+
+    /// Whether it waits for the end of this term's job.
+    pub(crate) fn awaits_end_of(&self, term: Offset) -> bool {
+        self.wants().is_some_and(|wanted| wanted.grant.term == term)
+    }
+
+    /// Handles the state of this machine, as far as it has changed.
+    pub fn set_local(&mut self, now: Time, local: Local) {
+        let Local { job, lacks_guard, is_stopped, is_suspended } = local;
+        let seen = self.seen;
+        (self.seen.is_stopped, self.seen.is_suspended) = (is_stopped, is_suspended);
+        if lacks_guard != self.election.next_claim.lacks_guard {
+            self.on_local(now, |candidate| candidate.election.next_claim.lacks_guard = lacks_guard);
+        }
+        if is_stopped && !seen.is_stopped {
+            self.stand_down(now, Why::Stopped, true);
+        }
+        if is_suspended && !seen.is_suspended {
+            self.stand_down(now, Why::Suspended, false);
+        }
+        if seen.is_suspended && !is_suspended {
+            self.on_local(now, |candidate| candidate.go_on(now));
+        }
+        if let Some(job) = job {
+            self.set_job(now, job);
+        }
+    }
+
+    fn set_job(&mut self, now: Time, job: JobIs) {
+        let held = self.wants().map(|wanted| wanted.grant.term);
+        match job {
+            JobIs::Alive { term, report, is_unhealthy, fenced } => {
+                let became_unhealthy = is_unhealthy && !self.seen.is_unhealthy;
+                self.seen.is_unhealthy = is_unhealthy;
+                if became_unhealthy {
+                    self.stand_down(now, Why::Unhealthy, false);
+                }
+                if held == Some(term) && self.is_news(report, fenced) {
+                    self.on_local(now, |candidate| candidate.job_is(now, report, fenced));
+                }
+            }
+            JobIs::Gone(end) => {
+                self.seen.is_unhealthy = false;
+                if held == Some(end.proof.term()) {
+                    self.on_local(now, |candidate| {
+                        candidate.guard_has_fenced(end.fenced);
+                        candidate.release_job(now, end);
+                    });
+                }
+            }
+        }
+    }
+
+    fn is_news(&self, report: JobReport, fenced: Option<Why>) -> bool {
+        if let State::Leading(leading) = &self.state {
+            return fenced.is_some() || leading.job != report;
+        }
+        matches!(self.state, State::Overlapped(_)) && (fenced.is_some() || report.state == JobState::Restarting)
+    }
+
+    /// Handles a new state of the job.
+    fn job_is(&mut self, now: Time, report: JobReport, fenced: Option<Why>) {
+        self.guard_has_fenced(fenced);
+        if let State::Leading(leading) = &mut self.state {
+            leading.job_changed(now, report);
+        } else if let State::Overlapped(overlapped) = &mut self.state
+            && report.state == JobState::Restarting
+        {
+            // The run has ended by itself. No other one begins beside the next leader's.
+            overlapped.asks_at = None;
+        }
+    }
+
+    /// The lease is over, also if the own deadline is later: the guard fenced the job for this reason, or died.
+    fn guard_has_fenced(&mut self, why: Option<Why>) {
+        if let Some(why) = why {
+            self.become_fenced(why, Loss::LeaseOver);
+        }
+    }
+
+    /// Stands down: leaves for good (`leaving`), cools off, or waits until the process continues (`Suspended`).
+    pub fn stand_down(&mut self, now: Time, why: Why, leaving: bool) {
+        self.on_local(now, |candidate| candidate.stand_down_for(now, why, leaving));
+    }
+
+    fn stand_down_for(&mut self, now: Time, why: Why, leaving: bool) {
+        let election = &mut self.election;
+        election.stands_down(why, leaving);
+        match &mut self.state {
+            State::AwaitingJudgement { .. } => self.release_unjudged(now, why),
+            // The candidate first waits for the claim, or for the end of the job's processes. Then the cool-off begins, unless it must begin
+            // already.
+            State::Claiming(Claiming { stood_down, .. }) | State::Fenced(Fenced { stood_down, .. }) => {
+                if why != Why::Suspended || stood_down.is_none() {
+                    *stood_down = Some(why);
+                }
+            }
+            State::Leading(leader) => leader.stand_down(election, now, why),
+            State::Overlapped(overlapped) => {
+                if why.rank() > overlapped.why.rank() {
+                    overlapped.why = why;
+                }
+            }
+            State::Releasing(_) | State::StandingBy { .. } | State::Suspended => {
+                if why.lets_another_lead() {
+                    election.cool_off(now);
+                }
+            }
+            State::Departed(_) => {}
+        }
+    }
+
+    /// The process continues after it was suspended: it stands for election again from R1, as after a start.
+    fn go_on(&mut self, now: Time) {
+        self.election.suspending = false;
+        if self.state == State::Suspended {
+            self.election.standing_by = None;
+            self.election.ask_anew(now);
+            self.become_standby(now);
+        }
+    }
+
+    /// Ends the wait for a claim or for a release's delivery, at the second request to stop. (A candidate that was asked to stop has
+    /// released a term that is not judged.)
+    pub fn give_up(&mut self, now: Time) {
+        // Each has an effect in its own state only.
+        self.claim_was_void(now);
+        self.release_is_over(now, false);
+        self.move_on(now);
+    }
+
+    /// Forbids claims while `are_held`.
+    pub(crate) fn hold_claims(&mut self, now: Time, are_held: bool) {
+        let ends = self.election.next_claim.is_held && !are_held;
+        self.election.next_claim.is_held = are_held;
+        if ends {
+            self.handle_timeout(now);
+        }
+    }
+
+    /// Handles something on this machine, after the end of a lease that is over.
+    fn on_local(&mut self, now: Time, happens: impl FnOnce(&mut Self)) {
+        if self.departed().is_some() {
+            return;
+        }
+        self.end_lease_if_over(now);
+        happens(self);
+        self.handle_timeout(now);
     }
 }
