@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use neli_kafka::clock;
-use neli_kafka::embedded::directory::BrokerDirectory;
+use neli_kafka::embedded::BrokerDirectory;
 use neli_kafka::embedded::{BrokerFinder, BrokerInfo, Connection, Reply, Request};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use neli_kafka::clock::{self, Alarm};
-use neli_kafka::embedded::directory::BrokerDirectory;
+use neli_kafka::embedded::BrokerDirectory;
 use neli_proto::guard::{Answer, Answers, CommandKind, Event, Grant, Guard, Remains};
 use neli_proto::job::JobStatus;
 use neli_proto::time::{Span, Time};

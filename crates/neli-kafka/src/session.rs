@@ -4,31 +4,31 @@
 //! A session reports each event to the election that it concerns, or to the process ([`SessionEvent`]). It decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io;
 use std::time::Duration;
+use std::{io, mem};
 
 use neli_proto::hello::{Hello, LAST_HELLO_TAKES};
 use neli_proto::kafka::Event;
+use neli_proto::precedence::Assignment;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
-use neli_proto::topic::TopicIdentity;
+use neli_proto::topic::{self, JudgedPartition, Judgement, TopicFacts, TopicIdentity};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::access::Access;
 use crate::clock;
 use crate::election::{ElectionId, Elections};
-use crate::event::{KafkaEvent, Refusal, SessionEvent};
+use crate::event::{GroupEvent, KafkaEvent, Refusal, SessionEvent};
 use crate::facts::{FactsReader, FactsSettings, FactsTopic};
 use crate::group::Member;
 use crate::producer::Producer;
 use crate::reading::{IfMissing, Source};
 use crate::text::{ClientError, reason};
+use crate::topic::partitions_changed;
 
 pub use router::{KafkaReaders, Router};
 
-mod group;
 mod router;
-mod topic;
 
 /// How many events of Kafka may wait for the session. A thread that sends another one waits until there is room.
 const EVENTS_WAITING: usize = 1024;
@@ -378,6 +378,301 @@ impl Session {
     #[must_use]
     pub fn awaits_last_hello_until(&self) -> Option<Time> {
         self.last_hello_until.filter(|until| clock::now() < *until)
+    }
+}
+
+// ---- the topic: its number of partitions, its id, and its settings for R0 -------------------------------------------
+
+/// The least time between two tries to start the thread that asks for the topic's settings.
+const JUDGED_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+impl Session {
+    /// A reading that was not given the number of partitions has found it.
+    fn found(&mut self, partitions: i32) {
+        match self.router.partitions() {
+            Some(known) if known != partitions => self.refuse_count(known, partitions),
+            Some(_) => {}
+            None => self.router.found(partitions),
+        }
+    }
+
+    /// With another number of partitions a role is in another partition, and two candidates with different numbers could both lead it.
+    fn refuse_count(&mut self, known: i32, partitions: i32) {
+        let error = partitions_changed(&self.settings.elections.topic, known, partitions);
+        self.outputs.push_back(SessionEvent::Refused { role: None, error });
+    }
+
+    /// Whether the roles stay in their partitions, now that the topic has this number of them. They do if partitions were added to the same topic,
+    /// because all running candidates keep the number that they began with. They don't in a topic that was created again: candidates that start
+    /// use its number.
+    fn stays(&mut self, identity: TopicIdentity, count: i32) -> bool {
+        let elections = &self.settings.elections;
+        let Some(known) = self.router.partitions().filter(|_| elections.roles.end > 1) else { return true };
+        if identity == TopicIdentity::Missing {
+            return true;
+        }
+        if count == known {
+            self.counted = Some(identity);
+            return true;
+        }
+        if self.counted != Some(identity) {
+            self.refuse_count(known, count);
+            return false;
+        }
+        // A smaller number comes from a broker that has not learnt of the new partitions yet.
+        if count > known && !mem::replace(&mut self.has_grown, true) {
+            let warning = format!(
+                "topic \"{}\" had {known} partitions and has {count} now: each role stays in its partition while \
+                 this process runs, and candidates that start now may be refused, because they look for roles in \
+                 the new ones; to use the new ones, stop all \
+                 candidates, and start them again",
+                elections.topic
+            );
+            self.outputs.push_back(SessionEvent::Warning(warning));
+        }
+        true
+    }
+
+    fn identified(&mut self, asked: Time, identity: TopicIdentity, count: i32, partitions: &[i32]) {
+        if !self.stays(identity, count) {
+            return;
+        }
+        // A missing topic concerns every partition.
+        let concerns = |partition| identity == TopicIdentity::Missing || partitions.contains(&partition);
+        let counted = self.router.partitions().unwrap_or(1);
+        for role in self.settings.elections.roles.clone() {
+            if concerns(Elections::partition_of(role, counted)) {
+                self.tell(role, Event::TopicIdentified { asked, identity });
+            }
+        }
+    }
+
+    /// Asks for the topic's settings for R0, once for all roles that wait for them.
+    fn judge(&mut self) {
+        if self.is_judging || self.unjudged.is_empty() {
+            return;
+        }
+        let asked = self.producer.judge();
+        self.note_question(clock::now(), asked);
+    }
+
+    /// Without a thread the question is asked again later: until it is answered, no role of this process can lead.
+    fn note_question(&mut self, now: Time, asked: io::Result<()>) {
+        match asked {
+            Ok(()) => (self.is_judging, self.no_thread_at) = (true, None),
+            Err(error) => {
+                if self.no_thread_at.replace(now).is_none() {
+                    let warning =
+                        format!("the topic's settings can't be asked for, for lack of a thread: {}", reason(&error));
+                    self.outputs.push_back(SessionEvent::Warning(warning));
+                }
+            }
+        }
+    }
+
+    /// Asks again if there was no thread for the question. Called with each event of Kafka, of which one comes every 20 s at the latest.
+    fn judge_again(&mut self, now: Time) {
+        if self.no_thread_at.is_some_and(|at| now.since(at) >= JUDGED_AGAIN_AFTER) {
+            self.judge();
+        }
+    }
+
+    /// An answer does not count for a role whose reading began after the question was asked: it may be about an earlier topic of this name.
+    fn judged(&mut self, asked: Time, facts: &TopicFacts) {
+        self.is_judging = false;
+        let answered: Vec<u32> =
+            self.unjudged.iter().filter(|(_, since)| asked >= **since).map(|(role, _)| *role).collect();
+        for role in answered {
+            self.unjudged.remove(&role);
+            self.judge_for(role, facts);
+        }
+        self.judge();
+    }
+
+    /// R0, once in each reading of a role.
+    fn judge_for(&mut self, role: u32, facts: &TopicFacts) {
+        let elections = &self.settings.elections;
+        let partition = Elections::partition_of(role, self.router.partitions().unwrap_or(1));
+        let place = JudgedPartition { bootstrap: &self.access.bootstrap, topic: &elections.topic, partition };
+        match topic::judge(facts, place) {
+            Ok(Judgement { cut_is_harmless, gaps_are_markers, risks }) => {
+                if !risks.is_empty() {
+                    self.outputs.push_back(SessionEvent::Risks { role, risks });
+                }
+                self.tell(role, Event::TopicJudged { cut_is_harmless, gaps_are_markers });
+            }
+            Err(refusal) => {
+                let error = format!("topic {:?}: {refusal}", elections.topic);
+                self.outputs.push_back(SessionEvent::Refused { role: Some(role), error });
+            }
+        }
+    }
+}
+
+// ---- the membership in the consumer group: one member stands for all roles of the process ---------------------------
+
+/// The time between two tries to make a member.
+const JOINED_AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+impl Session {
+    /// Adds the role to the group. The process joins the group with its first role.
+    pub(crate) fn join_group(&mut self, role: u32) {
+        self.in_group.insert(role);
+        if self.member.is_some() {
+            self.tell_standing(role);
+        } else {
+            self.join();
+        }
+    }
+
+    /// Removes the role from the group. The process leaves the group with its last role. `alone`: no other candidate waits for it there.
+    pub(crate) fn leave_group(&mut self, role: u32, alone: bool) {
+        self.in_group.remove(&role);
+        if self.in_group.is_empty() {
+            self.leave(alone);
+        }
+    }
+
+    /// Removes all roles, and leaves the group.
+    pub(crate) fn leave_group_for_good(&mut self, alone: bool) {
+        self.in_group.clear();
+        self.leave(alone);
+    }
+
+    /// Sets whether this process leads the role. While it leads any role, its member does not wait for a rebalance.
+    pub(crate) fn set_leads(&mut self, role: u32, leads: bool) {
+        let has_changed = if leads { self.leading.insert(role) } else { self.leading.remove(&role) };
+        if has_changed {
+            self.tell_member_whether_it_leads();
+        }
+    }
+
+    /// Whether a member has not left yet. If the process ends before, the other members' next rebalance waits for a whole session.
+    #[must_use]
+    pub const fn is_leaving_group(&self) -> bool {
+        self.leaving_members > 0
+    }
+
+    /// Stops waiting for members that are leaving.
+    pub const fn stop_waiting_for_group(&mut self) {
+        self.leaving_members = 0;
+    }
+
+    /// Joins the group. Without a thread or a client for a member this is tried again later: no election depends on the group.
+    fn join(&mut self) {
+        let Self { access, settings, event_sender, .. } = self;
+        let in_use = settings.elections.partitions_in_use(self.router.partitions().unwrap_or(1));
+        (self.held, self.group_member, self.has_unused_partitions) = (None, None, false);
+        self.members += 1;
+        match Member::join(access, &settings.elections, in_use, self.members, event_sender.clone()) {
+            Ok(member) => {
+                (self.member, self.joins_again_at) = (Some(member), None);
+                self.tell_member_whether_it_leads();
+            }
+            Err(error) => {
+                self.joins_again_at = Some(clock::now() + JOINED_AGAIN_AFTER);
+                let line = format!("group \"{}\": it can't be joined: {error}", self.settings.elections.group);
+                self.set_refusal(Some(Refusal { words: error.to_string(), line }));
+            }
+        }
+    }
+
+    /// Tries again to join the group, if there was no member. Called with each event of Kafka.
+    fn join_again(&mut self, now: Time) {
+        if self.joins_again_at.is_some_and(|at| now >= at) {
+            self.join();
+        }
+    }
+
+    /// Reports whether the group takes the member, if that has changed.
+    fn set_refusal(&mut self, refusal: Option<Refusal>) {
+        if self.refusal != refusal {
+            self.refusal.clone_from(&refusal);
+            let (line, words) = refusal.map(|Refusal { line, words }| (line, words.into_boxed_str())).unzip();
+            self.tell_members(|_| Some(Event::GroupRefuses { words: words.clone() }));
+            self.outputs.push_back(SessionEvent::Group { refusal: line });
+        }
+    }
+
+    fn tell_member_whether_it_leads(&self) {
+        if let Some(member) = &self.member {
+            member.set_leads(!self.leading.is_empty());
+        }
+    }
+
+    fn leave(&mut self, alone: bool) {
+        self.joins_again_at = None;
+        self.set_refusal(None);
+        if let Some(member) = self.member.take() {
+            self.leaving_members += 1;
+            member.leave(alone);
+        }
+    }
+
+    fn handle_group_event(&mut self, member: u32, event: GroupEvent) {
+        // What a former member has reported before it left no longer counts.
+        let is_current = self.member.is_some() && member == self.members;
+        match event {
+            GroupEvent::Left => self.leaving_members = self.leaving_members.saturating_sub(1),
+            GroupEvent::Assigned { .. }
+            | GroupEvent::Named { .. }
+            | GroupEvent::Refused(_)
+            | GroupEvent::Revoked { .. }
+            | GroupEvent::UnusedPartitions
+                if !is_current => {}
+            GroupEvent::Assigned { partitions } => self.assigned(&partitions),
+            GroupEvent::Named { id } => {
+                self.group_member = Some(id.clone());
+                self.tell_members(|_| Some(Event::Named { id: id.as_str().into() }));
+            }
+            GroupEvent::Refused(refusal) => self.set_refusal(Some(refusal)),
+            GroupEvent::Revoked { partitions, lost } => {
+                if let Some(held) = &mut self.held {
+                    held.retain(|partition| !partitions.contains(partition));
+                }
+                let event = if lost { Event::AssignmentChanged(Assignment::Unknown) } else { Event::Revoked };
+                self.tell_members(|of| partitions.contains(&of).then(|| event.clone()));
+            }
+            GroupEvent::UnusedPartitions => {
+                self.has_unused_partitions = true;
+                self.tell_members(|_| Some(Event::UnusedPartitions));
+            }
+        }
+    }
+
+    fn assigned(&mut self, partitions: &BTreeSet<i32>) {
+        self.set_refusal(None);
+        let before = self.held.replace(partitions.clone()).unwrap_or_default();
+        self.tell_members(|of| match (partitions.contains(&of), before.contains(&of)) {
+            (true, true) => None,
+            (true, false) => Some(Event::AssignmentChanged(Assignment::Own)),
+            (false, _) => Some(Event::AssignmentChanged(Assignment::Elsewhere)),
+        });
+    }
+
+    /// Reports to each role in the group what has changed for its partition.
+    fn tell_members(&mut self, event: impl Fn(i32) -> Option<Event>) {
+        let count = self.router.partitions().unwrap_or(1);
+        for role in self.in_group.clone() {
+            if let Some(event) = event(Elections::partition_of(role, count)) {
+                self.tell(role, event);
+            }
+        }
+    }
+
+    /// If the process is already in the group, a role that is added gets the last report again.
+    fn tell_standing(&mut self, role: u32) {
+        let partition = Elections::partition_of(role, self.router.partitions().unwrap_or(1));
+        let assignment = self.held.as_ref().map(|held| {
+            Event::AssignmentChanged(if held.contains(&partition) { Assignment::Own } else { Assignment::Elsewhere })
+        });
+        let name = self.group_member.as_deref().map(|id| Event::Named { id: id.into() });
+        let unused = self.has_unused_partitions.then_some(Event::UnusedPartitions);
+        let words = self.refusal.as_ref().map(|refusal| refusal.words.as_str().into());
+        let refusal = words.map(|words| Event::GroupRefuses { words: Some(words) });
+        for event in [name, unused, assignment, refusal].into_iter().flatten() {
+            self.tell(role, event);
+        }
     }
 }
 
