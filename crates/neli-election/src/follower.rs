@@ -1,22 +1,31 @@
 //! A follower: it learns who leads, and does not stand for election.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::io;
 use std::sync::Arc;
-use std::thread;
+use std::time::Duration;
+use std::{io, thread};
 
-use neli_kafka::{Access, Elections, IfMissing, Source, reason};
-use tokio::sync::mpsc::{self, Sender};
+use neli_kafka::{
+    Access, Elections, IfMissing, KafkaEvent, KafkaReaders, Router, SessionEvent, Source, Timeouts, clock, reason,
+    shown_duration,
+};
+use neli_proto::candidate;
+use neli_proto::followed_mapping::FollowedMapping;
+use neli_proto::hello::Hello;
+use neli_proto::leadership::{LastTerm, Leadership as Current, Receipt, TermState};
+use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds};
+use neli_proto::record::{Offset, Record};
+use neli_proto::time::Time;
+use neli_proto::topic::TopicIdentity;
+use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::sync::{broadcast, watch};
 
 use crate::error::Error;
 use crate::event::{Event, Events, Leader};
-use crate::leadership::Leadership;
+use crate::leadership::{self, Leadership};
 use crate::waiter::Waiter;
-use crate::warnings::OnWarning;
-use reading::Reading;
-
-mod reading;
+use crate::warnings::{OnWarning, pass, to_stderr};
 
 /// How many warnings are kept for each subscriber.
 const WARNINGS_KEPT: usize = 32;
@@ -134,3 +143,440 @@ pub(crate) fn start(
         .map(|state| Follower { state, events: Arc::clone(&warned), _follows: Arc::clone(&follows) })
         .collect())
 }
+
+// ---- the thread, which reads the journals of all roles that are followed, and publishes who leads each --------------
+
+/// A reader that has handed over nothing for this long, although the log has more records, is replaced. Candidates wait as long with the
+/// default lease.
+const STUCK_AFTER: Duration = Duration::from_secs(20);
+
+/// The journals, as they are read.
+struct Reading {
+    elections: Elections,
+    readers: KafkaReaders,
+    router: Router,
+    /// By how many partitions the candidates map roles to partitions; `None` with a single role, which is always in partition 0.
+    mapping: Option<FollowedMapping>,
+    /// The number in their hellos by which this follower maps roles to partitions; `None` if it uses the number that the readers find.
+    counted: Option<i32>,
+    /// In the order of their numbers.
+    roles: Vec<Role>,
+    /// The roles, by their indices, whose leader may be another than was published: only these are looked at, since there may be thousands
+    /// of roles, and as many heartbeats a second.
+    touched: BTreeSet<usize>,
+    /// When each role must be looked at again if nothing of it is read before: its leader is no longer known then, or its reader is stuck.
+    timeouts: Timeouts,
+    /// Why nothing can be read: no broker answers, for example.
+    trouble: Option<String>,
+    /// Since when nothing can be read, if the followers were warned of it.
+    warned_since: Option<Time>,
+    /// For the followers' warnings; the reading goes on after each.
+    warnings: broadcast::Sender<Event>,
+    on_warning: Option<OnWarning>,
+}
+
+/// One election that is followed.
+struct Role {
+    listener: Listener,
+    last_term: LastTerm,
+    state: watch::Sender<Result<Leadership, Error>>,
+}
+
+impl Reading {
+    fn new(
+        source: Source,
+        event_sender: Sender<KafkaEvent>,
+        states: Vec<watch::Sender<Result<Leadership, Error>>>,
+        warnings: broadcast::Sender<Event>,
+        on_warning: Option<OnWarning>,
+    ) -> Self {
+        let now = clock::now();
+        let elections = &source.elections;
+        let roles = elections.roles.clone();
+        Self {
+            mapping: elections.are_many().then(|| FollowedMapping::new(&elections.typed())),
+            counted: None,
+            elections: elections.clone(),
+            // A topic that was created again may have another number of partitions, so each reader finds it by itself.
+            readers: KafkaReaders::new(source, false, event_sender),
+            router: Router::new(roles),
+            touched: (0..states.len()).collect(),
+            timeouts: Timeouts::default(),
+            roles: states.into_iter().map(|state| Role::new(now, state)).collect(),
+            trouble: None,
+            warned_since: None,
+            warnings,
+            on_warning,
+        }
+    }
+
+    /// Begins to read the journal of each role.
+    fn start(&mut self) -> io::Result<()> {
+        let now = clock::now();
+        for role in self.elections.roles.clone() {
+            self.router.read_anew(now, role);
+        }
+        self.follow_router(now)
+    }
+
+    /// Reads until the last follower is dropped, or Kafka refuses to be read.
+    fn run(mut self, mut waiter: Waiter, mut events: Receiver<KafkaEvent>, mut followers: Receiver<Infallible>) {
+        loop {
+            let due = self.publish(clock::now());
+            let event = waiter.wait(due, async {
+                tokio::select! {
+                    biased;
+                    _ = followers.recv() => None,
+                    event = events.recv() => event,
+                }
+            });
+            let handled = match event {
+                // The wait has timed out.
+                None => Ok(()),
+                Some(None) => return,
+                Some(Some(event)) => self.handle(event),
+            };
+            if let Err(error) = handled.and_then(|()| self.replace_stuck_readers(clock::now())) {
+                for role in &self.roles {
+                    drop(role.state.send_replace(Err(error.clone())));
+                }
+                return;
+            }
+        }
+    }
+
+    /// Publishes who leads each role. Returns when that changes if nothing is read until then.
+    fn publish(&mut self, now: Time) -> Option<Time> {
+        self.touched.extend(self.timeouts.due(now));
+        while let Some(at) = self.touched.pop_first() {
+            let role = &self.roles[at];
+            let current = role.current(now);
+            let current = if self.trouble.is_none() { current } else { current.unanswered() };
+            let changes_at = leadership::lasts_for(current).map(|left| now + left);
+            let is_partition_known = at == 0 || self.is_mapping_known(now);
+            let known_at = self.mapping.as_ref().and_then(FollowedMapping::known_from).filter(|_| !is_partition_known);
+            self.timeouts.set(at, [changes_at, role.stuck_at(), known_at].into_iter().flatten().min());
+            let known = role.state.borrow().as_ref().ok().and_then(Leadership::leader).cloned();
+            let mut leadership = Leadership::of(current, now, known.as_ref(), self.trouble.clone());
+            if leadership == Leadership::Vacant && !is_partition_known {
+                leadership = Leadership::Unknown { trouble: None };
+            }
+            role.state.send_if_modified(|state| {
+                // The times of a silence by Rust's clock differ a little at each look.
+                let is_silent_still =
+                    |of: &Leader| matches!(&leadership, Leadership::Silent { leader, .. } if leader == of);
+                let has_changed = match &*state {
+                    Ok(Leadership::Silent { leader, .. }) => !is_silent_still(leader),
+                    Ok(known) => *known != leadership,
+                    Err(_) => true,
+                };
+                if has_changed {
+                    *state = Ok(leadership);
+                }
+                has_changed
+            });
+        }
+        self.timeouts.first()
+    }
+
+    /// Reads the journals anew whose readers are stuck.
+    fn replace_stuck_readers(&mut self, now: Time) -> Result<(), Error> {
+        for at in self.timeouts.due(now) {
+            let Some(number) = self.elections.roles.clone().nth(at) else { continue };
+            // The reader may have handed over records of other elections, of which the role was not told yet.
+            if let Some(passed) = self.router.take_passed(number) {
+                self.handle_role_event(now, number, passed);
+            }
+            if self.roles[at].stuck_at().is_some_and(|due| now >= due) {
+                self.roles[at].listener.ask_anew(now);
+                self.router.read_anew(now, number);
+            }
+        }
+        self.follow_router(now).map_err(|error| Error::System(reason(&error)))
+    }
+
+    /// Sets why nothing can be read, which each role's followers are told; `None` if the reading goes on.
+    fn set_trouble(&mut self, trouble: Option<String>) {
+        if let Some(trouble) = trouble.as_ref().filter(|_| self.warned_since.is_none()) {
+            self.warned_since = Some(clock::now());
+            self.warn(&format!("it is unknown who leads: {trouble}"));
+        }
+        if self.trouble != trouble {
+            self.trouble = trouble;
+            self.touched.extend(0..self.roles.len());
+        }
+    }
+
+    /// The journals can be read again.
+    fn trouble_is_over(&mut self) {
+        self.set_trouble(None);
+        if let Some(since) = self.warned_since.take() {
+            let lasted = Duration::from_secs(clock::now().since(since).as_secs());
+            self.warn(&format!("the journal is read again, after {}", shown_duration(lasted)));
+        }
+    }
+
+    /// Warns the followers, and the callback. If there is none, and nobody has asked for events, the warning goes to stderr.
+    fn warn(&self, message: &str) {
+        match &self.on_warning {
+            Some(callback) => pass(callback, message),
+            // One receiver is kept for those that ask later.
+            None if self.warnings.receiver_count() <= 1 => to_stderr(message),
+            None => {}
+        }
+        drop(self.warnings.send(Event::warning(message)));
+    }
+
+    fn handle(&mut self, event: KafkaEvent) -> Result<(), Error> {
+        match event {
+            KafkaEvent::Partitions(partitions) => {
+                self.found(partitions).map_err(|error| Error::System(reason(&error)))?;
+            }
+            KafkaEvent::Process(event) => return self.handle_process_event(event),
+            KafkaEvent::Read { reading, partition, offset, record } => {
+                self.reads_on(reading);
+                let now = clock::now();
+                self.router.read(now, reading, partition, offset, record);
+                self.follow_router(now).map_err(|error| Error::System(reason(&error)))?;
+            }
+            KafkaEvent::Reading { reading, partition, event } => {
+                if matches!(event, candidate::Event::ReachedEnd { .. }) {
+                    self.reads_on(reading);
+                }
+                let now = clock::now();
+                self.router.handle(now, reading, partition, &event);
+                self.follow_router(now).map_err(|error| Error::System(reason(&error)))?;
+            }
+            // A follower sends nothing, joins no group, and does not ask for the topic's id or settings.
+            KafkaEvent::Delivered { .. }
+            | KafkaEvent::Group { .. }
+            | KafkaEvent::Identified { .. }
+            | KafkaEvent::NotDelivered { .. }
+            | KafkaEvent::ReadForDisplay { .. }
+            | KafkaEvent::Topic { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Readers alone report no other events.
+    fn handle_process_event(&mut self, event: SessionEvent) -> Result<(), Error> {
+        if let SessionEvent::Refused { error, .. } = event {
+            return Err(Error::Refused(error));
+        } else if let SessionEvent::Outage { error: None } = event {
+            self.trouble_is_over();
+        } else if let SessionEvent::Outage { error } = event {
+            self.set_trouble(error);
+        } else if let SessionEvent::Warning(message) = event {
+            self.warn(&message);
+        }
+        Ok(())
+    }
+
+    /// A reading hands over records, so nothing hinders it.
+    fn reads_on(&mut self, reading: u32) {
+        if self.router.has(reading) {
+            self.trouble_is_over();
+        }
+    }
+
+    /// Passes the router's events to the roles' listeners.
+    fn follow_router(&mut self, now: Time) -> io::Result<()> {
+        loop {
+            self.readers.follow(&mut self.router)?;
+            let event = self.router.poll();
+            // No event of the former readings may reach a role that is read in another partition.
+            if event.is_none() && !self.follow_mapping(now) {
+                return Ok(());
+            }
+            if let Some(SessionEvent::Election { role, event }) = event {
+                self.handle_role_event(now, role, event);
+            } else if let Some(SessionEvent::Hello { offset, value }) = event {
+                self.handle_hello(now, offset, &value);
+            }
+        }
+    }
+
+    fn handle_role_event(&mut self, now: Time, number: u32, event: candidate::Event) {
+        let at = self.index(number);
+        self.touched.insert(at);
+        let role = &mut self.roles[at];
+        match event {
+            candidate::Event::Answered { asked, start, end } => {
+                match role.listener.answered(now, LogBounds { asked, start, end }) {
+                    Ok(Some(from)) => self.router.read_from(now, number, from),
+                    Ok(None) => {}
+                    Err(_) => self.read_anew(now, number),
+                }
+            }
+            candidate::Event::HelloAsked { offset } | candidate::Event::ReadHello { offset, .. } => {
+                role.listener.read_others(now, offset, offset);
+            }
+            candidate::Event::HistoryCut => self.read_anew(now, number),
+            candidate::Event::Passed { first, last } => role.listener.read_others(now, first, last),
+            candidate::Event::ReachedEnd { next } => role.listener.reached(now, next),
+            candidate::Event::Read { offset, record, written_ms } => {
+                role.read(now, offset, record.as_ref(), written_ms);
+            }
+            candidate::Event::TopicIdentified { asked, identity: TopicIdentity::Missing } => {
+                if role.listener.topic_missing(asked).is_err() {
+                    self.read_anew(now, number);
+                }
+            }
+            candidate::Event::Undecodable { offset, error } => {
+                role.listener.undecodable(now);
+                let topic = &self.elections.topic;
+                let trouble = format!("topic \"{topic}\": the batch at offset {offset} can't be decoded: {error}");
+                self.set_trouble(Some(trouble));
+            }
+            // A follower joins no group, sends nothing and does not ask for the topic's id.
+            candidate::Event::Delivered { .. }
+            | candidate::Event::GroupRefuses { .. }
+            | candidate::Event::HelloReceived(_)
+            | candidate::Event::Named { .. }
+            | candidate::Event::Revoked
+            | candidate::Event::AssignmentChanged(_)
+            | candidate::Event::TopicIdentified { .. }
+            | candidate::Event::TopicJudged { .. }
+            | candidate::Event::Undelivered { .. }
+            | candidate::Event::UnusedPartitions => {}
+        }
+        let listener = &mut self.roles[at].listener;
+        // In a topic with many records of other elections, the last record of this one may be further back.
+        if listener.ask_further_back(now) {
+            self.router.read_anew(now, number);
+        } else if listener.is_caught_up() {
+            self.router.note_caught_up(number);
+            self.note_caught_up(now, at);
+        }
+    }
+
+    /// Reads a role's journal anew: its history was cut, or the topic was created again.
+    fn read_anew(&mut self, now: Time, number: u32) {
+        // It was about the reading that is over.
+        self.set_trouble(None);
+        let at = self.index(number);
+        self.touched.insert(at);
+        if let Some(mapping) = self.mapping.as_mut().filter(|_| at == 0) {
+            mapping.history_cut();
+        }
+        self.roles[at].listener.history_cut(now);
+        // A term of the new history may have the number of one of the old.
+        self.roles[at].last_term = LastTerm::default();
+        self.router.read_anew(now, number);
+    }
+
+    /// The index of a role, by its number.
+    const fn index(&self, number: u32) -> usize {
+        (number - self.elections.roles.start) as usize
+    }
+}
+
+impl Role {
+    fn new(now: Time, state: watch::Sender<Result<Leadership, Error>>) -> Self {
+        let listener = Listener::asking(now, FIRST_SPAN);
+        Self { listener, last_term: LastTerm::default(), state }
+    }
+
+    /// Who leads, by the records that were read.
+    fn current(&self, now: Time) -> Current<'_> {
+        let is_read = self.listener.is_caught_up();
+        let state = if is_read { TermState::of(self.listener.journal().view()) } else { TermState::Unread };
+        self.last_term.leadership(state, |_| now.since(self.listener.last_effective()))
+    }
+
+    /// When its reader counts as stuck, unless it hands over a record before.
+    fn stuck_at(&self) -> Option<Time> {
+        self.listener.stuck_since().map(|since| since + STUCK_AFTER)
+    }
+
+    fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>, written_ms: Option<u64>) {
+        let is_live = self.listener.is_caught_up();
+        let verdict = self.listener.read(now, offset, record, false).verdict;
+        let received = Receipt { read: now, written_ms, is_brokers_time: true, is_live };
+        self.last_term.read(self.listener.journal().view(), offset, record, verdict, received);
+    }
+}
+
+// ---- the partition of each followed role ---------------------------------------------------------------------------
+
+impl Reading {
+    /// Notes the number of the topic's partitions. If it has changed, roles have moved to other partitions, and all journals are read again.
+    fn found(&mut self, partitions: i32) -> io::Result<()> {
+        if self.counted.is_some() {
+            // It was found before a candidate's hello said by which number roles are mapped.
+            return Ok(());
+        }
+        let known = self.router.partitions();
+        self.router.found(partitions);
+        if known.is_none_or(|known| known == partitions) {
+            return Ok(());
+        }
+        let now = clock::now();
+        self.router.stop();
+        for role in self.elections.roles.clone() {
+            self.read_anew(now, role);
+        }
+        self.follow_router(now)
+    }
+
+    fn handle_hello(&mut self, now: Time, offset: Offset, hello: &[u8]) {
+        let Some((mapping, hello)) = self.mapping.as_mut().zip(Hello::parse(hello)) else { return };
+        let known_from = mapping.known_from();
+        let warning = mapping.received(now, offset, &hello);
+        if known_from.is_none_or(|from| now < from) {
+            self.touched.extend(0..self.roles.len());
+        }
+        if let Some(warning) = warning {
+            self.warn(&warning);
+        }
+    }
+
+    /// Maps roles to partitions by the number in the last hello. Returns whether roles have moved, so that all journals are read anew.
+    fn follow_mapping(&mut self, now: Time) -> bool {
+        let counted = self.mapping.as_ref().and_then(FollowedMapping::counted);
+        let counted = counted.and_then(|counted| i32::try_from(counted).ok());
+        if counted == self.counted {
+            return false;
+        }
+        let before = self.router.partitions();
+        self.counted = counted;
+        self.readers.source.partitions = counted;
+        if let Some(counted) = counted {
+            self.router.found(counted);
+        }
+        if counted.is_some() && counted == before {
+            return false;
+        }
+        self.router.stop();
+        self.touched.extend(0..self.roles.len());
+        for (number, role) in self.elections.roles.clone().zip(&mut self.roles) {
+            if counted.is_some() {
+                // The journal is another one.
+                (role.listener, role.last_term) = (Listener::asking(now, FIRST_SPAN), LastTerm::default());
+            } else {
+                role.listener.history_cut(now);
+            }
+            self.router.read_anew(now, number);
+        }
+        true
+    }
+
+    /// Whether it is known by how many partitions roles are mapped, so that a role without records has no leader.
+    fn is_mapping_known(&self, now: Time) -> bool {
+        let is_known_by_hello = |mapping: &FollowedMapping| mapping.known_from().is_some_and(|from| now >= from);
+        self.mapping.as_ref().is_none_or(is_known_by_hello) || self.router.partitions() == Some(1)
+    }
+
+    /// Notes that a role's journal has been read up to its end.
+    fn note_caught_up(&mut self, now: Time, at: usize) {
+        let Some(mapping) = self.mapping.as_mut().filter(|_| at == 0) else { return };
+        let known_from = mapping.known_from();
+        mapping.caught_up(now, self.roles[at].listener.has_read_whole_log());
+        if mapping.known_from() != known_from {
+            self.touched.extend(0..self.roles.len());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
