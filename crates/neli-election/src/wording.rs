@@ -60,7 +60,7 @@ mod tests {
         // The facts of `--once`.
         ("kafka/src/facts.rs", "a longer --lease gives more"),
         ("src/fact.rs", "forget --force"),
-        ("topic/risk.rs", "--once-retention"),
+        ("src/topic.rs", "--once-retention"),
         // The priority of a candidate of `neli-run`.
         ("candidate/claims.rs", "(--preempt)"),
         // The command line of the broker's process.
