@@ -88,7 +88,6 @@ impl Access {
     }
 
     /// The configuration of a reader of the journal. The reader joins no group.
-    #[must_use]
     pub(crate) fn reader(&self) -> ClientConfig {
         let mut defaults = vec![
             // With this check a corrupt batch can't be decoded. Without it, records could have wrong contents.
@@ -119,7 +118,6 @@ impl Access {
     }
 
     /// Whether the user asks for librdkafka's debug lines.
-    #[must_use]
     pub(super) fn wants_debug(&self) -> bool {
         self.users_debug().is_some()
     }
@@ -134,7 +132,6 @@ impl Access {
     }
 
     /// The configuration of the producer; a record is given up `timeout` after it was handed over, in whole milliseconds.
-    #[must_use]
     pub(crate) fn producer(&self, timeout: Duration) -> ClientConfig {
         // The reason why Kafka refuses a record that librdkafka sends again is only in its debug lines.
         let debug = self.users_debug().map_or_else(|| "msg".to_owned(), |debug| format!("{debug},msg"));
@@ -158,7 +155,6 @@ impl Access {
     }
 
     /// The configuration of the member of the consumer group.
-    #[must_use]
     pub(crate) fn member(&self, group: &str) -> ClientConfig {
         let mut config = self.client(
             &[

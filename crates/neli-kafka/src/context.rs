@@ -15,7 +15,6 @@ use crate::rebootstrap::Rebootstrap;
 use crate::threads::locked;
 
 /// One line about an error for display: librdkafka's own text, unless that contains a secret.
-#[must_use]
 pub(super) fn explain(error: &KafkaError) -> String {
     if let KafkaError::ClientCreation(reason) = error {
         return error_class::of_own_tls(reason).unwrap_or_else(|| reason.clone());
@@ -53,13 +52,11 @@ struct LastErrors {
 
 impl KafkaContext {
     /// The context for a client of `access`.
-    #[must_use]
     pub(super) fn new(access: &Access) -> Self {
         Self { access: access.clone(), last_errors: Mutex::default(), rebootstrap: Rebootstrap::new(&access.bootstrap) }
     }
 
     /// The text of the last error, if its code is `code`; otherwise the text of the code.
-    #[must_use]
     pub(super) fn error_text(&self, code: RDKafkaErrorCode) -> String {
         let last_errors = locked(&self.last_errors);
         let last = last_errors.last.as_ref().filter(|(known, _)| *known == code);
@@ -67,7 +64,6 @@ impl KafkaContext {
     }
 
     /// Why there is no login token, if this text of librdkafka is about one and a token endpoint was asked.
-    #[must_use]
     pub(super) fn no_token(&self, words: &str) -> Option<NoToken> {
         let last_errors = locked(&self.last_errors);
         self.access.asks_for_tokens().then(|| error_class::of_token(words, last_errors.token.as_deref())).flatten()
@@ -89,7 +85,6 @@ impl KafkaContext {
 
     /// The last failure of a connection since the last answer, beginning with host and port. While no broker has ever answered, it is rather that
     /// the client may use another protocol than the port expects.
-    #[must_use]
     pub(super) fn trouble(&self) -> Option<String> {
         let last_errors = locked(&self.last_errors);
         let closed = last_errors.closed.clone().filter(|_| !self.access.has_answered());
@@ -98,7 +93,6 @@ impl KafkaContext {
 
     /// If no broker has answered yet: the line about a certificate that is not accepted, since then no broker will ever answer. Later the
     /// same error is temporary, because some of the brokers may have another certificate.
-    #[must_use]
     pub(super) fn permanent_failure(&self) -> Option<String> {
         let last_errors = locked(&self.last_errors);
         let trouble = last_errors.trouble.as_deref().filter(|_| !self.access.has_answered());
@@ -153,7 +147,6 @@ impl ConsumerContext for KafkaContext {}
 
 /// The hint about an address that can't be reached and that only a broker has named, since it is not one of `bootstrap`. `trouble` is
 /// librdkafka's text.
-#[must_use]
 fn hint(trouble: &str, bootstrap: &str) -> Option<&'static str> {
     // `ssl://kafka-1:9093/1: Failed to resolve 'kafka-1:9093': Name or service not known`
     let (broker, words) = trouble.split_once(": ")?;

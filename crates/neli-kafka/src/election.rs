@@ -105,7 +105,6 @@ impl Elections {
     }
 
     /// Whether a record with this key is a hello of a candidate of the group, for whichever role.
-    #[must_use]
     pub(crate) fn is_hello(&self, key: &[u8]) -> bool {
         label_of_group(key, &self.group).is_some_and(|(_, is_hello)| is_hello)
     }
@@ -121,7 +120,6 @@ impl Elections {
     }
 
     /// The role to which a record with this key belongs, and whether it is a hello.
-    #[must_use]
     pub(crate) fn find(&self, key: &[u8]) -> Option<(u32, bool)> {
         let (label, is_hello) = label_of_group(key, &self.group)?;
         let role = if self.names.is_empty() { number_of(label)? } else { self.number_named(label)? };

@@ -66,13 +66,11 @@ pub(super) const fn has_no_coordinator(code: RDKafkaErrorCode) -> bool {
 }
 
 /// The code of an error; `Fail` for an error of rust-rdkafka itself, which has none.
-#[must_use]
 pub(super) fn code_of(error: &KafkaError) -> RDKafkaErrorCode {
     error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)
 }
 
 /// librdkafka's text for a code, without the name of the code and of the reporting function.
-#[must_use]
 pub(super) fn plain(code: RDKafkaErrorCode) -> String {
     // `TopicAuthorizationFailed (Broker: Topic authorization failed)`
     let full = code.to_string();
@@ -82,7 +80,6 @@ pub(super) fn plain(code: RDKafkaErrorCode) -> String {
 
 /// Kafka's reason for refusing to append a record, with advice. `None` if the error is not such a refusal: a failed connection, a moved
 /// leader, a missing topic, a missing right. `words` is librdkafka's text, or that of [`plain`].
-#[must_use]
 pub(super) fn of_refused_append(words: &str) -> Option<String> {
     use RDKafkaErrorCode as Code;
     let words = words.trim_start_matches("Broker: ");
@@ -127,7 +124,6 @@ pub enum Layer {
 }
 
 /// The step that fails with this error; `trouble` is librdkafka's text or ours.
-#[must_use]
 pub(super) fn layer_of(trouble: &str) -> Layer {
     // `ssl://kafka:9093/bootstrap: Connection refused`
     let words = trouble.split_once(": ").map_or(trouble, |(_, words)| words).to_lowercase();
@@ -145,7 +141,6 @@ pub(super) fn layer_of(trouble: &str) -> Layer {
 
 /// The meaning of an error with a certificate, in one line; `None` for any other error. librdkafka does not report why a certificate was
 /// not accepted.
-#[must_use]
 pub(super) fn of_certificate(trouble: &str) -> Option<String> {
     // `ssl://kafka:9093/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: ...`
     let (broker, words) = trouble.split_once(": ")?;
@@ -164,7 +159,6 @@ pub(super) fn of_certificate(trouble: &str) -> Option<String> {
 }
 
 /// What is wrong with a file of TLS of our own, in one line; `None` for any other reason why there is no client. OpenSSL's words come last.
-#[must_use]
 pub(super) fn of_own_tls(reason: &str) -> Option<String> {
     // `ssl.key.location failed: ../crypto/x509/x509_cmp.c:403:X509_check_private_key error:05800074:x509 certificate routines::key values mismatch`
     let (property, words) = match reason.strip_prefix("Failed to parse PKCS#12 file: ") {
@@ -190,7 +184,6 @@ const WITHOUT_ANSWER: &str = ": it closes connections without an answer: ";
 /// The possible meanings if a connection is closed before the other side has answered, or before it has answered a client without a login. `line`
 /// is a line of librdkafka's log or an error of librdkafka; it is an error only if the closing was noticed while sending. `None` if the line is
 /// about anything else.
-#[must_use]
 pub(super) fn of_closed_connection(line: &str) -> Option<String> {
     /// A connection that is closed more than this number of milliseconds after it was made has answered before.
     const AT_ONCE_MS: u32 = 2_000;
@@ -247,7 +240,6 @@ const LONGEST_ANSWER: usize = 200;
 
 /// Why a token endpoint gave no token, according to librdkafka's error text; `None` if the text is about something else. `logged` is
 /// librdkafka's last log line about a token endpoint: it contains the endpoint's address and the answer's status, which the error lacks.
-#[must_use]
 pub(super) fn of_token(words: &str, logged: Option<&str>) -> Option<NoToken> {
     let reason = words.strip_prefix("Failed to acquire SASL OAUTHBEARER token: ")?;
     let shown: String = reason.chars().take(LONGEST_ANSWER).collect();
@@ -271,7 +263,6 @@ pub(super) fn of_token(words: &str, logged: Option<&str>) -> Option<NoToken> {
 }
 
 /// Whether this is librdkafka's log line about a token endpoint that gave no token.
-#[must_use]
 pub(super) fn is_about_token(line: &str) -> bool {
     line.contains(FROM_ENDPOINT)
 }
@@ -287,7 +278,6 @@ fn host(url: &str) -> String {
 }
 
 /// The line about a login that the broker refuses, with librdkafka's reason and advice.
-#[must_use]
 pub(super) fn of_refused_login(words: &str, asks_for_tokens: bool) -> String {
     let advice = if asks_for_tokens {
         "that the broker accepts this provider's tokens, and sasl.oauthbearer.scope"
@@ -299,7 +289,6 @@ pub(super) fn of_refused_login(words: &str, asks_for_tokens: bool) -> String {
 
 /// Whether a failed login may succeed at another attempt: librdkafka has one code for a refused login and for a connection that was lost
 /// during the login.
-#[must_use]
 pub(super) fn is_worth_another_login(words: &str) -> bool {
     words.contains("handshake failed: Local: ")
 }

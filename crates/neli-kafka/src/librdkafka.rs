@@ -331,7 +331,6 @@ unsafe fn text(pointer: *const c_char) -> Option<String> {
 }
 
 /// The id that the group's coordinator gave to this consumer; `None` while it is not a member, and for other clients.
-#[must_use]
 pub(crate) fn member_id(client: &Client<impl ClientContext>) -> Option<String> {
     // SAFETY: the handle is alive as long as the client is; the string belongs to us.
     unsafe { own_text(client.native_ptr(), rd_kafka_memberid(client.native_ptr())) }.filter(|text| !text.is_empty())
@@ -339,7 +338,6 @@ pub(crate) fn member_id(client: &Client<impl ClientContext>) -> Option<String> {
 
 /// The id of the cluster, by the last answer about the cluster that this client got; `None` before the first one, and from a broker that has none
 /// (before 0.10.1). Nothing is asked.
-#[must_use]
 pub(crate) fn cluster_id(client: &Client<impl ClientContext>) -> Option<String> {
     // SAFETY: the handle is alive as long as the client is; with a time limit of 0 the function does not wait. The string belongs to us.
     unsafe { own_text(client.native_ptr(), rd_kafka_clusterid(client.native_ptr(), 0)) }

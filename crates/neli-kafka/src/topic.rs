@@ -329,7 +329,6 @@ pub(super) fn broker_session(client: &Client<impl ClientContext>, broker: i32, t
 }
 
 /// The line about a topic for which this user lacks even DESCRIBE; Kafka does not reveal whether it exists.
-#[must_use]
 pub(super) fn may_not_describe(topic: &str) -> String {
     format!(
         "topic \"{topic}\": this user has no right to DESCRIBE it; allow READ, and WRITE to a candidate (each implies it)"
@@ -337,13 +336,11 @@ pub(super) fn may_not_describe(topic: &str) -> String {
 }
 
 /// The line about a missing topic that this process may not create.
-#[must_use]
 pub(super) fn must_be_created(topic: &str, words: &Words) -> String {
     format!("topic \"{topic}\": it does not exist; create it, or {}", words.create_topic)
 }
 
 /// The line about a topic whose number of partitions is another than the one by which roles were assigned to partitions.
-#[must_use]
 pub(crate) fn partitions_changed(topic: &str, known: i32, now: i32) -> String {
     format!(
         "topic \"{topic}\": it had {known} partitions and has {now} now, so roles move to other partitions; stop all \
@@ -352,13 +349,11 @@ pub(crate) fn partitions_changed(topic: &str, known: i32, now: i32) -> String {
 }
 
 /// The line about a topic that this user may not read.
-#[must_use]
 pub(super) fn may_not_read(topic: &str) -> String {
     format!("topic \"{topic}\": this user has no right to READ it; allow READ on it")
 }
 
 /// The line about a topic that this user may not write to.
-#[must_use]
 pub(super) fn may_not_write(topic: &str) -> String {
     format!("topic \"{topic}\": this user has no right to WRITE to it; allow WRITE on it")
 }

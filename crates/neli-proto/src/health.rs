@@ -67,13 +67,11 @@ enum Check {
 
 impl Health {
     /// The state of a job that does not run yet.
-    #[must_use]
     pub(crate) const fn new(policy: HealthPolicy) -> Self {
         Self { policy, last_id: 0, run: None, failure: None }
     }
 
     /// A failure that counts: an earlier one, or the last one, by which the job [is unhealthy](Self::is_unhealthy).
-    #[must_use]
     pub(crate) fn poll_failure(&mut self) -> Option<Failure> {
         self.failure.take()
     }
@@ -87,7 +85,6 @@ impl Health {
     }
 
     /// The command that must run now: its number, which the report of its end must contain, and when it must be killed. Early calls return none.
-    #[must_use]
     pub(crate) fn poll_command(&mut self, now: Time) -> Option<(u32, Time)> {
         if self.poll_timeout().is_none_or(|due| now < due) {
             return None;

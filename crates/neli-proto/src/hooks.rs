@@ -56,13 +56,11 @@ enum Phase {
 
 impl Hooks {
     /// The hooks of a candidate that starts.
-    #[must_use]
     pub(crate) fn new(given: Vec<Hook>) -> Self {
         Self { given, ..Self::default() }
     }
 
     /// The next action.
-    #[must_use]
     pub(crate) fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }

@@ -79,7 +79,6 @@ pub(crate) struct Introduction {
 
 impl Introduction {
     /// The introduction of a process that has read nothing yet.
-    #[must_use]
     pub(crate) fn new(hello: Hello) -> Self {
         Self {
             mapping: hello.mapping(),
@@ -99,7 +98,6 @@ impl Introduction {
     }
 
     /// The next action.
-    #[must_use]
     pub(crate) fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }

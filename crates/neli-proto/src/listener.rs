@@ -637,7 +637,6 @@ impl Overlaps {
 
 impl Listener {
     /// Makes it the listener of a candidate with `--overlap`, if `is_wanted`.
-    #[must_use]
     pub(crate) fn with_overlap(mut self, is_wanted: bool) -> Self {
         self.overlaps.is_wanted = is_wanted;
         self

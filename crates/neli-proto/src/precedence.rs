@@ -135,7 +135,6 @@ impl Precedence {
     }
 
     /// Sets `--priority`.
-    #[must_use]
     pub(crate) fn with_priority(self, priority: u16) -> Self {
         Self { priority, ..self }
     }

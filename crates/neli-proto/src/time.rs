@@ -36,7 +36,6 @@ impl Time {
     }
 
     /// The last multiple of `step` that is not after this point; this point itself if `step` is zero.
-    #[must_use]
     pub(crate) fn floor_to(self, step: Duration) -> Self {
         Self(self.0 - self.0.checked_rem(nanos(step)).unwrap_or_default())
     }
@@ -99,7 +98,6 @@ pub struct Window {
 impl Span {
     /// Whether a machine whose wall clock shows this window accepts that `other` has begun on another machine. Clocks may differ by one
     /// window at most.
-    #[must_use]
     pub(crate) fn believes(self, other: Self) -> bool {
         other.from_ms <= self.until_ms
     }

@@ -109,7 +109,6 @@ impl Killing {
     }
 
     /// The same, with a search at the lease's end, unless no process is left by then.
-    #[must_use]
     pub(super) fn looking_at(self, lease_end: Option<Time>) -> Self {
         Self { lease_end, ..self }
     }
