@@ -94,7 +94,6 @@ type Readings = BTreeMap<Box<str>, (u32, Arc<str>)>;
 
 /// The reading of all topics. Dropping it never blocks.
 pub struct TopicsReader {
-    orders: mpsc::Sender<Option<TopicsAction>>,
     shared: Arc<Shared>,
 }
 
@@ -107,7 +106,7 @@ struct Shared {
     readings: Mutex<Readings>,
     events: Sender<TopicsEvent>,
     /// Actions; `None` if something may have changed.
-    orders: Mutex<mpsc::Sender<Option<TopicsAction>>>,
+    orders: mpsc::Sender<Option<TopicsAction>>,
     /// Whether the asker has an order to ask that it has not executed.
     is_asked_for: AtomicBool,
     stopped: AtomicBool,
@@ -133,7 +132,7 @@ impl TopicsReader {
             consumer,
             readings: Mutex::default(),
             events,
-            orders: Mutex::new(orders.clone()),
+            orders,
             is_asked_for: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
         });
@@ -144,20 +143,20 @@ impl TopicsReader {
         threads::start("neli-reader", move || polls.poll())
             .and_then(|()| threads::start("neli-asker", move || asker.run(&received)))
             .map_err(|error| format!("no thread for the reader: {}", reason(&error)))?;
-        Ok(Self { orders, shared })
+        Ok(Self { shared })
     }
 
     /// Performs an action.
     pub fn perform(&self, action: TopicsAction) {
         // It fails only once the asker has ended, when this is dropped.
-        let _ = self.orders.send(Some(action));
+        let _ = self.shared.orders.send(Some(action));
     }
 }
 
 impl Drop for TopicsReader {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::Relaxed);
-        let _ = self.orders.send(None);
+        let _ = self.shared.orders.send(None);
     }
 }
 
@@ -175,7 +174,7 @@ impl Shared {
 
     fn ask_soon(&self) {
         if !self.is_asked_for.swap(true, Ordering::Relaxed) {
-            let _ = locked(&self.orders).send(None);
+            let _ = self.orders.send(None);
         }
     }
 
