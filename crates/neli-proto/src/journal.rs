@@ -26,6 +26,19 @@ pub enum Origin {
     Middle,
 }
 
+impl Origin {
+    /// That of a reading from this offset on, where the log begins at `start`.
+    pub(crate) const fn of(from: Offset, start: Offset) -> Self {
+        if from > start {
+            Self::Middle
+        } else if from > 0 {
+            Self::CutHead
+        } else {
+            Self::Beginning
+        }
+    }
+}
+
 /// The law's verdict on a record.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Verdict {

@@ -474,13 +474,7 @@ impl Listener {
         }
         // A record that was appended since the last reading is not skipped, because in a later reading it would count as received long ago.
         let from = start.max((end - self.reading.span).min(self.frontier));
-        let origin = if self.history_cut || from > start {
-            Origin::Middle
-        } else if start > 0 {
-            Origin::CutHead
-        } else {
-            Origin::Beginning
-        };
+        let origin = if self.history_cut { Origin::Middle } else { Origin::of(from, start) };
         self.journal = self.journal.read_again_from(from, origin);
         self.journal.answered(now, asked, end);
         self.log.start = start;

@@ -111,14 +111,7 @@ impl LogBounds {
 
     /// The journal of an election in this log that is read from an offset on.
     pub(crate) fn journal_from(&self, now: Time, from: Offset) -> Journal {
-        let origin = if from > self.start {
-            Origin::Middle
-        } else if from > 0 {
-            Origin::CutHead
-        } else {
-            Origin::Beginning
-        };
-        let mut journal = Journal::read_from(from, origin);
+        let mut journal = Journal::read_from(from, Origin::of(from, self.start));
         journal.answered(now, self.asked, self.end);
         journal
     }
