@@ -120,14 +120,8 @@ impl Election {
     /// # Ok(()) }
     /// ```
     pub fn builder(group: impl Into<String>) -> Builder {
-        Builder::new(group.into())
-    }
-}
-
-impl Builder {
-    pub(crate) fn new(group: String) -> Self {
-        Self {
-            group,
+        Builder {
+            group: group.into(),
             brokers: None,
             embedded: None,
             topic: None,
@@ -148,7 +142,9 @@ impl Builder {
             max_roles: None,
         }
     }
+}
 
+impl Builder {
     /// Kafka's bootstrap servers: `HOST:PORT,..`. Required, unless there is an [embedded](Self::embedded) broker.
     pub fn brokers(mut self, brokers: impl Into<String>) -> Self {
         self.brokers = Some(brokers.into());

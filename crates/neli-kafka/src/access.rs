@@ -117,17 +117,13 @@ impl Access {
         )
     }
 
-    /// Whether the user asks for librdkafka's debug lines.
-    pub(super) fn wants_debug(&self) -> bool {
-        self.users_debug().is_some()
-    }
-
     /// Whether a token endpoint issues the login tokens.
     pub(super) fn asks_for_tokens(&self) -> bool {
         self.properties.find("sasl.oauthbearer.method").is_some_and(|method| method.eq_ignore_ascii_case("oidc"))
     }
 
-    fn users_debug(&self) -> Option<&str> {
+    /// What the user wants librdkafka's debug lines of, if anything.
+    pub(super) fn users_debug(&self) -> Option<&str> {
         self.properties.find("debug")
     }
 

@@ -372,7 +372,7 @@ impl ClientContext for Deliveries {
             Some((_, error)) => *locked(&self.fact_refused) = Some(error),
             None => {}
         }
-        if !matches!(level, RDKafkaLogLevel::Debug) || self.context.access.wants_debug() {
+        if !matches!(level, RDKafkaLogLevel::Debug) || self.context.access.users_debug().is_some() {
             self.context.log(level, facility, line);
         }
     }

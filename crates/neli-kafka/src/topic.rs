@@ -88,12 +88,6 @@ impl Found {
     pub(super) fn replicas(&self) -> usize {
         self.layouts.values().next().map_or(1, |layout| layout.replicas.len())
     }
-
-    /// The layout of the first partition in use that has a leader. All partitions of a topic have the same number of replicas, unless an
-    /// operator has moved some.
-    fn into_first(self) -> Option<Layout> {
-        self.layouts.into_values().next()
-    }
 }
 
 /// Why a question about the topic has no usable answer.
@@ -297,7 +291,8 @@ pub(super) fn facts(
     let asked = clock::now();
     let missing = || TopicError::Transient(RDKafkaErrorCode::UnknownTopicOrPartition.into());
     let Presence::There(found) = look(client, elections, limit)? else { return Err(missing()) };
-    let layout = found.into_first().ok_or_else(missing)?;
+    // All partitions of a topic have the same number of replicas, unless an operator has moved some.
+    let layout = found.layouts.into_values().next().ok_or_else(missing)?;
     let limit = answer_limit.answered(asked) * 2 + SETTINGS_ALLOWANCE;
     // Any broker can answer. The leader is asked last: it answers the requests of a connection one after another, and a claim may be
     // waiting there for its replicas. A broker that has just died is listed for some seconds more, so a second broker is asked before the

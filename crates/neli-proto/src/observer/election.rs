@@ -160,7 +160,7 @@ impl Election {
 
     /// The time at which the claim of that term was appended, if it was read by a separate request.
     pub fn learn_claim(&mut self, term: Offset, written_ms: Option<u64>) {
-        self.history.observer_mut().learn_claim(term, written_ms);
+        self.history.observer.learn_claim(term, written_ms);
     }
 
     /// Notes whether Kafka answers.
@@ -203,13 +203,13 @@ impl Election {
 
     /// Notes that the reading has reached the end that the log had when the reading began.
     pub const fn caught_up(&mut self) {
-        self.history.observer_mut().caught_up();
+        self.history.observer.caught_up();
     }
 
     /// Handles a record of the election. Returns what the law says of it, unless it was read before.
     pub fn read(&mut self, at: ReadAt, record: &LogRecord) -> Option<Judged> {
         let LogRecord { offset, value, written_ms, is_brokers_time, .. } = record;
-        let observer = self.history.observer_mut();
+        let observer = &mut self.history.observer;
         if !is_brokers_time {
             observer.stamped_by_candidates();
         } else if let Some(stamp_ms) = written_ms {
@@ -224,14 +224,14 @@ impl Election {
     /// Handles the hello of a candidate of this role alone.
     pub(crate) fn candidate_said(&mut self, at: ReadAt, hello: &Arc<Hello>, written_ms: Option<u64>) {
         self.is_known = true;
-        self.history.observer_mut().hello_received(at, hello, hello.leaves, written_ms);
+        self.history.observer.hello_received(at, hello, hello.leaves, written_ms);
     }
 
     /// Handles a hello, if its writer stands or stood for the role.
     pub(crate) fn hello_received(&mut self, at: ReadAt, hello: &Arc<Hello>, written_ms: Option<u64>) {
         if let Some(number) = self.number_by(hello) {
             self.is_known = true;
-            self.history.observer_mut().hello_received(at, hello, hello.leaves_role(number), written_ms);
+            self.history.observer.hello_received(at, hello, hello.leaves_role(number), written_ms);
         }
     }
 

@@ -125,7 +125,7 @@ impl Finding {
 /// A journal that is read from its start.
 #[derive(Clone, Debug)]
 pub struct History {
-    observer: Observer,
+    pub(super) observer: Observer,
     terms: Vec<PastTerm>,
     late: Vec<Found>,
     void_claims: u64,
@@ -167,11 +167,6 @@ impl History {
     #[must_use]
     pub const fn observer(&self) -> &Observer {
         &self.observer
-    }
-
-    /// The same, for what changes no term.
-    pub(crate) const fn observer_mut(&mut self) -> &mut Observer {
-        &mut self.observer
     }
 
     /// Handles the record at `offset`, which is of this election; the record is `None` if it can't be parsed. Returns the verdict and the

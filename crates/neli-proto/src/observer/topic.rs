@@ -176,7 +176,7 @@ impl Topic {
         if is_behind_missing {
             // The next record of another election may come behind many others.
             for election in self.in_partition(partition) {
-                let observer = election.history.observer_mut();
+                let observer = &mut election.history.observer;
                 observer.read_others_up_to(at.now, next);
                 observer.read_other(at.now, *offset);
             }
@@ -217,7 +217,7 @@ impl Topic {
         }
         let (is_live, keeps_all) = (self.is_live, self.group.is_some());
         let election = self.found(partition, group, role)?;
-        election.history.observer_mut().read_others_up_to(at.now, next);
+        election.history.observer.read_others_up_to(at.now, next);
         if is_hello {
             if let Some(hello) = &hello {
                 election.candidate_said(at, hello, *written_ms);
@@ -321,7 +321,7 @@ impl Topic {
 
     /// Tells each election the latest time that a broker's clock is known to have shown.
     pub fn stamped(&mut self, latest_ms: u64) {
-        self.elections.values_mut().for_each(|found| found.history.observer_mut().stamped(latest_ms));
+        self.elections.values_mut().for_each(|found| found.history.observer.stamped(latest_ms));
     }
 
     /// The elections.

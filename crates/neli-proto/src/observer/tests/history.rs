@@ -20,7 +20,7 @@ fn read(history: &mut History, offset: Offset, ms: u64, line: &str) {
 #[test]
 fn each_time_that_records_are_missing_counts_and_records_of_others_do_not() {
     let mut history = history();
-    history.observer_mut().read_other(later(5).now, 1);
+    history.observer.read_other(later(5).now, 1);
     read(&mut history, 2, 10, &beat("m", 0, "running"));
     assert_eq!(findings(&history), []);
     for (offset, seen) in [(9, 9), (19, 19)] {
