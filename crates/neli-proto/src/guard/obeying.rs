@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use super::message::{Action, Answer, CommandKind, Grant, Order};
 use super::run::GuardedRun;
-use super::tenure::{GrantOutcome, Tenure};
+use super::tenure::Tenure;
 use super::{Guard, end_of_search, fenced};
 use crate::job::CommandEnd;
 use crate::time::Time;
@@ -74,21 +74,21 @@ impl Guard {
             return;
         }
         match self.take_grant(now, grant) {
-            GrantOutcome::Granted(until) => {
+            Some(until) => {
                 self.actions.push_back(Action::ShowDeadline { term: grant.term, until });
                 self.actions.push_back(Action::Answer(Answer::Extended { until }));
                 self.tree.may_be_looked_at = true;
             }
             // While processes are being killed, the report of the run's end is the answer.
-            GrantOutcome::Refused if self.run.is_some() => {}
-            GrantOutcome::Refused => self.actions.push_back(fenced(grant.term, None)),
+            None if self.run.is_some() => {}
+            None => self.actions.push_back(fenced(grant.term, None)),
         }
     }
 
-    fn take_grant(&mut self, now: Time, grant: Grant) -> GrantOutcome {
-        let (tenure, outcome) = Tenure::granted(self.tenure, grant, now);
+    fn take_grant(&mut self, now: Time, grant: Grant) -> Option<Time> {
+        let (tenure, until) = Tenure::granted(self.tenure, grant, now);
         self.tenure = Some(tenure);
-        outcome
+        until
     }
 
     /// Begins a run unless there is one already, so that no order can cause two jobs at once. Returns before when its job must execute.
@@ -96,7 +96,7 @@ impl Guard {
         if self.run.is_some() {
             return None;
         }
-        let GrantOutcome::Granted(until) = self.take_grant(now, grant) else {
+        let Some(until) = self.take_grant(now, grant) else {
             self.actions.push_back(fenced(grant.term, None));
             return None;
         };

@@ -20,21 +20,13 @@ pub(super) struct Tenure {
     late_end: Option<SeenEnd>,
 }
 
-/// The outcome of a grant.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) enum GrantOutcome {
-    /// The job may run until this time.
-    Granted(Time),
-    /// It may not: the deadline has come, the term is over, or a later term was granted.
-    Refused,
-}
-
 impl Tenure {
-    /// Applies `grant`, which was read at `now`, and returns the outcome. A lease that has ended is not taken up again, nor a term at or
+    /// Applies `grant`, which was read at `now`, and returns until when the job may run: not at all if the deadline has come, the term is
+    /// over, or a later term was granted. A lease that has ended is not taken up again, nor a term at or
     /// below an earlier one (R5). `seen` and the next sequence number are updated even then, since the term may still have to be released.
-    pub(super) fn granted(before: Option<Self>, grant: Grant, now: Time) -> (Self, GrantOutcome) {
+    pub(super) fn granted(before: Option<Self>, grant: Grant, now: Time) -> (Self, Option<Time>) {
         let tenure = match before {
-            Some(held) if held.grant.term > grant.term => return (held, GrantOutcome::Refused),
+            Some(held) if held.grant.term > grant.term => return (held, None),
             Some(held) if held.grant.term == grant.term => Self {
                 grant: Grant {
                     term: grant.term,
@@ -48,9 +40,9 @@ impl Tenure {
             _ => Self { grant, over: false, may_not_be_released: false, last_until: grant.until, late_end: None },
         };
         if tenure.is_over_at(now) {
-            return (Self { over: true, ..tenure }, GrantOutcome::Refused);
+            return (Self { over: true, ..tenure }, None);
         }
-        (tenure, GrantOutcome::Granted(tenure.grant.until))
+        (tenure, Some(tenure.grant.until))
     }
 
     /// The term.
@@ -112,43 +104,43 @@ mod tests {
     }
 
     fn holding(term: i64, until: u64) -> Tenure {
-        let (tenure, outcome) = Tenure::granted(None, grant(term, term, until), at(0));
-        assert_eq!(outcome, GrantOutcome::Granted(at(until)));
+        let (tenure, granted) = Tenure::granted(None, grant(term, term, until), at(0));
+        assert_eq!(granted, Some(at(until)));
         tenure
     }
 
     #[test]
     fn a_grant_moves_the_deadline_and_never_back() {
-        let (tenure, outcome) = Tenure::granted(Some(holding(0, 10)), grant(0, 3, 20), at(5));
-        assert_eq!(outcome, GrantOutcome::Granted(at(20)));
-        let (tenure, outcome) = Tenure::granted(Some(tenure), grant(0, 2, 15), at(6));
-        assert_eq!(outcome, GrantOutcome::Granted(at(20)));
+        let (tenure, until) = Tenure::granted(Some(holding(0, 10)), grant(0, 3, 20), at(5));
+        assert_eq!(until, Some(at(20)));
+        let (tenure, until) = Tenure::granted(Some(tenure), grant(0, 2, 15), at(6));
+        assert_eq!(until, Some(at(20)));
         assert_eq!(tenure.unreleased(), Some(grant(0, 3, 20)));
     }
 
     #[test]
     fn a_grant_at_its_deadline_is_refused_and_its_term_must_be_released() {
-        let (tenure, outcome) = Tenure::granted(None, grant(7, 7, 10), at(10));
-        assert_eq!(outcome, GrantOutcome::Refused);
+        let (tenure, until) = Tenure::granted(None, grant(7, 7, 10), at(10));
+        assert_eq!(until, None);
         assert_eq!(tenure.deadline(), None);
         assert_eq!(tenure.unreleased(), Some(grant(7, 7, 10)));
     }
 
     #[test]
     fn a_lease_that_ended_is_not_taken_up_again() {
-        let (tenure, outcome) = Tenure::granted(Some(holding(7, 10)), grant(7, 8, 99), at(10));
-        assert_eq!(outcome, GrantOutcome::Refused);
+        let (tenure, until) = Tenure::granted(Some(holding(7, 10)), grant(7, 8, 99), at(10));
+        assert_eq!(until, None);
         assert_eq!(tenure.unreleased(), Some(grant(7, 8, 10)));
-        let (_, outcome) = Tenure::granted(Some(tenure), grant(7, 9, 99), at(10));
-        assert_eq!(outcome, GrantOutcome::Refused);
+        let (_, until) = Tenure::granted(Some(tenure), grant(7, 9, 99), at(10));
+        assert_eq!(until, None);
     }
 
     #[test]
     fn a_term_that_was_ended_is_not_taken_up_again() {
         let mut tenure = holding(7, 10);
         tenure.end();
-        let (tenure, outcome) = Tenure::granted(Some(tenure), grant(7, 8, 99), at(1));
-        assert_eq!((outcome, tenure.deadline()), (GrantOutcome::Refused, None));
+        let (tenure, until) = Tenure::granted(Some(tenure), grant(7, 8, 99), at(1));
+        assert_eq!((until, tenure.deadline()), (None, None));
         assert!(tenure.unreleased().is_some());
     }
 
@@ -157,9 +149,9 @@ mod tests {
         let mut tenure = holding(7, 10);
         tenure.forbid_release();
         assert_eq!(tenure.unreleased(), None);
-        let (tenure, outcome) = Tenure::granted(Some(tenure), grant(8, 8, 30), at(20));
-        assert_eq!(outcome, GrantOutcome::Granted(at(30)));
-        let (after, outcome) = Tenure::granted(Some(tenure), grant(7, 9, 99), at(21));
-        assert_eq!((after, outcome), (tenure, GrantOutcome::Refused));
+        let (tenure, until) = Tenure::granted(Some(tenure), grant(8, 8, 30), at(20));
+        assert_eq!(until, Some(at(30)));
+        let (after, until) = Tenure::granted(Some(tenure), grant(7, 9, 99), at(21));
+        assert_eq!((after, until), (tenure, None));
     }
 }
