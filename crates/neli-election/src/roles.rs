@@ -14,8 +14,7 @@ use crate::driver;
 use crate::error::Error;
 use crate::event::{Event, Events};
 use crate::follower::{self, Follower};
-use crate::handle::Election;
-use crate::lead::Lead;
+use crate::handle::{Election, Lead};
 
 impl Builder {
     /// Stands in `count` elections in place of one, on one session with Kafka: 1 to 10,000 roles, whose names are their numbers from 0 on.
