@@ -235,9 +235,9 @@ impl ManyRoles {
                 known.spread.heard(now, by);
             }
         }
-        let cut_at = node.history_cut_at();
+        let cut_at = node.candidate.history_cut_at();
         node.handle(now, Event::Election(event));
-        if node.history_cut_at() != cut_at {
+        if node.candidate.history_cut_at() != cut_at {
             self.history_cut(role);
         }
         if let Some((by, Body::Release { term, why, successor, .. })) = release
@@ -251,7 +251,7 @@ impl ManyRoles {
                 known.introduction.lead_ended(now);
             }
         }
-        if let Some((known, until)) = self.known.as_mut().zip(node.undecided_until(now)) {
+        if let Some((known, until)) = self.known.as_mut().zip(node.candidate.undecided_until(now)) {
             known.introduction.undecided(now, until);
         }
         self.observe(now, role, node.holding());

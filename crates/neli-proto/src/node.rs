@@ -56,7 +56,7 @@ pub struct Settings {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
 pub struct Node {
-    candidate: Candidate,
+    pub(crate) candidate: Candidate,
     supervisor: Supervisor,
     hooks: Hooks,
     once: Option<Once>,
@@ -190,16 +190,6 @@ impl Node {
     #[must_use]
     pub fn holding(&self) -> Holding {
         if self.has_ended { Holding::Done } else { self.candidate.holding() }
-    }
-
-    /// The time until which the candidate may not claim because the records do not show who leads; `None` if they do.
-    pub(crate) fn undecided_until(&self, now: Time) -> Option<Time> {
-        self.candidate.undecided_until(now)
-    }
-
-    /// When the history was last cut or the topic made anew, as far as the candidate knows.
-    pub(crate) const fn history_cut_at(&self) -> Time {
-        self.candidate.history_cut_at()
     }
 
     /// The term of the job that is alive, or was last; `None` before the first job.

@@ -76,7 +76,7 @@ pub struct Precedence {
     /// Whether the spread has let it claim before.
     has_spread: bool,
     /// The successor that the last leader named, if any.
-    successor: Option<NamedSuccessor>,
+    pub(crate) successor: Option<NamedSuccessor>,
     /// `--priority`.
     pub(crate) priority: u16,
     /// The last one; [`set_assignment`](Precedence::set_assignment) changes it.
@@ -86,8 +86,9 @@ pub struct Precedence {
     pub(crate) is_one_of_many: bool,
     /// The id of this member for the group's coordinator, if it is a member.
     pub(crate) group_member: Option<Box<str>>,
-    /// Whether the partition is free, and the group will assign it to this member.
-    foreseen: bool,
+    /// Whether the partition is free, and the group will assign it to this member. No longer if there is a leader again, or the vacancy has
+    /// another cause.
+    pub(crate) foreseen: bool,
     /// The leader, or the last leader if it stopped writing: it does not stand by.
     leader: Option<MemberId>,
     /// The other candidates, by their last hello.
@@ -137,11 +138,6 @@ impl Precedence {
     /// Sets `--priority`.
     pub(crate) fn with_priority(self, priority: u16) -> Self {
         Self { priority, ..self }
-    }
-
-    /// Notes the successor that the last leader named, if any.
-    pub(crate) const fn set_successor(&mut self, successor: Option<NamedSuccessor>) {
-        self.successor = successor;
     }
 
     /// Sets the part of the claim delay that the spread adds; with `None` nothing is claimed: before the first one because the spread does not
@@ -204,11 +200,6 @@ impl Precedence {
         let leader = self.leader.as_ref().and_then(|leader| self.received.get(leader));
         let left = leader.and_then(|received| received.group_member.as_ref());
         self.assignment == Assignment::Elsewhere && left.is_some_and(|left| self.is_next(now, left))
-    }
-
-    /// Drops the prediction, because there is a leader again, or the vacancy has another cause.
-    pub(crate) fn forget_foresight(&mut self) {
-        self.foreseen = false;
     }
 
     /// Handles another candidate's hello.

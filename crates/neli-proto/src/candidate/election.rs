@@ -35,7 +35,7 @@ pub(super) struct Election {
     pub(super) precedence: Precedence,
     pub(super) topic: KnownTopic,
     /// The last sequence number used.
-    seq: u64,
+    pub(super) seq: u64,
     pub(super) judgement: Judgement,
     /// The highest term ever held. The candidate takes up no term at or below it (R5).
     pub(super) highest_term: Offset,
@@ -124,11 +124,6 @@ impl Election {
         self.seq
     }
 
-    /// The last sequence number used.
-    pub(super) const fn last_seq(&self) -> u64 {
-        self.seq
-    }
-
     pub(super) fn lease_ms(&self) -> u64 {
         millis(self.timings.lease)
     }
@@ -199,7 +194,7 @@ impl Election {
         match &record.body {
             Body::Claim { .. } if received.verdict == Verdict::Effective => {
                 if received.fresh {
-                    self.precedence.forget_foresight();
+                    self.precedence.foreseen = false;
                 }
                 // R7: another candidate has led since, so the cool-off ends. After a fence the journal is read anew, and the claim may be
                 // history by then.
@@ -221,7 +216,7 @@ impl Election {
                         && !self.group.unused_partitions;
                     match group_member.as_ref().or(known.as_ref().filter(|_| has_died)) {
                         Some(left) => self.precedence.foresee(now, left),
-                        None => self.precedence.forget_foresight(),
+                        None => self.precedence.foreseen = false,
                     }
                 }
             }

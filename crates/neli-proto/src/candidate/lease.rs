@@ -267,6 +267,6 @@ impl Election {
 
     /// The grant for the guard: the term, which is current as of the last record read.
     fn grant(&self, term: Offset, lease_end: Time) -> Grant {
-        Grant { term, seen: self.listener.last(), next_seq: self.last_seq() + 1, until: self.deadline(lease_end) }
+        Grant { term, seen: self.listener.last(), next_seq: self.seq + 1, until: self.deadline(lease_end) }
     }
 }

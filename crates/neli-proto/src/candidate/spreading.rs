@@ -91,7 +91,7 @@ impl Election {
         };
         let is_own = |named: &MemberId| *named == self.hello.member;
         let successor = named.map(|id| if is_own(id) { NamedSuccessor::Own } else { NamedSuccessor::Other });
-        self.precedence.set_successor(successor);
+        self.precedence.successor = successor;
     }
 }
 
