@@ -184,9 +184,11 @@ impl Access {
         let mut config = ClientConfig::new();
         let user = self.properties.0.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let layers = COMMON.iter().chain(preferred).copied().chain(user).chain(bound.iter().copied());
-        for (key, value) in layers.chain(ALWAYS.iter().copied()) {
+        for (key, value) in layers {
             config.set(key, value);
         }
+        // By default a producer makes the broker create a missing or deleted topic, with the broker's settings.
+        config.set("allow.auto.create.topics", "false");
         config.set("metadata.broker.list", &self.bootstrap);
         config.set_log_level(if self.log_callback.is_some() {
             RDKafkaLogLevel::Debug
@@ -218,12 +220,6 @@ const COMMON: &[(&str, &str)] = &[
     ("socket.nagle.disable", "true"),
     // A machine that died without a reset is noticed within this time, not within a minute.
     ("socket.timeout.ms", "2000"),
-];
-
-/// The properties of every client, whatever the user sets.
-const ALWAYS: &[(&str, &str)] = &[
-    // By default a producer makes the broker create a missing or deleted topic, with the broker's settings.
-    ("allow.auto.create.topics", "false"),
 ];
 
 /// The property of [`MemberTimings::heartbeat_interval`].

@@ -18,14 +18,8 @@ const REFUSED: &[(&str, Instead)] = &[
     ("delivery.timeout.ms", Instead::Lease),
     ("enable.auto.commit", Instead::Nothing("the journal is read by offset, and no offset is committed")),
     ("enable.auto.offset.store", Instead::Nothing("the journal is read by offset, and no offset is stored")),
-    (
-        "enable.gapless.guarantee",
-        Instead::Nothing("its errors end a producer for good; a record that is written twice does no harm"),
-    ),
-    (
-        "enable.idempotence",
-        Instead::Nothing("its errors end a producer for good; a record that is written twice does no harm"),
-    ),
+    ("enable.gapless.guarantee", Instead::Nothing(ENDS_PRODUCERS)),
+    ("enable.idempotence", Instead::Nothing(ENDS_PRODUCERS)),
     ("enable.partition.eof", Instead::Nothing("the journal's reader depends on this value")),
     ("group.id", Instead::Group),
     ("group.instance.id", Instead::Nothing("a standby that leaves must leave the group")),
@@ -40,6 +34,8 @@ const REFUSED: &[(&str, Instead)] = &[
     ("request.required.acks", Instead::Nothing("acks=all is required")),
     ("transactional.id", Instead::Nothing("the journal needs no transactions")),
 ];
+
+const ENDS_PRODUCERS: &str = "its errors end a producer for good; a record that is written twice does no harm";
 
 /// The mechanisms of a login. librdkafka checks them only when a client is created.
 const MECHANISMS: [&str; 5] = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"];
