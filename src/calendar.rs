@@ -77,8 +77,7 @@ impl Every {
     }
 
     /// Whether the windows begin at a time of day, which depends on the time zone.
-    #[must_use]
-    pub const fn is_by_the_day(self) -> bool {
+    pub(crate) const fn is_by_the_day(self) -> bool {
         self.length >= DAY
     }
 
@@ -104,7 +103,7 @@ impl Edges {
     /// # Errors
     ///
     /// It is neither.
-    pub fn of_schedule(text: &str) -> Result<Self> {
+    pub(crate) fn of_schedule(text: &str) -> Result<Self> {
         match text.strip_prefix("every ") {
             Some(length) => {
                 Every::parse(length.trim()).map(Self::Every).ok_or_else(|| anyhow!("after every: {LENGTH}"))
@@ -155,20 +154,18 @@ impl Calendar {
     }
 
     /// The time zone's name.
-    #[must_use]
-    pub fn zone_name(&self) -> Option<&str> {
+    pub(crate) fn zone_name(&self) -> Option<&str> {
         self.zone.iana_name()
     }
 
     /// The starts of the next windows, in milliseconds since 1970.
-    pub fn next_starts(&self, wall_ms: u64) -> impl Iterator<Item = u64> {
+    pub(crate) fn next_starts(&self, wall_ms: u64) -> impl Iterator<Item = u64> {
         let starts = std::iter::successors(Some(wall_ms), |at| Some(self.window(*at).span.until_ms));
         starts.skip(1).take_while(|start| *start < LAST.unsigned_abs())
     }
 
     /// Whether no window begins after this moment, in milliseconds since 1970: each year of a cron expression that names years is over.
-    #[must_use]
-    pub fn is_over(&self, wall_ms: u64) -> bool {
+    pub(crate) fn is_over(&self, wall_ms: u64) -> bool {
         self.edges.around(&self.zone, second_of(wall_ms)).1.is_none()
     }
 
@@ -184,8 +181,7 @@ impl Calendar {
     }
 
     /// The longest window from now on, if one is at least this long.
-    #[must_use]
-    pub fn longest_window(&self, wall_ms: u64, least: Duration) -> Option<Duration> {
+    pub(crate) fn longest_window(&self, wall_ms: u64, least: Duration) -> Option<Duration> {
         let day = DAY.unsigned_abs() * 1_000;
         let least_ms = millis(least).max(1);
         // A window that is longer than the step contains one of the moments. Shorter windows than a day are the same on each day that has

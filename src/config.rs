@@ -64,8 +64,7 @@ pub mod job_variables {
     pub const RUN_SECONDS: &str = "NELI_RUN_SECONDS";
 
     /// The variables of a run with this window.
-    #[must_use]
-    pub fn of_window(window: Span) -> [(&'static str, String); 3] {
+    pub(crate) fn of_window(window: Span) -> [(&'static str, String); 3] {
         let (start, end) = (to_the_second(window.from_ms), to_the_second(window.until_ms));
         [(ONCE, start.clone()), (WINDOW_START, start), (WINDOW_END, end)]
     }
@@ -167,8 +166,7 @@ pub struct Roles {
 
 impl Config {
     /// The elections of this process.
-    #[must_use]
-    pub fn elections(&self) -> Elections {
+    pub(crate) fn elections(&self) -> Elections {
         let ElectionId { group, topic, .. } = self.election.clone();
         let (count, names) = self.roles.as_ref().map_or((1, &[][..]), |roles| (roles.count, &roles.names));
         Elections { group, topic, roles: 0..count, names: names.into() }
@@ -203,8 +201,7 @@ pub enum Occasion {
 
 impl Once {
     /// The key, if it is not a window's.
-    #[must_use]
-    pub fn key(&self) -> Option<&str> {
+    pub(crate) fn key(&self) -> Option<&str> {
         match &self.occasion {
             Occasion::Key(key) => Some(key),
             Occasion::Schedule(..) | Occasion::Window(..) => None,
@@ -213,8 +210,7 @@ impl Once {
 
     /// The settings for creating the topic of facts. A fact that a later one replaces is kept for the time of a segment, or with windows
     /// for a window.
-    #[must_use]
-    pub fn topic_settings(&self) -> FactsSettings {
+    pub(crate) fn topic_settings(&self) -> FactsSettings {
         const LEAST: Duration = Duration::from_secs(60 * 60);
         let (calendar, now_ms) = (self.occasion.calendar(), clock::wall_ms());
         let longest = calendar.and_then(|calendar| calendar.longest_window(now_ms, LEAST));
@@ -228,8 +224,7 @@ impl Once {
 
 impl Occasion {
     /// The calendar of the windows.
-    #[must_use]
-    pub const fn calendar(&self) -> Option<&Calendar> {
+    pub(crate) const fn calendar(&self) -> Option<&Calendar> {
         match self {
             Self::Key(_) => None,
             Self::Schedule(calendar, _) | Self::Window(calendar, _) => Some(calendar),
@@ -302,7 +297,10 @@ impl Config {
     /// # Errors
     ///
     /// There is a quota, and the lease is too short for the margin that the quota requires.
-    pub fn with_wider_kill_margin(&self, quota: Option<&(PathBuf, Duration)>) -> Result<(Timings, Option<String>)> {
+    pub(crate) fn with_wider_kill_margin(
+        &self,
+        quota: Option<&(PathBuf, Duration)>,
+    ) -> Result<(Timings, Option<String>)> {
         let period = quota.map_or(Duration::ZERO, |(_, period)| *period);
         let needed = (PERIODS * period).max(SHORTEST_ORDINARY_KILL_MARGIN);
         let timings = self.timings.clone().with_kill_margin_of(needed);

@@ -46,8 +46,7 @@ impl ExitStatus {
     }
 
     /// Whether the status is that of the job; the log's `exiting` event contains it.
-    #[must_use]
-    pub const fn is_jobs_own(self) -> bool {
+    pub(crate) const fn is_jobs_own(self) -> bool {
         matches!(self, Self::Ending(Ending::Job(_)))
     }
 }

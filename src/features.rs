@@ -25,15 +25,13 @@ pub struct Feature {
 
 impl Feature {
     /// The advice for a user who needs the feature.
-    #[must_use]
-    pub fn advice(self) -> String {
+    pub(crate) fn advice(self) -> String {
         format!("this neli-run was built without the feature {0} (cargo build --features {0})", self.name)
     }
 }
 
 /// The text of `--version` after the program's name.
-#[must_use]
-pub fn version() -> &'static str {
+pub(crate) fn version() -> &'static str {
     static VERSION: LazyLock<String> = LazyLock::new(|| {
         let built = [SSL, SSL_VENDORED, GSSAPI, OIDC, LIBZ_STATIC].into_iter().filter(|feature| feature.is_built);
         let built: Vec<&str> = built.map(|feature| feature.name).collect();

@@ -31,7 +31,7 @@ use crate::guard::guard_loop::GuardLoop;
 
 pub use crate::guard::handle::GuardHandle;
 pub use crate::guard::message::{GuardConfig, ReleaseRequest};
-pub use crate::guard::trial::trial;
+pub(crate) use crate::guard::trial::trial;
 pub use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
 
 /// The guard's process, from its start to its end. `config` is the number of the file with its configuration.

@@ -44,8 +44,7 @@ pub struct ReleaseConfig {
 }
 
 /// The user's properties for a process with another working directory: with absolute paths. (The program that releases works in `/`.)
-#[must_use]
-pub fn with_absolute_paths(properties: &Properties) -> Properties {
+pub(crate) fn with_absolute_paths(properties: &Properties) -> Properties {
     /// librdkafka looks for the certificates in the system's usual places.
     const NO_PATH: &str = "probe";
     let is_path = |key: &str| matches!(key.rsplit('.').next(), Some("file" | "keytab" | "location"));

@@ -12,28 +12,24 @@ use nix::sys::signal::Signal;
 use serde::Serialize;
 
 /// How another candidate's roles differ, and what to do.
-#[must_use]
-pub fn roles_differ(differs: &Differs) -> String {
+pub(crate) fn roles_differ(differs: &Differs) -> String {
     differs.line("--roles", "--group")
 }
 
 /// A count with its noun, whose plural has an s: `1 term`, `2 terms`.
-#[must_use]
-pub fn counted(count: impl Into<u128>, what: &str) -> String {
+pub(crate) fn counted(count: impl Into<u128>, what: &str) -> String {
     let count = count.into();
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// The text with every unseen character escaped, so that it is one line, does not move a terminal's cursor, and is read from
 /// left to right.
-#[must_use]
-pub fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     escaped(text, |character, line| line.extend(character.escape_default()))
 }
 
 /// A text for HTML or XML, also within the quotes of an attribute, with every unseen character escaped.
-#[must_use]
-pub fn html(text: &str) -> String {
+pub(crate) fn html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in one_line(text).chars() {
         match letter {
@@ -49,8 +45,7 @@ pub fn html(text: &str) -> String {
 }
 
 /// The value as JSON on one line, in which every unseen character is escaped: JSON itself demands that only below U+0020.
-#[must_use]
-pub fn json(value: &impl Serialize) -> String {
+pub(crate) fn json(value: &impl Serialize) -> String {
     // Outside of strings JSON has none of these characters. What is passed here are strings and numbers under string keys, which always
     // serialize.
     let json = serde_json::to_string(value).unwrap_or_default();
@@ -80,8 +75,7 @@ fn is_unseen(character: char) -> bool {
 }
 
 /// The value. It is quoted if its beginning or end would not be visible in a sentence.
-#[must_use]
-pub fn quoted(value: &OsStr) -> String {
+pub(crate) fn quoted(value: &OsStr) -> String {
     let text = value.to_string_lossy();
     if text.is_empty() || text.contains(|character: char| character.is_whitespace() || "'\"`\\".contains(character)) {
         format!("'{text}'")
@@ -91,20 +85,18 @@ pub fn quoted(value: &OsStr) -> String {
 }
 
 /// The longest beginning of the text that fits into this many bytes.
-#[must_use]
-pub fn cut(text: &str, longest: usize) -> &str {
+pub(crate) fn cut(text: &str, longest: usize) -> &str {
     let end = text.char_indices().map(|(at, character)| at + character.len_utf8()).take_while(|end| *end <= longest);
     text.get(..end.last().unwrap_or(0)).unwrap_or_default()
 }
 
 /// The text in lines of at most this many columns, broken between words, or inside a word that is longer than a line.
-#[must_use]
-pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     in_lines(text.split(' '), width)
 }
 
 /// These words in such lines.
-pub fn in_lines<'a>(words: impl IntoIterator<Item = &'a str>, width: usize) -> Vec<String> {
+pub(crate) fn in_lines<'a>(words: impl IntoIterator<Item = &'a str>, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = vec![String::new()];
     let mut length = 0;
@@ -132,8 +124,7 @@ pub fn in_lines<'a>(words: impl IntoIterator<Item = &'a str>, width: usize) -> V
 }
 
 /// A duration for users: `40ms`, `1.25s`, `2m 5s`.
-#[must_use]
-pub fn spoken(duration: Duration) -> String {
+pub(crate) fn spoken(duration: Duration) -> String {
     match duration.as_millis() {
         ms @ 0..1_000 => format!("{ms}ms"),
         ms @ 1_000..60_000 => {
@@ -145,8 +136,7 @@ pub fn spoken(duration: Duration) -> String {
 }
 
 /// A duration for comparison: `400ms`, `4.2s`, `108s`, `14m 3s`, `3h 12m`, `5d 3h`.
-#[must_use]
-pub fn span(span: Duration) -> String {
+pub(crate) fn span(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {
         0 => format!("{}ms", span.as_millis()),
@@ -164,8 +154,7 @@ fn two(one: u64, unit: &str, more: u64, smaller: &str) -> String {
 
 /// Milliseconds since 1970 as UTC in RFC 3339. A record in the topic may contain a later time than the year 9999: it is shown as the last
 /// moment of that year.
-#[must_use]
-pub fn timestamp(wall_ms: u64) -> String {
+pub(crate) fn timestamp(wall_ms: u64) -> String {
     humantime::format_rfc3339_millis(wall_time(wall_ms)).to_string()
 }
 
@@ -176,14 +165,12 @@ pub fn to_the_second(wall_ms: u64) -> String {
 }
 
 /// Only the time of the day, in UTC, without its milliseconds: `05:40:50Z`.
-#[must_use]
-pub fn time_of_day(wall_ms: u64) -> String {
+pub(crate) fn time_of_day(wall_ms: u64) -> String {
     to_the_second(wall_ms).chars().skip(11).collect()
 }
 
 /// A date and time, in UTC, without its milliseconds: `2026-01-31 05:40:50Z`.
-#[must_use]
-pub fn date(wall_ms: u64) -> String {
+pub(crate) fn date(wall_ms: u64) -> String {
     to_the_second(wall_ms).replace('T', " ")
 }
 
@@ -193,8 +180,7 @@ fn wall_time(wall_ms: u64) -> SystemTime {
 }
 
 /// The signal's name: `SIGTERM`, `SIGRTMIN+1`. (Neither nix nor signal-hook has names for the real-time signals.)
-#[must_use]
-pub fn signal_name(number: i32) -> String {
+pub(crate) fn signal_name(number: i32) -> String {
     if let Ok(signal) = Signal::try_from(number) {
         return signal.as_str().to_owned();
     }

@@ -180,8 +180,7 @@ impl Opt {
     }
 
     /// The default as text.
-    #[must_use]
-    pub const fn default_text(&self) -> Option<&'static str> {
+    pub(crate) const fn default_text(&self) -> Option<&'static str> {
         if self.default.is_some() { self.default } else { self.computed }
     }
 
@@ -231,8 +230,7 @@ const COLUMNS: usize = 80;
 const LONG_WIDTH: usize = COLUMNS - 10;
 
 /// The text in lines of at most 80 columns.
-#[must_use]
-pub fn wrapped(text: &str) -> String {
+pub(crate) fn wrapped(text: &str) -> String {
     in_lines(text.split(' '), COLUMNS)
 }
 

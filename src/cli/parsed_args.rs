@@ -56,8 +56,7 @@ pub struct Value {
 
 impl ParsedArgs {
     /// The values of a command line and an environment; `bare` if there was no argument at all.
-    #[must_use]
-    pub fn new(mut matches: ArgMatches, environment: Vec<(OsString, OsString)>, bare: bool) -> Self {
+    pub(crate) fn new(mut matches: ArgMatches, environment: Vec<(OsString, OsString)>, bare: bool) -> Self {
         match matches.remove_subcommand() {
             Some((name, matches)) => Self { matches, environment, subcommand: Some(name), bare },
             None => Self { matches, environment, subcommand: None, bare },
@@ -71,20 +70,17 @@ impl ParsedArgs {
     }
 
     /// The value of a variable; an empty one counts as not set.
-    #[must_use]
-    pub fn nonempty_variable(&self, name: &str) -> Option<&OsStr> {
+    pub(crate) fn nonempty_variable(&self, name: &str) -> Option<&OsStr> {
         self.raw_variable(name).filter(|value| !value.is_empty())
     }
 
     /// The value of another program's variable; an empty one counts as set.
-    #[must_use]
-    pub fn raw_variable(&self, name: &str) -> Option<&OsStr> {
+    pub(crate) fn raw_variable(&self, name: &str) -> Option<&OsStr> {
         self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }
 
     /// Whether the command line had no argument at all.
-    #[must_use]
-    pub const fn is_bare(&self) -> bool {
+    pub(crate) const fn is_bare(&self) -> bool {
         self.bare
     }
 
@@ -98,15 +94,13 @@ impl ParsedArgs {
     }
 
     /// The value of an option that has a default.
-    #[must_use]
-    pub fn setting(&self, long: &'static str) -> Value {
+    pub(crate) fn setting(&self, long: &'static str) -> Value {
         self.value(long).unwrap_or_else(|| Value { long, text: OsString::new(), source: ValueSource::DefaultValue })
     }
 
     /// All values of a repeatable option. Those of the variable come first, so that the command line takes precedence if the last value
     /// counts.
-    #[must_use]
-    pub fn each(&self, long: &'static str) -> Vec<Value> {
+    pub(crate) fn each(&self, long: &'static str) -> Vec<Value> {
         let variable = self.variable(long).unwrap_or_default();
         let lines: Vec<&OsStr> = match variable.to_str() {
             Some(text) => text.lines().map(str::trim).filter(|line| !line.is_empty()).map(OsStr::new).collect(),
@@ -124,7 +118,7 @@ impl ParsedArgs {
     ///
     /// # Errors
     /// Its variable is neither `1`, `true`, `0` nor `false`.
-    pub fn flag(&self, long: &'static str) -> Result<Option<Value>> {
+    pub(crate) fn flag(&self, long: &'static str) -> Result<Option<Value>> {
         if self.on_command_line(long) {
             return Ok(Some(Value { long, text: OsString::new(), source: ValueSource::CommandLine }));
         }
@@ -135,8 +129,7 @@ impl ParsedArgs {
     }
 
     /// The value of an option that may be given without one, if the option is set. Its variable may also have the words of a flag.
-    #[must_use]
-    pub fn value_or_flag(&self, long: &'static str) -> Option<Value> {
+    pub(crate) fn value_or_flag(&self, long: &'static str) -> Option<Value> {
         let value = self.value(long)?;
         let meant = Opt::find(long).and_then(Opt::value_if_missing);
         match (value.source, value.text.to_str()) {
@@ -147,14 +140,12 @@ impl ParsedArgs {
     }
 
     /// The positional arguments of this name.
-    #[must_use]
-    pub fn words(&self, name: &str) -> Vec<OsString> {
+    pub(crate) fn words(&self, name: &str) -> Vec<OsString> {
         self.on_command_line_each(name).cloned().collect()
     }
 
     /// Warnings about input without effect: variables that belong to no option, and all values of `--group` but the last.
-    #[must_use]
-    pub fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings_of_variables();
         let groups: Vec<&OsString> = self.on_command_line_each("group").collect();
         if let Some((last, others)) = groups.split_last()
@@ -212,7 +203,7 @@ impl Value {
     ///
     /// # Errors
     /// It is not UTF-8.
-    pub fn text(&self) -> Result<&str> {
+    pub(crate) fn text(&self) -> Result<&str> {
         self.text.to_str().ok_or_else(|| self.refuse("must be UTF-8"))
     }
 
@@ -220,7 +211,7 @@ impl Value {
     ///
     /// # Errors
     /// It is not a duration.
-    pub fn duration(&self) -> Result<Duration> {
+    pub(crate) fn duration(&self) -> Result<Duration> {
         humantime::parse_duration(self.text()?)
             .map_err(|_| self.refuse("must be a duration with its unit, such as 500ms, 5s or 2m"))
     }
@@ -229,7 +220,7 @@ impl Value {
     ///
     /// # Errors
     /// It is not a duration, or out of the bounds.
-    pub fn duration_in(
+    pub(crate) fn duration_in(
         &self,
         bounds: impl RangeBounds<Duration>,
         must_be: impl FnOnce() -> String,
@@ -242,7 +233,7 @@ impl Value {
     ///
     /// # Errors
     /// It is not such a number, or out of the bounds.
-    pub fn number_in<T: FromStr + PartialOrd>(&self, bounds: impl RangeBounds<T>, must_be: &str) -> Result<T> {
+    pub(crate) fn number_in<T: FromStr + PartialOrd>(&self, bounds: impl RangeBounds<T>, must_be: &str) -> Result<T> {
         let digits = self.text.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         let number = digits.and_then(|text| text.parse().ok()).filter(|number| bounds.contains(number));
         number.ok_or_else(|| self.refuse(must_be))
@@ -252,7 +243,7 @@ impl Value {
     ///
     /// # Errors
     /// It is none of them.
-    pub fn one_of<T: Copy>(&self, words: &[(&str, T)]) -> Result<T> {
+    pub(crate) fn one_of<T: Copy>(&self, words: &[(&str, T)]) -> Result<T> {
         let text = self.text()?;
         words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning).ok_or_else(|| {
             let (last, others) = words.split_last().map_or(("", String::new()), |((last, _), others)| {
@@ -263,26 +254,22 @@ impl Value {
     }
 
     /// Whether the command line or the environment gives it.
-    #[must_use]
-    pub fn is_given(&self) -> bool {
+    pub(crate) fn is_given(&self) -> bool {
         self.source != ValueSource::DefaultValue
     }
 
     /// Whether the command line gives it.
-    #[must_use]
-    pub fn is_option(&self) -> bool {
+    pub(crate) fn is_option(&self) -> bool {
         self.source == ValueSource::CommandLine
     }
 
     /// The refusal of this value; `why` says what it must be.
-    #[must_use]
-    pub fn refuse(&self, why: impl AsRef<str>) -> anyhow::Error {
+    pub(crate) fn refuse(&self, why: impl AsRef<str>) -> anyhow::Error {
         anyhow!("{}: {}", self.shown(), why.as_ref())
     }
 
     /// The option or variable with its value, as a user would type it.
-    #[must_use]
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         let (name, text) = (self.name(), quoted(&self.text));
         let separator = if self.source == ValueSource::EnvVariable { "=" } else { " " };
         let default = if self.is_given() { "" } else { " (the default)" };
@@ -290,8 +277,7 @@ impl Value {
     }
 
     /// The option or variable without its value, which may be a secret.
-    #[must_use]
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         if self.source == ValueSource::EnvVariable { variable(self.long) } else { format!("--{}", self.long) }
     }
 }
@@ -303,8 +289,7 @@ const KEPT: [&str; 4] = ["brokers", "embedded", "group", "properties"];
 /// variables that the job got. A candidate takes nothing from them: a job that starts a `neli-run` of its own stands in an election of its own.
 impl ParsedArgs {
     /// The same, with the options that are left open as in the candidate of this job.
-    #[must_use]
-    pub fn with_election_of_job(mut self) -> Self {
+    pub(crate) fn with_election_of_job(mut self) -> Self {
         let of_job = |name: &str| self.nonempty_variable(name).map(OsStr::to_owned);
         let Some(group) = of_job(job_variables::GROUP) else { return self };
         let mut fills: Vec<(&str, OsString)> = Vec::new();
@@ -331,15 +316,13 @@ impl ParsedArgs {
     }
 
     /// Whether the election is that of the job in which this runs.
-    #[must_use]
-    pub fn is_about_election_of_job(&self) -> bool {
+    pub(crate) fn is_about_election_of_job(&self) -> bool {
         let group = self.nonempty_variable(job_variables::GROUP);
         group.is_some_and(|group| self.value("group").is_some_and(|given| given.text == group))
     }
 
     /// The variables of options that have no effect, since the command line says otherwise.
-    #[must_use]
-    pub fn overridden(&self) -> Vec<OsString> {
+    pub(crate) fn overridden(&self) -> Vec<OsString> {
         let is_overridden = |long: &&str| {
             let Some(set) = self.nonempty_variable(&variable(long)) else { return false };
             match self.on_command_line_each(long).last() {

@@ -137,14 +137,12 @@ impl GuardHandle {
     }
 
     /// When to call [`flush`](Self::flush), because the kernel lacked memory for a queued order.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Time> {
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
         self.backlog.borrow().poll_timeout()
     }
 
     /// Whether orders are queued because the socket is full.
-    #[must_use]
-    pub fn awaits_room(&self) -> bool {
+    pub(crate) fn awaits_room(&self) -> bool {
         self.backlog.borrow().awaits_room()
     }
 
@@ -193,8 +191,7 @@ impl GuardHandle {
     }
 
     /// Whether the guard has a term that it must release if this process dies.
-    #[must_use]
-    pub fn owes_release(&self) -> bool {
+    pub(crate) fn owes_release(&self) -> bool {
         self.backlog.borrow().orders.owes_release()
     }
 
@@ -204,13 +201,12 @@ impl GuardHandle {
     }
 
     /// Notes that the guard has ended: from now on, or as soon as it is waited for, its pid may belong to another process.
-    pub fn note_death(&mut self) {
+    pub(crate) fn note_death(&mut self) {
         self.is_dead = true;
     }
 
     /// Whether it is [known](Self::note_death) to have ended.
-    #[must_use]
-    pub fn is_dead(&self) -> bool {
+    pub(crate) fn is_dead(&self) -> bool {
         self.is_dead
     }
 

@@ -76,8 +76,7 @@ fn seal(file: &OwnedFd) -> io::Result<()> {
 }
 
 /// Term and deadline in the lease descriptor with this number (`NELI_LEASE_FD`); `None` if it is another file. The descriptor is closed.
-#[must_use]
-pub fn read(number: RawFd) -> Option<(Offset, Time)> {
+pub(crate) fn read(number: RawFd) -> Option<(Offset, Time)> {
     let shape = SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
     let present = SealFlag::from_bits_retain(system::seals_of(number).ok()?);
     if !present.contains(shape) || present.contains(SealFlag::F_SEAL_WRITE) {

@@ -27,7 +27,7 @@ const LEASE: Duration = Duration::from_secs(10);
 /// # Errors
 ///
 /// The step that fails, and why.
-pub fn trial() -> Result<(), String> {
+pub(crate) fn trial() -> Result<(), String> {
     let failed = |step: &'static str| move |error: io::Error| format!("{step}: {error}");
     let release_queue = ReleaseQueue::new().map_err(failed("no file in memory for the guards' releases"))?;
     let guard_config = guard_config(&release_queue);

@@ -143,7 +143,7 @@ const REAL_TIME: &str = "neli-run was started in real time (chrt), and its guard
 /// # Errors
 ///
 /// The job would be real-time, and the guard can't have a higher priority.
-pub fn take_priority() -> Result<Priority> {
+pub(crate) fn take_priority() -> Result<Priority> {
     let Ok(own) = Scheduling::current() else { return Ok(Priority { guard_is_real_time: false, of_job: None }) };
     let Some(above) = own.next_higher() else {
         bail!("{REAL_TIME}: no priority above it is left for the guard; use 1 to 98 (chrt -f 98)");

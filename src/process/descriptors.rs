@@ -14,7 +14,7 @@ use nix::unistd;
 /// # Errors
 ///
 /// `/proc` can't be read.
-pub fn open() -> io::Result<Vec<RawFd>> {
+pub(crate) fn open() -> io::Result<Vec<RawFd>> {
     let mut listing =
         Dir::open("/proc/self/fd", OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
     let own = listing.as_raw_fd();
@@ -76,8 +76,7 @@ const LEFT_TO_OTHERS: usize = 8;
 
 impl Reserve {
     /// A reserve of this size.
-    #[must_use]
-    pub fn of(size: usize) -> Self {
+    pub(crate) fn of(size: usize) -> Self {
         let mut reserve = Self { held: Vec::new(), size, lent: 0 };
         reserve.fill();
         reserve
@@ -95,7 +94,7 @@ impl Reserve {
     }
 
     /// Closes the descriptors for as long as this takes.
-    pub fn lent<T>(&mut self, opens: impl FnOnce() -> T) -> T {
+    pub(crate) fn lent<T>(&mut self, opens: impl FnOnce() -> T) -> T {
         self.lend();
         let opened = opens();
         self.take_back();
@@ -103,20 +102,20 @@ impl Reserve {
     }
 
     /// Closes the descriptors while other files are opened. Must be followed by [`take_back`](Self::take_back).
-    pub fn lend(&mut self) {
+    pub(crate) fn lend(&mut self) {
         self.lent = self.lent.max(self.held.len());
         self.held.clear();
     }
 
     /// Reopens as many as were lent, as far as possible.
-    pub fn take_back(&mut self) {
+    pub(crate) fn take_back(&mut self) {
         let lent = mem::take(&mut self.lent);
         self.take(lent);
         self.fill();
     }
 
     /// Reopens as many as were just closed by others, if they had been opened while the reserve was lent.
-    pub fn regain(&mut self, closed: usize) {
+    pub(crate) fn regain(&mut self, closed: usize) {
         self.take(closed.min(self.size.saturating_sub(self.held.len())));
     }
 

@@ -37,7 +37,7 @@ const THREADS: usize = 24;
 /// Raises the soft limit of open files to the hard one, for the guards of many roles. Returns the soft limit before, which the job must get
 /// back: programs that use `select`, or close every descriptor that is allowed, expect a low one.
 #[must_use]
-pub fn raise_open_files() -> Option<u64> {
+pub(crate) fn raise_open_files() -> Option<u64> {
     let (soft, hard) = resource::getrlimit(Resource::RLIMIT_NOFILE).ok().filter(|(soft, hard)| soft < hard)?;
     // A soft limit up to the hard one is always allowed.
     resource::setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok().then_some(soft)
@@ -49,7 +49,7 @@ pub fn raise_open_files() -> Option<u64> {
 /// # Errors
 ///
 /// The kernel refuses it; a lower limit is always allowed.
-pub fn lower_open_files(soft: u64) -> io::Result<()> {
+pub(crate) fn lower_open_files(soft: u64) -> io::Result<()> {
     let (_, hard) = resource::getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok(resource::setrlimit(Resource::RLIMIT_NOFILE, soft.min(hard), hard)?)
 }
@@ -59,15 +59,14 @@ pub fn lower_open_files(soft: u64) -> io::Result<()> {
 /// # Errors
 ///
 /// A limit is too low.
-pub fn validate(more_files: u64) -> Result<()> {
+pub(crate) fn validate(more_files: u64) -> Result<()> {
     open_files(more_files)?;
     address_space()?;
     threads()
 }
 
 /// The number of open files that this number of inherited descriptors adds to those of a candidate.
-#[must_use]
-pub fn open_files_of_inherited(inherited: usize) -> u64 {
+pub(crate) fn open_files_of_inherited(inherited: usize) -> u64 {
     inherited.saturating_sub(INHERITED) as u64
 }
 
@@ -76,21 +75,19 @@ pub fn open_files_of_inherited(inherited: usize) -> u64 {
 /// # Errors
 ///
 /// There are too few.
-pub fn open_files(more: u64) -> Result<()> {
+pub(crate) fn open_files(more: u64) -> Result<()> {
     at_least(OPEN_FILES + more, Resource::RLIMIT_NOFILE, "open files", "ulimit -n")
 }
 
 /// The number of open files that this process may allow itself, and how many roles this process can lead with that, if it has this many `more` open files.
-#[must_use]
-pub fn roles_with_open_files(more: u64) -> Option<(u64, u32)> {
+pub(crate) fn roles_with_open_files(more: u64) -> Option<(u64, u32)> {
     let (_, limit) = resource::getrlimit(Resource::RLIMIT_NOFILE).ok()?;
     let left = limit.saturating_sub(OPEN_FILES_BESIDE_ROLES + more);
     Some((limit, u32::try_from(left / OPEN_FILES_OF_ROLE).unwrap_or(u32::MAX).max(1)))
 }
 
 /// The number of open files with which this process can lead so many roles, if it has this many `more` open files.
-#[must_use]
-pub fn open_files_of_roles(roles: u32, more: u64) -> u64 {
+pub(crate) fn open_files_of_roles(roles: u32, more: u64) -> u64 {
     OPEN_FILES_BESIDE_ROLES + more + OPEN_FILES_OF_ROLE * u64::from(roles)
 }
 
@@ -99,7 +96,7 @@ pub fn open_files_of_roles(roles: u32, more: u64) -> u64 {
 /// # Errors
 ///
 /// There is too little.
-pub fn address_space() -> Result<()> {
+pub(crate) fn address_space() -> Result<()> {
     at_least(ADDRESS_SPACE, Resource::RLIMIT_AS, "bytes of address space", "ulimit -v counts KiB")
 }
 
@@ -108,7 +105,7 @@ pub fn address_space() -> Result<()> {
 /// # Errors
 ///
 /// They can't be started.
-pub fn threads() -> Result<()> {
+pub(crate) fn threads() -> Result<()> {
     if room_is_certain(THREADS as u64) {
         return Ok(());
     }
@@ -135,7 +132,7 @@ fn blamed(error: &io::Error) -> &'static str {
 /// # Errors
 ///
 /// A limit is reached, or a sandbox refuses it.
-pub fn try_thread() -> io::Result<()> {
+pub(crate) fn try_thread() -> io::Result<()> {
     thread::Builder::new().stack_size(1 << 16).spawn(|| ()).map(|started| drop(started.join()))
 }
 
@@ -217,8 +214,7 @@ fn on_and_above<L>(group: &Path, of_group: fn(&Path) -> Option<L>) -> Vec<L> {
 
 /// The quota of processor time with the longest period for this process with its guard and job: its file (`cpu.max` of cgroup v2,
 /// `cpu.cfs_quota_us` of v1), and the period.
-#[must_use]
-pub fn longest_quota() -> Option<(PathBuf, Duration)> {
+pub(crate) fn longest_quota() -> Option<(PathBuf, Duration)> {
     longest(of_visible_groups("cpu", quota_of_group))
 }
 
@@ -251,8 +247,7 @@ pub struct MemoryLimit {
 }
 
 /// The lowest limit of memory.
-#[must_use]
-pub fn memory() -> Option<MemoryLimit> {
+pub(crate) fn memory() -> Option<MemoryLimit> {
     lowest(of_visible_groups("memory", memory_of_group))
 }
 
@@ -283,8 +278,7 @@ pub(crate) fn lock_memory() -> bool {
 }
 
 /// Whether memory may be locked: tries it and undoes it. Must be called while this process has not mapped more than a guard has.
-#[must_use]
-pub fn can_memory_be_locked() -> bool {
+pub(crate) fn can_memory_be_locked() -> bool {
     let can = lock_memory();
     if can {
         // This call only tests whether locking is allowed.

@@ -40,7 +40,7 @@ const OF_QUEUE: SealFlag = SealFlag::F_SEAL_SEAL.union(SealFlag::F_SEAL_SHRINK);
 /// # Errors
 ///
 /// No memory, no descriptor to spare, or a kernel before 3.17.
-pub fn write_sealed(content: &impl Serialize) -> io::Result<OwnedFd> {
+pub(crate) fn write_sealed(content: &impl Serialize) -> io::Result<OwnedFd> {
     let mut file = File::from(memfd::memfd_create(c"neli-run", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?);
     // As a whole: written token by token, JSON would take a system call for each.
     file.write_all(&serde_json::to_vec(content)?)?;

@@ -76,8 +76,7 @@ pub(crate) fn keep_open() -> io::Result<()> {
 }
 
 /// This process's time namespace, in which `CLOCK_BOOTTIME` may be shifted; `None` before Linux 5.6.
-#[must_use]
-pub fn time_namespace() -> Option<OsString> {
+pub(crate) fn time_namespace() -> Option<OsString> {
     fs::read_link("/proc/self/ns/time").ok().map(PathBuf::into_os_string)
 }
 

@@ -84,6 +84,6 @@ pub fn reap(most: usize, mut before: impl FnMut(Pid)) -> Reaped {
 
 /// Waits for one child of any thread; returns whether it has ended or is not a child of this process.
 #[must_use]
-pub fn reap_one(pid: Pid) -> bool {
+pub(crate) fn reap_one(pid: Pid) -> bool {
     wait_for(pid, libc::WNOHANG) != Ok(None)
 }

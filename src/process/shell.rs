@@ -83,9 +83,8 @@ fn end_of(child: &PendingChild, status: ExitStatus) -> Option<CommandEnd> {
 }
 
 /// The end of a command that could not be started.
-#[must_use]
 #[expect(clippy::needless_pass_by_value, reason = "what `map_err` gives")]
-pub fn not_started(error: io::Error) -> CommandEnd {
+pub(crate) fn not_started(error: io::Error) -> CommandEnd {
     let limit = if error.kind() == io::ErrorKind::WouldBlock { " (ulimit -u, pids.max)" } else { "" };
     CommandEnd::NotStarted(format!("{}{limit}", reason(&error)).into())
 }
@@ -111,7 +110,7 @@ impl Tail {
     /// # Errors
     ///
     /// There is no free descriptor.
-    pub fn new() -> io::Result<(Self, OwnedFd)> {
+    pub(crate) fn new() -> io::Result<(Self, OwnedFd)> {
         let (pipe, input) = unistd::pipe2(OFlag::O_CLOEXEC)?;
         fcntl::fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         let ready = Ready::of(&pipe)?;
@@ -119,12 +118,12 @@ impl Tail {
     }
 
     /// Waits until there is something to read. If all writers are gone, it waits for ever.
-    pub fn poll_wait(&self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_wait(&self, context: &mut Context<'_>) -> Poll<()> {
         if self.ended { Poll::Pending } else { self.ready.poll_wait(context) }
     }
 
     /// Reads the available output, and passes on each complete line.
-    pub fn read(&mut self, mut pass_on: impl FnMut(&[u8])) {
+    pub(crate) fn read(&mut self, mut pass_on: impl FnMut(&[u8])) {
         let mut bytes = [0; 4096];
         for _ in 0..AT_ONCE / bytes.len() {
             match unistd::read(self.pipe.as_fd(), &mut bytes) {
@@ -140,8 +139,7 @@ impl Tail {
 
     /// Returns the last line, after the command has ended, and passes on the rest of the output before. Output that other processes write
     /// later is dropped.
-    #[must_use]
-    pub fn into_last_line(mut self, mut pass_on: impl FnMut(&[u8])) -> String {
+    pub(crate) fn into_last_line(mut self, mut pass_on: impl FnMut(&[u8])) -> String {
         self.read(&mut pass_on);
         self.lines.end(&mut pass_on)
     }

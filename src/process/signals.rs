@@ -37,7 +37,7 @@ pub(crate) fn discard_pending() {
 /// # Errors
 ///
 /// The kernel refuses the mask or the descriptor.
-pub fn try_take() -> io::Result<()> {
+pub(crate) fn try_take() -> io::Result<()> {
     let before = SigSet::thread_get_mask()?;
     let taken = take();
     before.thread_set_mask()?;

@@ -55,7 +55,7 @@ pub(crate) fn ignored_at_start() -> u64 {
 
 /// Makes glibc's threads share two heaps. Otherwise it would give each of the first threads (eight for each processor) a heap of its own, which
 /// costs time at the start, and memory; these threads allocate little, and rarely at the same time. Must be called before there are threads.
-pub fn share_heaps() {
+pub(crate) fn share_heaps() {
     // SAFETY: mallopt only sets a number, and is called before there are threads. If it refuses, the old value stays.
     #[cfg(target_env = "gnu")]
     unsafe {
@@ -199,7 +199,7 @@ pub fn signal(pid: Pid, signal: c_int) -> io::Result<()> {
 /// # Errors
 ///
 /// `ESRCH` if there is no such group; `EPERM` if all its processes belong to other users; `EINVAL` for a pid that is no group (0, 1).
-pub fn signal_group(leader: Pid, signal: c_int) -> io::Result<()> {
+pub(crate) fn signal_group(leader: Pid, signal: c_int) -> io::Result<()> {
     if leader.as_raw() <= 1 {
         return Err(Errno::EINVAL.into());
     }
@@ -212,7 +212,7 @@ pub fn signal_group(leader: Pid, signal: c_int) -> io::Result<()> {
 /// # Errors
 ///
 /// The reactor can't watch it.
-pub fn await_descriptor(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+pub(crate) fn await_descriptor(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an OwnedFd is open until it is dropped and always returns the same number, and the AsyncFd owns it.
     let watched = unsafe { AsyncFd::register_with_interest(descriptor, interest) };
     watched.map_err(io::Error::from)
@@ -455,7 +455,7 @@ pub(crate) fn tells_end(process: BorrowedFd<'_>) -> bool {
 /// # Errors
 ///
 /// `ESRCH` if it is gone; `EPERM` if it belongs to another user.
-pub fn signal_pidfd(process: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
+pub(crate) fn signal_pidfd(process: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
     send(process, signal, 0)
 }
 
@@ -464,7 +464,7 @@ pub fn signal_pidfd(process: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
 /// # Errors
 ///
 /// `ESRCH` if there is no such group; `EPERM` if all its processes belong to other users; `EINVAL` before Linux 6.9.
-pub fn signal_pidfd_group(leader: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
+pub(crate) fn signal_pidfd_group(leader: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
     send(leader, signal, TO_THE_GROUP)
 }
 

@@ -33,30 +33,27 @@ pub struct Terminal {
 
 impl Terminal {
     /// The terminal for the process group `own`, whether a terminal exists or not.
-    #[must_use]
-    pub const fn of(own: Pid) -> Self {
+    pub(crate) const fn of(own: Pid) -> Self {
         Self { own, job: None, modes: None }
     }
 
     /// Sets the job's group.
-    pub fn belongs_to_job(&mut self, job: Pid) {
+    pub(crate) fn belongs_to_job(&mut self, job: Pid) {
         self.job = Some(job);
     }
 
     /// Notes that there is no job any more: its pid may be reused for another group.
-    pub fn forget_job(&mut self) {
+    pub(crate) fn forget_job(&mut self) {
         *self = Self::of(self.own);
     }
 
     /// Whether the foreground was handed over to the job.
-    #[must_use]
-    pub fn was_handed_on(&self) -> bool {
+    pub(crate) fn was_handed_on(&self) -> bool {
         self.modes.is_some()
     }
 
     /// The group that has the foreground.
-    #[must_use]
-    pub fn foreground(&self) -> Foreground {
+    pub(crate) fn foreground(&self) -> Foreground {
         match open().and_then(|terminal| self.owner(terminal.as_fd())) {
             Ok(owner) => owner,
             Err(_) => Foreground::Elsewhere,
@@ -64,7 +61,7 @@ impl Terminal {
     }
 
     /// If `neli-run` has the foreground and may hand it over: saves the modes, and returns the terminal.
-    pub fn about_to_hand_on(&mut self) -> Option<File> {
+    pub(crate) fn about_to_hand_on(&mut self) -> Option<File> {
         let terminal = open().ok()?;
         if self.owner(terminal.as_fd()).ok()? != Foreground::NeliRun {
             return None;
@@ -74,7 +71,7 @@ impl Terminal {
     }
 
     /// Gives the job's group the foreground, if `neli-run` has it.
-    pub fn hand_on(&mut self) {
+    pub(crate) fn hand_on(&mut self) {
         if let (Some(job), Some(terminal)) = (self.job, self.about_to_hand_on()) {
             // The terminal may be closed at any time.
             let _ = unistd::tcsetpgrp(terminal, job);
@@ -82,7 +79,7 @@ impl Terminal {
     }
 
     /// Takes the foreground back and restores the modes, if the job has the foreground; returns whether it had.
-    pub fn take_back(&self) -> bool {
+    pub(crate) fn take_back(&self) -> bool {
         let Ok(terminal) = open() else { return false };
         if self.owner(terminal.as_fd()) != Ok(Foreground::Job) {
             return false;
@@ -124,23 +121,20 @@ fn open() -> nix::Result<File> {
 }
 
 /// Whether this process has a terminal that it can open.
-#[must_use]
-pub fn is_there() -> bool {
+pub(crate) fn is_there() -> bool {
     open().is_ok()
 }
 
 /// Whether the foreground may be handed over to the job: stdin is the terminal, and stdout is not a pipe, whose reader may need the
 /// terminal.
-#[must_use]
-pub fn may_be_handed_on() -> bool {
+pub(crate) fn may_be_handed_on() -> bool {
     let is_pipe = |mode| matches!(SFlag::from_bits_truncate(mode) & SFlag::S_IFMT, SFlag::S_IFIFO | SFlag::S_IFSOCK);
     unistd::tcgetpgrp(io::stdin()).is_ok() && !stat::fstat(io::stdout()).is_ok_and(|stdout| is_pipe(stdout.st_mode))
 }
 
 /// Whether some process can continue this one when it is stopped: by the kernel's rule, a member of its process group must have a parent
 /// in another group of the same session.
-#[must_use]
-pub fn is_continuable() -> bool {
+pub(crate) fn is_continuable() -> bool {
     let (own, session) = (unistd::getpgrp(), unistd::getsid(None));
     if unistd::getpid().as_raw() == 1 {
         return false;
@@ -157,7 +151,7 @@ pub fn is_continuable() -> bool {
 /// # Errors
 ///
 /// No error is known for the process's own group.
-pub fn stop_group() -> io::Result<()> {
+pub(crate) fn stop_group() -> io::Result<()> {
     Ok(signal::kill(Pid::from_raw(0), Signal::SIGSTOP)?)
 }
 
@@ -167,7 +161,7 @@ pub fn stop_group() -> io::Result<()> {
 /// # Errors
 ///
 /// The signal can't be sent.
-pub fn die_of(signal: i32, to_group: bool) -> io::Result<()> {
+pub(crate) fn die_of(signal: i32, to_group: bool) -> io::Result<()> {
     let signal = Signal::try_from(signal)?;
     // After Ctrl-\ neli-run must leave no core file.
     let _ = resource::setrlimit(Resource::RLIMIT_CORE, 0, 0);

@@ -69,23 +69,23 @@ impl Tree {
     }
 
     /// From now on exactly these processes and their descendants are excluded.
-    pub fn exclude(&mut self, excluded: Vec<Pid>) {
+    pub(crate) fn exclude(&mut self, excluded: Vec<Pid>) {
         self.known.excluded = excluded;
     }
 
     /// Gives processes a higher priority after SIGKILL, if that is allowed. A process has to run before it dies, and on a busy machine it
     /// would otherwise wait for longer than a kill margin.
-    pub fn prioritize_killed(&mut self) {
+    pub(crate) fn prioritize_killed(&mut self) {
         self.known.scheduling = Some(Scheduling::for_killed());
     }
 
     /// Makes another thread kill the control group.
-    pub fn kill_cgroup_in_background(&mut self) {
+    pub(crate) fn kill_cgroup_in_background(&mut self) {
         self.kills_cgroup_in_background = true;
     }
 
     /// Begins a new tree below the same root: forgets what is known of the earlier one.
-    pub fn begin_anew(&mut self) {
+    pub(crate) fn begin_anew(&mut self) {
         self.known.learnt.clear();
         self.known.take_seen_living();
     }
@@ -135,14 +135,12 @@ impl Tree {
     }
 
     /// Whether all processes could be looked at for the last list of members.
-    #[must_use]
-    pub fn has_seen_all(&self) -> bool {
+    pub(crate) fn has_seen_all(&self) -> bool {
         self.procfs.has_seen_all()
     }
 
     /// Whether another process traces this one: then a descriptor may not tell of its end.
-    #[must_use]
-    pub fn is_traced(&self, pid: Pid) -> bool {
+    pub(crate) fn is_traced(&self, pid: Pid) -> bool {
         self.procfs.is_traced(pid)
     }
 
@@ -192,8 +190,7 @@ impl Tree {
     }
 
     /// Whether no process is left except for these children of the root, none of which was waited for, and their descendants.
-    #[must_use]
-    pub fn is_all_below(&self, children: &[Pid]) -> bool {
+    pub(crate) fn is_all_below(&self, children: &[Pid]) -> bool {
         let others = || {
             let included = self.included_children()?.into_iter();
             Some(included.filter(|child| !children.contains(&child.process)).collect::<Vec<_>>())
@@ -206,8 +203,7 @@ impl Tree {
     }
 
     /// The members; of the descendants those that are found before `end`.
-    #[must_use]
-    pub fn named_members(&self, end: Time) -> Vec<Named> {
+    pub(crate) fn named_members(&self, end: Time) -> Vec<Named> {
         self.members_by(Some(end)).into_iter().map(|pid| self.procfs.named(pid)).collect()
     }
 
@@ -221,8 +217,7 @@ impl Tree {
 
     /// Whether no process of the job is left that is no descendant of the root: in the control group, [learnt](Self::learn) while it was a
     /// descendant, or with the job's mark. This alone proves nothing. A read that fails counts as a process.
-    #[must_use]
-    pub fn is_nothing_elsewhere(&self) -> bool {
+    pub(crate) fn is_nothing_elsewhere(&self) -> bool {
         self.procfs.start_scan();
         let is_cgroup_empty = self.cgroup.as_ref().is_none_or(|cgroup| !cgroup.is_populated());
         // A process that a tracer keeps may be dead although its descriptor does not tell.

@@ -77,7 +77,7 @@ impl Logger {
     /// # Errors
     ///
     /// The file can't be opened for appending, or no thread can be started.
-    pub fn start(log: &Log, election: &ElectionId, name: &str) -> Result<Self> {
+    pub(crate) fn start(log: &Log, election: &ElectionId, name: &str) -> Result<Self> {
         let least = match log.verbosity {
             ..0 => Level::Warning,
             0 => Level::Info,
@@ -96,8 +96,7 @@ impl Logger {
     }
 
     /// The same log for lines about one of several roles.
-    #[must_use]
-    pub fn of_role(&self, election: &ElectionId) -> Self {
+    pub(crate) fn of_role(&self, election: &ElectionId) -> Self {
         let form = Form { role: Some(role_of(election)), ..self.form.clone() };
         Self { form, queue: Arc::clone(&self.queue) }
     }
@@ -107,7 +106,7 @@ impl Logger {
     /// # Errors
     ///
     /// There is no free descriptor, or no thread can be started.
-    pub fn on_stderr(&self) -> Result<Self> {
+    pub(crate) fn on_stderr(&self) -> Result<Self> {
         let has_priorities = is_stderr_the_journal();
         Self::start_on(Sink::stderr()?, Form { has_priorities, ..self.form.clone() })
     }
@@ -122,7 +121,7 @@ impl Logger {
     }
 
     /// Logs an event, and returns at once.
-    pub fn event(&self, event: &Event) {
+    pub(crate) fn event(&self, event: &Event) {
         let level = self.form.level(event);
         if level >= self.form.least {
             self.queue.push(self.form.line(event).into_bytes(), level, &self.form);
@@ -130,22 +129,22 @@ impl Logger {
     }
 
     /// Logs a warning, and returns at once.
-    pub fn warn(&self, message: impl Into<String>) {
+    pub(crate) fn warn(&self, message: impl Into<String>) {
         self.event(&Event::warning(message));
     }
 
     /// Passes on a line of another process unchanged, and returns at once. It counts as a line of level `Debug`.
-    pub fn pass_on(&self, line: &[u8]) {
+    pub(crate) fn pass_on(&self, line: &[u8]) {
         self.queue.push(line.to_owned(), Level::Debug, &self.form);
     }
 
     /// Waits until the lines so far are written, for 100 ms at most while the descriptor accepts none.
-    pub fn flush(&self) {
+    pub(crate) fn flush(&self) {
         self.queue.drain(self.queue.state());
     }
 
     /// Waits until the last lines are written, for 100 ms at most while the descriptor accepts none.
-    pub fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.queue.finish();
     }
 }
@@ -417,7 +416,7 @@ fn not_opened(log: &Log, error: &io::Error) -> anyhow::Error {
 /// # Errors
 ///
 /// It could not be opened for appending.
-pub fn check_file(log: &Log) -> Result<()> {
+pub(crate) fn check_file(log: &Log) -> Result<()> {
     let Some(path) = &log.file else { return Ok(()) };
     let checked = match fs::metadata(path) {
         Ok(found) if found.is_file() || found.is_dir() => OpenOptions::new().append(true).open(path).map(drop),
@@ -444,8 +443,7 @@ impl AsFd for Sink {
 }
 
 /// Whether stderr is systemd's journal: `$JOURNAL_STREAM` contains its device and inode, which differ if stderr was redirected since.
-#[must_use]
-pub fn is_stderr_the_journal() -> bool {
+pub(crate) fn is_stderr_the_journal() -> bool {
     let Some(named) = env::var_os("JOURNAL_STREAM") else { return false };
     let stderr = io::stderr().as_fd().try_clone_to_owned().map(File::from);
     let identity = stderr.and_then(|file| file.metadata()).map(|file| format!("{}:{}", file.dev(), file.ino()));

@@ -47,8 +47,7 @@ pub struct Notifier {
 
 impl Notifier {
     /// The connection that `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` describe, and errors in them. `pid` is this process's.
-    #[must_use]
-    pub fn of_environment(variable: impl Fn(&str) -> Option<OsString>, pid: u32) -> (Self, Option<String>) {
+    pub(crate) fn of_environment(variable: impl Fn(&str) -> Option<OsString>, pid: u32) -> (Self, Option<String>) {
         let set = |name| variable(name).filter(|value| !value.is_empty());
         let Some(name) = set("NOTIFY_SOCKET") else { return (Self::default(), None) };
         let socket = match open(&name) {
@@ -70,13 +69,12 @@ impl Notifier {
     }
 
     /// Whether there is a service manager.
-    #[must_use]
-    pub const fn has_receiver(&self) -> bool {
+    pub(crate) const fn has_receiver(&self) -> bool {
         self.socket.is_some()
     }
 
     /// Reports that the configuration is valid, COMMAND was found, and every signal is blocked.
-    pub fn ready(&mut self, now: Time) {
+    pub(crate) fn ready(&mut self, now: Time) {
         if !self.is_ready {
             self.is_ready = true;
             self.unsent.push("READY=1");
@@ -85,13 +83,13 @@ impl Notifier {
     }
 
     /// Reports the state as a text.
-    pub fn status(&mut self, text: &str) {
+    pub(crate) fn status(&mut self, text: &str) {
         self.status = Some(cut(&one_line(text), LONGEST_STATUS).to_owned());
     }
 
     /// Reports that this process is ending, by `end` at the latest. It requests that much time, even if the unit's configuration allows
     /// less.
-    pub fn stopping(&mut self, now: Time, end: Time) {
+    pub(crate) fn stopping(&mut self, now: Time, end: Time) {
         if self.end.is_none() {
             self.unsent.push("STOPPING=1");
             (self.end, self.extend_at) = (Some(end), Some(now));
@@ -99,15 +97,14 @@ impl Notifier {
     }
 
     /// When to call [`tell`](Self::tell), unless there is a new message before.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Time> {
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
         self.socket.as_ref()?;
         // Nothing is sent before the time of the next attempt.
         self.again_at.or_else(|| [self.alive_at, self.extend_at].into_iter().flatten().min())
     }
 
     /// Sends the messages that are due.
-    pub fn tell(&mut self, now: Time) {
+    pub(crate) fn tell(&mut self, now: Time) {
         let Some((socket, address)) = &self.socket else { return };
         if self.again_at.is_some_and(|again| now < again) {
             return;
@@ -145,8 +142,7 @@ impl Notifier {
 }
 
 /// Whether the variable is meant for this process alone, so that child processes must not get it.
-#[must_use]
-pub fn is_own(variable: &OsStr) -> bool {
+pub(crate) fn is_own(variable: &OsStr) -> bool {
     variable == "NOTIFY_SOCKET" || variable.as_bytes().starts_with(b"WATCHDOG_")
 }
 

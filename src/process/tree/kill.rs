@@ -56,7 +56,7 @@ impl Tree {
 
     /// Sends `signals`, in this order, to each living process, except for those of this process group, as far as that is possible before
     /// `end`. Returns the processes that got them.
-    pub fn signal_all_but(&self, group: Option<Pid>, signals: &[i32], end: Time) -> Vec<Named> {
+    pub(crate) fn signal_all_but(&self, group: Option<Pid>, signals: &[i32], end: Time) -> Vec<Named> {
         let members = self.descendants_by(Some(end));
         let parents = self.with_root(&members);
         let others = members.into_iter().filter(|member| group.is_none() || member.group != group);

@@ -30,8 +30,7 @@ pub enum Level {
 
 impl Level {
     /// Its name in the log.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Debug => "debug",
             Self::Error => "error",
@@ -40,8 +39,7 @@ impl Level {
         }
     }
     /// The prefix of such a line for systemd's journal, which reads a line's priority from it: syslog's number.
-    #[must_use]
-    pub const fn priority(self) -> &'static str {
+    pub(crate) const fn priority(self) -> &'static str {
         match self {
             Self::Debug => "<7>",
             Self::Error => "<3>",
@@ -64,32 +62,27 @@ pub struct Event {
 
 impl Event {
     /// An event with a name of its own.
-    #[must_use]
-    pub fn new(level: Level, name: &'static str, sentence: impl Into<String>) -> Self {
+    pub(crate) fn new(level: Level, name: &'static str, sentence: impl Into<String>) -> Self {
         Self { level, is_detail_in_text: false, name, sentence: sentence.into(), fields: Map::new() }
     }
 
     /// An event of normal operation.
-    #[must_use]
-    pub fn info(name: &'static str, sentence: impl Into<String>) -> Self {
+    pub(crate) fn info(name: &'static str, sentence: impl Into<String>) -> Self {
         Self::new(Level::Info, name, sentence)
     }
 
     /// A detail that helps to find the cause of a problem.
-    #[must_use]
-    pub fn debug(message: impl Into<String>) -> Self {
+    pub(crate) fn debug(message: impl Into<String>) -> Self {
         Self::message(Level::Debug, message.into())
     }
 
     /// A problem that keeps this candidate from its work.
-    #[must_use]
-    pub fn error(message: impl Into<String>) -> Self {
+    pub(crate) fn error(message: impl Into<String>) -> Self {
         Self::message(Level::Error, message.into())
     }
 
     /// A warning.
-    #[must_use]
-    pub fn warning(message: impl Into<String>) -> Self {
+    pub(crate) fn warning(message: impl Into<String>) -> Self {
         Self::message(Level::Warning, message.into())
     }
 
@@ -98,15 +91,13 @@ impl Event {
     }
 
     /// The event with one more field.
-    #[must_use]
-    pub fn with(mut self, field: &'static str, value: impl Into<Value>) -> Self {
+    pub(crate) fn with(mut self, field: &'static str, value: impl Into<Value>) -> Self {
         self.fields.insert(field.to_owned(), value.into());
         self
     }
 
     /// The event with one more field, which is left out if there is no value.
-    #[must_use]
-    pub fn with_some(self, field: &'static str, value: Option<impl Into<Value>>) -> Self {
+    pub(crate) fn with_some(self, field: &'static str, value: Option<impl Into<Value>>) -> Self {
         match value {
             Some(value) => self.with(field, value),
             None => self,
@@ -114,8 +105,7 @@ impl Event {
     }
 
     /// The event as one that changes nothing: in text it is shown with `-v` only.
-    #[must_use]
-    pub fn detail_in_text(self, is_detail: bool) -> Self {
+    pub(crate) fn detail_in_text(self, is_detail: bool) -> Self {
         Self { is_detail_in_text: is_detail, ..self }
     }
 
