@@ -11,12 +11,9 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use neli_kafka::{Client, ElectionId, Elections, FactsSettings, Words, clock};
 use neli_proto::candidate::Timings;
-use neli_proto::health::HealthPolicy;
 use neli_proto::hooks::Hook;
-use neli_proto::restart::RestartPolicy;
-use neli_proto::schedule::CatchUp;
-use neli_proto::supervisor::OnLoss;
-use neli_proto::time::Window;
+use neli_proto::once;
+use neli_proto::supervisor::Policy;
 
 use crate::calendar::Calendar;
 use crate::text::shown_duration;
@@ -117,20 +114,12 @@ pub struct Config {
     pub lease_shown: String,
     /// `--wait`: the longest time from the process's start to its first lead.
     pub wait: Option<Duration>,
-    /// `--settle`: the time from the lead to the job's start.
-    pub settle: Duration,
     /// `--once`, `--window` or `--schedule`: the key or the windows for which the job succeeds once.
     pub once: Option<Once>,
-    /// The number of the signal that asks the job to stop; `None` lets its run finish.
-    pub stop_signal: Option<i32>,
-    /// The time from the stop signal to SIGKILL; zero means SIGKILL without a stop signal.
-    pub stop_timeout: Duration,
-    /// Whether the job is run again.
-    pub restart: RestartPolicy,
-    /// What happens after the loss of the lead.
-    pub on_loss: OnLoss,
-    /// `--health-cmd`, and its policy.
-    pub health: Option<(OsString, HealthPolicy)>,
+    /// When the job is started, stopped and run again, when its health is checked, and what follows a loss of the lead.
+    pub job: Policy,
+    /// `--health-cmd`.
+    pub health_command: Option<OsString>,
     /// The command lines of the hooks.
     pub hooks: BTreeMap<Hook, OsString>,
     /// The settings of the log.
@@ -176,59 +165,33 @@ impl Config {
 /// `--once`, `--window` or `--schedule`, and the options that belong to it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Once {
-    /// The key or the windows for which the job succeeds once.
-    pub occasion: Occasion,
+    /// The key or the windows for which the job succeeds once, and how often a failed run is repeated.
+    pub policy: once::Policy,
+    /// `--window` and `--schedule`: the calendar of the windows.
+    pub calendar: Option<Calendar>,
     /// `--schedule`, as it was given.
     pub schedule: Option<Box<str>>,
-    /// `--retries`: how many failed runs are repeated.
-    pub retries: u32,
-    /// `--done-status`: the exit status of a candidate that finds the key done.
-    pub done_status: u8,
     /// `--once-retention`: how long a topic of facts that is created here keeps a fact.
     pub retention: Duration,
-}
-
-/// The key or the windows for which the job succeeds once.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Occasion {
-    /// `--once`: this key.
-    Key(String),
-    /// `--schedule`: each window of this calendar, one after the other.
-    Schedule(Calendar, CatchUp),
-    /// `--window`: this window of this calendar, which was current at the start.
-    Window(Calendar, Window),
 }
 
 impl Once {
     /// The key, if it is not a window's.
     pub(crate) fn key(&self) -> Option<&str> {
-        match &self.occasion {
-            Occasion::Key(key) => Some(key),
-            Occasion::Schedule(..) | Occasion::Window(..) => None,
-        }
+        self.calendar.is_none().then_some(&*self.policy.key)
     }
 
     /// The settings for creating the topic of facts. A fact that a later one replaces is kept for the time of a segment, or with windows
     /// for a window.
     pub(crate) fn topic_settings(&self) -> FactsSettings {
         const LEAST: Duration = Duration::from_secs(60 * 60);
-        let (calendar, now_ms) = (self.occasion.calendar(), clock::wall_ms());
+        let (calendar, now_ms) = (self.calendar.as_ref(), clock::wall_ms());
         let longest = calendar.and_then(|calendar| calendar.longest_window(now_ms, LEAST));
         let present = calendar.map(|calendar| calendar.window(now_ms).span);
         let present = present.map(|span| Duration::from_millis(span.until_ms.saturating_sub(span.from_ms)));
         let (compaction_lag, window) =
             (longest.unwrap_or(LEAST), longest.or(present.map(|present| present.min(LEAST))));
         FactsSettings { retention: self.retention, compaction_lag, window }
-    }
-}
-
-impl Occasion {
-    /// The calendar of the windows.
-    pub(crate) const fn calendar(&self) -> Option<&Calendar> {
-        match self {
-            Self::Key(_) => None,
-            Self::Schedule(calendar, _) | Self::Window(calendar, _) => Some(calendar),
-        }
     }
 }
 

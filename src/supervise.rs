@@ -107,7 +107,7 @@ fn log_panics(logger: Logger) {
 impl MainLoop {
     fn new(prepared: Prepared, logger: Logger, started: Time, has_terminal: bool) -> Result<(Self, SignalFd)> {
         let Prepared { config, access, broker, job_maker, job, signals, earlier_children, bound } = prepared;
-        let writes_to_file_alone = config.log.file.is_some() && config.health.is_some();
+        let writes_to_file_alone = config.log.file.is_some() && config.health_command.is_some();
         let stderr = if writes_to_file_alone { logger.on_stderr()? } else { logger.clone() };
         logger.event(&events::started(&config, &job_maker.member));
         let (notifier, warning) = Notifier::of_environment(|name| std::env::var_os(name), std::process::id());

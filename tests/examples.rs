@@ -39,7 +39,7 @@ fn prove(words: &[String], variables: &[(&str, &str)]) -> Config {
 /// The longest time of a stop whose processes all end by SIGKILL at once: the barrier, and the delivery of the release. A service manager
 /// must wait this long without being asked.
 fn longest_stop(config: &Config) -> Duration {
-    config.stop_timeout + config.timings.lease
+    config.job.stop.timeout + config.timings.lease
 }
 
 fn seconds(text: &str) -> Duration {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use neli_kafka::{Brokers, Client, ElectionId, bootstrap_servers, names};
-use neli_proto::supervisor::OnLoss;
+use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::{Config, Doctor, Listen, Log, LogFormat};
@@ -81,12 +81,17 @@ fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config> {
         once,
         timings,
         lease_shown: args.setting("lease").shown(),
-        settle: duration(&args.setting("settle"))?,
-        stop_signal: job::stop_signal(&args.setting("stop-signal"))?,
-        stop_timeout: duration(&args.setting("stop-timeout"))?,
-        restart: job::restart(args)?,
-        on_loss: args.setting("on-loss").one_of(&[("standby", OnLoss::Standby), ("exit", OnLoss::Exit)])?,
-        health: job::health(args)?,
+        job: Policy {
+            settle: duration(&args.setting("settle"))?,
+            stop: StopPolicy {
+                signal: job::stop_signal(&args.setting("stop-signal"))?,
+                timeout: duration(&args.setting("stop-timeout"))?,
+            },
+            restart: job::restart(args)?,
+            on_loss: args.setting("on-loss").one_of(&[("standby", OnLoss::Standby), ("exit", OnLoss::Exit)])?,
+            health: job::health(args)?,
+        },
+        health_command: job::command(args, "health-cmd")?,
         hooks: job::hooks(args)?,
         log: log(args)?,
         listen: listen(args)?,

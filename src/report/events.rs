@@ -8,7 +8,7 @@ use neli_proto::record::MemberId;
 use neli_proto::supervisor::{Ending, Lost};
 use neli_proto::time::millis;
 
-use crate::config::{Config, Occasion};
+use crate::config::Config;
 use crate::exit::ExitStatus;
 use crate::report::log::{Event, Level};
 use crate::text::{counted, signal_name, spoken};
@@ -172,7 +172,7 @@ fn why_exiting(status: ExitStatus, config: &Config, leadership: Option<&str>) ->
         Ending::RestartLimit => "the job failed more often than --restart-limit allows".to_owned(),
         // A key that has failed keeps the status of its last run, which is not 0.
         Ending::Skipped(status) => {
-            let is_done = status == 0 || config.once.as_ref().is_some_and(|once| once.done_status == status);
+            let is_done = status == 0 || config.once.as_ref().is_some_and(|once| once.policy.done_status == status);
             let key = if is_done { "the key is done" } else { "the key has failed, and no retries are left" };
             format!("{key} (--once, --window)")
         }
@@ -181,7 +181,7 @@ fn why_exiting(status: ExitStatus, config: &Config, leadership: Option<&str>) ->
             // With several roles the highest status counts: a job of another role may have run.
             if config.roles.is_some() {
                 format!("stopped by {signal} while at least one role had no job here")
-            } else if config.once.as_ref().is_some_and(|once| !matches!(once.occasion, Occasion::Schedule(..))) {
+            } else if config.once.as_ref().is_some_and(|once| once.schedule.is_none()) {
                 // A job that was asked to stop may have ended with 0, and that status would mean that the key is done.
                 format!("stopped by {signal} before the key was known to be done (--once, --window)")
             } else {

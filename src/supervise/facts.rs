@@ -13,7 +13,7 @@ use neli_proto::node::{Event, FactsEvent};
 use neli_proto::time::{Span, Time, Window};
 
 use crate::calendar::Calendar;
-use crate::config::{Occasion, Once};
+use crate::config::Once;
 use crate::http::RunsSnapshot;
 use crate::supervise::MainLoop;
 
@@ -116,7 +116,7 @@ impl KeyFacts {
 
 /// What the facts say of the schedule, before any run.
 fn account_of(once: &Once) -> Account {
-    let zone = once.occasion.calendar().filter(|_| once.schedule.is_some()).and_then(Calendar::zone_name);
+    let zone = once.calendar.as_ref().filter(|_| once.schedule.is_some()).and_then(Calendar::zone_name);
     Account { schedule: once.schedule.clone(), timezone: zone.map(Box::from), ..Account::default() }
 }
 
@@ -140,8 +140,7 @@ pub(super) struct WallClock {
 impl WallClock {
     /// The wall clock with the calendar of these windows; `None` without windows.
     pub(super) fn of(once: &Once) -> Option<Self> {
-        let is_followed = matches!(once.occasion, Occasion::Schedule(..));
-        let calendar = once.occasion.calendar()?.clone();
+        let (calendar, is_followed) = (once.calendar.clone()?, once.schedule.is_some());
         Some(Self { calendar, is_followed, window_shown: None, look_at: Time::ZERO, first_shown: None })
     }
 

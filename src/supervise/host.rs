@@ -173,7 +173,7 @@ impl MainLoop {
         Moment {
             topic: &config.election.topic,
             command: config.command.first().map(OsString::as_os_str).unwrap_or_default(),
-            stop_signal: config.stop_signal,
+            stop_signal: config.job.stop.signal,
             timings: &config.timings,
             guard: role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw()),
             now,

@@ -233,7 +233,7 @@ pub(super) fn environment(
         (job_variables::ROLE, election.label()),
         ("NELI_NAME", config.name.clone()),
         ("NELI_MEMBER_ID", member.to_string()),
-        ("NELI_STOP_TIMEOUT_MS", config.stop_timeout.as_millis().to_string()),
+        ("NELI_STOP_TIMEOUT_MS", config.job.stop.timeout.as_millis().to_string()),
         ("NELI_RUN_PID", std::process::id().to_string()),
     ];
     let own = own.into_iter().chain(roles).map(|(name, value)| (OsString::from(name), OsString::from(value)));

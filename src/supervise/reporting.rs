@@ -75,7 +75,7 @@ fn longest_stop(config: &Config) -> Duration {
     let hook = if has_hook { hooks::LIMIT } else { Duration::ZERO };
     let lease = config.timings.lease;
     let yields = config.timings.overlap.map_or(Duration::ZERO, |_| lease);
-    yields + config.stop_timeout.max(lease) + 2 * lease + hook + Duration::from_secs(1)
+    yields + config.job.stop.timeout.max(lease) + 2 * lease + hook + Duration::from_secs(1)
 }
 
 /// The connection to the service manager, and the last report.

@@ -6,15 +6,13 @@ use neli_proto::guard::AwaitedGuard;
 use neli_proto::hello::Hello;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{Node, Settings};
-use neli_proto::once;
 use neli_proto::record::MemberId;
 use neli_proto::reminder::Reminder;
 use neli_proto::spread::Holding;
-use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::time::Time;
 use neli_proto::topic::{self, Risk};
 
-use crate::config::{Config, Occasion, Once};
+use crate::config::Config;
 use crate::exit::ExitStatus;
 use crate::report::log::Logger;
 use crate::supervise::MainLoop;
@@ -122,15 +120,6 @@ impl HasNode for Role {
     }
 }
 
-fn policy_of(once: &Once) -> once::Policy {
-    let (key, window, schedule) = match &once.occasion {
-        Occasion::Key(key) => (key.as_str().into(), None, None),
-        Occasion::Schedule(_, catch_up) => ("".into(), None, Some(*catch_up)),
-        Occasion::Window(_, window) => (window.key.clone(), Some(window.span), None),
-    };
-    once::Policy { key, window, schedule, retries: once.retries, done_status: once.done_status }
-}
-
 /// How this process is called, and what it says of itself.
 pub(super) fn own_hello(config: &Config, member: &MemberId) -> Hello {
     let (who, elector) = ((member.clone(), &*config.name), config.timings.elector());
@@ -138,20 +127,13 @@ pub(super) fn own_hello(config: &Config, member: &MemberId) -> Hello {
 }
 
 fn settings(config: &Config, member: &MemberId, started: Time) -> Settings {
-    let job = Policy {
-        settle: config.settle,
-        stop: StopPolicy { signal: config.stop_signal, timeout: config.stop_timeout },
-        restart: config.restart,
-        on_loss: config.on_loss,
-        health: config.health.as_ref().map(|(_, health)| health.clone()),
-    };
     Settings {
         hello: own_hello(config, member),
         timings: config.timings.clone(),
-        job,
+        job: config.job.clone(),
         hooks: config.hooks.keys().copied().collect(),
         accepts_remade_topic: config.create_topic,
-        once: config.once.as_ref().map(policy_of),
+        once: config.once.as_ref().map(|once| once.policy.clone()),
         started,
         wait: config.wait,
         first_span: FIRST_SPAN,

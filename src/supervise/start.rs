@@ -82,7 +82,7 @@ impl JobMaker {
             broker: self.broker.clone(),
             command: config.command.clone(),
             environment: job::environment(config, election, &self.member, std::env::vars_os()),
-            health: config.health.as_ref().map(|(command, _)| command.clone()),
+            health: config.health_command.clone(),
             ignored: signals::ignored_at_start(),
             inherited: self.inherited.clone(),
             group: unistd::getpgrp().as_raw(),

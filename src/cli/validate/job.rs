@@ -29,7 +29,7 @@ pub(super) fn hooks(args: &ParsedArgs) -> Result<BTreeMap<Hook, OsString>> {
     hooks.filter_map(|(hook, long)| Some(command(args, long).transpose()?.map(|line| (hook, line)))).collect()
 }
 
-pub(super) fn health(args: &ParsedArgs) -> Result<Option<(OsString, HealthPolicy)>> {
+pub(super) fn health(args: &ParsedArgs) -> Result<Option<HealthPolicy>> {
     let command = command(args, "health-cmd")?;
     let settings = ["health-interval", "health-timeout", "health-failures", "health-start"];
     let settings = settings.map(|long| args.setting(long));
@@ -41,14 +41,14 @@ pub(super) fn health(args: &ParsedArgs) -> Result<Option<(OsString, HealthPolicy
         start: duration(start)?,
     };
     match (command, settings.iter().find(|setting| setting.is_given())) {
-        (Some(command), _) => Ok(Some((command, policy))),
+        (Some(_), _) => Ok(Some(policy)),
         (None, Some(idle)) => Err(idle.refuse("has no meaning without --health-cmd")),
         (None, None) => Ok(None),
     }
 }
 
 /// A command line for the shell.
-fn command(args: &ParsedArgs, long: &'static str) -> Result<Option<OsString>> {
+pub(super) fn command(args: &ParsedArgs, long: &'static str) -> Result<Option<OsString>> {
     let Some(value) = args.value(long) else { return Ok(None) };
     if value.text.to_string_lossy().trim().is_empty() {
         return Err(value.refuse("must not be blank"));

@@ -7,13 +7,15 @@ use jiff::tz::TimeZone;
 use neli_kafka::names::{self, LONGEST_TOPIC};
 use neli_kafka::{ElectionId, clock};
 use neli_proto::fact::{TOPIC_SUFFIX, may_have_facts};
+use neli_proto::once::Policy;
 use neli_proto::restart::Restart;
 use neli_proto::schedule::CatchUp;
+use neli_proto::time::Window;
 
 use super::job;
 use crate::calendar::{Calendar, Edges, Every, LENGTH};
 use crate::cli::parsed_args::{ParsedArgs, Value};
-use crate::config::{Occasion, Once};
+use crate::config::Once;
 
 /// The longest KEY, in bytes of its JSON in a release: a record must fit into 1 KiB.
 const LONGEST_KEY: usize = 200;
@@ -54,9 +56,17 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
     if let Some((idle, _)) = of_others.iter().find(|(setting, other)| other.is_some() && setting.is_given()) {
         return Err(idle.refuse(format!("has no meaning with {}", value.shown())));
     }
-    let (occasion, text) = (occasion((&once, &window), value, zone, catch_up)?, value.text()?);
-    if let Some(longest) = occasion.calendar().and_then(|calendar| calendar.longest_window(clock::wall_ms(), retention))
-    {
+    let policy = |key, window, schedule| Policy { key, window, schedule, retries, done_status };
+    let (policy, calendar) = if once.is_some() {
+        (policy(validate_key(value)?.into(), None, None), None)
+    } else if window.is_some() {
+        let (calendar, Window { key, span }) = present_window(value, zone)?;
+        (policy(key, Some(span), None), Some(calendar))
+    } else {
+        let (calendar, catch_up) = schedule_of(value, zone, catch_up)?;
+        (policy("".into(), None, Some(catch_up)), Some(calendar))
+    };
+    if let Some(longest) = calendar.as_ref().and_then(|calendar| calendar.longest_window(clock::wall_ms(), retention)) {
         let longest = if longest < DAY {
             humantime::format_duration(longest).to_string()
         } else {
@@ -71,32 +81,27 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
         let meant = if schedule.is_some() { "" } else { "; --retries is meant" };
         return Err(args.setting("restart").refuse(format!("can't be combined with {}{meant}", value.shown())));
     }
-    Ok(Some(Once { occasion, schedule: schedule.is_some().then(|| text.into()), retries, done_status, retention }))
+    let schedule = if schedule.is_some() { Some(value.text()?.into()) } else { None };
+    Ok(Some(Once { policy, calendar, schedule, retention }))
 }
 
-/// The key or the windows in which the job succeeds once. `value` asks for them: one of these, or else the schedule.
-fn occasion(
-    (once, window): (&Option<Value>, &Option<Value>),
-    value: &Value,
-    zone: &Value,
-    catch_up: &Value,
-) -> Result<Occasion> {
-    if once.is_some() {
-        return Ok(Occasion::Key(validate_key(value)?));
-    }
-    if window.is_some() {
-        let every = Every::parse(value.text()?).ok_or_else(|| value.refuse(LENGTH))?;
-        let calendar = Calendar::new(Edges::Every(every), time_zone(zone, Some(every), value)?);
-        let shown = calendar.window(clock::wall_ms());
-        return Ok(Occasion::Window(calendar, shown));
-    }
+/// `--window`: the calendar, and its window that is current now.
+fn present_window(value: &Value, zone: &Value) -> Result<(Calendar, Window)> {
+    let every = Every::parse(value.text()?).ok_or_else(|| value.refuse(LENGTH))?;
+    let calendar = Calendar::new(Edges::Every(every), time_zone(zone, Some(every), value)?);
+    let window = calendar.window(clock::wall_ms());
+    Ok((calendar, window))
+}
+
+/// `--schedule`: the calendar, and what a new leader runs.
+fn schedule_of(value: &Value, zone: &Value, catch_up: &Value) -> Result<(Calendar, CatchUp)> {
     let edges = Edges::of_schedule(value.text()?).map_err(|error| value.refuse(error.to_string()))?;
     let zone = time_zone(zone, edges.every(), value)?;
     let calendar = Calendar::new(edges, zone);
     if calendar.is_over(clock::wall_ms()) {
         return Err(value.refuse("has no time that is still to come, by this machine's clock"));
     }
-    Ok(Occasion::Schedule(calendar, catch_up.one_of(&[("last", CatchUp::Last), ("none", CatchUp::None)])?))
+    Ok((calendar, catch_up.one_of(&[("last", CatchUp::Last), ("none", CatchUp::None)])?))
 }
 
 fn validate_topic(value: &Value, election: &ElectionId) -> Result<()> {

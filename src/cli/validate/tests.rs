@@ -43,11 +43,11 @@ fn defaults_are_as_the_manual_says() {
     .unwrap();
     assert_eq!(config.timings, timings);
     assert_eq!(config.wait, None);
-    assert_eq!((config.stop_signal, config.stop_timeout), (Some(15), Duration::from_secs(8)));
+    assert_eq!((config.job.stop.signal, config.job.stop.timeout), (Some(15), Duration::from_secs(8)));
     let limit = Limit { restarts: 10, within: Duration::from_secs(300) };
     let restart = RestartPolicy { restart: Restart::No, delay: Duration::from_secs(1), limit: Some(limit) };
-    assert_eq!((config.restart, config.on_loss), (restart, OnLoss::Standby));
-    assert_eq!((config.health, config.hooks.len()), (None, 0));
+    assert_eq!((config.job.restart, config.job.on_loss), (restart, OnLoss::Standby));
+    assert_eq!((config.health_command, config.job.health, config.hooks.len()), (None, None, 0));
     assert_eq!((config.log.format, config.log.verbosity, config.log.file), (LogFormat::Text, 0, None));
     assert_eq!(config.command, ["true", "--lease"]);
     assert_eq!(config.warnings, [""; 0]);
@@ -108,12 +108,12 @@ fn given_values_are_used() {
     assert_eq!(config.timings.elector(), Elector::Log);
     assert_eq!(config.wait, Some(Duration::from_secs(2)));
     assert_eq!((config.priority, config.timings.preempt_after), (10, Some(Duration::from_secs(5))));
-    assert_eq!(config.settle, Duration::from_secs(5));
-    assert_eq!((config.stop_signal, config.stop_timeout), (Some(2), Duration::ZERO));
+    assert_eq!(config.job.settle, Duration::from_secs(5));
+    assert_eq!((config.job.stop.signal, config.job.stop.timeout), (Some(2), Duration::ZERO));
     let limit = Limit { restarts: 0, within: Duration::from_secs(3600) };
     let delay = Duration::from_millis(200);
-    assert_eq!(config.restart, RestartPolicy { restart: Restart::OnFailure, delay, limit: Some(limit) });
-    assert_eq!(config.on_loss, OnLoss::Exit);
+    assert_eq!(config.job.restart, RestartPolicy { restart: Restart::OnFailure, delay, limit: Some(limit) });
+    assert_eq!(config.job.on_loss, OnLoss::Exit);
     assert_eq!((config.log.format, config.log.verbosity), (LogFormat::Json, 1));
 }
 
@@ -139,7 +139,7 @@ fn bounds_belong_to_what_they_bound() {
     let never = validate(&[], &["-g", "b", "--embedded", "--patience", "never", "--", "true"]).unwrap();
     assert_eq!(never.timings.elector(), Elector::Group(Patience::Never));
     let run = ["-g", "b", "--embedded", "--restart", "always", "--restart-limit", "none", "--", "true"];
-    assert_eq!(validate(&[], &run).unwrap().restart.limit, None);
+    assert_eq!(validate(&[], &run).unwrap().job.restart.limit, None);
     let group = "a b/ä";
     validate(&[], &["-g", group, "-t", "t", "--embedded", "--", "true"]).unwrap();
 }
@@ -153,14 +153,16 @@ fn a_command_beside_the_job_runs_in_the_shell() {
         failures: 3,
         start: Duration::ZERO,
     };
-    assert_eq!((plain.health, plain.hooks.len()), (Some(("curl -f x".into(), policy)), 0));
+    assert_eq!((plain.health_command, plain.job.health), (Some("curl -f x".into()), Some(policy)));
+    assert_eq!(plain.hooks.len(), 0);
 
     let variables = [("NELI_RUN_HEALTH_INTERVAL", "1s"), ("NELI_RUN_ON_FENCE", "fence"), ("NELI_RUN_ON_LEAD", "lead")];
     let line = "-g b --embedded --health-cmd well --health-timeout 2s --health-failures 1 --health-start 3s --on-standby by \
                 --on-exit ended -- true";
     let all = validate(&variables, &line.split(' ').collect::<Vec<_>>()).unwrap();
     let [interval, timeout, start] = [1, 2, 3].map(Duration::from_secs);
-    assert_eq!(all.health, Some(("well".into(), HealthPolicy { interval, timeout, failures: 1, start })));
+    let policy = HealthPolicy { interval, timeout, failures: 1, start };
+    assert_eq!((all.health_command, all.job.health), (Some("well".into()), Some(policy)));
     let hooks = [(Hook::Exit, "ended"), (Hook::Fence, "fence"), (Hook::Lead, "lead"), (Hook::Standby, "by")];
     assert_eq!(all.hooks, hooks.map(|(hook, line)| (hook, line.into())).into());
 }
@@ -197,7 +199,7 @@ fn variables_fill_the_gaps() {
     ];
     let config = validate(&variables, &["--", "true"]).unwrap();
     assert!(matches!(&config.client.brokers, Brokers::At(servers) if servers == "k:1,l:2"));
-    assert_eq!(config.stop_timeout, Duration::from_secs(120));
+    assert_eq!(config.job.stop.timeout, Duration::from_secs(120));
     assert!(!config.create_topic);
     assert_eq!(config.log.verbosity, 0);
     let unknown =
@@ -295,9 +297,9 @@ fn roles_restart_their_jobs_by_default() {
         validate(&[], &arguments).unwrap()
     };
     let three = config("--roles 3");
-    assert_eq!((three.restart.restart, three.elections().roles), (Restart::Always, 0..3));
+    assert_eq!((three.job.restart.restart, three.elections().roles), (Restart::Always, 0..3));
     assert_eq!(three.roles.map(|roles| (roles.are_spread, roles.most)), Some((true, None)));
-    assert_eq!(config("--roles 3 --restart no").restart.restart, Restart::No);
+    assert_eq!(config("--roles 3 --restart no").job.restart.restart, Restart::No);
     let named = config("--roles ingest,bill --spread no --max-roles 1 --priority 1");
     assert_eq!(named.elections().names.to_vec(), ["ingest", "bill"]);
     assert_eq!(named.roles.map(|roles| (roles.are_spread, roles.most)), Some((false, Some(1))));
