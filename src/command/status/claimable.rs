@@ -34,62 +34,50 @@ pub(super) fn rows(
     at: ReadAt,
 ) {
     let waits = standbys.iter().map(|standby| observer.waits(standby, at)).min();
-    let (claimable, vacant_for) = match leadership {
-        Leadership::Overdue { claimable_in, .. } => {
-            (format!("{} unless a heartbeat comes", moment(at, claimable_in)), Duration::ZERO)
-        }
+    let later = waits.filter(|left| !left.is_zero());
+    let by_standby = |left| format!("now, by a candidate that starts; {}, by one that stands by", moment(at, left));
+    // For how long one of the standbys could have claimed.
+    let mut vacant_for = Duration::ZERO;
+    let claimable = match leadership {
+        Leadership::Overdue { claimable_in, .. } => format!("{} unless a heartbeat comes", moment(at, claimable_in)),
         Leadership::Silent { claimable_in, .. } if !claimable_in.is_zero() => {
-            (format!("{} unless another heartbeat comes", moment(at, claimable_in)), Duration::ZERO)
-        }
-        Leadership::Silent { leader, .. } if waits.is_some_and(|left| !left.is_zero()) => {
-            let (then, lease) = (moment(at, waits.unwrap_or_default()), spoken(leader.lease));
-            (
-                format!("{then}, by a standby, which must have listened for longer than the lease ({lease})"),
-                Duration::ZERO,
-            )
+            format!("{} unless another heartbeat comes", moment(at, claimable_in))
         }
         Leadership::Silent { leader, claimable_since, .. } => {
-            let listens = |standby: &Standby<'_>| Some(standby.listens?.saturating_sub(silence(leader.lease)));
-            // Since one of those that stand by may claim, if that is later.
-            let vacant_for = standbys.iter().map(|standby| listens(standby).unwrap_or(claimable_since)).max();
-            let vacant_for = vacant_for.unwrap_or_default().min(claimable_since);
-            let since = at.wall_ms.saturating_sub(millis(claimable_since));
-            (format!("since {} ({})", time_of_day(since), span(claimable_since)), vacant_for)
+            if let Some(left) = later {
+                let (then, lease) = (moment(at, left), spoken(leader.lease));
+                format!("{then}, by a standby, which must have listened for longer than the lease ({lease})")
+            } else {
+                let listens = |standby: &Standby<'_>| Some(standby.listens?.saturating_sub(silence(leader.lease)));
+                let could = standbys.iter().map(|standby| listens(standby).unwrap_or(claimable_since)).max();
+                vacant_for = could.unwrap_or_default().min(claimable_since);
+                let since = at.wall_ms.saturating_sub(millis(claimable_since));
+                format!("since {} ({})", time_of_day(since), span(claimable_since))
+            }
         }
         Leadership::Released { .. } if has_no_room => {
-            ("now, by a candidate that starts, or has a higher --max-roles".to_owned(), Duration::ZERO)
+            "now, by a candidate that starts, or has a higher --max-roles".to_owned()
         }
         Leadership::Released { age, .. } => {
-            let claimable = match waits {
-                None => "now, by a candidate that starts".to_owned(),
-                Some(Duration::ZERO) => "now, by a candidate that stands by or starts".to_owned(),
-                Some(left) => {
-                    let then = moment(at, left);
-                    format!("now, by a candidate that starts; {then}, by one that stands by")
-                }
-            };
-            (claimable, age)
+            vacant_for = age;
+            let now = if waits.is_none() { "starts" } else { "stands by or starts" };
+            later.map_or_else(|| format!("now, by a candidate that {now}"), by_standby)
         }
         Leadership::Unknown(_) => {
             // A candidate that has just begun to read does not know yet how long it waits.
-            let says = waits.filter(|left| !left.is_zero());
-            let by = moment(at, says.unwrap_or(silence(LONGEST_LEASE)));
-            let latest = if says.is_none() { " at the latest" } else { "" };
-            let claimable = format!("{by}{latest}, by a candidate that runs, unless a leader's record comes before");
-            (claimable, Duration::ZERO)
+            let by = moment(at, later.unwrap_or(silence(LONGEST_LEASE)));
+            let latest = if later.is_none() { " at the latest" } else { "" };
+            format!("{by}{latest}, by a candidate that runs, unless a leader's record comes before")
         }
         Leadership::Forgotten | Leadership::NeverLed => {
-            let Some(left) = waits.filter(|left| !left.is_zero()) else {
-                // Since when nobody leads is unknown: since before the oldest hello.
-                let is_late = standbys.iter().any(|standby| standby.age > CLAIMED_WITHIN);
-                if is_late && !has_no_room {
-                    page.row("why", LOOK);
-                }
-                return;
-            };
-            let then = moment(at, left);
-            page.row("claimable", &format!("now, by a candidate that starts; {then}, by one that stands by"));
-            page.row("why", REMADE);
+            if let Some(left) = later {
+                page.row("claimable", &by_standby(left));
+                return page.row("why", REMADE);
+            }
+            // Since when nobody leads is unknown: since before the oldest hello.
+            if !has_no_room && standbys.iter().any(|standby| standby.age > CLAIMED_WITHIN) {
+                page.row("why", LOOK);
+            }
             return;
         }
         Leadership::Led { .. } => return,
