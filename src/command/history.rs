@@ -178,12 +178,12 @@ pub(super) fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> 
     let current = history.observer().leadership(at);
     let (open, last) = (history.open_gap(at), history.terms().len().saturating_sub(1));
     let rows = history.terms().iter().enumerate().map(|(number, past)| {
-        let of_open = match current {
-            Leadership::Overdue { .. } | Leadership::Silent { .. } => &TermEnd::Silent,
-            Leadership::Unknown(_) => &TermEnd::Unknown,
-            Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed | Leadership::Released { .. } => {
-                &TermEnd::Open
-            }
+        let of_open = if let Leadership::Overdue { .. } | Leadership::Silent { .. } = current {
+            &TermEnd::Silent
+        } else if current.is_unknown() {
+            &TermEnd::Unknown
+        } else {
+            &TermEnd::Open
         };
         let end = if past.end == TermEnd::Open { of_open } else { &past.end };
         let has_ended = *end != TermEnd::Open;

@@ -200,21 +200,16 @@ pub(crate) fn of_status(status: &Status, current: Leadership<'_>, wall_ms: u64) 
         Position::Listening => "reading the journal".to_owned(),
         Position::Overlapped { term } => format!("another leads, and the job of term {term} is being stopped"),
         Position::Releasing { term } => format!("releasing term {term}"),
-        Position::Standby(standby) => match current {
-            Leadership::Overdue { .. }
+        Position::Standby(standby) => {
+            if let Leadership::Overdue { .. }
             | Leadership::Silent { .. }
-            | Leadership::Unknown(Unknown::NobodyAnswers | Unknown::NotHeard { .. }) => {
-                format!("standing by: {}", lasting_sentence(current, wall_ms))
+            | Leadership::Unknown(Unknown::NobodyAnswers | Unknown::NotHeard { .. }) = current
+            {
+                return format!("standing by: {}", lasting_sentence(current, wall_ms));
             }
-            Leadership::Forgotten
-            | Leadership::Led { .. }
-            | Leadership::NeverLed
-            | Leadership::Released { .. }
-            | Leadership::Unknown(_) => {
-                let StandbyReason { leader, term, why } = standby.clone().unwrap_or_default();
-                standing_by(leader.as_deref().map(|leader| (leader, "leads")), term, why.and_then(waiting), None)
-            }
-        },
+            let StandbyReason { leader, term, why } = standby.clone().unwrap_or_default();
+            standing_by(leader.as_deref().map(|leader| (leader, "leads")), term, why.and_then(waiting), None)
+        }
         Position::Suspended => "suspended".to_owned(),
     }
 }

@@ -55,13 +55,10 @@ fn election_part(shown: &Shown<'_>) -> Value {
     let Shown { listed: Listed { at, current, .. }, trouble, known_since_ms, notes, run: last, .. } = *shown;
     let leader = current.leader();
     // A heartbeat that came after the lease's end extends no lease.
-    let left = match current {
-        Leadership::Led { left, .. } | Leadership::Overdue { left, .. } => left,
-        Leadership::Forgotten
-        | Leadership::NeverLed
-        | Leadership::Released { .. }
-        | Leadership::Silent { .. }
-        | Leadership::Unknown(_) => Duration::ZERO,
+    let left = if let Leadership::Led { left, .. } | Leadership::Overdue { left, .. } = current {
+        left
+    } else {
+        Duration::ZERO
     };
     let part = json!({
         "trouble": trouble,
