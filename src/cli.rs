@@ -7,7 +7,7 @@ use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, Command};
 
-use crate::cli::options::{Section, options, wrapped};
+use crate::cli::options::{COMMON, options, wrapped};
 use crate::cli::parsed_args::ParsedArgs;
 use crate::features;
 
@@ -68,7 +68,7 @@ pub(crate) fn without_command() -> Command {
         .disable_help_subcommand(true)
         .subcommand_value_name("SUBCOMMAND")
         .subcommand_help_heading("Subcommands")
-        .args(options().map(|option| option.arg().hide_short_help(option.section != Section::Common)))
+        .args(options().map(|option| option.arg().hide_short_help(option.section != COMMON)))
         .subcommands(subcommands::all())
 }
 

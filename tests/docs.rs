@@ -244,9 +244,9 @@ fn option_tables() -> String {
     let mut table = String::new();
     let mut section = "";
     for option in options() {
-        if section != option.section.heading() {
+        if section != option.section {
             let end = if section.is_empty() { "" } else { "\n" };
-            section = option.section.heading();
+            section = option.section;
             writeln!(table, "{end}| {section} | default | meaning |\n|---|---|---|").unwrap();
         }
         let short = option.short.map_or_else(String::new, |short| format!("-{short}, "));

@@ -24,8 +24,8 @@ pub struct Opt {
     pub default: Option<&'static str>,
     /// The description of a default that is computed.
     pub computed: Option<&'static str>,
-    /// The section of the help.
-    pub section: Section,
+    /// The heading of its section of the help.
+    pub section: &'static str,
     /// Its meaning, in one line without a full stop. It is shown by `-h` and the completions, and is the first line of `--help`.
     pub help: &'static str,
     /// More sentences for `--help`, the manual and docs/options.md: bounds, exceptions, conflicts. A text that needs a paragraph is in a section
@@ -50,52 +50,22 @@ pub enum Takes {
     Value(&'static str),
 }
 
-/// A section of the help.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Section {
-    /// The election, and the order of the candidates' claims.
-    Election,
-    /// Commands that run beside the job.
-    Commands,
-    /// What most lines use, of whatever kind.
-    Common,
-    /// The job.
-    Job,
-    /// The connection to Kafka.
-    Kafka,
-    /// The log.
-    Log,
-    /// The durations of the protocol.
-    Timing,
-}
+/// The heading of what most lines use, of whatever kind.
+pub(crate) const COMMON: &str = "Common options";
+/// The heading of the options for the election, also of a subcommand.
+pub(crate) const OF_ELECTION: &str = "Election options";
 
-impl Section {
-    /// The heading.
-    #[must_use]
-    pub const fn heading(self) -> &'static str {
-        match self {
-            Self::Commands => "Health and hook options",
-            Self::Common => "Common options",
-            Self::Election => "Election options",
-            Self::Job => "Job options",
-            Self::Kafka => "Kafka options",
-            Self::Log => "Log options",
-            Self::Timing => "Timing options",
-        }
-    }
-
-    /// The column of `-h` in which the texts begin: two columns after the longest name. `-h` shows the common options of the program, and those
-    /// of a subcommand that are about the election.
-    fn help_column(self) -> usize {
-        let is_shown =
-            |option: &&Opt| if self == Self::Common { option.section == self } else { ELECTION.contains(&option.long) };
-        let names = options().filter(is_shown);
-        let lengths = names.map(|option| {
-            let value = option.value_name().map_or(0, |name| " <>".len() + name.chars().count());
-            "  -s, --".len() + option.long.len() + value
-        });
-        lengths.max().unwrap_or_default() + "  ".len()
-    }
+/// The column of `-h` in which the texts begin: two columns after the longest name. `-h` shows the common options of the program, and those
+/// of a subcommand that are about the election.
+fn help_column(section: &str) -> usize {
+    let is_shown =
+        |option: &&Opt| if section == COMMON { option.section == section } else { ELECTION.contains(&option.long) };
+    let names = options().filter(is_shown);
+    let lengths = names.map(|option| {
+        let value = option.value_name().map_or(0, |name| " <>".len() + name.chars().count());
+        "  -s, --".len() + option.long.len() + value
+    });
+    lengths.max().unwrap_or_default() + "  ".len()
 }
 
 /// The options for the election, which every subcommand about an election has.
@@ -105,7 +75,7 @@ pub const ELECTION: [&str; 6] = ["group", "brokers", "embedded", "topic", "prope
 pub const RIVALS: [(&str, &str); 2] = [("brokers", "embedded"), ("quiet", "verbose")];
 
 /// These options, as those of this section.
-const fn in_section<const N: usize>(section: Section, mut options: [Opt; N]) -> [Opt; N] {
+const fn in_section<const N: usize>(section: &'static str, mut options: [Opt; N]) -> [Opt; N] {
     let mut next = 0;
     while next < N {
         options[next].section = section;
@@ -117,7 +87,7 @@ const fn in_section<const N: usize>(section: Section, mut options: [Opt; N]) -> 
 impl Opt {
     /// A flag with this name and meaning.
     const fn new(long: &'static str, help: &'static str) -> Self {
-        let (takes, section) = (Takes::Flag, Section::Common);
+        let (takes, section) = (Takes::Flag, COMMON);
         Self { long, short: None, takes, default: None, computed: None, section, help, more: "" }
     }
 
@@ -195,13 +165,13 @@ impl Opt {
     #[must_use]
     pub fn arg(&self) -> Arg {
         let default = self.default_text().map(|text| format!("[default: {text}]"));
-        let short = in_lines(self.help.split(' ').chain(default.as_deref()), COLUMNS - self.section.help_column());
+        let short = in_lines(self.help.split(' ').chain(default.as_deref()), COLUMNS - help_column(self.section));
         let (help, end) = (format!("{}.", self.help), default.as_ref().map(|default| format!("{default}.")));
         let help = if default.is_some() { self.help } else { &help };
         let long = in_lines(help.split(' ').chain(end.as_deref()), LONG_WIDTH);
         let more = in_lines(self.more.split(' '), LONG_WIDTH);
         let long = if more.is_empty() { long } else { format!("{long}\n{more}") };
-        let arg = Arg::new(self.long).long(self.long).help(short).long_help(long).help_heading(self.section.heading());
+        let arg = Arg::new(self.long).long(self.long).help(short).long_help(long).help_heading(self.section);
         let arg = match self.short {
             Some(short) => arg.short(short),
             None => arg,

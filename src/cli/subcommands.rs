@@ -3,7 +3,7 @@
 use clap::builder::ValueHint;
 use clap::{Arg, ArgAction, Command};
 
-use crate::cli::options::{self, ELECTION, Opt, Section, Words, options, wrapped};
+use crate::cli::options::{self, ELECTION, OF_ELECTION, Opt, Words, options, wrapped};
 
 /// All subcommands, in the order of the help.
 pub(super) fn all() -> [Command; 13] {
@@ -291,7 +291,7 @@ fn election() -> impl Iterator<Item = Arg> {
         "topic" => option.arg().help(topic).long_help(topic),
         _ => option.arg(),
     });
-    args.map(|arg| arg.help_heading(Section::Election.heading()))
+    args.map(|arg| arg.help_heading(OF_ELECTION))
 }
 
 /// Its help shows only those of a candidate's options that concern the election.
@@ -317,7 +317,7 @@ const DOCTOR: &str = "Put doctor before the rest of a candidate's line: it takes
 
 fn candidates(option: &Opt) -> Arg {
     let arg = option.arg();
-    if ELECTION.contains(&option.long) { arg.help_heading(Section::Election.heading()) } else { arg.hide(true) }
+    if ELECTION.contains(&option.long) { arg.help_heading(OF_ELECTION) } else { arg.hide(true) }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Every option, in the order of the help. A new option needs a row here, and a line in `validate.rs` that reads it.
 
-use super::{Opt, Section, Takes, in_section};
+use super::{OF_ELECTION, Opt, Takes, in_section};
 
 /// Every option.
 pub fn options() -> impl Iterator<Item = &'static Opt> {
@@ -8,7 +8,7 @@ pub fn options() -> impl Iterator<Item = &'static Opt> {
 }
 
 const COMMON: &[Opt] = &in_section(
-    Section::Common,
+    super::COMMON,
     [
         Opt::new("group", "Name of the election and of its consumer group (required)").short('g').value("NAME").more(
             "The same for all candidates, and the group.id of no other program, nor of the job. 1 to 249 bytes; with \
@@ -64,7 +64,7 @@ const COMMON: &[Opt] = &in_section(
     ],
 );
 
-const ELECTION: &[Opt] = &in_section(Section::Election, [
+const ELECTION: &[Opt] = &in_section(OF_ELECTION, [
     Opt::new("name", "Name of this candidate, in the log and for the others")
         .value("NAME")
         .computed("<host>:<pid>")
@@ -108,7 +108,7 @@ const ELECTION: &[Opt] = &in_section(Section::Election, [
 ]);
 
 const KAFKA: &[Opt] = &in_section(
-    Section::Kafka,
+    "Kafka options",
     [
         Opt::new("embedded", "Try neli-run on this machine, without Kafka").more(
             "The first candidate starts a small broker, which ends after the last one. It keeps the journal in \
@@ -132,7 +132,7 @@ const KAFKA: &[Opt] = &in_section(
 );
 
 const TIMING: &[Opt] = &in_section(
-    Section::Timing,
+    "Timing options",
     [
         Opt::new("heartbeat-interval", "Time between two heartbeats")
             .value("DURATION")
@@ -149,7 +149,7 @@ const TIMING: &[Opt] = &in_section(
 );
 
 const JOB: &[Opt] = &in_section(
-    Section::Job,
+    "Job options",
     [
         Opt::new("settle", "Time from winning the lead to the start of the job").value("DURATION").default("0").more(
             "Messages of the previous leader can arrive in this time; later runs under the same lead do not wait. A \
@@ -218,7 +218,7 @@ const JOB: &[Opt] = &in_section(
 );
 
 const COMMANDS: &[Opt] = &in_section(
-    Section::Commands,
+    "Health and hook options",
     [
         Opt::new("health-cmd", "Shell command whose status says if the job is healthy").value("COMMAND").more(
             "/bin/sh -c runs it beside the job, with the job's environment; the output goes to stderr, and the last \
@@ -262,7 +262,7 @@ const COMMANDS: &[Opt] = &in_section(
 );
 
 const LOG: &[Opt] = &in_section(
-    Section::Log,
+    "Log options",
     [
         Opt::new("log-format", "Log a sentence a line, or a JSON object a line")
             .takes(Takes::OneOf("text|json", &["text", "json"]))
