@@ -66,15 +66,18 @@ pub mod job_variables {
         [(ONCE, start.clone()), (WINDOW_START, start), (WINDOW_END, end)]
     }
 
-    /// Variables that are set for each run: those of an outer `neli-run` are not passed on.
-    pub const OF_RUN: [&str; 10] =
-        [EPOCH, ATTEMPT, LEASE_FD, EVENT, WHY, WINDOW_START, WINDOW_END, EXIT, SIGNAL, RUN_SECONDS];
     /// The role.
     pub const ROLE: &str = "NELI_ROLE";
     /// `--roles`.
     pub const ROLES: &str = "NELI_ROLES";
     /// The time namespace whose `CLOCK_BOOTTIME` the deadline in the lease descriptor is.
     pub const TIME_NAMESPACE: &str = "NELI_TIME_NAMESPACE";
+
+    /// Variables that are set for each run: those of an outer `neli-run` are not passed on.
+    pub const OF_RUN: [&str; 10] =
+        [EPOCH, ATTEMPT, LEASE_FD, EVENT, WHY, WINDOW_START, WINDOW_END, EXIT, SIGNAL, RUN_SECONDS];
+    /// Variables that only some jobs get, of which the same is true.
+    pub const OF_SOME_JOBS: [&str; 6] = [ROLES, BROKERS, EMBEDDED, PROPERTIES, TIME_NAMESPACE, ONCE];
 }
 
 /// The prefix of the options' variables.

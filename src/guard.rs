@@ -34,6 +34,9 @@ pub use crate::guard::message::{GuardConfig, ReleaseRequest};
 pub(crate) use crate::guard::trial::trial;
 pub use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
 
+/// The path of this program. It works even if the program's file has been replaced since.
+pub(crate) const PROGRAM: &str = "/proc/self/exe";
+
 /// The guard's process, from its start to its end. `config` is the number of the file with its configuration.
 #[must_use]
 pub fn main(config: RawFd) -> ExitCode {

@@ -10,14 +10,12 @@ use neli_proto::guard::{Answer, Grant, Order};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd;
 
+use crate::guard::PROGRAM;
 use crate::guard::handle::GuardHandle;
 use crate::guard::message::GuardConfig;
 use crate::process::attributes::Mark;
 use crate::process::memory_files::ReleaseQueue;
 use crate::process::reap;
-
-/// This program.
-const PROGRAM: &str = "/proc/self/exe";
 
 /// The lease of the job, which ends at once. A guard that does not answer for so long counts as failed.
 const LEASE: Duration = Duration::from_secs(10);

@@ -2,7 +2,6 @@
 
 use std::num::NonZero;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::rc::Rc;
 use std::{io, mem, thread};
 
@@ -13,9 +12,9 @@ use neli_proto::supervisor::Event;
 use nix::unistd::Pid;
 
 use crate::config::Config;
-use crate::guard::{Answer, CommandKind, GuardConfig, GuardHandle, Order};
+use crate::guard::{Answer, CommandKind, GuardHandle, Order};
 use crate::report::events;
-use crate::supervise::job::MainProcess;
+use crate::supervise::job::{MainProcess, StartGuard};
 use crate::supervise::{MainLoop, start};
 use crate::text::reason;
 
@@ -180,8 +179,7 @@ impl MainLoop {
         let Some(job) = &mut self.nodes.roles[role].job else { return };
         // Several guards may have died together. Waiting for the exec of each would delay the other roles' heartbeats.
         let is_one_of_many = self.config.elections().are_many();
-        let start: fn(&Path, &GuardConfig) -> io::Result<GuardHandle> =
-            if is_one_of_many { GuardHandle::begin } else { GuardHandle::start };
+        let start: StartGuard = if is_one_of_many { GuardHandle::begin } else { GuardHandle::start };
         if let Err(error) = self.reserve.lent(|| job.start_guard(start)) {
             self.guard_refused(role, format!("the guard can't be started again: {}", reason(&error)));
         }

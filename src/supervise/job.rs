@@ -22,7 +22,7 @@ use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
 use crate::config::{Config, Once, VARIABLE_PREFIX, job_variables};
-use crate::guard::{GuardConfig, GuardHandle, Order};
+use crate::guard::{GuardConfig, GuardHandle, Order, PROGRAM};
 use crate::process::cgroup::{Cgroup, CgroupMaker};
 use crate::process::ready::Ready;
 use crate::process::tree::Tree;
@@ -30,8 +30,8 @@ use crate::process::{procfs, system};
 use crate::report::notify;
 use crate::supervise::orphan_thread::{OrphanThread, Watch};
 
-/// The path of this program. It works even if the program's file has been replaced since.
-pub(super) const PROGRAM: &str = "/proc/self/exe";
+/// [`GuardHandle::start`] or [`GuardHandle::begin`].
+pub(super) type StartGuard = fn(&Path, &GuardConfig) -> io::Result<GuardHandle>;
 
 /// The job of one election, which its guard runs.
 pub(super) struct GuardedJob {
@@ -57,7 +57,7 @@ pub(super) struct GuardedJob {
 }
 
 impl GuardedJob {
-    /// Starts a guard for a role's job by `start`, one of the functions that can. Must be called within a runtime.
+    /// Starts a guard for a role's job. Must be called within a runtime.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl GuardedJob {
         mut config: GuardConfig,
         cgroups: &mut CgroupMaker,
         orphan_thread: Option<OrphanThread>,
-        start: impl FnOnce(&Path, &GuardConfig) -> io::Result<GuardHandle>,
+        start: StartGuard,
     ) -> io::Result<Self> {
         let cgroup = cgroups.make().ok().map(Rc::new);
         config.cgroup = cgroup.as_ref().map(|cgroup| cgroup.as_fd().as_raw_fd());
@@ -127,11 +127,8 @@ impl GuardedJob {
         let _ = self.guard.send_with(order, Some(output));
     }
 
-    /// Starts another guard by `start` in place of this one, which ends when its socket is closed.
-    pub(super) fn start_guard(
-        &mut self,
-        start: impl FnOnce(&Path, &GuardConfig) -> io::Result<GuardHandle>,
-    ) -> io::Result<()> {
+    /// Starts another guard in place of this one, which ends when its socket is closed.
+    pub(super) fn start_guard(&mut self, start: StartGuard) -> io::Result<()> {
         // No process of the previous run is left.
         self.cgroup.iter().for_each(|cgroup| cgroup.kill_file().cancel());
         self.watch = None;
@@ -203,16 +200,6 @@ impl GuardedJob {
 const FOR_ASSERT: [&str; 5] =
     ["NELI_RUN_BROKERS", "NELI_RUN_EMBEDDED", "NELI_RUN_GROUP", "NELI_RUN_PROPERTIES", "NELI_RUN_TOPIC"];
 
-/// Variables that only some jobs get. Those of an outer `neli-run` are not passed on.
-const OF_SOME_JOBS: [&str; 6] = [
-    job_variables::ROLES,
-    job_variables::BROKERS,
-    job_variables::EMBEDDED,
-    job_variables::PROPERTIES,
-    job_variables::TIME_NAMESPACE,
-    job_variables::ONCE,
-];
-
 /// The environment of every run of the job, without the variables that differ between runs.
 pub(super) fn environment(
     config: &Config,
@@ -243,9 +230,8 @@ pub(super) fn environment(
     let handed_on = inherited.filter(|(name, _)| {
         is_handed_on(name)
             && !config.overridden.contains(name)
-            && !OF_SOME_JOBS.iter().any(|own| name == own)
             && !own.iter().any(|(own, _)| own == name)
-            && !job_variables::OF_RUN.iter().any(|own| name == own)
+            && !job_variables::OF_RUN.iter().chain(&job_variables::OF_SOME_JOBS).any(|own| name == own)
     });
     // The window is passed to the guard with each run, so only a key is set here.
     let key = config.once.as_ref().and_then(Once::key);

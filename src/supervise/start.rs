@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::net::TcpListener;
 use std::os::fd::RawFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{future, io};
@@ -22,7 +22,7 @@ use nix::unistd::{self, Pid};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::config::{self, Config};
-use crate::guard::{GuardConfig, GuardHandle};
+use crate::guard::{GuardConfig, GuardHandle, PROGRAM};
 use crate::http;
 use crate::process::attributes::{self, Mark, Priority};
 use crate::process::cgroup::{self, CgroupMaker};
@@ -33,7 +33,7 @@ use crate::process::{descriptors, limits, procfs, signals, spin_watch, system};
 use crate::release;
 use crate::report::events;
 use crate::report::log::Logger;
-use crate::supervise::job::{self, GuardedJob, PROGRAM};
+use crate::supervise::job::{self, GuardedJob, StartGuard};
 use crate::supervise::orphan_thread::OrphanThread;
 
 /// The objects that are created before Kafka's clients.
@@ -102,12 +102,8 @@ impl JobMaker {
         }
     }
 
-    /// Starts a guard for a role's job by `start`, one of the functions that can.
-    pub(super) fn start_job(
-        &mut self,
-        guard_config: GuardConfig,
-        start: impl FnOnce(&Path, &GuardConfig) -> io::Result<GuardHandle>,
-    ) -> io::Result<GuardedJob> {
+    /// Starts a guard for a role's job.
+    pub(super) fn start_job(&mut self, guard_config: GuardConfig, start: StartGuard) -> io::Result<GuardedJob> {
         GuardedJob::with_guard(guard_config, &mut self.cgroups, self.orphan_thread.clone(), start)
     }
 }
