@@ -304,14 +304,17 @@ impl Reading {
     /// Kafka refuses permanently, or the log can't be read or was cut.
     pub(super) async fn next(&mut self, due: Option<Time>) -> Result<Option<KafkaEvent>> {
         loop {
-            if let Some(event) = self.try_next()? {
-                return Ok(Some(event));
-            }
-            self.timer.set(due);
-            let event = tokio::select! {
-                biased;
-                event = self.events.recv() => event.ok_or_else(gone)?,
-                () = self.timer.due() => return Ok(None),
+            let event = match self.events.try_recv() {
+                Ok(event) => event,
+                Err(TryRecvError::Disconnected) => return Err(gone()),
+                Err(TryRecvError::Empty) => {
+                    self.timer.set(due);
+                    tokio::select! {
+                        biased;
+                        event = self.events.recv() => event.ok_or_else(gone)?,
+                        () = self.timer.due() => return Ok(None),
+                    }
+                }
             };
             if self.note(&event)? {
                 return Ok(Some(event));
@@ -319,40 +322,20 @@ impl Reading {
         }
     }
 
-    /// The next event, if one is available.
-    ///
-    /// # Errors
-    ///
-    /// As for [`next`](Self::next).
-    pub(super) fn try_next(&mut self) -> Result<Option<KafkaEvent>> {
-        loop {
-            match self.events.try_recv() {
-                Ok(event) => {
-                    if self.note(&event)? {
-                        return Ok(Some(event));
-                    }
-                }
-                Err(TryRecvError::Disconnected) => return Err(gone()),
-                Err(TryRecvError::Empty) => return Ok(None),
-            }
-        }
-    }
-
     /// Notes an event. Returns whether it is one, and not of an earlier reading.
     fn note(&mut self, event: &KafkaEvent) -> Result<bool> {
+        if let KafkaEvent::ReadForDisplay { reading, .. } | KafkaEvent::Reading { reading, .. } = event
+            && *reading != self.number
+        {
+            return Ok(false);
+        }
         if let KafkaEvent::Partitions(partitions) = event {
             self.partitions = Some(*partitions);
         } else if let KafkaEvent::Process(event) = event {
             self.note_process(event)?;
-        } else if let KafkaEvent::ReadForDisplay { reading, partition, record } = event {
-            if *reading != self.number {
-                return Ok(false);
-            }
+        } else if let KafkaEvent::ReadForDisplay { partition, record, .. } = event {
             self.progress.read_up_to(*partition, record.offset + 1);
-        } else if let KafkaEvent::Reading { reading, partition, event } = event {
-            if *reading != self.number {
-                return Ok(false);
-            }
+        } else if let KafkaEvent::Reading { partition, event, .. } = event {
             self.note_partition(*partition, event)?;
         }
         Ok(true)

@@ -121,9 +121,10 @@ impl Show {
             if self.is_live && self.until_end {
                 return checked(screen.flush());
             }
-            let mut news = observation.try_next()?;
+            let at = read_at();
+            // What there is already.
+            let mut news = observation.next(Some(at.now)).await?;
             if news.is_none() {
-                let at = read_at();
                 self.tell_silences(&mut observation, at);
                 self.print(&mut screen)?;
                 // The output is flushed before each wait.

@@ -169,14 +169,6 @@ impl Observation {
         Ok(event.map(|event| self.handle(event)))
     }
 
-    /// What is read next, if something is available.
-    ///
-    /// # Errors
-    /// As for [`Reading::next`].
-    pub(in crate::command) fn try_next(&mut self) -> Result<Option<News>> {
-        Ok(self.reading.try_next()?.map(|event| self.handle(event)))
-    }
-
     /// Notes an event in the topic.
     fn handle(&mut self, event: KafkaEvent) -> News {
         let (at, mut judged) = (read_at(), None);
