@@ -10,7 +10,8 @@ use crate::cli::parsed_args::ParsedArgs;
 use crate::command::look::TIMEOUT;
 use crate::command::reading::{self, FoundElections, Observation, Seen, read_at};
 use crate::command::request::{
-    Answer, Appended, Ask, HEARD_WITHIN, Outcome, answered, ask_candidates, is_answered_yes, operator, request,
+    Answer, Appended, Ask, HEARD_WITHIN, NO_ANSWER, NOT_CONFIRMED, Outcome, answered, ask_candidates, is_answered_yes,
+    operator, request,
 };
 use crate::command::wording::named;
 use crate::exit::{ExitStatus, NoAnswer};
@@ -18,8 +19,6 @@ use crate::report::election::sentence;
 use crate::text::one_line;
 
 const ENDED: Outcome = Outcome { word: "ended", status: 0 };
-const NO_ANSWER: Outcome = Outcome { word: "no-answer", status: 1 };
-const NOT_CONFIRMED: Outcome = Outcome { word: "not-confirmed", status: 1 };
 /// An end affects leader and standbys: if there are none it would have no effect, and the name may be mistyped.
 const NOBODY_STANDS: Outcome = Outcome { word: "nobody-stands", status: 3 };
 

@@ -13,14 +13,14 @@ use crate::cli::validate::{validate_group, validate_key};
 use crate::command::facts::{self, Recorded};
 use crate::command::look::TIMEOUT;
 use crate::command::reading::{self, Seen};
-use crate::command::request::{Answer, Appended, Ask, Outcome, answered, append, is_answered_yes, operator, see_only};
+use crate::command::request::{
+    Answer, Appended, Ask, NO_ANSWER, NOT_CONFIRMED, Outcome, answered, append, is_answered_yes, operator, see_only,
+};
 use crate::command::wording::named;
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::text::one_line;
 
 const FORGOTTEN: Outcome = Outcome { word: "forgotten", status: 0 };
-const NO_ANSWER: Outcome = Outcome { word: "no-answer", status: 1 };
-const NOT_CONFIRMED: Outcome = Outcome { word: "not-confirmed", status: 1 };
 /// The key is running.
 const RUNNING: Outcome = Outcome { word: "running", status: 2 };
 /// No fact keeps the key from running.

@@ -83,6 +83,11 @@ pub(super) struct Outcome {
     pub(super) status: u8,
 }
 
+/// Kafka has not said that it took the request.
+pub(super) const NO_ANSWER: Outcome = Outcome { word: "no-answer", status: 1 };
+/// The user has not confirmed it.
+pub(super) const NOT_CONFIRMED: Outcome = Outcome { word: "not-confirmed", status: 1 };
+
 /// The answer about one election.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
