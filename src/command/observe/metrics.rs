@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use neli_proto::fact::Outcome;
 use neli_proto::leadership::{Leadership, ReadAt};
+use serde_json::{Value, json};
 
 use super::state::{Shown, State};
 use crate::command::list::Rank;
@@ -71,8 +71,8 @@ const OF_ELECTIONS: [Metric<OfElection>; 11] = [
         },
     ),
     gauge("neli_election_last_outcome", "The outcome of the last recorded run: always 1.", |shown| {
-        let outcome = shown.run.map(|run| outcome(run.fact.outcome));
-        outcome.map(|outcome| (with("outcome", outcome), 1.0)).into_iter().collect()
+        let outcome = shown.run.map(|run| json!(run.fact.outcome));
+        outcome.iter().filter_map(Value::as_str).map(|outcome| (with("outcome", outcome), 1.0)).collect()
     }),
     gauge("neli_election_next_window_timestamp_seconds", "When the next window begins.", |shown| {
         let next = shown.run.and_then(|run| run.next_windows(shown.at.wall_ms).first().copied());
@@ -134,14 +134,4 @@ fn one(value: f64) -> Vec<(String, f64)> {
 
 fn with(name: &str, value: &str) -> String {
     format!(",{}", label(name, value))
-}
-
-const fn outcome(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Done => "done",
-        Outcome::Failed => "failed",
-        Outcome::Forgotten => "forgotten",
-        Outcome::Running => "running",
-        Outcome::Skipped => "skipped",
-    }
 }
