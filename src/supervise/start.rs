@@ -19,6 +19,7 @@ use neli_proto::time::{Time, millis};
 use nix::sys::prctl;
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::{self, Pid};
+use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::config::{self, Config};
@@ -72,12 +73,7 @@ pub(super) struct JobMaker {
 impl JobMaker {
     /// The configuration of a guard without its control group, with this [configuration for the release](release_config); hooks get the same
     /// environment.
-    pub(super) fn guard_config(
-        &self,
-        config: &Config,
-        election: &ElectionId,
-        release: serde_json::Value,
-    ) -> GuardConfig {
+    pub(super) fn guard_config(&self, config: &Config, election: &ElectionId, release: Value) -> GuardConfig {
         GuardConfig {
             broker: self.broker.clone(),
             command: config.command.clone(),
@@ -203,12 +199,7 @@ fn reach_kafka(client: &Client) -> Result<(Access, Option<FoundBroker>)> {
 }
 
 /// The guard's configuration for the process that releases the term if the supervisor dies. `hello` is that of a process with many roles.
-pub(super) fn release_config(
-    config: &Config,
-    access: &Access,
-    election: &ElectionId,
-    hello: Option<&Hello>,
-) -> serde_json::Value {
+pub(super) fn release_config(config: &Config, access: &Access, election: &ElectionId, hello: Option<&Hello>) -> Value {
     let settings = release::ReleaseConfig {
         client: Client {
             brokers: Brokers::At(access.bootstrap.clone()),
