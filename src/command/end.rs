@@ -38,7 +38,7 @@ async fn ending(end: &Ask) -> Result<Vec<Answer>> {
     let Ask { look, all_roles, is_confirmed, force, reason } = end;
     let access = reading::access(&look.client)?;
     let read = async {
-        let found = FoundElections::find(&access, &look.election, look.timeout, |_| {}).await?;
+        let found = FoundElections::find(&access, look, |_| {}).await?;
         if !all_roles {
             found.one("--role says which is to be ended, and --all-roles ends them all")?;
         }

@@ -105,7 +105,7 @@ impl<'a> Shown<'a> {
 /// Reads the whole journals, up to their ends when the reading begins.
 async fn read(look: &Look, is_drawn: bool, from_ms: u64) -> Result<Observation> {
     let access = reading::access(&look.client)?;
-    let found = FoundElections::find(&access, &look.election, look.timeout, |_| {}).await?;
+    let found = FoundElections::find(&access, look, |_| {}).await?;
     if is_drawn {
         found.one("--svg draws one, and --role says which")?;
     }

@@ -131,7 +131,7 @@ pub(super) fn answered(answers: &[Answer], is_json: bool) -> Result<ExitStatus> 
 
 /// Reads the election of a group that has one role, or the one of `--role`, with its candidates' hellos.
 pub(super) async fn see_only(access: &Access, look: &Look, otherwise: &str) -> Result<Observation> {
-    let found = FoundElections::find(access, &look.election, look.timeout, |_| {}).await?;
+    let found = FoundElections::find(access, look, |_| {}).await?;
     found.one(otherwise)?;
     Observation::of_leaders(access, found, look.timeout).await
 }

@@ -82,7 +82,7 @@ fn unknown(election: &ElectionId, why: &str) -> Answer {
 async fn hand_over(resign: &Ask, to: Option<&str>) -> Result<Vec<Answer>> {
     let Ask { look, all_roles, .. } = resign;
     let access = reading::access(&look.client)?;
-    let found = match FoundElections::find(&access, &look.election, look.timeout, |_| {}).await {
+    let found = match FoundElections::find(&access, look, |_| {}).await {
         Ok(found) => found,
         Err(error) => return Ok(vec![unknown(&look.election, &error.downcast::<NoAnswer>()?.0)]),
     };
@@ -239,9 +239,9 @@ async fn can_not_lead(access: &Access, look: &Look, standby: &Standby<'_>) -> Re
 async fn none_has_room(access: &Access, look: &Look, standbys: &[Standby<'_>]) -> Result<Option<String>> {
     let limits = standbys.iter().map(|standby| Some((standby.candidate.shown(), standby.candidate.max_roles()?)));
     let Some(limits) = limits.collect::<Option<Vec<(&str, u32)>>>() else { return Ok(None) };
-    let of_all = ElectionId { role_name: None, ..look.election.clone() };
+    let of_all = Look { election: ElectionId { role_name: None, ..look.election.clone() }, ..look.clone() };
     let read = async {
-        let found = FoundElections::find(access, &of_all, look.timeout, |_| {}).await?;
+        let found = FoundElections::find(access, &of_all, |_| {}).await?;
         Observation::of_leaders(access, found, look.timeout).await
     };
     let all = match read.await {

@@ -62,7 +62,7 @@ pub(super) fn shown(look: &Look, is_live: bool) -> Result<ExitStatus> {
 
 async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
     let access = reading::access(&look.client)?;
-    let found = FoundElections::find(&access, &look.election, look.timeout, |_| {}).await?;
+    let found = FoundElections::find(&access, look, |_| {}).await?;
     // The jobs of several roles have no recorded runs.
     let recorded = if let [only] = found.elections.as_slice() { Some(only.clone()) } else { None };
     let reading_runs = recorded.as_ref().map(|election| last_run(&access, election));

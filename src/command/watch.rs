@@ -98,7 +98,7 @@ impl Show {
     async fn run(mut self, look: &Look) -> Result<()> {
         let access = reading::access(&look.client)?;
         let limit = Limit::of_all(look.timeout);
-        let found = FoundElections::find(&access, &look.election, look.timeout, warn).await?;
+        let found = FoundElections::find(&access, look, warn).await?;
         let partitions: BTreeSet<i32> = found.elections.iter().map(|election| election.partition).collect();
         if let (Some(Beginning::Offset(offset)), 2..) = (self.from, partitions.len()) {
             found.one(&format!("--from {offset} is in one partition, and --role says in which"))?;

@@ -1,7 +1,6 @@
 //! Finds the elections of a command and their partitions, by the hellos of the group's candidates: that of `--role`, or those of all roles.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use neli_kafka::names::MOST_ROLES;
@@ -13,6 +12,7 @@ use neli_proto::observer::GroupHellos;
 use neli_proto::record::{LogRecord, Offset, is_hello_of};
 
 use super::{Limit, Reading};
+use crate::command::look::Look;
 use crate::text::one_line;
 
 /// At most this many records before the end of partition 0 are searched for a hello whose mapping contains the role.
@@ -33,18 +33,14 @@ pub(in crate::command) struct FoundElections {
 }
 
 impl FoundElections {
-    /// Finds the role of `--role`, which is in the election's `role_name`, or otherwise all roles of the group. `tell` gets why Kafka does not
+    /// Finds the role of `--role`, which is in its election's `role_name`, or otherwise all roles of the group. `tell` gets why Kafka does not
     /// answer, at once.
     ///
     /// # Errors
     /// There is no such role; or as for [`Reading::bounds`].
-    pub(in crate::command) async fn find(
-        access: &Access,
-        election: &ElectionId,
-        timeout: Duration,
-        tell: fn(&str),
-    ) -> Result<Self> {
-        let limit = Limit::of_all(timeout);
+    pub(in crate::command) async fn find(access: &Access, look: &Look, tell: fn(&str)) -> Result<Self> {
+        let Look { election, timeout, .. } = look;
+        let limit = Limit::of_all(*timeout);
         // Two roles are requested, so that the number of partitions is passed on.
         let of_two = Elections { roles: 0..2, ..Elections::from(election) };
         let reading = Reading::start(access, &of_two, [Elections::PARTITION_OF_HELLOS], None)?;
