@@ -29,6 +29,16 @@ struct Property {
     on_command_line: bool,
 }
 
+impl Property {
+    /// `KEY=VALUE` from this source, which a message names before the key.
+    fn parse(line: &str, source: &str, on_command_line: bool) -> Option<Self> {
+        let (key, value) = line.split_once('=')?;
+        let [key, value] = [key, value].map(|part| part.trim().to_owned());
+        let place = format!("{source} {}", quoted(OsStr::new(&key)));
+        (!key.is_empty()).then_some(Self { key, value, place, on_command_line })
+    }
+}
+
 /// Reads and checks the properties: the file's first, then the others; those of the environment before those of the
 /// command line. The result has each key once, under one name.
 pub(super) fn read(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Properties> {
@@ -87,16 +97,10 @@ fn from_values(values: &[Value]) -> Result<Vec<Property>> {
         let number = 1 + values.iter().take(index).filter(|other| other.source == value.source).count();
         let source = value.name();
         let line = value.text.to_str().ok_or_else(|| anyhow!("{source}: must be UTF-8"))?;
-        let Some((key, text)) = split(line) else {
-            // The typed text may itself be the secret.
-            bail!("{source}: must be KEY=VALUE, and number {number} is not");
-        };
-        properties.push(Property {
-            key: key.to_owned(),
-            value: text.to_owned(),
-            place: format!("{source} {}", quoted(OsStr::new(key))),
-            on_command_line: value.is_option(),
-        });
+        let property = Property::parse(line, &source, value.is_option());
+        // The typed text may itself be the secret.
+        let refusal = || anyhow!("{source}: must be KEY=VALUE, and number {number} is not");
+        properties.push(property.ok_or_else(refusal)?);
     }
     Ok(properties)
 }
@@ -119,15 +123,8 @@ fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>> 
             continue;
         }
         let place = format!("{shown} line {}", index + 1);
-        let Some((key, value)) = split(line) else {
-            bail!("{place}: must be KEY=VALUE");
-        };
-        properties.push(Property {
-            key: key.to_owned(),
-            value: value.to_owned(),
-            place: format!("{place}: {}", quoted(OsStr::new(key))),
-            on_command_line: false,
-        });
+        let property = Property::parse(line, &format!("{place}:"), false);
+        properties.push(property.ok_or_else(|| anyhow!("{place}: must be KEY=VALUE"))?);
     }
     if properties.iter().any(|property| is_secret(&property.key)) {
         warnings.extend(readable_by_others(file));
@@ -147,12 +144,6 @@ fn readable_by_others(file: &Value) -> Option<String> {
             file.shown()
         )
     })
-}
-
-fn split(line: &str) -> Option<(&str, &str)> {
-    let (key, value) = line.split_once('=')?;
-    let (key, value) = (key.trim(), value.trim());
-    (!key.is_empty()).then_some((key, value))
 }
 
 fn validate(property: &Property) -> Result<()> {
