@@ -23,9 +23,12 @@ const PAGE: &str = include_str!("page.html");
 #[derive(Debug)]
 pub(super) struct AnswerSource {
     board: Arc<Board>,
-    metrics: Kept<(Arc<Snapshot>, Bytes)>,
-    status: Kept<(Arc<Snapshot>, Bytes)>,
+    metrics: Rendered,
+    status: Rendered,
 }
+
+/// A snapshot as it was rendered last.
+type Rendered = Kept<(Arc<Snapshot>, Bytes)>;
 
 /// The site of a candidate, which answers from the board. The server's thread calls `begin` first.
 pub(crate) fn site(board: Arc<Board>, begin: impl FnOnce() + Send + 'static) -> impl FnOnce() -> Rc<dyn Site> + Send {
@@ -88,12 +91,7 @@ impl AnswerSource {
 }
 
 /// A snapshot as it was rendered last, or is now.
-fn kept(
-    last: &Kept<(Arc<Snapshot>, Bytes)>,
-    now: Time,
-    snapshot: &Arc<Snapshot>,
-    render: impl FnOnce(&Snapshot) -> String,
-) -> Bytes {
+fn kept(last: &Rendered, now: Time, snapshot: &Arc<Snapshot>, render: impl FnOnce(&Snapshot) -> String) -> Bytes {
     let is_of_it = |(of, _): &(Arc<Snapshot>, Bytes)| Arc::ptr_eq(of, snapshot);
     let body = || (Arc::clone(snapshot), render(snapshot).into());
     last.get(now, FRESH_FOR, is_of_it, body).1

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -322,7 +322,7 @@ fn write_line(queue: &Queue, sink: &Sink, line: &[u8]) -> bool {
     while !rest.is_empty() {
         // A blocked write can't report its state. So the state is noted before the write, for the thread that waits for the last lines.
         queue.note(if takes_lines(sink, PollTimeout::ZERO) { Writer::Writing } else { Writer::Stalled });
-        match nix::unistd::write(sink, rest) {
+        match nix::unistd::write(&sink.descriptor, rest) {
             Ok(written) => {
                 rest = rest.get(written..).unwrap_or_default();
                 cut = true;
@@ -347,7 +347,7 @@ fn write_line(queue: &Queue, sink: &Sink, line: &[u8]) -> bool {
 
 /// Whether a write would not block, waiting at most `within`.
 fn takes_lines(sink: &Sink, within: PollTimeout) -> bool {
-    poll(&mut [PollFd::new(sink.as_fd(), PollFlags::POLLOUT)], within) != Ok(0)
+    poll(&mut [PollFd::new(sink.descriptor.as_fd(), PollFlags::POLLOUT)], within) != Ok(0)
 }
 
 /// The destination of the lines: stderr, or a file that is appended to and reopened when it is renamed.
@@ -433,12 +433,6 @@ pub(crate) fn check_file(log: &Log) -> Result<()> {
 impl From<OwnedFd> for Sink {
     fn from(descriptor: OwnedFd) -> Self {
         Self { descriptor, file: None }
-    }
-}
-
-impl AsFd for Sink {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
     }
 }
 
