@@ -179,7 +179,9 @@ impl Opt {
         match self.takes {
             Takes::Each(name) => value(arg, name).action(ArgAction::Append),
             Takes::Flag => arg.action(ArgAction::SetTrue),
-            Takes::OneOf(name, words) => value(arg, name).value_parser(Words(words)).hide_possible_values(true),
+            Takes::OneOf(name, words) => {
+                value(arg, name).value_parser(Words(words.to_vec())).hide_possible_values(true)
+            }
             Takes::Optional(name, meant) => value(arg, name).num_args(0..=1).default_missing_value(meant),
             Takes::Value(name) => value(arg, name),
             Takes::Path(name) => value(arg, name).value_hint(ValueHint::FilePath),
@@ -227,7 +229,7 @@ pub(super) fn command() -> Arg {
 
 /// A parser that accepts any value; the listed values are only for the completions and the help.
 #[derive(Clone)]
-pub(crate) struct Words(pub(crate) &'static [&'static str]);
+pub(crate) struct Words(pub(crate) Vec<&'static str>);
 
 impl TypedValueParser for Words {
     type Value = OsString;
