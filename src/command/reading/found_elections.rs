@@ -1,7 +1,5 @@
 //! Finds the elections of a command and their partitions, by the hellos of the group's candidates: that of `--role`, or those of all roles.
 
-use std::collections::BTreeSet;
-
 use anyhow::{Result, anyhow, bail};
 use neli_kafka::names::MOST_ROLES;
 use neli_kafka::{Access, ElectionId, Elections};
@@ -103,18 +101,14 @@ impl FoundElections {
         Ok(Self { elections, mapping, keys, counted })
     }
 
-    /// The partitions of the elections, and that of the hellos.
-    pub(in crate::command) fn partitions(&self) -> BTreeSet<i32> {
-        self.elections.iter().map(|election| election.partition).chain([Elections::PARTITION_OF_HELLOS]).collect()
-    }
-
     /// Begins to read the elections and the hellos of their candidates.
     ///
     /// # Errors
     ///
     /// As for [`Reading::start`].
     pub(in crate::command) fn read(&self, access: &Access) -> Result<Reading> {
-        Reading::start(access, &self.keys, self.partitions(), Some(self.counted))
+        let partitions = self.elections.iter().map(|election| election.partition);
+        Reading::start(access, &self.keys, partitions.chain([Elections::PARTITION_OF_HELLOS]), Some(self.counted))
     }
 
     /// The only election.
