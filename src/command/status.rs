@@ -77,8 +77,11 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
         let mapping = observation.found.mapping.as_ref();
         // What is shown live is as of Kafka's last answer: a silence since then may be Kafka's.
         let snapshots = observation.seen().map(|seen| {
-            let current = if is_live { seen.read.leadership(at) } else { seen.read.observer().leadership(at) };
-            Snapshot::of(seen, current, mapping, run.as_ref(), at)
+            let leadership = if is_live { seen.read.leadership(at) } else { seen.read.observer().leadership(at) };
+            let standbys = seen.read.observer().standbys(at);
+            let no_room =
+                NoRoom::of(&standbys, || mapping.map_or(1, Mapping::count)).filter(|_| leadership.is_vacant());
+            Snapshot { seen, mapping, last_run: run.as_ref(), at, leadership, standbys, no_room }
         });
         let shown: Vec<Snapshot<'_>> = snapshots.collect();
         if !is_live {
@@ -189,19 +192,7 @@ struct Snapshot<'a> {
     no_room: Option<NoRoom>,
 }
 
-impl<'a> Snapshot<'a> {
-    fn of(
-        seen: Seen<'a>,
-        leadership: Leadership<'a>,
-        mapping: Option<&'a Mapping>,
-        last_run: Option<&'a LastRun>,
-        at: ReadAt,
-    ) -> Self {
-        let standbys = seen.read.observer().standbys(at);
-        let no_room = NoRoom::of(&standbys, || mapping.map_or(1, Mapping::count)).filter(|_| leadership.is_vacant());
-        Self { seen, mapping, last_run, at, leadership, standbys, no_room }
-    }
-
+impl Snapshot<'_> {
     /// The exit status, and the tone of the page.
     fn status(&self) -> (ExitStatus, Tone) {
         if self.leadership.is_led() {
