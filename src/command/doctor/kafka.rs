@@ -55,14 +55,17 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
         if let Some((elections, facts)) = topic_of_facts(config) {
             look(elections, Some(facts)).examine(findings);
         }
-        let sessions = Sessions::of(&examination);
+        let answer = examination.broker_settings(&[BROKER_SESSION, SHORTEST_SESSION, LONGEST_SESSION, MOST_MEMBERS]);
+        let number = |name| number(answer.as_deref().unwrap_or_default(), name);
+        let time = |name| number(name).map(Duration::from_millis);
         let lease = (&config.timings, config.lease_shown.as_str());
-        outlive_broker(lease, &sessions, replicas, findings);
+        outlive_broker(lease, answer.as_ref().map(|_| time(BROKER_SESSION)), replicas, findings);
         if matches!(config.timings.elector(), Elector::Group(_)) {
             let claims_nothing = config.timings.elector() == Elector::Group(Patience::Never);
-            group(config, &examination, &fixes, sessions.most_members, claims_nothing, findings);
+            let most_members = number(MOST_MEMBERS).and_then(|most| usize::try_from(most).ok());
+            group(config, &examination, &fixes, most_members, claims_nothing, findings);
             let own = MemberTimings::of(&config.client.properties).session_timeout;
-            group_session(own, &sessions, claims_nothing, findings);
+            group_session(own, (time(SHORTEST_SESSION), time(LONGEST_SESSION)), claims_nothing, findings);
         }
     }
     candidates::examine(doctor, &access, findings);
@@ -120,44 +123,23 @@ fn not_reached(config: &Config, access: &Access, Unreachable { layer, why }: &Un
     findings.fail(check, why, None);
 }
 
-/// The time limits in a broker's configuration; `None` if unknown.
-struct Sessions {
-    /// Why they are unknown.
-    not_answered: Option<NotAnswered>,
-    broker: Option<Duration>,
-    shortest: Option<Duration>,
-    longest: Option<Duration>,
-    most_members: Option<usize>,
-}
-
-impl Sessions {
-    fn of(examination: &Examination) -> Self {
-        let (settings, not_answered) =
-            match examination.broker_settings(&[BROKER_SESSION, SHORTEST_SESSION, LONGEST_SESSION, MOST_MEMBERS]) {
-                Ok(settings) => (settings, None),
-                Err(not_answered) => (Vec::new(), Some(not_answered)),
-            };
-        let number = |name: &str| {
-            let (_, value) = settings.iter().find(|(setting, _)| setting == name)?;
-            value.as_deref()?.parse().ok()
-        };
-        let find = |name: &str| number(name).map(Duration::from_millis);
-        Self {
-            not_answered,
-            broker: find(BROKER_SESSION),
-            shortest: find(SHORTEST_SESSION),
-            longest: find(LONGEST_SESSION),
-            most_members: number(MOST_MEMBERS).and_then(|most| usize::try_from(most).ok()),
-        }
-    }
+/// A number in a broker's configuration; `None` if it is unknown.
+fn number(settings: &[(String, Option<String>)], name: &str) -> Option<u64> {
+    let (_, value) = settings.iter().find(|(setting, _)| setting == name)?;
+    value.as_deref()?.parse().ok()
 }
 
 /// Checks whether the lease, which is given with its option as a user would type it, is longer than the time of a broker's death. If the topic
 /// has a single replica, no lease is long enough.
-fn outlive_broker((timings, shown): (&Timings, &str), sessions: &Sessions, replicas: usize, findings: &mut Findings) {
+fn outlive_broker(
+    (timings, shown): (&Timings, &str),
+    session: Result<Option<Duration>, &NotAnswered>,
+    replicas: usize,
+    findings: &mut Findings,
+) {
     let check = "broker-session";
-    match (&sessions.not_answered, sessions.broker) {
-        (Some(NotAnswered::Forbidden), _) => {
+    match session {
+        Err(NotAnswered::Forbidden) => {
             // The right shows all of the cluster's settings, which is too much for this alone.
             let text = format!(
                 "whether the lease outlives a broker's death is not known: without DESCRIBE_CONFIGS on the cluster choose it by the \
@@ -165,12 +147,12 @@ fn outlive_broker((timings, shown): (&Timings, &str), sessions: &Sessions, repli
             );
             findings.warn(check, text, None);
         }
-        (Some(NotAnswered::Other(why)), _) => findings.skipped(check, format!("brokers' settings are unknown: {why}")),
-        (None, None) => findings.skipped(check, format!("no broker reports its {BROKER_SESSION}")),
-        (None, Some(_)) if replicas < 2 => {
+        Err(NotAnswered::Other(why)) => findings.skipped(check, format!("brokers' settings are unknown: {why}")),
+        Ok(None) => findings.skipped(check, format!("no broker reports its {BROKER_SESSION}")),
+        Ok(Some(_)) if replicas < 2 => {
             findings.ok(check, "one replica: whatever the lease, nobody leads while its broker is away");
         }
-        (None, Some(session)) => {
+        Ok(Some(session)) => {
             let Some(warning) = assumptions::warning(timings, session) else {
                 let session = session.as_millis();
                 return findings.ok(check, format!("the lease outlives a broker's death ({BROKER_SESSION}={session})"));
@@ -241,12 +223,17 @@ fn join(members: usize, assignor: &str, most_members: Option<usize>) -> Result<S
 }
 
 /// Checks whether the brokers accept the group session that a candidate asks for.
-fn group_session(own: Duration, sessions: &Sessions, claims_nothing: bool, findings: &mut Findings) {
+fn group_session(
+    own: Duration,
+    bounds: (Option<Duration>, Option<Duration>),
+    claims_nothing: bool,
+    findings: &mut Findings,
+) {
     let ms = |duration: Duration| duration.as_millis();
     let why =
         |setting: &str, bound: Duration| format!("{SESSION_TIMEOUT}={} is refused: {setting}={}", ms(own), ms(bound));
     let fix = |bound: Duration| Some(format!("-X {SESSION_TIMEOUT}={}", ms(bound)));
-    match (sessions.shortest, sessions.longest) {
+    match bounds {
         (Some(shortest), _) if own < shortest => {
             let why = why(SHORTEST_SESSION, shortest);
             refused(claims_nothing, "group-session", &why, fix(shortest), findings);
@@ -267,11 +254,6 @@ mod tests {
     use super::*;
     use crate::command::doctor::findings::page_of;
 
-    fn sessions(broker: u64, shortest: u64, longest: u64) -> Sessions {
-        let [broker, shortest, longest] = [broker, shortest, longest].map(|ms| Some(Duration::from_millis(ms)));
-        Sessions { not_answered: None, broker, shortest, longest, most_members: None }
-    }
-
     #[test]
     fn tls_that_verifies_nothing_is_a_warning() {
         let of = |verification, identification| page_of(|findings| trusted(verification, identification, findings));
@@ -284,8 +266,8 @@ mod tests {
     #[test]
     fn a_session_that_the_brokers_refuse_costs_the_precedence() {
         let of = |ms, claims_nothing| {
-            let sessions = sessions(9_000, 6_000, 60_000);
-            page_of(|findings| group_session(Duration::from_millis(ms), &sessions, claims_nothing, findings))
+            let bounds = (Some(Duration::from_secs(6)), Some(Duration::from_secs(60)));
+            page_of(|findings| group_session(Duration::from_millis(ms), bounds, claims_nothing, findings))
         };
         let short = of(3_000, false);
         assert!(short.starts_with("WARN  group-session  session.timeout.ms=3000 is refused: group.min."), "{short}");
@@ -306,16 +288,15 @@ mod tests {
             preempt_after: None,
             overlap: None,
         };
-        let of = |seconds, replicas, sessions: &Sessions| {
+        let of = |seconds, replicas, session| {
             let timings = Timings::new(durations(seconds), Elector::Log).unwrap();
-            page_of(|findings| outlive_broker((&timings, "--lease 5"), sessions, replicas, findings))
+            page_of(|findings| outlive_broker((&timings, "--lease 5"), session, replicas, findings))
         };
-        let known = sessions(9_000, 6_000, 60_000);
-        assert!(of(5, 3, &known).starts_with("WARN  broker-session  --lease 5: "), "{}", of(5, 3, &known));
-        assert!(of(30, 3, &known).starts_with("ok    broker-session  the lease outlives"), "{}", of(30, 3, &known));
-        assert!(of(5, 1, &known).starts_with("ok    broker-session  one replica"), "{}", of(5, 1, &known));
-        let forbidden = Sessions { not_answered: Some(NotAnswered::Forbidden), ..sessions(0, 0, 0) };
-        let unknown = of(5, 3, &forbidden);
+        let known = Ok(Some(Duration::from_secs(9)));
+        assert!(of(5, 3, known).starts_with("WARN  broker-session  --lease 5: "), "{}", of(5, 3, known));
+        assert!(of(30, 3, known).starts_with("ok    broker-session  the lease outlives"), "{}", of(30, 3, known));
+        assert!(of(5, 1, known).starts_with("ok    broker-session  one replica"), "{}", of(5, 1, known));
+        let unknown = of(5, 3, Err(&NotAnswered::Forbidden));
         assert!(unknown.contains("DESCRIBE_CONFIGS") && !unknown.contains("fix: "), "{unknown}");
     }
 
