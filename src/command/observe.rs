@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use crate::command::reading::{self, Following, read_at, to_be_told};
 use crate::command::wording;
 use crate::exit::ExitStatus;
 use crate::http;
-use crate::process::{limits, system};
+use crate::process::{limits, locked, system};
 
 mod json;
 mod metrics;
@@ -116,7 +116,7 @@ async fn serve(client: &Client, bound: TcpListener, topics: Vec<String>, group: 
             heap_given_back = clock::now();
             system::give_back_heap();
         }
-        let mut state = lock(&state);
+        let mut state = locked(&state);
         if events.is_empty() {
             state.tick(read_at());
         } else {
@@ -129,10 +129,6 @@ async fn serve(client: &Client, bound: TcpListener, topics: Vec<String>, group: 
         }
         following.perform(&mut state.topics);
     }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What was said on stderr, so that nothing is said again while it lasts.

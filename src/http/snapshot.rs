@@ -1,7 +1,7 @@
 //! The state that the main loop publishes for readers.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
 
 use neli_proto::candidate::Position;
@@ -14,6 +14,7 @@ use neli_proto::record::JobState;
 use neli_proto::supervisor::JobStatus;
 use neli_proto::time::Time;
 
+use crate::process::locked;
 use crate::report::kafka::KafkaState;
 
 /// The main loop publishes once a second; after this time without a snapshot it counts as stalled.
@@ -145,7 +146,7 @@ impl Board {
     }
 
     pub(super) fn look(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&locked(&self.0))
     }
 }
 

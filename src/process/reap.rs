@@ -5,14 +5,14 @@
 use std::ffi::c_int;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use nix::errno::Errno;
 use nix::libc;
 use nix::unistd::Pid;
 
 use crate::process::spin_watch::watched_wait;
-use crate::process::system;
+use crate::process::{locked, system};
 
 /// A change of a child's state.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -41,7 +41,7 @@ static WAITING: Mutex<()> = Mutex::new(());
 
 /// No thread of this process waits for a child while the result is held: the pid of none is reused.
 pub(crate) fn keep_children() -> MutexGuard<'static, ()> {
-    WAITING.lock().unwrap_or_else(PoisonError::into_inner)
+    locked(&WAITING)
 }
 
 /// Waits for a child that has ended or stopped.

@@ -28,6 +28,7 @@ use nix::unistd::{AccessFlags, eaccess};
 use serde_json::Value;
 
 use crate::config::{Log, LogFormat};
+use crate::process::locked;
 use crate::text::reason;
 
 mod event;
@@ -140,7 +141,7 @@ impl Logger {
 
     /// Waits until the lines so far are written, for 100 ms at most while the descriptor accepts none.
     pub(crate) fn flush(&self) {
-        self.queue.drain(self.queue.state());
+        self.queue.drain(locked(&self.queue.state));
     }
 
     /// Waits until the last lines are written, for 100 ms at most while the descriptor accepts none.
@@ -214,7 +215,7 @@ impl WriterState {
 impl Queue {
     fn push(&self, line: Vec<u8>, level: Level, form: &Form) {
         let room = if level == Level::Debug { QUEUE_LINES_OF_DEBUG } else { QUEUE_LINES };
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         // The writer has ended or is about to, so this last line would never be written.
         if state.end != End::None {
             return;
@@ -235,7 +236,7 @@ impl Queue {
 
     /// The next line; `None` at the end.
     fn next(&self, form: &Form) -> Option<Vec<u8>> {
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         state.writer = Writer::Idle;
         loop {
             if let Some(line) = state.lines.pop_front() {
@@ -256,7 +257,7 @@ impl Queue {
 
     /// Waits before the next attempt to write; returns false if there will be none.
     fn pause(&self) -> bool {
-        let waited = self.changed.wait_timeout_while(self.state(), RETRY, |state| state.end == End::None);
+        let waited = self.changed.wait_timeout_while(locked(&self.state), RETRY, |state| state.end == End::None);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let goes_on = state.end == End::None;
         if !goes_on {
@@ -267,7 +268,7 @@ impl Queue {
     }
 
     fn finish(&self) {
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         if state.end == End::None {
             state.end = End::Finished;
         }
@@ -286,7 +287,7 @@ impl Queue {
 
     /// Notes the writer's next step.
     fn note(&self, writer: Writer) {
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         if state.writer != writer {
             state.writer = writer;
             self.changed.notify_all();
@@ -295,11 +296,7 @@ impl Queue {
 
     #[cfg(test)]
     fn is_written(&self) -> bool {
-        self.state().is_written()
-    }
-
-    fn state(&self) -> MutexGuard<'_, WriterState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state).is_written()
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use neli_proto::guard::FIRST_THREAD_ACTS_WITHIN;
@@ -17,8 +17,8 @@ use crate::guard::GuardHandle;
 use crate::process::attributes::Mark;
 use crate::process::cgroup::{Cgroup, KillFile};
 use crate::process::reap::keep_children;
-use crate::process::system;
 use crate::process::tree::{OwnChildren, in_rounds};
+use crate::process::{locked, system};
 
 /// The most rounds, in a minute: by then the main loop has reported what it can't kill.
 const ROUNDS: u32 = 1_000;
@@ -76,7 +76,7 @@ impl OrphanThread {
         let pid = guard.pid().as_raw();
         let watched =
             WatchedGuard { pid, pidfd, mark, cgroup: cgroup.map(|cgroup| Arc::clone(cgroup.kill_file())), rounds: 0 };
-        self.0.watched().push(watched);
+        locked(&self.0.watched).push(watched);
         Some(Watch { thread: self.clone(), guard: pid })
     }
 }
@@ -84,15 +84,11 @@ impl OrphanThread {
 impl Drop for Watch {
     /// A round that has begun ends before a new run can start.
     fn drop(&mut self) {
-        self.thread.0.watched().retain(|watched| watched.pid != self.guard);
+        locked(&self.thread.0.watched).retain(|watched| watched.pid != self.guard);
     }
 }
 
 impl Shared {
-    fn watched(&self) -> MutexGuard<'_, Vec<WatchedGuard>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     #[expect(clippy::disallowed_methods, reason = "the time is what the main loop gets")]
     fn run(&self, children: &OwnChildren) {
         loop {
@@ -104,7 +100,7 @@ impl Shared {
 
     /// Kills what dead guards have left; returns whether there was a dead guard.
     fn kill_orphans(&self, children: &OwnChildren) -> bool {
-        let mut watched = self.watched();
+        let mut watched = locked(&self.watched);
         watched.retain(|guard| guard.rounds < ROUNDS);
         let mut is_any = false;
         for guard in watched.iter_mut().filter(|guard| system::tells_end(guard.pidfd.as_fd())) {

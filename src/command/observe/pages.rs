@@ -11,9 +11,10 @@ use neli_kafka::clock;
 
 use super::page::Overview;
 use super::state::State;
-use super::{json, lock, page};
+use super::{json, page};
 use crate::command::reading::read_at;
 use crate::http::{Answer, Events, HTML, JAVA_SCRIPT, JSON, Kept, METRICS, Site, ok, text, unavailable};
+use crate::process::locked;
 use crate::text::spoken;
 
 /// For this time a rendered body is used again.
@@ -42,11 +43,11 @@ impl Pages {
     }
 
     fn overview(&self) -> Rc<Overview> {
-        kept(&self.overview, || Rc::new(Overview::of(&lock(&self.state), read_at())))
+        kept(&self.overview, || Rc::new(Overview::of(&locked(&self.state), read_at())))
     }
 
     fn readiness(&self) -> Answer {
-        let state = lock(&self.state);
+        let state = locked(&self.state);
         match state.topics.outage() {
             Some((since, why)) => {
                 unavailable(&format!("no broker reached for {}: {why}", spoken(clock::now().since(since))))
@@ -60,14 +61,14 @@ impl Pages {
 impl Site for Pages {
     fn answer(&self, path: &str) -> Answer {
         let rendered = |render: fn(&State, neli_proto::leadership::ReadAt) -> String| {
-            Bytes::from(render(&lock(&self.state), read_at()))
+            Bytes::from(render(&locked(&self.state), read_at()))
         };
         match path {
             "/" => ok(HTML, self.overview().page().into()),
             "/elections" => ok(JSON, kept(&self.elections, || rendered(State::json))),
             // It answers, so the server runs; the other thread has nothing that could hang but for the lock, which this takes.
             "/healthz" => {
-                drop(lock(&self.state));
+                drop(locked(&self.state));
                 text(StatusCode::OK, "ok")
             }
             "/metrics" => ok(METRICS, kept(&self.metrics, || rendered(State::metrics))),
@@ -78,7 +79,7 @@ impl Site for Pages {
                 let Some(group) = of_json.or(of_page).and_then(decoded) else {
                     return text(StatusCode::NOT_FOUND, PATHS);
                 };
-                let (state, at) = (lock(&self.state), read_at());
+                let (state, at) = (locked(&self.state), read_at());
                 if !state.elections(at).any(|shown| *shown.found.place().group == group) {
                     return text(StatusCode::NOT_FOUND, "no election of such a group was found");
                 }

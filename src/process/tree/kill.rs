@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use super::{OwnChildren, Pidfds, Tree};
 use crate::process::attributes::Scheduling;
 use crate::process::procfs::Process;
-use crate::process::system;
+use crate::process::{locked, system};
 
 /// The first and the longest pause between two rounds of a thread that kills what is known.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
@@ -248,12 +248,12 @@ impl KnownProcesses {
     /// Notes one that is alive now, if any is.
     pub(crate) fn note_living(&self) {
         if let Some(living) = self.living() {
-            *self.seen_living.lock().unwrap_or_else(PoisonError::into_inner) = Some(living);
+            *locked(&self.seen_living) = Some(living);
         }
     }
 
     pub(super) fn take_seen_living(&self) -> Option<(Time, Pid)> {
-        self.seen_living.lock().unwrap_or_else(PoisonError::into_inner).take()
+        locked(&self.seen_living).take()
     }
 
     /// Sends SIGKILL to each.

@@ -189,7 +189,7 @@ fn a_full_pipe_stalls_nothing_and_the_lost_lines_are_counted() {
     let mut bytes = vec![0; 64 * 1_024];
     let mut text = Vec::new();
     // Once there is room, the next line reports the number of lost lines, and comes after that report.
-    while logger.queue.state().lines.len() >= QUEUE_LINES - 2 {
+    while locked(&logger.queue.state).lines.len() >= QUEUE_LINES - 2 {
         let length = reader.read(&mut bytes).unwrap();
         text.extend_from_slice(&bytes[..length]);
     }
@@ -198,7 +198,7 @@ fn a_full_pipe_stalls_nothing_and_the_lost_lines_are_counted() {
         reader.read_to_end(&mut text).unwrap();
         String::from_utf8(text).unwrap()
     });
-    while !logger.queue.state().lines.is_empty() {
+    while !locked(&logger.queue.state).lines.is_empty() {
         std::thread::yield_now();
     }
     logger.finish();
@@ -244,7 +244,7 @@ fn a_closed_pipe_does_not_end_the_process() {
     // Each line that is taken makes room for the count of those that were dropped so far.
     let is_dropped = (0..100_000).any(|term| {
         logger.event(&leading(term));
-        logger.queue.state().dropped > 0
+        locked(&logger.queue.state).dropped > 0
     });
     assert!(is_dropped, "nothing is dropped");
     logger.finish();
