@@ -26,7 +26,7 @@ pub mod report {
     pub(crate) mod kafka;
     pub mod log;
     pub(crate) mod notes;
-    pub mod notify;
+    pub(crate) mod notify;
 }
 
 /// The subcommands, one file each.

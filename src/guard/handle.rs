@@ -126,8 +126,8 @@ impl GuardHandle {
         self.flush()
     }
 
-    /// Sends queued orders as far as there is room. Call it when the socket is writable, if the guard [awaits room](Self::awaits_room), and
-    /// at the time of [`poll_timeout`](Self::poll_timeout).
+    /// Sends queued orders as far as there is room. Call it when the socket is writable, if the guard awaits room (`awaits_room`), and
+    /// at the time of `poll_timeout`.
     ///
     /// # Errors
     ///

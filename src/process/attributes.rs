@@ -127,11 +127,11 @@ impl Mark {
 
 /// The result of [`take_priority`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Priority {
+pub(crate) struct Priority {
     /// Whether the guard uses real-time scheduling.
-    pub guard_is_real_time: bool,
+    pub(crate) guard_is_real_time: bool,
     /// The scheduling of job and hooks, if this process has raised its own.
-    pub of_job: Option<Scheduling>,
+    pub(crate) of_job: Option<Scheduling>,
 }
 
 /// The beginning of both messages.

@@ -26,7 +26,7 @@ const LONGEST_STATUS: usize = 2_000;
 
 /// The connection to the service manager, if there is one.
 #[derive(Debug, Default)]
-pub struct Notifier {
+pub(crate) struct Notifier {
     socket: Option<(UnixDatagram, SocketAddr)>,
     /// The interval of watchdog messages, if they are wanted.
     interval: Option<Duration>,
