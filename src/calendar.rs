@@ -57,8 +57,7 @@ pub const LENGTH: &str = "must be LENGTH or LENGTH/OFFSET, such as 15m, 1d, or 1
 
 impl Every {
     /// `1d`, or `1d/2h`.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (length, offset) = text.split_once('/').unwrap_or((text, "0"));
         let [length, offset] = [length, offset].map(|part| humantime::parse_duration(part).ok());
         Self::new(length?, offset?)
@@ -114,8 +113,7 @@ impl Edges {
     }
 
     /// The windows of equal length, if they are such.
-    #[must_use]
-    pub const fn every(&self) -> Option<Every> {
+    pub(crate) const fn every(&self) -> Option<Every> {
         match self {
             Self::At(_) => None,
             Self::Every(every) => Some(*every),

@@ -116,14 +116,12 @@ impl Opt {
     }
 
     /// The option with this long name.
-    #[must_use]
-    pub fn find(long: &str) -> Option<&'static Self> {
+    pub(crate) fn find(long: &str) -> Option<&'static Self> {
         options().find(|option| option.long == long)
     }
 
     /// Its variable: `--stop-timeout` is `NELI_RUN_STOP_TIMEOUT`.
-    #[must_use]
-    pub fn variable(&self) -> String {
+    pub(crate) fn variable(&self) -> String {
         variable(self.long)
     }
 
@@ -162,8 +160,7 @@ impl Opt {
     }
 
     /// The clap argument. It accepts any value: `validate.rs` checks values, in the same way for the command line and the environment.
-    #[must_use]
-    pub fn arg(&self) -> Arg {
+    pub(crate) fn arg(&self) -> Arg {
         let default = self.default_text().map(|text| format!("[default: {text}]"));
         let short = in_lines(self.help.split(' ').chain(default.as_deref()), COLUMNS - help_column(self.section));
         let (help, end) = (format!("{}.", self.help), default.as_ref().map(|default| format!("{default}.")));
@@ -190,8 +187,7 @@ impl Opt {
 }
 
 /// The variable of this long option.
-#[must_use]
-pub fn variable(long: &str) -> String {
+pub(crate) fn variable(long: &str) -> String {
     format!("{VARIABLE_PREFIX}{}", long.replace('-', "_").to_uppercase())
 }
 

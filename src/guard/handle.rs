@@ -66,7 +66,7 @@ impl GuardHandle {
     /// # Errors
     ///
     /// There is no free descriptor, memory or process.
-    pub fn begin(program: &Path, guard_config: &GuardConfig) -> io::Result<Self> {
+    pub(crate) fn begin(program: &Path, guard_config: &GuardConfig) -> io::Result<Self> {
         Self::fork(program, guard_config).map(|(guard, _)| guard)
     }
 
@@ -196,7 +196,7 @@ impl GuardHandle {
     }
 
     /// Closes the socket. The guard then kills the job if there is one, and ends unless it has a term to release.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.channel.close();
     }
 
@@ -211,8 +211,7 @@ impl GuardHandle {
     }
 
     /// Whether it has ended, according to the kernel. If another process traces it, this process can't wait for it until that one has.
-    #[must_use]
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         let is_told = self.process.as_ref().is_some_and(|process| system::tells_end(process.as_fd()));
         self.is_dead || is_told || procfs::has_ended(self.pid)
     }

@@ -188,7 +188,7 @@ impl Cgroup {
     }
 
     /// Removes it with the groups that a job may have created below it. A populated group is left alone.
-    pub fn remove(&self) {
+    pub(crate) fn remove(&self) {
         if let Ok(path) = path_of(self.directory.as_fd())
             && !remove(&path)
         {

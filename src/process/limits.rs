@@ -153,7 +153,6 @@ fn try_threads() -> io::Result<()> {
 /// Whether `needed` more threads are within every limit, by the kernel's counters: starting them as a test takes as long as the rest of the
 /// start up to the first connection. The answer is no if a limit can't be read, or if all threads of the machine
 /// together with these would exceed a limit that counts only the user's. Then the caller starts threads as a test.
-#[must_use]
 fn room_is_certain(needed: u64) -> bool {
     threads_of_all().is_some_and(|threads| {
         let all = threads + needed;

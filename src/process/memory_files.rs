@@ -180,7 +180,7 @@ impl Deliverer {
     /// # Errors
     ///
     /// The file can't be read.
-    pub fn read<T: DeserializeOwned>(&mut self) -> io::Result<Vec<T>> {
+    pub(crate) fn read<T: DeserializeOwned>(&mut self) -> io::Result<Vec<T>> {
         let offset = self.offset()?;
         let text = complete_lines(&self.requests, offset)?;
         self.offset = Some(offset + text.len() as u64);
@@ -199,7 +199,7 @@ impl Deliverer {
     /// # Errors
     ///
     /// The file can't be written, or the lock can't be given up.
-    pub fn finish(self) -> io::Result<Option<Self>> {
+    pub(crate) fn finish(self) -> io::Result<Option<Self>> {
         let offset = self.offset()?;
         let Self { requests, appended, .. } = self;
         requests.write_all_at(&offset.to_le_bytes(), 0)?;

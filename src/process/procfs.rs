@@ -35,7 +35,7 @@ thread_local! {
 /// # Errors
 ///
 /// The reason why not.
-pub fn validate() -> Result<()> {
+pub(crate) fn validate() -> Result<()> {
     let own = Pid::this();
     // In another PID namespace the same pids are other processes.
     ensure!(
@@ -81,8 +81,7 @@ pub(crate) fn time_namespace() -> Option<OsString> {
 }
 
 /// The children of this thread, which is the first.
-#[must_use]
-pub fn children() -> Vec<Pid> {
+pub(crate) fn children() -> Vec<Pid> {
     let own = Pid::this();
     Procfs::mounted().listed_children_of(own, own)
 }
@@ -99,13 +98,11 @@ pub fn children_of_other_threads() -> Vec<Pid> {
 }
 
 /// Whether this child, which was not waited for, is shown as one that has ended.
-#[must_use]
 pub(crate) fn has_ended(child: Pid) -> bool {
     Procfs::mounted().process(child).is_some_and(|process| !process.lives)
 }
 
 /// The status of this child, if it has ended and was not waited for; `None` also if the kernel hides it.
-#[must_use]
 pub(crate) fn status_of_ended(child: Pid) -> Option<ExitStatus> {
     let stat = || watched(|| fs::read(format!("/proc/{child}/stat"))).ok();
     let first = stat()?;

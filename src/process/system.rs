@@ -186,7 +186,7 @@ fn window_size(terminal: BorrowedFd<'_>) -> Option<libc::winsize> {
 /// # Errors
 ///
 /// `ESRCH` if it is gone; `EPERM` if it belongs to another user; `EINVAL` for a pid that is no process (0, -1) or init.
-pub fn signal(pid: Pid, signal: c_int) -> io::Result<()> {
+pub(crate) fn signal(pid: Pid, signal: c_int) -> io::Result<()> {
     if pid.as_raw() <= 1 {
         return Err(Errno::EINVAL.into());
     }
@@ -445,7 +445,6 @@ pub fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
 }
 
 /// Whether the process of a pidfd has ended, if the descriptor tells: it does not while a tracer keeps one of the process's other threads.
-#[must_use]
 pub(crate) fn tells_end(process: BorrowedFd<'_>) -> bool {
     poll(&mut [PollFd::new(process, PollFlags::POLLIN)], PollTimeout::ZERO).is_ok_and(|ended| ended > 0)
 }

@@ -48,8 +48,7 @@ pub struct Tree {
 impl Tree {
     /// The descendants of `root`, which must be this process or one that does not end meanwhile, with the processes in the control group in
     /// which they are created, and those with the mark that they inherit.
-    #[must_use]
-    pub fn below(root: Pid, cgroup: Option<Rc<Cgroup>>, mark: Option<Mark>) -> Self {
+    pub(crate) fn below(root: Pid, cgroup: Option<Rc<Cgroup>>, mark: Option<Mark>) -> Self {
         let mut tree = Self { cgroup, mark, ..Self::in_procfs(Procfs::mounted(), root) };
         if root == Pid::this() {
             tree.known.children = OwnChildren::open().ok().map(Arc::new);
@@ -101,15 +100,13 @@ impl Tree {
     }
 
     /// The control group in which it is created.
-    #[must_use]
-    pub fn cgroup(&self) -> Option<&Cgroup> {
+    pub(crate) fn cgroup(&self) -> Option<&Cgroup> {
         self.cgroup.as_deref()
     }
 
     /// The living processes, parents before their children, and the other processes in the control group or with the mark. Processes that
     /// have ended but were not waited for don't count.
-    #[must_use]
-    pub fn members(&self) -> Vec<Pid> {
+    pub(crate) fn members(&self) -> Vec<Pid> {
         self.members_by(None)
     }
 
@@ -184,8 +181,7 @@ impl Tree {
     /// of children may miss some while others are waited for. Only our own list is read, because `/proc` may hide processes.)
     ///
     /// A read that fails, for example at a memory limit, proves nothing: then the tree does not count as gone.
-    #[must_use]
-    pub fn is_gone(&self) -> bool {
+    pub(crate) fn is_gone(&self) -> bool {
         self.is_all_below(&[]) && self.is_nothing_elsewhere()
     }
 

@@ -33,7 +33,7 @@ const LEAST_LISTED: usize = 64;
 
 impl Tree {
     /// Sends SIGKILL to the processes that are left, by the methods that [`Killing`](neli_proto::guard::Killing) names, in this order.
-    pub fn kill(&self, methods: &[KillMethod]) -> KillRound {
+    pub(crate) fn kill(&self, methods: &[KillMethod]) -> KillRound {
         let mut round = KillRound { has_seen_all: true, ..KillRound::default() };
         let (mut is_cgroup_left, mut seen) = (false, None);
         for method in methods {
@@ -70,7 +70,7 @@ impl Tree {
 
     /// Opens pidfds of the processes below the root's children that are found before `end`, so that they can be killed later without
     /// reading `/proc`.
-    pub fn learn(&mut self, end: Time) {
+    pub(crate) fn learn(&mut self, end: Time) {
         let learnt = &self.known.learnt;
         learnt.remove_ended();
         let members = self.descendants_by(Some(end));
