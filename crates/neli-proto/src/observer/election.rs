@@ -56,7 +56,9 @@ pub struct Election {
     place: Place,
     pub(super) history: History,
     is_known: bool,
-    /// Whether a record of it was read, or the role is one of the group's.
+    /// Whether a record of it was read.
+    pub(super) has_record: bool,
+    /// Whether one was, or the role is one of the group's.
     pub(super) is_found: bool,
     /// Whether Kafka answers. While it does not, no heartbeat can be read, so nothing is said of a silence.
     is_answered: bool,
@@ -86,6 +88,7 @@ impl Election {
             place: place.clone(),
             history: History::new(journal),
             is_known: false,
+            has_record: false,
             is_found: false,
             is_answered: true,
             read_to_end: None,

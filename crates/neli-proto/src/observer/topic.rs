@@ -210,6 +210,9 @@ impl Topic {
             hellos.read(at, *offset, Arc::clone(hello), *written_ms);
             if self.is_live {
                 hellos.forget_old();
+                if !hello.takes_roles() {
+                    self.candidate_left(group, role, partition, hello);
+                }
             }
             if is_of_many {
                 return None;
@@ -222,7 +225,7 @@ impl Topic {
             if let Some(hello) = &hello {
                 election.candidate_said(at, hello, *written_ms);
             }
-            election.is_found |= is_live && election.is_known();
+            election.is_found |= is_live && election.is_known() && hello.is_some_and(|hello| hello.takes_roles());
             return None;
         }
         let judged = election.read(at, record)?;
@@ -230,7 +233,7 @@ impl Topic {
             // What is read on would grow.
             election.history.keep_terms(MOST_TERMS);
         }
-        election.is_found = true;
+        (election.is_found, election.has_record) = (true, true);
         Some((election.place().clone(), judged))
     }
 
@@ -262,6 +265,21 @@ impl Topic {
                     found.is_found |= hello.takes_roles();
                     found.hello_received(at, hello, written_ms);
                 }
+            }
+        }
+    }
+
+    /// Handles that a candidate has left: of a role without records there is no election any more if no other candidate stands for it.
+    fn candidate_left(&mut self, group: &str, role: &str, partition: i32, hello: &Hello) {
+        let Some(hellos) = self.hellos.get(group).filter(|_| self.group.is_none()) else { return };
+        let mappings = hellos.mappings();
+        let own = hello.roles.is_none().then(|| (String::from(role), partition));
+        let all = own.into_iter().chain(hello.roles.iter().flat_map(|_| hello.mapping().places(self.most_roles)));
+        for (role, partition) in all {
+            let stands = |mapping: &Mapping| mapping.number(&role).is_some();
+            let place = Place { partition, group: group.into(), role: role.as_str().into() };
+            if let Some(found) = self.elections.get_mut(&place).filter(|_| !mappings.iter().any(stands)) {
+                found.is_found = found.has_record;
             }
         }
     }
@@ -418,6 +436,31 @@ mod tests {
         read(&mut topic, 0, 0, "g/0/hello", stands);
         read(&mut topic, 0, 1, "g/0/hello", refused);
         assert_eq!(elections(topic), ["0 g/0: 1"]);
+    }
+
+    /// Otherwise it would count as an election that nobody leads, for as long as the topic is read.
+    #[test]
+    fn a_candidate_that_is_refused_or_leaves_while_the_topic_is_read_leaves_no_election() {
+        let mut topic = topic();
+        read(
+            &mut topic,
+            0,
+            0,
+            "g/a/hello",
+            r#"{"v":1,"kind":"hello","member":"p","roles":"a","partitions":1,"joined":0}"#,
+        );
+        topic.caught_up();
+        let roles = |topic: &Topic| topic.elections().map(|found| found.place().role.to_string()).collect::<Vec<_>>();
+        for (offset, key, roles_of_hello, first) in [
+            (1, "g/0/hello", "", &["0", "a"]),
+            (3, "g/b/hello", r#","roles":"b","partitions":1,"joined":3"#, &["a", "b"]),
+        ] {
+            let hello = |more: &str| format!(r#"{{"v":1,"kind":"hello","member":"q{offset}"{roles_of_hello}{more}}}"#);
+            read(&mut topic, 0, offset, key, &hello(""));
+            assert_eq!(roles(&topic), *first);
+            read(&mut topic, 0, offset + 1, key, &hello(r#","leaves":true"#));
+            assert_eq!(roles(&topic), ["a"]);
+        }
     }
 
     #[test]
