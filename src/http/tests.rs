@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness::schema::Schema;
+use harness::schema::{self, Schema};
 use hyper::{Method, StatusCode};
 use neli_kafka::clock;
 use neli_proto::candidate::{JobReport, Position, StandbyReason, Waiting};
@@ -240,12 +240,7 @@ fn exported(text: &str) -> BTreeMap<&str, &str> {
 #[test]
 fn metrics_are_documented() {
     let text = metrics::render(&snapshot(now(), vec![leading()]), now());
-    let exported = exported(&text);
-    let (_, section) = PAGE.split_once("\n## /metrics\n").unwrap();
-    let rows = section.lines().filter_map(|line| line.strip_prefix("| `neli_")?.split_once("` | "));
-    let documented: BTreeMap<String, &str> =
-        rows.map(|(name, rest)| (format!("neli_{name}"), rest.split(' ').next().unwrap())).collect();
-    assert_eq!(documented, exported.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect());
+    assert_eq!(schema::metrics(PAGE), exported(&text));
 }
 
 #[test]

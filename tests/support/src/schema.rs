@@ -1,4 +1,4 @@
-//! The documented schema of a command's JSON, compared with what the command prints.
+//! The documented schema of a command's JSON, compared with what the command prints. Also the documented metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,6 +79,19 @@ impl Schema {
         let below = self.types.keys().filter(|known| known.starts_with(path));
         seen.extend(below.cloned());
     }
+}
+
+/// The metrics in the table of a page, with their types: each row begins with its type.
+#[must_use]
+pub fn metrics(page: &str) -> BTreeMap<&str, &str> {
+    let (_, section) = page.split_once("\n## /metrics\n").expect("the page has a section for the metrics");
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+    rows.flat_map(|(row, metrics)| {
+        let kind = row.split(' ').next().unwrap_or_default();
+        let names = metrics.split('`').filter(|word| word.starts_with("neli_"));
+        names.map(move |name| (name, kind))
+    })
+    .collect()
 }
 
 /// The fields of a section with their types. A field with others below it is an object or a list; the page of the objects has the rest.
