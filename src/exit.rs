@@ -55,8 +55,9 @@ impl ExitStatus {
 pub const TABLE: &[(&str, &str)] = &[
     (
         "the job's own",
-        "The job ended by itself, or after a stop signal to neli-run; between two runs the status of the last run. 128 + n if signal n killed the job. \
-         With --once or --window also 128 + n if the job ends with 0 after signal n to neli-run: it has not succeeded.",
+        "The job ended by itself, or after a stop signal to neli-run; between two runs \
+         that of the last. 128 + n if signal n killed the job; with --once or --window also if the job ends with 0 after signal \
+         n to neli-run: it has not succeeded.",
     ),
     (
         "0",
@@ -72,8 +73,8 @@ pub const TABLE: &[(&str, &str)] = &[
     ("81", "The lead was lost, and the job was killed at the stop timeout."),
     (
         "82",
-        "The lead was lost, and the job was killed for it: the lease ran out, the guard died, or another candidate's claim \
-         took effect.",
+        "The lead was lost, and the job was killed for it: the lease ran out, the guard died, or another's claim took \
+         effect.",
     ),
     ("83", "neli-run assert: the term is not led, or --min-left of its lease is not left."),
     ("84", "The job failed more often than --restart-limit allows. Another machine may try."),
@@ -84,7 +85,7 @@ pub const TABLE: &[(&str, &str)] = &[
     (
         "125",
         "Wrong options or configuration, or Kafka refuses for good (login, rights, a missing topic with --no-create-topic). \
-         One line on stderr names the reason.",
+         One line on stderr says why.",
     ),
     ("126", "COMMAND can't be run. neli-run checks this before it joins the election, and at each start of the job."),
     ("127", "COMMAND was not found. neli-run checks this at the same times."),

@@ -247,7 +247,7 @@ fn option_tables() -> String {
         if section != option.section {
             let end = if section.is_empty() { "" } else { "\n" };
             section = option.section;
-            writeln!(table, "{end}| {section} | default | meaning |\n|---|---|---|").unwrap();
+            writeln!(table, "{end}| {section} | meaning |\n|---|---|").unwrap();
         }
         let short = option.short.map_or_else(String::new, |short| format!("-{short}, "));
         let value = match (option.value_name(), option.value_if_missing()) {
@@ -256,12 +256,12 @@ fn option_tables() -> String {
             (Some(name), Some(_)) => format!(" [<{name}>]"),
         };
         let default = match (option.default, option.computed) {
-            (None, Some(text)) if !text.contains('<') => text.to_owned(),
-            (Some(text), _) | (None, Some(text)) => code(text),
+            (None, Some(text)) if !text.contains('<') => format!(" ({text})"),
+            (Some(text), _) | (None, Some(text)) => format!(" ({})", code(text)),
             (None, None) => String::new(),
         };
         let name = code(&format!("{short}--{}{value}", option.long));
-        writeln!(table, "| {name} | {default} | {} |", cell(&option.meaning())).unwrap();
+        writeln!(table, "| {name}{default} | {} |", cell(&option.meaning())).unwrap();
     }
     table
 }
