@@ -43,9 +43,9 @@ struct Fixture {
 /// The states, each with a function that reaches it.
 const STATES: [State<Fixture>; 8] = [
     ("listening", Fixture::new),
-    ("standing by", Fixture::standing_by),
+    ("standby", Fixture::standing_by),
     ("claiming", Fixture::claiming),
-    ("awaiting judgement", Fixture::awaiting_judgement),
+    ("unjudged", Fixture::awaiting_judgement),
     ("leading", Fixture::leading),
     ("fenced", Fixture::fenced),
     ("releasing", Fixture::releasing),
@@ -113,7 +113,7 @@ pub(crate) fn table() -> String {
 impl Subject for Fixture {
     fn state(&self) -> &'static str {
         match self.candidate.position() {
-            Position::AwaitingJudgement { .. } => "awaiting judgement",
+            Position::AwaitingJudgement { .. } => "unjudged",
             Position::Claiming => "claiming",
             Position::Departed => "departed",
             Position::Fenced { .. } => "fenced",
@@ -121,7 +121,7 @@ impl Subject for Fixture {
             Position::Listening => "listening",
             Position::Overlapped { .. } => "overlapped",
             Position::Releasing { .. } => "releasing",
-            Position::Standby(_) => "standing by",
+            Position::Standby(_) => "standby",
             Position::Suspended => "suspended",
         }
     }
@@ -357,31 +357,31 @@ impl Fixture {
         let shown = match action {
             Action::RenewGuard => "new guard",
             Action::Kafka(Request::Identify) => "ask for the topic's id",
-            Action::Kafka(Request::JoinGroup) => "join the group",
-            Action::Kafka(Request::LeaveGroup) => "leave the group",
+            Action::Kafka(Request::JoinGroup) => "join",
+            Action::Kafka(Request::LeaveGroup) => "leave",
             Action::Kafka(Request::LookForEnd) => "ask where the log ends",
             Action::Note(Note::Refused(_)) => "refuse",
             Action::Note(_) => return None,
             Action::Kafka(Request::ReadAnew) => "read anew",
             Action::Kafka(Request::ReadFrom(_)) => "read",
             Action::Kafka(Request::RenewProducer) => "new producer",
-            Action::Kafka(Request::SayHello(_)) => "send a hello",
+            Action::Kafka(Request::SayHello(_)) => "`hello`",
             Action::Kafka(Request::Send { record }) => {
                 let seq = record.seq.unwrap_or_default();
                 match record.body {
                     Body::Beat { .. } => {
                         self.beat = seq;
-                        "send a beat"
+                        "`beat`"
                     }
                     Body::Claim { .. } => {
                         self.claim = seq;
-                        "send a claim"
+                        "`claim`"
                     }
                     Body::Release { .. } => {
                         self.release = seq;
-                        "send a release"
+                        "`release`"
                     }
-                    Body::Request { .. } => "send a request",
+                    Body::Request { .. } => "`request`",
                 }
             }
             Action::Suspend => "suspend",
@@ -397,12 +397,12 @@ fn shown_change(before: Option<Wanted>, wanted: Option<Wanted>) -> impl Iterator
     let before = before.filter(|before| Some(before.grant.term) == term);
     let is_given =
         wanted.map(|wanted| (wanted.grant, wanted.again)) != before.map(|before| (before.grant, before.again));
-    let given = wanted.filter(|_| is_given).map(|_| if before.is_some() { "extend" } else { "let the job run" });
+    let given = wanted.filter(|_| is_given).map(|_| if before.is_some() { "extend" } else { "run" });
     let state = wanted.map(|wanted| wanted.state).filter(|state| before.is_some_and(|before| before.state != *state));
     let state = state.map(|state| match state {
-        WantedState::Run => "let the job run",
-        WantedState::Stop { .. } => "stop the job",
-        WantedState::Kill => "kill the job",
+        WantedState::Run => "run",
+        WantedState::Stop { .. } => "stop",
+        WantedState::Kill => "kill",
         WantedState::Hold { .. } | WantedState::RunOnce { .. } => panic!("the node's: {state:?}"),
     });
     given.into_iter().chain(state)

@@ -31,7 +31,7 @@ const STATES: [State<Fixture>; 5] = [
     ("starting", Fixture::starting),
     ("running", Fixture::running),
     ("others left", Fixture::main_ended),
-    ("being killed", Fixture::killing),
+    ("killing", Fixture::killing),
 ];
 
 /// The events.
@@ -55,7 +55,7 @@ const EVENTS: [Happening<Fixture>; 29] = [
         fixture.actions();
         fixture.pass(Duration::from_secs(1));
     }),
-    ("the next round of SIGKILL is due", |fixture| fixture.pass(Duration::from_millis(2))),
+    ("the next SIGKILL is due", |fixture| fixture.pass(Duration::from_millis(2))),
     ("`Kill`", |fixture| fixture.order(Order::Kill)),
     ("`Over`", |fixture| fixture.order(Order::Over { term: 5 })),
     ("`Released`", |fixture| fixture.order(Order::Released { term: 5 })),
@@ -85,7 +85,7 @@ const EVENTS: [Happening<Fixture>; 29] = [
     ("the main process ended", Fixture::end_main),
     ("the main process stopped", |fixture| fixture.handle(Event::MainStopped { signal: 20 })),
     ("waited: children are left", |fixture| fixture.handle(Event::Waited(Remains::seen(true, || false)))),
-    ("waited: others than children are left", |fixture| fixture.handle(Event::Waited(Remains::seen(false, || true)))),
+    ("waited: others are left", |fixture| fixture.handle(Event::Waited(Remains::seen(false, || true)))),
     ("waited: nothing is left", Fixture::nothing_left),
     ("the supervisor's socket closed", |fixture| fixture.handle(Event::SocketClosed)),
     ("the supervisor died", |fixture| fixture.handle(Event::SupervisorDied)),
@@ -104,8 +104,8 @@ const OF_SUPERVISOR: [Happening<OfSupervisor>; 5] = [
     ("its socket closed", |of| of.0.handle(Event::SocketClosed)),
     ("it died", |of| of.0.handle(Event::SupervisorDied)),
     ("all its orders were read", |of| of.0.handle(Event::AllRead)),
-    ("nothing is left of the job, the term is not released", |of| of.0.nothing_left()),
-    ("nothing is left of the job, the term is released", |of| {
+    ("the job is gone, the term not released", |of| of.0.nothing_left()),
+    ("the job is gone, the term released", |of| {
         of.0.order(Order::Released { term: 5 });
         of.actions();
         of.0.nothing_left();
@@ -126,7 +126,7 @@ impl Subject for Fixture {
     fn state(&self) -> &'static str {
         match self.guard.run_phase() {
             None => "no run",
-            Some((_, true)) => "being killed",
+            Some((_, true)) => "killing",
             Some((RunPhase::MainEnded, _)) => "others left",
             Some((RunPhase::Running, _)) => "running",
             Some((RunPhase::Starting, _)) => "starting",
@@ -234,7 +234,7 @@ fn shown(action: Action) -> Option<String> {
         // These are preparations for another run, and for a job that reads its lease.
         Action::BeginAnew | Action::ShowDeadline { .. } => return None,
         Action::End => "end".to_owned(),
-        Action::HandOn => "hand on the foreground".to_owned(),
+        Action::HandOn => "hand on".to_owned(),
         Action::Kill(methods) => {
             let all = methods.contains(&KillMethod::Found);
             if all { "kill all, by every means" } else { "kill what is known" }.to_owned()
@@ -245,11 +245,11 @@ fn shown(action: Action) -> Option<String> {
         Action::Release { .. } => "release".to_owned(),
         Action::RemoveCgroup => "remove the control group".to_owned(),
         Action::ShowEnd => "end the shown lease".to_owned(),
-        Action::Signal { signal, .. } => format!("{} to the group", name(signal)),
+        Action::Signal { signal, .. } => name(signal).to_owned(),
         Action::SignalRest { signal, .. } => format!("{} to those that are left", name(signal)),
         Action::Start { .. } => "start".to_owned(),
         Action::StartCommand(_) => "start the command".to_owned(),
-        Action::TakeBack => "take the foreground back".to_owned(),
+        Action::TakeBack => "take back".to_owned(),
     })
 }
 

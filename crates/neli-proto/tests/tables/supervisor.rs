@@ -36,7 +36,7 @@ const STATES: [State<Fixture>; 7] = [
     ("ordered", Fixture::ordered),
     ("running", Fixture::running),
     ("stopping", Fixture::stopping),
-    ("between runs", Fixture::restarting),
+    ("restarting", Fixture::restarting),
     ("guard dead", Fixture::orphaned),
 ];
 
@@ -101,7 +101,7 @@ pub(crate) fn table() -> String {
 impl Subject for Fixture {
     fn state(&self) -> &'static str {
         match self.supervisor.job() {
-            Job::Restarting { .. } => "between runs",
+            Job::Restarting { .. } => "restarting",
             Job::Held { .. } => "held",
             Job::None => "no job",
             Job::Ordered => "ordered",
