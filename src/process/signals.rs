@@ -1,6 +1,6 @@
 //! Signals to `neli-run`: every one that can be blocked is blocked before any thread exists, and read as a message; and sets of signals.
 //!
-//! Other modules decide the meaning of each signal.
+//! Other modules decide the meaning of each signal. (signal-hook keeps only five of a burst of one real-time signal: its issue 122.)
 
 use std::io;
 

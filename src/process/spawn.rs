@@ -1,5 +1,5 @@
 //! Starts a child: the program that it executes, its progress to the exec, and the child until then. All memory is allocated in advance, because
-//! nothing may be allocated between fork and exec.
+//! nothing may be allocated between fork and exec. (No library starts a process between a check of the lease and the exec, in a control group.)
 
 use std::ffi::{CString, OsStr, OsString, c_int};
 use std::io;

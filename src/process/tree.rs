@@ -6,6 +6,8 @@
 //!
 //! Processes of a job that are no descendants of the root any more are found by the job's [`Mark`]. They are searched for in addition to a walk,
 //! which alone can prove that no process is left in this PID namespace.
+//!
+//! (Libraries kill a process or a control group. Here no process may be left, and no memory be allocated at a deadline.)
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::File;

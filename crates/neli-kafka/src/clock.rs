@@ -65,7 +65,7 @@ fn nanos_of(clock: ClockId) -> u64 {
 
 // ---- a timer on `CLOCK_BOOTTIME`, which goes on while the machine sleeps (R8) --------------------------------------
 
-/// A timer that becomes readable at a point in time.
+/// A timer that becomes readable at a point in time. (tokio's timers stand still while the machine sleeps, and a lease does not.)
 #[derive(Debug)]
 pub struct Alarm {
     timer: TimerFd,
