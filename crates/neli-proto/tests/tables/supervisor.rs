@@ -95,7 +95,7 @@ const EVENTS: [Happening<Fixture>; 30] = [
 
 /// The table.
 pub(crate) fn table() -> String {
-    drawn(&STATES, &EVENTS)
+    drawn(&STATES, &EVENTS).replace("all but *no job* and *guard dead*", "*any job*")
 }
 
 impl Subject for Fixture {
@@ -249,17 +249,17 @@ fn shown(action: &Action) -> Option<String> {
 /// What the candidate sees of a change.
 fn shown_change(before: &Local, local: &Local) -> Vec<String> {
     let mut seen = Vec::new();
-    if before.lacks_guard != local.lacks_guard {
-        seen.push(if local.lacks_guard { "no guard" } else { "a guard" }.to_owned());
-    }
     if local.is_stopped && !before.is_stopped {
         seen.push("told to stop".to_owned());
     }
     if local.is_suspended && !before.is_suspended {
-        seen.push("told to be suspended".to_owned());
+        seen.push("told to suspend".to_owned());
     }
     seen.extend(shown_job(before.job.as_ref(), local.job.as_ref()));
-    seen.into_iter().map(|seen| format!("shows: {seen}")).collect()
+    if before.lacks_guard != local.lacks_guard {
+        seen.push(if local.lacks_guard { "no guard" } else { "a guard" }.to_owned());
+    }
+    if seen.is_empty() { Vec::new() } else { vec![format!("shows: {}", seen.join(" and "))] }
 }
 
 fn shown_job(before: Option<&JobIs>, job: Option<&JobIs>) -> Option<String> {
