@@ -1,4 +1,4 @@
-//! Generated documentation must match the program: the manual, the completions, the tables of the options.
+//! Generated documentation must match the program: the manual, the completions, the lists of the options.
 //!
 //! `UPDATE=1 cargo test --test docs` writes it again.
 
@@ -55,9 +55,9 @@ fn the_completions_match_the_program() {
 }
 
 #[test]
-fn the_tables_of_the_options_match_the_program() {
+fn the_lists_of_the_options_match_the_program() {
     let page = fs::read_to_string(root("docs/options.md")).unwrap();
-    let page = with_block(&page, "options", &option_tables());
+    let page = with_block(&page, "options", &option_lists());
     let page = with_block(&page, "exit-status", &exit_statuses());
     keep("docs/options.md", &page);
 }
@@ -240,14 +240,14 @@ fn with_block(page: &str, name: &str, block: &str) -> String {
     format!("{before}{open}{block}{close}{after}")
 }
 
-fn option_tables() -> String {
-    let mut table = String::new();
+fn option_lists() -> String {
+    let mut lists = String::new();
     let mut section = "";
     for option in options() {
         if section != option.section {
             let end = if section.is_empty() { "" } else { "\n" };
             section = option.section;
-            writeln!(table, "{end}| {section} | meaning |\n|---|---|").unwrap();
+            writeln!(lists, "{end}### {section}\n").unwrap();
         }
         let short = option.short.map_or_else(String::new, |short| format!("-{short}, "));
         let value = match (option.value_name(), option.value_if_missing()) {
@@ -257,26 +257,21 @@ fn option_tables() -> String {
         };
         let default = match (option.default, option.computed) {
             (None, Some(text)) if !text.contains('<') => format!(" ({text})"),
-            (Some(text), _) | (None, Some(text)) => format!(" ({})", code(text)),
+            (Some(text), _) | (None, Some(text)) => format!(" (`{text}`)"),
             (None, None) => String::new(),
         };
-        let name = code(&format!("{short}--{}{value}", option.long));
-        writeln!(table, "| {name}{default} | {} |", cell(&option.meaning())).unwrap();
+        writeln!(lists, "- `{short}--{}{value}`{default}: {}", option.long, prose(&option.meaning())).unwrap();
     }
-    table
+    lists
 }
 
 fn exit_statuses() -> String {
-    let rows = TABLE.iter().map(|(status, meaning)| format!("| {status} | {} |\n", cell(meaning)));
-    std::iter::once("| status | when |\n|---|---|\n".to_owned()).chain(rows).collect()
+    TABLE.iter().map(|(status, meaning)| format!("- {status}: {}\n", prose(meaning))).collect()
 }
 
-fn code(text: &str) -> String {
-    format!("`{}`", cell(text))
-}
-
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
+/// A text in which `<topic>` is no tag of HTML.
+fn prose(text: &str) -> String {
+    text.replace('<', "\\<")
 }
 
 fn root(path: &str) -> PathBuf {

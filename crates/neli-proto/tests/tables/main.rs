@@ -73,7 +73,7 @@ fn drawn<S: Subject>(states: &[State<S>], events: &[Happening<S>]) -> String {
     let names: Vec<&str> = states.iter().map(|(name, _)| *name).collect();
     let (without_effect, with_effect): (Vec<_>, Vec<_>) =
         rows.into_iter().partition(|(_, outcomes)| outcomes.iter().all(String::is_empty));
-    let mut table = "| Event | what follows in which state |\n| --- | --- |\n".to_owned();
+    let mut table = "| Event | what follows in which state |\n|---|---|\n".to_owned();
     let mut written: Vec<(&str, &[String])> = Vec::new();
     for (event, outcomes) in &with_effect {
         let all = joined(&names, outcomes);
