@@ -97,9 +97,9 @@ const EVENTS: [Happening<Fixture>; 24] = [
         fixture.now = fixture.now + Duration::from_secs(1);
         fixture.set_job(Some(fixture.alive(job, None)));
     }),
-    ("nothing is left of the job", Fixture::nothing_left),
+    ("the job is gone", Fixture::nothing_left),
     ("told to stop for good", |fixture| fixture.stand_down(Why::Stopped, true)),
-    ("told that the job is unhealthy", |fixture| fixture.stand_down(Why::Unhealthy, false)),
+    ("told of an unhealthy job", |fixture| fixture.stand_down(Why::Unhealthy, false)),
     ("told to be suspended", |fixture| fixture.set_suspended(true)),
     ("continued", |fixture| fixture.set_suspended(false)),
     ("told to wait no more", |fixture| fixture.candidate.give_up(fixture.now)),
@@ -356,7 +356,7 @@ impl Fixture {
     fn shown(&mut self, action: Action) -> Option<String> {
         let shown = match action {
             Action::RenewGuard => "new guard",
-            Action::Kafka(Request::Identify) => "ask for the topic's id",
+            Action::Kafka(Request::Identify) => "identify",
             Action::Kafka(Request::JoinGroup) => "join",
             Action::Kafka(Request::LeaveGroup) => "leave",
             Action::Kafka(Request::LookForEnd) => "ask where the log ends",

@@ -237,7 +237,7 @@ fn shown(action: Action) -> Option<String> {
         Action::HandOn => "hand on".to_owned(),
         Action::Kill(methods) => {
             let all = methods.contains(&KillMethod::Found);
-            if all { "kill all, by every means" } else { "kill what is known" }.to_owned()
+            if all { "kill all, by every means" } else { "kill the known" }.to_owned()
         }
         Action::KillCommand(_) => "kill the command".to_owned(),
         Action::KillMainGroup => "kill the main group".to_owned(),

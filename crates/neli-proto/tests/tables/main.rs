@@ -56,11 +56,11 @@ trait Subject {
 /// Actions that come together, and their name in the page.
 const TOGETHER: [(&str, &str); 3] = [
     ("new guard, new producer, read anew", "begin anew"),
-    ("kill the main group, kill what is known", "kill"),
+    ("kill the main group, kill the known", "kill"),
     ("kill the main group, kill all, by every means", "kill by every means"),
 ];
 
-/// The table in Markdown: a row for events that do the same in each state. Below it stand the events that do nothing.
+/// The table as a list in Markdown: an item for events that do the same in each state. Below it stand the events that do nothing.
 fn drawn<S: Subject>(states: &[State<S>], events: &[Happening<S>]) -> String {
     let mut rows: Vec<(String, Vec<String>)> = Vec::new();
     for (event, happens) in events {
@@ -73,7 +73,7 @@ fn drawn<S: Subject>(states: &[State<S>], events: &[Happening<S>]) -> String {
     let names: Vec<&str> = states.iter().map(|(name, _)| *name).collect();
     let (without_effect, with_effect): (Vec<_>, Vec<_>) =
         rows.into_iter().partition(|(_, outcomes)| outcomes.iter().all(String::is_empty));
-    let mut table = "| Event | what follows in which state |\n|---|---|\n".to_owned();
+    let mut table = String::new();
     let mut written: Vec<(&str, &[String])> = Vec::new();
     for (event, outcomes) in &with_effect {
         let all = joined(&names, outcomes);
@@ -82,7 +82,7 @@ fn drawn<S: Subject>(states: &[State<S>], events: &[Happening<S>]) -> String {
         if short.is_none() {
             written.push((event.split("; ").next().unwrap_or(event), outcomes));
         }
-        table += &["| ", event, " | ", &short.unwrap_or(all), " |\n"].concat();
+        table += &["- **", event, "**: ", &short.unwrap_or(all), "\n"].concat();
     }
     for (event, _) in without_effect {
         table += &["\nNothing follows in any state from: ", &event, ".\n"].concat();
@@ -138,6 +138,6 @@ fn outcome<S: Subject>(before: &str, mut subject: S, happens: fn(&mut S)) -> Str
     happens(&mut subject);
     let actions = subject.actions().join(", ");
     let actions = TOGETHER.iter().fold(actions, |text, (all, name)| text.replace(all, name));
-    let next = (subject.state() != before).then(|| format!("**{}**", subject.state()));
+    let next = (subject.state() != before).then(|| format!("→{}", subject.state()));
     next.into_iter().chain((!actions.is_empty()).then_some(actions)).collect::<Vec<_>>().join(", ")
 }
