@@ -81,17 +81,18 @@ impl Schema {
     }
 }
 
-/// The metrics in the table of a page, with their types: each row begins with its type.
+/// The metrics in the list of a page, with their types: each item begins with its type.
 #[must_use]
 pub fn metrics(page: &str) -> BTreeMap<&str, &str> {
     let (_, section) = page.split_once("\n## /metrics\n").expect("the page has a section for the metrics");
-    let rows = section.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
-    rows.flat_map(|(row, metrics)| {
-        let kind = row.split(' ').next().unwrap_or_default();
-        let names = metrics.split('`').filter(|word| word.starts_with("neli_"));
-        names.map(move |name| (name, kind))
-    })
-    .collect()
+    let items = section.split("\n- ").skip(1);
+    items
+        .flat_map(|item| {
+            let kind = item.split([' ', ':']).next().unwrap_or_default();
+            let names = item.split('`').filter(|word| word.starts_with("neli_"));
+            names.map(move |name| (name, kind))
+        })
+        .collect()
 }
 
 /// The fields of a section with their types. A field with others below it is an object or a list; the page of the objects has the rest.
