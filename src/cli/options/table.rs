@@ -156,11 +156,15 @@ const TIMING: &[Opt] = &in_section(
 const JOB: &[Opt] = &in_section(
     "Job options",
     [
-        Opt::new("settle", "Time from winning the lead to the start of the job").value("DURATION").default("0").more("Messages of the previous leader can arrive in this time; later runs under the same lead do not wait. \
-               A stop in this time ends the lead without a run, after TERM with status 143."),
-        Opt::new("overlap", "Time for which the old job runs on beside the new one").value("DURATION").more("At a handover the leader keeps its job until another candidate claims, and ends it within this time \
-               after that. 10ms to half of --lease; for all candidates or none. Not with --roles, --settle, --once, \
-               --window or --schedule. See docs/service.md."),
+        Opt::new("settle", "Time from winning the lead to the start of the job").value("DURATION").default("0").more(
+            "Messages of the previous leader can arrive meanwhile; later runs under the same lead do not \
+               wait. A stop in this time ends the lead without a run, after TERM with status 143.",
+        ),
+        Opt::new("overlap", "Time for which the old job runs on beside the new one").value("DURATION").more(
+            "At a handover the leader keeps its job until another candidate claims, and ends it within this \
+               time after that. 10ms to half of --lease; for all candidates or none. Not with --roles, \
+               --settle, --once, --window or --schedule. See docs/service.md.",
+        ),
         Opt::new("stop-signal", "Signal that asks the job to stop, by name or number")
             .takes(Takes::OneOf(
                 "SIGNAL|none",
@@ -168,37 +172,51 @@ const JOB: &[Opt] = &in_section(
             ))
             .default("TERM")
             .more("neli-run itself stops at it as at TERM. none: a stop lets the run finish, up to --stop-timeout."),
-        Opt::new("restart-delay", "Time from the end of a run to the next run").value("DURATION").default("1s").more("Each failed run doubles it, up to 30s; a run that succeeds, or takes 30s or more, resets it. Not \
-               with --restart no."),
+        Opt::new("restart-delay", "Time from the end of a run to the next run").value("DURATION").default("1s").more(
+            "Each failed run doubles it, up to 30s; a run that succeeds, or takes 30s or more, resets it. \
+               Not with --restart no.",
+        ),
         Opt::new("restart-limit", "Number of restarts after failures within a time")
             .value("N/DURATION")
             .default("10/5m")
             .more(
-                "At the next failure neli-run releases the lead and exits with 84; with --roles it leaves that role. none: \
-               no limit. Not with --restart no.",
+                "At the next failure neli-run releases the lead and exits with 84; with --roles it leaves that \
+               role. none: no limit. Not with --restart no.",
             ),
         Opt::new("timezone", "Time zone of --schedule, and of the midnight of --window")
             .value("NAME")
             .default("UTC")
-            .more("Such as Europe/Berlin, the same on every machine. Windows shorter than a day are in UTC. Only with \
-               --window or --schedule."),
+            .more(
+                "Such as Europe/Berlin, the same on every machine. Windows shorter than a day are in UTC. Only with \
+               --window or --schedule.",
+            ),
         Opt::new("catch-up", "Which missed window a new leader runs")
             .takes(Takes::OneOf("last|none", &["last", "none"]))
             .default("last")
-            .more("last: the current window, if it is not done. none: it waits for the next time. Only with --schedule."),
+            .more(
+                "last: the current window, if it is not done. none: it waits for the next time. Only with \
+               --schedule.",
+            ),
         Opt::new("retries", "Number of runs after a failed run of the key").value("N").default("0").more(
             "Counted on all machines together. When none is left, each candidate exits with the recorded status. \
                Only with --once or --window.",
         ),
-        Opt::new("done-status", "Exit status if the key is already done").value("N").default("0").more("0 to 255; a candidate that runs the job exits with the job's status. Only with --once or --window."),
-        Opt::new("once-retention", "Time for which the record of a key is kept").value("DURATION").default("90d").more("It is the retention.ms of a <topic>.once that neli-run makes. 1h to 3650d, and more than the longest \
-               window. Only with --once, --window or --schedule."),
+        Opt::new("done-status", "Exit status if the key is already done")
+            .value("N")
+            .default("0")
+            .more("0 to 255; a candidate that runs the job exits with its status. Only with --once or --window."),
+        Opt::new("once-retention", "Time for which the record of a key is kept").value("DURATION").default("90d").more(
+            "It is the retention.ms of a <topic>.once that neli-run makes. 1h to 3650d, and more than the \
+               longest window. Only with --once, --window or --schedule.",
+        ),
         Opt::new("on-loss", "Stand by again, or exit, when the lead is lost")
             .takes(Takes::OneOf("standby|exit", &["standby", "exit"]))
             .default("standby")
-            .more("A lead is lost if it is revoked, resigned, superseded or fenced, the job is unhealthy, the guard \
+            .more(
+                "A lead is lost if it is revoked, resigned, superseded or fenced, the job is unhealthy, the guard \
                dies, or <topic>.once can't be read or written. exit: with status 80, 81 or 82; with --roles it ends \
-               only the lost role, and none is revoked."),
+               only the lost role, and none is revoked.",
+            ),
     ],
 );
 
@@ -206,8 +224,8 @@ const COMMANDS: &[Opt] = &in_section(
     "Health and hook options",
     [
         Opt::new("health-cmd", "Shell command whose status says if the job is healthy").value("COMMAND").more(
-            "/bin/sh -c runs it beside the job, with the job's environment; the output goes to stderr, the last \
-               line of a failure also to the log. After --health-failures in a row this candidate stands down.",
+            "/bin/sh -c runs it beside the job, with its environment; the output goes to stderr, the last line of \
+               a failure also to the log. After --health-failures in a row this candidate stands down.",
         ),
         Opt::new("health-interval", "Time between two health commands")
             .value("DURATION")
@@ -226,7 +244,7 @@ const COMMANDS: &[Opt] = &in_section(
             .default("0")
             .more("An earlier failure in a run counts only after a success."),
         Opt::new("on-lead", "Shell command to run when this candidate wins the lead").value("COMMAND").more(
-            "/bin/sh -c runs each hook beside the job, with the job's environment and more (ENVIRONMENT in \
+            "/bin/sh -c runs each hook beside the job, with its environment and more (ENVIRONMENT in \
                neli-run(1)); the output goes to stderr. Only the exit of neli-run waits for a hook, which is killed \
                after 10s, as is its process group when it ends. This one begins with the lead's first run, and ends \
                with the job.",

@@ -130,35 +130,50 @@ fn type_by_name<'a>(name: &str, objects: &'a str) -> &'a str {
     types.find(|(_, names)| is_named(names)).map_or("text", |(of_type, _)| of_type)
 }
 
-/// Adds the fields of a section, and whether each may be null. A row may have several fields. A link behind a field stands for the fields
-/// of the object in that section, and in place of a field for the fields there.
+/// Adds the fields of a section, and whether each may be null. An item of the list may begin with several fields. A link in brackets behind
+/// a field stands for the fields of the object in that section, and in place of a field for the fields there.
 fn add_section(fields: &mut BTreeMap<String, bool>, parent: &str, (page, heading): (&str, &str), objects: &str) {
     let begin = format!("\n## {heading}\n");
     let (_, section) = page.split_once(&begin).unwrap_or_else(|| panic!("the page has no section {heading}"));
     let section = section.split("\n## ").next().unwrap_or_default();
-    for row in section.lines().filter(|line| line.starts_with("| `") || line.starts_with("| [")) {
-        let cell = row.split('|').nth(1).unwrap_or_default().trim();
-        for item in cell.split(", ") {
-            let (name, rest) = item.strip_prefix('`').and_then(|item| item.split_once('`')).unwrap_or(("", item));
+    let items = section.split("\n- ").skip(1).filter(|item| item.starts_with(['`', '[']));
+    for item in items {
+        // A line may be broken in a list of fields.
+        let item = item.replace("\n  ", " ");
+        let mut rest = item.split("\n").next().unwrap_or_default();
+        loop {
+            let (name, after) = rest.strip_prefix('`').and_then(|rest| rest.split_once('`')).unwrap_or(("", rest));
             let field = format!("{parent}{name}");
-            let (may_be_null, rest) = rest.strip_prefix('?').map_or((false, rest), |rest| (true, rest));
-            if let Some((heading, target)) = link(rest.trim_start_matches(": ")) {
+            let (may_be_null, after) = after.strip_prefix('?').map_or((false, after), |after| (true, after));
+            let in_brackets = if name.is_empty() { Some(after) } else { after.strip_prefix(" (") };
+            let linked = in_brackets.and_then(link);
+            let after = if let Some((heading, target, after)) = linked {
                 let page = if target.starts_with('#') { page } else { objects };
                 let below = if name.is_empty() { parent.to_owned() } else { format!("{field}.") };
                 add_section(fields, &below, (page, heading), objects);
+                if name.is_empty() { after } else { after.strip_prefix(')').unwrap_or(after) }
             } else {
-                assert!(rest.is_empty() && !name.is_empty(), "{heading}: {row}");
-            }
+                assert!(!name.is_empty(), "{heading}: {item}");
+                after
+            };
             if !name.is_empty() {
                 fields.insert(field, may_be_null);
+            }
+            if let Some(next) = after.strip_prefix(", ") {
+                rest = next;
+            } else {
+                assert!(after.is_empty() || after.starts_with(": "), "{heading}: {item}: {after}");
+                break;
             }
         }
     }
 }
 
-/// The text and the target of a link that is all of a cell's item.
-fn link(item: &str) -> Option<(&str, &str)> {
-    item.strip_prefix('[')?.strip_suffix(')')?.split_once("](")
+/// The text and the target of a link at the beginning, and what follows it.
+fn link(text: &str) -> Option<(&str, &str, &str)> {
+    let (heading, rest) = text.strip_prefix('[')?.split_once("](")?;
+    let (target, rest) = rest.split_once(')')?;
+    Some((heading, target, rest))
 }
 
 fn is_a(value: &Value, word: &str) -> bool {
@@ -182,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    const PAGE: &str = "\n## a\n\n| field | meaning |\n|---|---|\n| `ts`, `o`? | x |\n| `o.n` | x |\n| `l[].t`? | x |\n\n## b\n\n| `z` | x |\n";
+    const PAGE: &str = "\n## a\n\nx.\n\n- `ts`, `o`?: x, `y`\n- `o.n`\n- `l[].t`?: x\n\n- x\n\n## b\n\n- `z`: x\n";
 
     fn holds(value: &Value) -> bool {
         let schema = Schema::read(PAGE, "a");
@@ -191,10 +206,10 @@ mod tests {
 
     #[test]
     fn a_link_stands_for_the_fields_of_its_section() {
-        let page = "\n## a\n\n| [all](b.md#all), `x`?, `y_ms` | x |\n| `y`?: [o](b.md#o) | x |\n| `l[]`: [here](#here) | x |\n\n\
-                    ## here\n\n| `i[]` | x |\n";
-        let objects = "\n| type | fields |\n|---|---|\n| number | `i`, `n`, `_ms` |\n| flag | `g` |\n\n## all\n\n| `g` | x |\n\n\
-                       ## o\n\n| `n`? | x |\n";
+        let page = "\n## a\n\n- [all](b.md#all), `x`?,\n  `y_ms`: x\n- `y`? ([o](b.md#o)): x\n- `l[]` ([here](#here)): x\n\n\
+                    ## here\n\n- `i[]`: x\n";
+        let objects = "\n| type | fields |\n|---|---|\n| number | `i`, `n`, `_ms` |\n| flag | `g` |\n\n## all\n\n- `g`: x\n\n\
+                       ## o\n\n- `n`?\n";
         let types = types_of(page, "a", objects);
         let types: Vec<_> = types.iter().map(|(field, of_type)| format!("{field}: {of_type}")).collect();
         assert_eq!(
