@@ -229,6 +229,16 @@ mod tests {
     }
 
     #[test]
+    fn each_object_of_the_page_can_be_read() {
+        let headings = OBJECTS.split("\n## ").skip(1).filter_map(|section| section.lines().next());
+        let objects: Vec<&str> = headings.filter(|heading| *heading != "The log").collect();
+        assert!(objects.len() >= 18, "{objects:?}");
+        for heading in objects {
+            assert!(!types_of(OBJECTS, heading, OBJECTS).is_empty(), "{heading}");
+        }
+    }
+
+    #[test]
     fn a_schema_accepts_exactly_its_fields() {
         let ts = "2026-01-31T12:00:00.123Z";
         assert!(holds(&json!({"ts": ts, "o": {"n": "1"}, "l": [{"t": null}, {"t": "x"}]})));
