@@ -266,7 +266,11 @@ fn option_lists() -> String {
 }
 
 fn exit_statuses() -> String {
-    TABLE.iter().map(|(status, meaning)| format!("- {status}: {}\n", prose(meaning))).collect()
+    let mut list = String::new();
+    for (status, meaning) in TABLE {
+        writeln!(list, "- {status}: {}", prose(meaning)).unwrap();
+    }
+    list
 }
 
 /// A text in which `<topic>` is no tag of HTML.

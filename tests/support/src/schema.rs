@@ -140,7 +140,7 @@ fn add_section(fields: &mut BTreeMap<String, bool>, parent: &str, (page, heading
     for item in items {
         // A line may be broken in a list of fields.
         let item = item.replace("\n  ", " ");
-        let mut rest = item.split("\n").next().unwrap_or_default();
+        let mut rest = item.split('\n').next().unwrap_or_default();
         loop {
             let (name, after) = rest.strip_prefix('`').and_then(|rest| rest.split_once('`')).unwrap_or(("", rest));
             let field = format!("{parent}{name}");
