@@ -50,16 +50,24 @@ impl Told {
     }
 }
 
+/// By what it is known that there is an election.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Found {
+    /// Nothing shows it.
+    No,
+    /// The role is one of the group's.
+    ByCandidates,
+    /// A record of it was read.
+    ByRecord,
+}
+
 /// An election that is read with the other records of its topic.
 #[derive(Clone, Debug)]
 pub struct Election {
     place: Place,
     pub(super) history: History,
     is_known: bool,
-    /// Whether a record of it was read.
-    pub(super) has_record: bool,
-    /// Whether one was, or the role is one of the group's.
-    pub(super) is_found: bool,
+    pub(super) found: Found,
     /// Whether Kafka answers. While it does not, no heartbeat can be read, so nothing is said of a silence.
     is_answered: bool,
     /// When Kafka told last of a log that was read to its end, if this is asked again and again.
@@ -88,8 +96,7 @@ impl Election {
             place: place.clone(),
             history: History::new(journal),
             is_known: false,
-            has_record: false,
-            is_found: false,
+            found: Found::No,
             is_answered: true,
             read_to_end: None,
             told: Told::Nothing,
@@ -120,6 +127,16 @@ impl Election {
     #[must_use]
     pub const fn history(&self) -> &History {
         &self.history
+    }
+
+    /// Whether there is such an election.
+    pub(super) fn is_found(&self) -> bool {
+        self.found != Found::No
+    }
+
+    /// Notes that the role is one of the group's.
+    pub(super) fn found_by_candidates(&mut self) {
+        self.found = self.found.max(Found::ByCandidates);
     }
 
     /// Whether a record of the election was read, or the hello of a candidate that stands or stood for its role.

@@ -6,6 +6,7 @@ use alloc::string::{String, ToString as _};
 use alloc::sync::Arc;
 use core::{fmt, mem};
 
+use super::election::Found;
 use super::{Election, GroupHellos, Judged, LastHello, NoRoom};
 use crate::hello::Hello;
 use crate::journal::Journal;
@@ -91,7 +92,7 @@ impl Topic {
     /// Reads an election, whether there is a record of it or not. Returns whether its partition is read.
     pub fn expect(&mut self, place: &Place) -> bool {
         let Some(mut election) = self.begun(place) else { return false };
-        election.is_found = true;
+        election.found_by_candidates();
         self.elections.insert(place.clone(), Box::new(election));
         true
     }
@@ -139,7 +140,7 @@ impl Topic {
             mem::take(&mut past.elections).into_iter().partition(|(place, _)| place.partition == partition);
         past.elections = rest;
         let of_partition: BTreeMap<Place, Box<Election>> = of_partition;
-        for (place, mut election) in of_partition.into_iter().filter(|(_, election)| election.is_found) {
+        for (place, mut election) in of_partition.into_iter().filter(|(_, election)| election.is_found()) {
             if let Some(known) = self.elections.get_mut(&place).filter(|known| known.is_decided()) {
                 known.learn_past(*election);
                 continue;
@@ -225,7 +226,9 @@ impl Topic {
             if let Some(hello) = &hello {
                 election.candidate_said(at, hello, *written_ms);
             }
-            election.is_found |= is_live && election.is_known() && hello.is_some_and(|hello| hello.takes_roles());
+            if is_live && election.is_known() && hello.is_some_and(|hello| hello.takes_roles()) {
+                election.found_by_candidates();
+            }
             return None;
         }
         let judged = election.read(at, record)?;
@@ -233,7 +236,7 @@ impl Topic {
             // What is read on would grow.
             election.history.keep_terms(MOST_TERMS);
         }
-        (election.is_found, election.has_record) = (true, true);
+        election.found = Found::ByRecord;
         Some((election.place().clone(), judged))
     }
 
@@ -262,7 +265,9 @@ impl Topic {
         } else if self.is_live {
             for (role, partition) in hello.mapping().places(self.most_roles) {
                 if let Some(found) = self.found(partition, group, &role) {
-                    found.is_found |= hello.takes_roles();
+                    if hello.takes_roles() {
+                        found.found_by_candidates();
+                    }
                     found.hello_received(at, hello, written_ms);
                 }
             }
@@ -278,8 +283,9 @@ impl Topic {
         for (role, partition) in all {
             let stands = |mapping: &Mapping| mapping.number(&role).is_some();
             let place = Place { partition, group: group.into(), role: role.as_str().into() };
-            if let Some(found) = self.elections.get_mut(&place).filter(|_| !mappings.iter().any(stands)) {
-                found.is_found = found.has_record;
+            let left = self.elections.get_mut(&place).filter(|found| found.found == Found::ByCandidates);
+            if let Some(found) = left.filter(|_| !mappings.iter().any(stands)) {
+                found.found = Found::No;
             }
         }
     }
@@ -294,12 +300,12 @@ impl Topic {
             if mappings == [Mapping::of_one_role()] {
                 // The keys of its candidates' hellos name the role.
                 let of_group = self.elections.iter_mut().filter(|(place, _)| place.group == group);
-                of_group.for_each(|(_, found)| found.is_found = true);
+                of_group.for_each(|(_, found)| found.found_by_candidates());
                 continue;
             }
             for (role, partition) in mappings.iter().flat_map(|mapping| mapping.places(most)) {
                 if let Some(found) = self.found(partition, &group, &role) {
-                    found.is_found = true;
+                    found.found_by_candidates();
                 }
             }
             for LastHello { hello, at, written_ms, .. } in hellos.all().filter(|last| last.hello.roles.is_some()) {
@@ -344,7 +350,7 @@ impl Topic {
 
     /// The elections.
     pub fn elections(&self) -> impl Iterator<Item = &Election> {
-        self.elections.values().map(|election| &**election).filter(|election| election.is_found)
+        self.elections.values().map(|election| &**election).filter(|election| election.is_found())
     }
 
     /// Why no standby of this election may lead it, if nobody does (`--max-roles`).
@@ -379,7 +385,7 @@ impl Topic {
 
     /// The elections, to note what no record says of them.
     pub fn elections_mut(&mut self) -> impl Iterator<Item = &mut Election> {
-        self.elections.values_mut().map(|election| &mut **election).filter(|election| election.is_found)
+        self.elections.values_mut().map(|election| &mut **election).filter(|election| election.is_found())
     }
 }
 
