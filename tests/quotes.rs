@@ -195,7 +195,7 @@ fn the_program_accepts_every_command_in_the_pages() {
             count += 1;
         }
     }
-    assert!(count >= 25, "{count} commands");
+    assert!(count >= 30, "{count} commands");
 }
 
 #[test]

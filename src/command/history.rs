@@ -57,7 +57,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let shown: Vec<Shown<'_>> = read.seen().map(|seen| Shown::of(seen, &read.reading, (now, from_ms), check)).collect();
     if let (Some(path), [Shown { seen, at, rows, .. }]) = (&svg, shown.as_slice()) {
         std::fs::write(&path.text, draw(&named(seen.election), rows, from_ms..at.wall_ms))
-            .with_context(|| format!("--svg {}", path.text.display()))?;
+            .with_context(|| path.shown())?;
     }
     let (style, is_one) = (Style::of_stdout(), shown.len() == 1);
     let report_of = |one: &Shown<'_>| {
