@@ -1,10 +1,11 @@
 //! Decides whether this member may lead: the rules R1 to R7 of a candidate. It takes inputs and returns actions.
 //!
 //! It knows the journal and the lease, but not the job. [`Candidate::wants`] is what it wants of the job, and
-//! [`Local`](crate::supervisor::Local) what it learns of it: both are states, which the node compares after each input.
+//! [`Local`] what it learns of it: both are states, which the node compares after each input.
 //!
-//! `State` is the state in the election, and `Election` what the candidate knows of it in every state. What happens is handled in the file of
-//! its kind (`on_kafka`, `on_local`, and here what is due when time has passed), and only the transitions in `state` replace the state.
+//! `State` is the state in the election, and `Election` what the candidate knows of it in every state. What Kafka
+//! says is handled in `on_kafka`, what happens on this machine or is due when time has passed here, and only the transitions in `state`
+//! replace the state.
 
 use alloc::vec::Vec;
 use core::time::Duration;

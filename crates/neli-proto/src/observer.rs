@@ -531,7 +531,7 @@ pub enum Change {
     /// A heartbeat was appended so late after the previous record, by this gap, that the leader's lease was over: the leader no longer leads.
     LateBeat { gap: Duration },
     /// Before this record the leader had been silent for longer than its lease: by the broker's timestamps if the record was read late. If it
-    /// is read live, only another's claim shows it, and [`Observer::silent_at`](Observer::silent_at) came before.
+    /// is read live, only another's claim shows it, and `Observer::silent_at` came before.
     FellSilent(Silence),
     /// A new term; [`Observer::leader`](Observer::leader) is its leader.
     Led,
