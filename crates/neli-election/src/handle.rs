@@ -378,7 +378,7 @@ impl Lead {
     ///
     /// The returned future must be polled until it ends, or dropped. A future that is kept and no longer polled can't notice that it must
     /// end; an example is one that is pinned beside a `select!` whose other branch calls [`Election::leave`](crate::Election::leave). Then
-    /// the leave waits for the stop timeout and a lease, and the candidate ends with [`Error::Blocked`](crate::Error::Blocked), without a
+    /// the leave waits for the stop timeout and a lease, and the candidate ends with [`Error::Blocked`], without a
     /// release. So poll it beside the leave (`tokio::join!`), or spawn it: `tokio::spawn(async move { lease.run(task).await })`.
     ///
     /// # Errors

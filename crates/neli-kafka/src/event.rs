@@ -30,7 +30,7 @@ pub enum KafkaEvent {
         /// The event.
         event: GroupEvent,
     },
-    /// The answer to [`Producer::identify`](crate::producer::Producer::identify).
+    /// The answer to `Producer::identify`.
     Identified {
         /// The time just before the request.
         asked: Time,
@@ -87,7 +87,7 @@ pub enum KafkaEvent {
         /// The event.
         event: Event,
     },
-    /// The answer to [`Producer::judge`](crate::producer::Producer::judge).
+    /// The answer to `Producer::judge`.
     Topic {
         /// The time just before the request.
         asked: Time,

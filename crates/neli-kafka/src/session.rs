@@ -103,7 +103,7 @@ fn source(access: &Access, settings: &SessionSettings) -> Source {
 }
 
 impl Session {
-    /// Connects the producer; nothing is read before [`read_anew`](Self::read_anew).
+    /// Connects the producer; nothing is read before `read_anew`.
     ///
     /// # Errors
     ///
