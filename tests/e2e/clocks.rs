@@ -91,26 +91,32 @@ fn a_step_of_the_wall_clock_changes_nothing() {
     election.close([leader]);
 }
 
-/// With `CreateTime` a record's time is by its writer's clock. An operator's machine with a fast clock must listen before it reports a
-/// living leader as silent.
+/// An operator's machine with a fast clock must listen before it reports a living leader as silent, whether a record's time is by the broker's
+/// clock or by its writer's.
 #[test]
 fn with_a_fast_clock_a_living_leader_does_not_count_as_silent() {
-    let election = election(Elector::Log);
-    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "CreateTime")]);
-    let mut leader = election.candidate().lease("3s").start();
-    election.await_witness(leader.await_lead());
-    let answer = ask_by_clock(&election, "3600", &["status", "--json"]);
-    assert_eq!((answer.json()["state"].as_str(), answer.status), (Some("led"), 0), "{answer:?}");
-    let answer = ask_by_clock(&election, "3600", &["history", "--json", "--since", "10m"]);
-    let term = answer.json();
-    assert_eq!((term["end"].as_str(), term["to"].is_null()), (Some("leads"), true), "{answer:?}");
-    let led_ms = term["led_ms"].as_u64().expect("its claim was read");
-    assert!(led_ms < 600_000, "by the leader's clock: {answer:?}");
-    let late = r#"{"v":1,"kind":"release","member":"x","name":"x","seq":9,"term":0,"seen":0,"late_ms":70}"#;
-    Pen::new(Kafka::shared(), &election.topic(), &[]).write(&election.key(), &[late.as_bytes()]);
-    let answer = ask_by_clock(&election, "3600", &["history", "--check", "--since", "10m"]);
-    assert_eq!(answer.status, 1, "what was written just now is looked at: {answer:?}");
-    election.close([leader]);
+    for timestamp_type in ["CreateTime", "LogAppendTime"] {
+        let election = election(Elector::Log);
+        Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", timestamp_type)]);
+        let mut leader = election.candidate().lease("3s").start();
+        election.await_witness(leader.await_lead());
+        let answer = ask_by_clock(&election, "3600", &["status", "--json"]);
+        assert_eq!((answer.json()["state"].as_str(), answer.status), (Some("led"), 0), "{answer:?}");
+        let answer = ask_by_clock(&election, "3600", &["history", "--json", "--since", "10m"]);
+        let term = answer.json();
+        assert_eq!((term["end"].as_str(), term["to"].is_null()), (Some("leads"), true), "{answer:?}");
+        let led_ms = term["led_ms"].as_u64().expect("its claim was read");
+        assert!(led_ms < 600_000, "by the leader's clock: {answer:?}");
+        if timestamp_type == "LogAppendTime" {
+            let answer = ask_by_clock(&election, "3600", &["doctor"]);
+            assert!(answer.text.contains("this machine's clock is 60m ahead of the broker's"), "{answer:?}");
+        }
+        let late = r#"{"v":1,"kind":"release","member":"x","name":"x","seq":9,"term":0,"seen":0,"late_ms":70}"#;
+        Pen::new(Kafka::shared(), &election.topic(), &[]).write(&election.key(), &[late.as_bytes()]);
+        let answer = ask_by_clock(&election, "3600", &["history", "--check", "--since", "10m"]);
+        assert_eq!(answer.status, 1, "what was written just now is looked at: {answer:?}");
+        election.close([leader]);
+    }
 }
 
 /// The answer of a subcommand on a machine whose clock is this many seconds ahead.

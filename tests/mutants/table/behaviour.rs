@@ -23,6 +23,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "BackOffWithoutFacts",
+        breaks: "Back-off: a lead that ended because the facts could not be read does not count",
+        edits: &[edit("if ‹why == Why::FactsUnavailable› {", "false")],
+        noticed_by: &[Node(
+            "once_answers::each_lead_without_the_facts_doubles_the_wait_before_the_next_also_if_another_led_meanwhile",
+            "before the end of its back-off",
+        )],
+    },
+    Mutant {
         name: "EndBeforeTheRest",
         breaks: "--on-exit: the hook of a run begins while processes of the run are left",
         edits: &[edit("is_some_and(|run| ‹!self.supervisor.may_be_alive(run.number)›)", "run.number > 0")],

@@ -61,7 +61,8 @@ fn each_lead_without_the_facts_doubles_the_wait_before_the_next_also_if_another_
         let vacant = host.now;
         read(&mut host, stands_by.read.unwrap(), Facts::default());
         host.claims();
-        assert!(host.now.since(vacant) >= Duration::from_millis(back_off_ms), "{:?}", host.now.since(vacant));
+        let waited = host.now.since(vacant);
+        assert!(waited >= Duration::from_millis(back_off_ms), "{waited:?}: before the end of its back-off");
         host.reads_what_it_sent();
         id = asked(&mut host).read.unwrap();
     }
